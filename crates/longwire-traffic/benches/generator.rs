@@ -1,5 +1,4 @@
-//! The cost of generating a frame: feed to a sink in memory that copies it,
-//! as a network card's driver would.
+//! Cost of generating a frame. The sink copies frames, as a network driver would.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use longwire_traffic::generator::{
 };
 use longwire_traffic::{ARRIVALS, SIZES};
 
-/// Frames in one measured round.
+/// Frames per iteration.
 const FRAMES: usize = 1_024;
 
 struct Case {

@@ -1,4 +1,4 @@
-//! Traffic for measuring networks: generator, receiver, flows of sockets, test profiles, and
+//! Traffic for network measurements: generator, receiver, socket flows, test profiles, and
 //! conditions on reports.
 //!
 //! ```
@@ -23,11 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`arrivals`] and [`sizes`] are the models of traffic, registered as those of a link are.
-//! [`generator`] makes frames for a run of [`longwire_runtime::replay`]; [`receive`] takes
-//! the frames that arrive at a port or stand in a capture and compares them with those
-//! sent. [`profile`] makes the tests of RFC 2544, RFC 2889 and ITU-T Y.1564 out of both.
-//! [`sockets`] sends and receives through ordinary sockets of two hosts.
+//! [`arrivals`] and [`sizes`] are the traffic models, registered like link models.
+//! [`generator`] makes frames for [`longwire_runtime::replay`]; [`receive`] compares frames
+//! that arrive at a port, or are read from a capture, with those sent. [`profile`] combines
+//! both into the tests of RFC 2544, RFC 2889 and ITU-T Y.1564. [`sockets`] exchanges
+//! traffic between ordinary sockets on two hosts.
 
 pub mod arrivals;
 pub mod generator;
@@ -43,8 +43,7 @@ use longwire_engine::spec::ModelInfo;
 pub use arrivals::KIND as ARRIVALS;
 pub use sizes::KIND as SIZES;
 
-/// Returns every registered model of generated traffic: the name of its kind and its
-/// description.
+/// Returns the name of the kind and the description of every registered traffic model.
 pub fn traffic_models() -> impl Iterator<Item = (&'static str, &'static ModelInfo)> {
     ARRIVALS.infos().chain(SIZES.infos())
 }

@@ -1,13 +1,13 @@
-//! Numbers in reports, rounded to what their unit means.
+//! Serialises numbers in reports, rounded to a sensible precision.
 
 use serde::{Serialize, Serializer};
 
-/// Serializes seconds, to the microsecond.
+/// Rounds seconds to the microsecond.
 pub(crate) fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(to_digits(*value, 1e6))
 }
 
-/// Serializes seconds that may not be known, to the microsecond.
+/// Rounds optional seconds to the microsecond.
 pub(crate) fn some_seconds<S: Serializer>(
     value: &Option<f64>,
     serializer: S,
@@ -17,7 +17,7 @@ pub(crate) fn some_seconds<S: Serializer>(
         .serialize(serializer)
 }
 
-/// Serializes microseconds, to the nanosecond.
+/// Rounds microseconds to the nanosecond.
 pub(crate) fn micros<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(to_digits(*value, 1e3))
 }

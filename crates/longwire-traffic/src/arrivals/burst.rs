@@ -17,11 +17,11 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "burst",
     summary: "bursts of a fixed number of frames back to back, with gaps that keep the mean \
-              rate; the bursts begin at an even pace, exactly",
+              rate; bursts begin at exactly even intervals",
     params: &[
-        Param::new("frames", Unit::Packets).help("frames of a burst, from 1p"),
+        Param::new("frames", Unit::Packets).help("frames per burst, at least 1p"),
         Param::new("line", Unit::Rate).help(
-            "the rate inside a burst, Ethernet framing included, as in 10gbit; without it, the \
+            "rate within a burst including Ethernet framing, such as 10gbit; without it, the \
              frames of a burst are due at once",
         ),
     ],
@@ -30,7 +30,7 @@ static INFO: ModelInfo = ModelInfo {
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> {
     let frames: Packets = arguments.required("frames")?;
     if frames.0 == 0 {
-        return Err(arguments.invalid("frames=0p is no burst; the least is 1p"));
+        return Err(arguments.invalid("frames=0p; the minimum is 1p"));
     }
     let line = arguments.optional("line")?;
     Ok(Box::new(Burst { frames, line }))
@@ -66,13 +66,13 @@ impl ArrivalModel for Burst {
 #[derive(Clone, Debug)]
 struct BurstArrivals {
     frames: u64,
-    /// Frames of this burst that have not arrived yet.
+    /// Remaining frames of this burst.
     left: u64,
-    /// When this burst began.
+    /// Start of this burst.
     begin: Nanos,
     even: EvenClock,
     line: Serializer,
-    /// When the line has sent all due frames.
+    /// When the line becomes idle.
     free_at: Nanos,
 }
 
@@ -84,7 +84,7 @@ impl Arrivals for BurstArrivals {
             self.begin = even;
         }
         self.left -= 1;
-        // A burst that takes the line longer than its period runs into the next one.
+        // A burst that exceeds its period on the line delays the next one.
         let due = self.begin.max(self.free_at);
         self.free_at = self.line.depart(due, len);
         due

@@ -1,4 +1,4 @@
-//! Frames at an even pace.
+//! Evenly spaced frames.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ use super::{ArrivalModel, Arrivals, EvenClock, Load};
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
     info: &ModelInfo {
         name: "constant",
-        summary: "an even pace: each frame is due when the previous ones have passed at the \
-                  rate, exactly, because the remainder is carried over",
+        summary: "evenly spaced frames: each is due when the previous ones have been sent at the \
+                  rate; exact, since the remainder is carried over",
         params: &[],
     },
     build: |_| Ok(Box::new(ConstantArrivals)),
 };
 
-/// An even pace.
+/// Evenly spaced arrivals.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantArrivals;
 

@@ -1,4 +1,4 @@
-//! The requested load, and an exact clock of even arrivals for it.
+//! The offered load, and an exact clock of evenly spaced arrivals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,21 +10,21 @@ use crate::sizes::SizeModel;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// One packet in the unit of [`PacketRate`].
+/// One packet in units of [`PacketRate`].
 const MILLIPACKETS: u64 = 1_000;
 
-/// A mean rate of frames, in bits or in frames.
+/// A mean rate in bits or frames per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadRate {
-    /// Bits a second, counted with this framing.
+    /// Bits per second, with this framing.
     Bits(BitRate, Framing),
-    /// Frames a second, regardless of their lengths.
+    /// Frames per second.
     Packets(PacketRate),
 }
 
 impl LoadRate {
-    /// Returns the work of a frame of `len` bytes, in the unit of
-    /// [`LoadRate::per_sec`]: bits, or thousandths of a packet.
+    /// Returns the work of a frame of `len` bytes in units of [`LoadRate::per_sec`]: bits,
+    /// or 0.001 packets.
     #[inline]
     pub fn work(&self, len: u32) -> u64 {
         match self {
@@ -41,7 +41,7 @@ impl LoadRate {
         }
     }
 
-    /// Returns the same rate with bits counted in this framing.
+    /// Returns the same rate with a different framing; a no-op for packet rates.
     #[must_use]
     pub fn framed(self, framing: Framing) -> LoadRate {
         match self {
@@ -54,7 +54,7 @@ impl LoadRate {
 impl FromStr for LoadRate {
     type Err = UnitError;
 
-    /// Parses `10gbit` or `1mpps`; bits without framing.
+    /// Parses `10gbit` (without framing) or `1mpps`.
     fn from_str(text: &str) -> Result<LoadRate, UnitError> {
         if text.to_ascii_lowercase().ends_with("pps") {
             return text.parse().map(LoadRate::Packets);
@@ -64,7 +64,7 @@ impl FromStr for LoadRate {
             Err(UnitError::UnknownUnit { unit, .. }) => Err(UnitError::UnknownUnit {
                 text: text.to_string(),
                 unit,
-                known: "rates are in bit, kbit, mbit or gbit a second, or in pps, kpps or mpps",
+                known: "rates are in bit, kbit, mbit or gbit per second, or in pps, kpps or mpps",
             }),
             Err(error) => Err(error),
         }
@@ -80,50 +80,50 @@ impl fmt::Display for LoadRate {
     }
 }
 
-/// A mean rate, and the mean work of a frame.
+/// A mean rate with the mean work of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// The rate.
     pub rate: LoadRate,
-    /// Mean of [`LoadRate::work`] over the frames to come.
+    /// Mean of [`LoadRate::work`].
     mean_work: f64,
 }
 
 impl Load {
-    /// Creates a load of frames of these sizes at this rate.
+    /// Creates a load from a rate and a size distribution.
     pub fn new(rate: LoadRate, sizes: &dyn SizeModel) -> Load {
         let mut mean_work = 0.0;
         sizes.each(&mut |len, share| mean_work += rate.work(len) as f64 * share);
         Load { rate, mean_work }
     }
 
-    /// Returns the mean time from one frame to the next, in nanoseconds.
+    /// Returns the mean gap between frames in nanoseconds.
     pub fn mean_gap(&self) -> f64 {
         self.mean_work * NANOS_PER_SEC as f64 / self.rate.per_sec() as f64
     }
 
-    /// Returns the mean number of frames a second.
+    /// Returns the mean rate in frames/s.
     pub fn packets_per_sec(&self) -> f64 {
         self.rate.per_sec() as f64 / self.mean_work
     }
 }
 
-/// Even arrivals: each frame is due when the work of the previous ones is done at the
-/// mean rate. Exact: times are the true ones rounded down to a nanosecond, and the
-/// remainder is carried over.
+/// Evenly spaced arrivals: each frame is due when the work of the previous ones is done at
+/// the mean rate. Times are rounded down to a nanosecond, and the remainder is carried
+/// over.
 #[derive(Clone, Debug)]
 pub struct EvenClock {
     rate: LoadRate,
-    /// The true time is `at + remainder / rate`.
+    /// The exact time is `at + remainder / rate`.
     at: u64,
     remainder: u64,
-    /// The last work with its quotient and remainder: lengths repeat, and divisions are
-    /// expensive.
+    /// The last work with its quotient and remainder, which saves divisions for repeated
+    /// lengths.
     last: (u64, u64, u64),
 }
 
 impl EvenClock {
-    /// Creates a clock at this rate, at time zero.
+    /// Creates a clock at time zero.
     pub fn new(rate: LoadRate) -> EvenClock {
         EvenClock {
             rate,
@@ -133,8 +133,8 @@ impl EvenClock {
         }
     }
 
-    /// Returns when the next frame, of `len` bytes, is due; [`Nanos::MAX`] beyond the
-    /// clock's end.
+    /// Returns the due time of the next frame, of `len` bytes; [`Nanos::MAX`] beyond the
+    /// end of the clock.
     #[inline]
     pub fn due(&mut self, len: u32) -> Nanos {
         let due = Nanos::from_nanos(self.at);

@@ -1,7 +1,6 @@
-//! Arrivals: when generated frames are due.
+//! Arrival models: when generated frames are due.
 //!
-//! Every model keeps the requested mean rate; it decides how the frames are spread
-//! around it.
+//! Every model keeps the requested mean rate, and distributes frames around it.
 
 use std::fmt;
 
@@ -18,15 +17,15 @@ pub mod ramp;
 
 pub use load::{EvenClock, Load, LoadRate};
 
-/// A distribution of frames over time at a mean rate.
+/// Distributes frames over time at a mean rate.
 pub trait ArrivalModel: fmt::Debug + Send + Sync {
-    /// Begins a sequence of arrivals under this load, at time zero.
+    /// Starts a sequence of arrivals at time zero.
     fn begin(&self, load: Load) -> Box<dyn Arrivals>;
 
-    /// Writes the model as its user would write it.
+    /// Formats the model in command-line syntax.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// Only errors of the formatter `f`.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -38,12 +37,12 @@ impl fmt::Display for dyn ArrivalModel {
 
 /// A sequence of arrivals.
 pub trait Arrivals: fmt::Debug + Send {
-    /// Returns when the next frame, of `len` bytes, is due after the beginning: never
-    /// before the previous frame. [`Nanos::MAX`] is never.
+    /// Returns the due time of the next frame, of `len` bytes, since the start;
+    /// non-decreasing. [`Nanos::MAX`] is never.
     fn due(&mut self, len: u32, stream: &mut Stream) -> Nanos;
 }
 
-/// Arrival models.
+/// Registry of arrival models.
 pub static KIND: Kind<Box<dyn ArrivalModel>> = Kind {
     name: "arrivals",
     example: "constant",

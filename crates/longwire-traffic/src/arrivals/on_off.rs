@@ -1,4 +1,4 @@
-//! Traffic in periods: frames, then silence.
+//! Alternating periods of traffic and silence.
 
 use std::fmt;
 
@@ -14,24 +14,24 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "on-off",
-    summary: "periods with frames at an even pace, and periods without; the pace is the mean \
-              rate times (on+off)/on. Many sources with Pareto periods of a shape below 2 \
-              together are self-similar (Willinger, Taqqu, Sherman and Wilson, 1997)",
+    summary: "evenly spaced frames during on periods, silence during off periods; the pace is the mean \
+              rate times (on+off)/on. The aggregate of many sources with Pareto periods of a shape below 2 \
+              is self-similar (Willinger, Taqqu, Sherman and Wilson, 1997)",
     params: &[
-        Param::new("on", Unit::Time).help("mean length of a period with frames"),
-        Param::new("off", Unit::Time).help("mean length of a period without"),
+        Param::new("on", Unit::Time).help("mean duration of on periods"),
+        Param::new("off", Unit::Time).help("mean duration of off periods"),
         Param::with_default(
             "law",
             Unit::Choice(&["exponential", "pareto", "constant"]),
             "exponential",
         )
-        .help("how the lengths of periods are distributed"),
+        .help("distribution of the durations"),
         Param::with_default("shape", Unit::Real, "1.5")
-            .help("the Pareto law's: above 1, at most 100; below 2 the variance is infinite"),
+            .help("Pareto shape, above 1, at most 100; below 2 the variance is infinite"),
     ],
 };
 
-/// The laws, in the order of their words.
+/// Names, in the order of the constants.
 const LAWS: [&str; 3] = ["exponential", "pareto", "constant"];
 const PARETO: usize = 1;
 const CONSTANT: usize = 2;
@@ -39,13 +39,13 @@ const CONSTANT: usize = 2;
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> {
     let (on, off): (Nanos, Nanos) = (arguments.required("on")?, arguments.required("off")?);
     if on == Nanos::ZERO {
-        return Err(arguments.invalid("on=0 leaves no time for frames; the least is 1ns"));
+        return Err(arguments.invalid("on=0; the minimum is 1ns"));
     }
     let shape = arguments.read("shape", |text| match parse_real(text)? {
         shape if shape > 1.0 && shape <= 100.0 => Ok(shape),
         _ => Err(UnitError::OutOfRange {
             text: text.into(),
-            range: "above 1 to 100: with less there is no mean",
+            range: "above 1 to 100; the mean is infinite up to 1",
         }),
     })?;
     Ok(Box::new(OnOff {
@@ -65,11 +65,11 @@ struct OnOff {
 }
 
 impl OnOff {
-    /// Draws the length of a period with this mean.
+    /// Draws the duration of a period.
     fn draw(&self, mean: Nanos, stream: &mut Stream) -> u64 {
         match self.law {
             CONSTANT => mean.as_nanos(),
-            // scale·u^(-1/shape), with the mean scale·shape/(shape-1).
+            // scale·u^(-1/shape) has the mean scale·shape/(shape-1).
             PARETO => {
                 let scale = mean.as_nanos() as f64 * (self.shape - 1.0) / self.shape;
                 let length = scale * libm::pow(stream.unit(), -1.0 / self.shape);
@@ -99,10 +99,9 @@ impl ArrivalModel for OnOff {
 #[derive(Clone, Debug)]
 struct OnOffArrivals {
     model: OnOff,
-    /// Clock of arrivals without the periods of silence.
+    /// Clock of arrivals without off periods.
     even: EvenClock,
-    /// Total length of all periods with frames so far, to the end of this one; and of
-    /// those without.
+    /// Total duration of on periods, up to the end of the current one, and of off periods.
     on: u64,
     off: u64,
 }
@@ -113,9 +112,8 @@ impl Arrivals for OnOffArrivals {
         if even == Nanos::MAX {
             return even;
         }
-        // The clock runs in periods with frames only, and faster by the inverse of
-        // their share of time. Converted from the beginning each time, so that no
-        // rounding accumulates.
+        // The clock runs during on periods only, faster by the inverse of their share.
+        // Converted from absolute times, so that no rounding accumulates.
         let (on, off) = (self.model.on.as_nanos(), self.model.off.as_nanos());
         let position = u128::from(even.as_nanos()) * u128::from(on);
         let position = (position / (u128::from(on) + u128::from(off))) as u64;

@@ -1,4 +1,4 @@
-//! Independent arrivals.
+//! Poisson arrivals.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use super::{ArrivalModel, Arrivals, Load};
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
     info: &ModelInfo {
         name: "poisson",
-        summary: "a Poisson process: the times between frames are independent and exponential \
-                  (RFC 2330, section 11.1.1), regardless of the frames' sizes",
+        summary: "a Poisson process: gaps between frames are independent and exponential \
+                  (RFC 2330, section 11.1.1), independent of frame sizes",
         params: &[],
     },
     build: |_| Ok(Box::new(Poisson)),
@@ -41,8 +41,8 @@ impl ArrivalModel for Poisson {
 struct PoissonArrivals {
     /// In nanoseconds.
     mean_gap: f64,
-    /// The whole nanoseconds of the last arrival, and the fraction, below one: gaps are
-    /// not rounded one by one.
+    /// Integer part of the last arrival in nanoseconds, and its fraction; gaps are not
+    /// rounded individually.
     at: u64,
     fraction: f64,
 }
@@ -52,7 +52,7 @@ impl Arrivals for PoissonArrivals {
         let gap = -libm::log(stream.unit()) * self.mean_gap + self.fraction;
         let whole = libm::floor(gap);
         self.fraction = gap - whole;
-        // The conversion saturates.
+        // The cast saturates.
         self.at = self.at.saturating_add(whole as u64);
         Nanos::from_nanos(self.at)
     }

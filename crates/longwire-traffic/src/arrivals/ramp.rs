@@ -1,4 +1,4 @@
-//! A rate that rises or falls.
+//! Increasing or decreasing rate.
 
 use std::fmt::{self, Write};
 
@@ -17,18 +17,18 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "ramp",
-    summary: "a pace that goes from one share of the rate to another in a given time, in a \
-              straight line or in steps, and stays there; exact within a line and from step to \
+    summary: "the rate changes from one share of its value to another in a given time, \
+              linearly or in steps, and then stays constant; exact within the line and from step to \
               step",
     params: &[
         Param::with_default("from", Unit::Probability, "0%")
-            .help("the share of the rate at the beginning"),
+            .help("initial share of the rate"),
         Param::with_default("to", Unit::Probability, "100%")
-            .help("the share of the rate at the end"),
-        Param::new("time", Unit::Time).help("how long it takes, from 1us"),
+            .help("final share of the rate"),
+        Param::new("time", Unit::Time).help("duration, at least 1us"),
         Param::with_default("steps", Unit::Count, "0").help(
-            "number of paces of equal length, the first and the last as given, from 2 to 1000; 0 \
-             is a straight line",
+            "number of steps of equal duration, including the first and the last rate, 2 to 1000; 0 \
+             is linear",
         ),
     ],
 };
@@ -44,16 +44,16 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> 
     };
     if ramp.steps == 1 || ramp.steps > STEPS_MAX {
         let message = format!(
-            "steps={} is outside 2..{STEPS_MAX}; 0 is a line",
+            "steps={} is outside 2..{STEPS_MAX}; 0 is linear",
             ramp.steps
         );
         return Err(arguments.invalid(message));
     }
     if ramp.time < Nanos::from_micros(1) {
-        return Err(arguments.invalid("time is below 1us, the least"));
+        return Err(arguments.invalid("time is below the minimum of 1us"));
     }
     if ramp.from == Probability::ZERO && ramp.to == Probability::ZERO {
-        return Err(arguments.invalid("from=0% and to=0%: nothing would ever be sent"));
+        return Err(arguments.invalid("from=0% and to=0% would send nothing"));
     }
     Ok(Box::new(ramp))
 }
@@ -67,7 +67,7 @@ struct RampModel {
 }
 
 impl RampModel {
-    /// Returns the shape of the rate in the notation of the rate model.
+    /// Returns the rate in the syntax of the rate model.
     fn course(&self, per_sec: u64) -> String {
         let whole = per_sec as f64;
         let (from, to) = (self.from.as_f64() * whole, self.to.as_f64() * whole);
@@ -94,7 +94,7 @@ impl ArrivalModel for RampModel {
         let course = rate::KIND.parse(&self.course(load.rate.per_sec()));
         Box::new(RampArrivals {
             load,
-            // Refused only if the rate is always below 1 bit/s.
+            // Fails only if the rate stays below 1 bit/s.
             wire: course.ok(),
             next: Nanos::ZERO,
         })
@@ -114,8 +114,7 @@ impl ArrivalModel for RampModel {
 #[derive(Clone, Debug)]
 struct RampArrivals {
     load: Load,
-    /// A wire of that rate, which is never idle: a frame is due when the previous one
-    /// has left.
+    /// A saturated wire with that rate: a frame is due when the previous one has left.
     wire: Option<Rate>,
     next: Nanos,
 }

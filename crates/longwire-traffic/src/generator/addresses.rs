@@ -1,4 +1,4 @@
-//! Ranges of addresses and ports that flows are swept over.
+//! Ranges of addresses and ports for flows.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use super::error::{GeneratorError, refused};
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Returns the address `number` places after this one: the last three octets
-    /// count on, and wrap around after ff:ff:ff.
+    /// Returns the address `number` after this one: the last three octets count up, and
+    /// wrap around.
     #[inline]
     #[must_use]
     pub fn number(self, number: u64) -> MacAddress {
@@ -26,9 +26,9 @@ impl MacAddress {
 impl FromStr for MacAddress {
     type Err = GeneratorError;
 
-    /// `02:00:00:00:00:01`.
+    /// Parses `02:00:00:00:00:01`.
     fn from_str(text: &str) -> Result<MacAddress, GeneratorError> {
-        let refused = || refused(text, "no MAC address", "02:00:00:00:00:01");
+        let refused = || refused(text, "not a MAC address", "02:00:00:00:00:01");
         let mut bytes = [0; 6];
         let mut parts = text.split([':', '-']);
         for byte in &mut bytes {
@@ -51,17 +51,17 @@ impl fmt::Display for MacAddress {
     }
 }
 
-/// IP addresses that follow each other.
+/// A range of consecutive IP addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {
     first: u128,
-    /// One less than how many there are.
+    /// Number of addresses minus one.
     beyond: u128,
     v6: bool,
 }
 
 impl AddressRange {
-    /// One address.
+    /// Creates a range of one address.
     pub fn one(address: IpAddr) -> AddressRange {
         let (first, v6) = number(address);
         AddressRange {
@@ -71,17 +71,17 @@ impl AddressRange {
         }
     }
 
-    /// Whether they are of IPv6.
+    /// Whether these are IPv6 addresses.
     pub fn is_v6(&self) -> bool {
         self.v6
     }
 
-    /// How many there are, or as many as can be counted.
+    /// Returns the number of addresses, saturating.
     pub fn count(&self) -> u128 {
         self.beyond.saturating_add(1)
     }
 
-    /// The address of this number, from 0.
+    /// Returns address `number`, from 0.
     pub fn address(&self, number: u128) -> IpAddr {
         let value = self.first.wrapping_add(number);
         if self.v6 {
@@ -92,7 +92,7 @@ impl AddressRange {
     }
 
     fn prefix(text: &str, address: &str, bits: &str) -> Result<AddressRange, GeneratorError> {
-        let refused = || refused(text, "no prefix", "10.0.0.0/24");
+        let refused = || refused(text, "not a prefix", "10.0.0.0/24");
         let (first, v6) = number(address.parse().map_err(|_| refused())?);
         let width = if v6 { 128 } else { 32 };
         let bits: u32 = bits.parse().map_err(|_| refused())?;
@@ -105,8 +105,8 @@ impl AddressRange {
             bits => (1u128 << bits) - 1,
         };
         let first = first & !host;
-        // The first address of a network names it, and the last one of IPv4 is
-        // for all of its hosts (RFC 1122, 3.2.1.3; RFC 3021; RFC 4291, 2.6.1).
+        // Skip the network address, and the IPv4 broadcast address (RFC 1122, 3.2.1.3; RFC
+        // 3021; RFC 4291, 2.6.1).
         let (skip, spare) = match (host_bits, v6) {
             (0 | 1, _) => (0, 0),
             (_, true) => (1, 1),
@@ -123,10 +123,9 @@ impl AddressRange {
 impl FromStr for AddressRange {
     type Err = GeneratorError;
 
-    /// `10.0.0.1`, `10.0.0.0/24`, `10.0.0.1-10.0.0.9`, and the same of IPv6.
-    /// Of a prefix, the hosts.
+    /// Parses `10.0.0.1`, `10.0.0.0/24` (its hosts) or `10.0.0.1-10.0.0.9`, also IPv6.
     fn from_str(text: &str) -> Result<AddressRange, GeneratorError> {
-        let wrong = "no address and no range of addresses";
+        let wrong = "not an address or a range of addresses";
         let refused = || refused(text, wrong, "10.0.0.1, 10.0.0.0/24 or 10.0.0.1-10.0.0.9");
         if let Some((address, bits)) = text.split_once('/') {
             return AddressRange::prefix(text, address, bits);
@@ -158,7 +157,7 @@ fn number(address: IpAddr) -> (u128, bool) {
     }
 }
 
-/// Ports that follow each other.
+/// A range of consecutive ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
     first: u16,
@@ -172,7 +171,7 @@ impl PortRange {
         last: 65_535,
     };
 
-    /// One port.
+    /// Creates a range of one port.
     pub const fn one(port: u16) -> PortRange {
         PortRange {
             first: port,
@@ -180,12 +179,12 @@ impl PortRange {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of ports.
     pub fn count(&self) -> u128 {
         u128::from(self.last - self.first) + 1
     }
 
-    /// The port of this number, from 0.
+    /// Returns port `number`, from 0.
     pub fn port(&self, number: u128) -> u16 {
         self.first.wrapping_add(number as u16)
     }
@@ -194,9 +193,9 @@ impl PortRange {
 impl FromStr for PortRange {
     type Err = GeneratorError;
 
-    /// `53` or `1024-65535`.
+    /// Parses `53` or `1024-65535`.
     fn from_str(text: &str) -> Result<PortRange, GeneratorError> {
-        let refused = || refused(text, "no port and no range of ports", "53 or 1024-65535");
+        let refused = || refused(text, "not a port or a range of ports", "53 or 1024-65535");
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let port = |text: &str| text.trim().parse::<u16>().map_err(|_| refused());
         let (first, last) = (port(first)?, port(last)?);

@@ -1,4 +1,4 @@
-//! The configuration of a generator.
+//! Configuration of a generator.
 
 use std::sync::Arc;
 
@@ -14,24 +14,22 @@ use super::payload::Payload;
 pub struct GeneratorConfig {
     /// Addresses, ports and headers.
     pub flows: FlowConfig,
-    /// How long frames are, from the destination MAC address to the end of the
-    /// payload.
+    /// Frame lengths, from the destination MAC address to the end of the payload.
     pub sizes: Arc<dyn SizeModel>,
-    /// How they are spread around the rate.
+    /// Distribution of frames around the rate.
     pub arrivals: Arc<dyn ArrivalModel>,
-    /// The mean rate; `None` is as fast as the port takes them.
+    /// Mean rate; `None` is as fast as the port accepts frames.
     pub rate: Option<LoadRate>,
-    /// The bytes after the headers and the probe.
+    /// Payload after the probe.
     pub payload: Payload,
-    /// Stamp each frame with a [`Probe`](longwire_packet::probe::Probe) of this stream at
-    /// the beginning of its payload. A paced frame carries the time at which it was due,
-    /// so that a late departure counts as delay; frames without times carry the time at
-    /// which they were made.
+    /// Stream number of the [`Probe`](longwire_packet::probe::Probe) at the start of each
+    /// payload, if any. A paced probe carries the due time, so that a late departure counts
+    /// as delay; an unpaced one carries the time of its generation.
     pub probe: Option<u32>,
-    /// End after this many frames.
+    /// Ends after this many frames.
     pub count: Option<u64>,
-    /// End before the frame that would be due this long after the start.
+    /// Ends before the first frame due at or after this time.
     pub time: Option<Nanos>,
-    /// The seed of sizes, arrivals, random flows and random payload.
+    /// Seed of sizes, arrivals, random flows and random payload.
     pub seed: u64,
 }

@@ -1,13 +1,12 @@
-//! Errors of a generator's configuration.
+//! Errors of generators.
 
 use super::limits::{FLOWS_MAX, MACS_MAX};
 
-/// The error of a generator that cannot be made as configured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum GeneratorError {
     #[error(
-        "sizes of {size} bytes are too short: headers take {headers} bytes{}; the least is {least}",
+        "sizes of {size} bytes are too short: headers take {headers} bytes{}; the minimum is {least}",
         if *.probe { " and the probe 18" } else { "" }
     )]
     TooShort {
@@ -17,17 +16,17 @@ pub enum GeneratorError {
         least: u32,
     },
     #[error(
-        "{count} flows cannot be distinguished: sources, destinations and ports given make {possible}; \
+        "{count} flows are not distinct: sources, destinations and ports allow {possible}; \
          widen one of them"
     )]
     TooManyFlows { count: u64, possible: u128 },
-    #[error("{count} MAC addresses in a row are outside 1..{MACS_MAX}")]
+    #[error("{count} consecutive MAC addresses are outside 1..{MACS_MAX}")]
     MacsRange { count: u64 },
-    #[error("streams that are sent together need a rate each, and there must be one at least")]
+    #[error("concurrent streams need at least one stream, and a rate for each")]
     NoStream,
     #[error("{count} flows are outside 1..{FLOWS_MAX}")]
     FlowsRange { count: u64 },
-    #[error("sources are of {sources} and destinations of {destinations}; both must be of one")]
+    #[error("sources are {sources} but destinations are {destinations}")]
     Mixed {
         sources: &'static str,
         destinations: &'static str,
@@ -40,7 +39,7 @@ pub enum GeneratorError {
     },
 }
 
-/// Returns the error of a text that cannot be parsed.
+/// Creates the error for a text that cannot be parsed.
 pub(super) fn refused(text: &str, wrong: &'static str, example: &'static str) -> GeneratorError {
     GeneratorError::Text {
         text: text.to_owned(),

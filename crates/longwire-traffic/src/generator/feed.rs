@@ -1,4 +1,4 @@
-//! The feed of generated frames.
+//! Feed of generated frames.
 
 use crate::arrivals::{Arrivals, Load};
 use longwire_engine::Nanos;
@@ -20,24 +20,24 @@ pub struct GeneratorFeed {
     template: Template,
     flows: Flows,
     pace: Option<Box<dyn Arrivals>>,
-    /// Where every frame has the same size.
+    /// The size of all frames, if constant.
     fixed: Option<u32>,
     sizes_stream: Stream,
     arrivals_stream: Stream,
-    /// When the replay starts, since 1970 and on the clock.
+    /// Start of the replay on both clocks.
     start: Epoch,
     pub(super) sent: u64,
-    /// The time of the last frame.
+    /// Due time of the last frame.
     last: Nanos,
     pub(super) ended: bool,
     frame_max: usize,
 }
 
 impl GeneratorFeed {
-    /// Makes a generator at its first frame.
+    /// Creates a generator.
     ///
     /// # Errors
-    /// If the parts do not fit together.
+    /// Sizes are too short for the headers, or the flows are invalid.
     pub fn new(config: GeneratorConfig) -> Result<GeneratorFeed, GeneratorError> {
         let (least, greatest) = config.sizes.range();
         let stream = |purpose| Stream::new(config.seed, 0, purpose);
@@ -73,12 +73,12 @@ impl GeneratorFeed {
         })
     }
 
-    /// The number of frames handed out.
+    /// Returns the number of frames generated.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// The length of the next frame and when it is due, or `None` at the end.
+    /// Returns the length and due time of the next frame; `None` at the end.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(u32, Nanos)> {
         if self.config.count.is_some_and(|count| self.sent >= count) {
@@ -96,8 +96,8 @@ impl GeneratorFeed {
         (due != Nanos::MAX && !over).then_some((len, due))
     }
 
-    /// Hands out the next frame, as [`GeneratorFeed::next`] returned it; `made`
-    /// is the time of the day that times count from.
+    /// Generates a frame with the values from [`GeneratorFeed::next`]; `made` is the
+    /// wall-clock time of the start.
     #[inline]
     pub(super) fn make(
         &mut self,
@@ -124,7 +124,7 @@ impl GeneratorFeed {
         self.sent += 1;
     }
 
-    /// How far it is by count or time, whichever ends it first.
+    /// Returns the progress by count or time, whichever is further.
     fn fraction(&self) -> Option<f64> {
         if self.ended {
             return Some(1.0);
@@ -150,7 +150,7 @@ impl Feed for GeneratorFeed {
         if self.pace.is_none() {
             let now = monotonic_now();
             made = self.start.wall_time(now);
-            // Without times, the time given is that of the clock.
+            // An unpaced feed ends by the clock.
             let elapsed = now.saturating_sub(self.start.monotonic);
             self.ended |= self.config.time.is_some_and(|time| elapsed >= time);
         }

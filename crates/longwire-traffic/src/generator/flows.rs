@@ -1,4 +1,4 @@
-//! Flows: what makes the headers of generated frames differ.
+//! Flows: the header fields that vary between generated frames.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,30 +10,30 @@ use super::addresses::{AddressRange, MacAddress, PortRange};
 use super::error::{GeneratorError, refused};
 use super::limits::{FLOWS_MAX, MACS_MAX};
 
-/// The protocol inside IP.
+/// Protocol above IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// Datagrams.
+    /// UDP datagrams.
     #[default]
     Udp,
-    /// Segments of established connections, whose sequence numbers go on. No
-    /// connection is opened or closed, and nothing is sent again.
+    /// TCP segments of established connections with increasing sequence numbers. No
+    /// handshake, and no retransmission.
     Tcp,
-    /// Echo requests; a flow's source port is its identifier.
+    /// ICMP echo requests; the source port is the identifier.
     Icmp,
 }
 
-/// The order of flows.
+/// Order of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowOrder {
-    /// One after the other, again and again.
+    /// Round robin.
     #[default]
     RoundRobin,
-    /// Each frame's drawn by itself.
+    /// Drawn independently per frame.
     Random,
 }
 
-/// The flags of TCP segments: bits of the header's byte 13 (RFC 9293, 3.1).
+/// TCP flags: header byte 13 (RFC 9293, 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpFlags(pub u8);
 
@@ -42,7 +42,7 @@ impl TcpFlags {
 }
 
 impl Default for TcpFlags {
-    /// The flags of a segment with data: psh and ack.
+    /// PSH and ACK, as on data segments.
     fn default() -> TcpFlags {
         TcpFlags(0x18)
     }
@@ -51,13 +51,13 @@ impl Default for TcpFlags {
 impl FromStr for TcpFlags {
     type Err = GeneratorError;
 
-    /// `psh,ack`, or `none`.
+    /// Parses `psh,ack`, or `none`.
     fn from_str(text: &str) -> Result<TcpFlags, GeneratorError> {
         let mut flags = 0;
         for word in text.split([',', '+']).filter(|_| text != "none") {
             let word = word.trim().to_ascii_lowercase();
             let found = TcpFlags::NAMES.iter().position(|name| *name == word);
-            let found = found.ok_or_else(|| refused(text, "no list of TCP flags", "psh,ack"))?;
+            let found = found.ok_or_else(|| refused(text, "not a list of TCP flags", "psh,ack"))?;
             flags |= 1 << found;
         }
         Ok(TcpFlags(flags))
@@ -80,18 +80,18 @@ impl fmt::Display for TcpFlags {
 /// A VLAN tag (IEEE 802.1Q).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
-    /// The VLAN, 0 to 4095.
+    /// VLAN ID, 0 to 4095.
     pub id: u16,
-    /// The priority, 0 to 7.
+    /// Priority, 0 to 7.
     pub priority: u8,
 }
 
 impl FromStr for VlanTag {
     type Err = GeneratorError;
 
-    /// `100`, or `100:5` with a priority.
+    /// Parses `100`, or `100:5` with a priority.
     fn from_str(text: &str) -> Result<VlanTag, GeneratorError> {
-        let wrong = "no VLAN from 0 to 4095 with a priority from 0 to 7";
+        let wrong = "not a VLAN from 0 to 4095 with a priority from 0 to 7";
         let refused = || refused(text, wrong, "100 or 100:5");
         let (id, priority) = text.split_once(':').unwrap_or((text, "0"));
         let id = id.parse().ok().filter(|id| *id <= 4_095);
@@ -103,53 +103,51 @@ impl FromStr for VlanTag {
     }
 }
 
-/// The headers of generated frames.
+/// Header fields of generated frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// The protocol inside IP.
+    /// Protocol above IP.
     pub protocol: Protocol,
-    /// How many flows there are; all differ. Source addresses change first,
-    /// then destination addresses, source ports, destination ports.
+    /// Number of distinct flows. Source addresses vary first, then destination addresses,
+    /// source ports, destination ports.
     pub count: u64,
-    /// Their order.
+    /// Order of flows.
     pub order: FlowOrder,
     /// Source addresses.
     pub sources: AddressRange,
     /// Destination addresses.
     pub destinations: AddressRange,
-    /// Source ports, or identifiers of ICMP.
+    /// Source ports, or ICMP identifiers.
     pub source_ports: PortRange,
-    /// Destination ports; not used with ICMP.
+    /// Destination ports; unused for ICMP.
     pub destination_ports: PortRange,
-    /// Source MAC address, or the first of several.
+    /// Source MAC address, the first of `source_macs`.
     pub source_mac: MacAddress,
-    /// The number of consecutive source MAC addresses that frames of all flows take in
-    /// turns: 1 to [`MACS_MAX`].
+    /// Number of consecutive source MAC addresses, used in turn by the frames of all flows:
+    /// 1 to [`MACS_MAX`].
     pub source_macs: u64,
-    /// Destination MAC address, or the first of several.
+    /// Destination MAC address, the first of `destination_macs`.
     pub destination_mac: MacAddress,
-    /// The same of destination MAC addresses.
+    /// Number of consecutive destination MAC addresses.
     pub destination_macs: u64,
-    /// Tags, the outermost first; all but the innermost are service tags
-    /// (IEEE 802.1ad).
+    /// VLAN tags, outermost first; all but the innermost are service tags (IEEE 802.1ad).
     pub vlans: Vec<VlanTag>,
     /// Differentiated services code point, 0 to 63 (RFC 2474).
     pub dscp: u8,
-    /// Time to live, or hop limit.
+    /// IPv4 TTL or IPv6 hop limit.
     pub ttl: u8,
-    /// Of segments.
+    /// TCP flags.
     pub tcp_flags: TcpFlags,
 }
 
 impl FlowConfig {
-    /// The port that throws away what it is sent (RFC 863).
+    /// The discard port (RFC 863).
     const DISCARD: u16 = 9;
 }
 
 impl Default for FlowConfig {
-    /// One flow of UDP between the addresses that are set apart for benchmarks
-    /// (198.18.0.0/15, RFC 2544 C.2.2), with MAC addresses that are locally
-    /// administered.
+    /// One UDP flow between benchmark addresses (198.18.0.0/15, RFC 2544 C.2.2), with
+    /// locally administered MAC addresses.
     fn default() -> FlowConfig {
         FlowConfig {
             protocol: Protocol::Udp,
@@ -188,26 +186,25 @@ fn family(addresses: &AddressRange) -> &'static str {
     if addresses.is_v6() { "IPv6" } else { "IPv4" }
 }
 
-/// One flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// Addresses; those of IPv4 are the first four bytes.
+    /// Addresses; an IPv4 address is in the first four bytes.
     pub source: [u8; 16],
     pub destination: [u8; 16],
     pub source_port: u16,
     pub destination_port: u16,
-    /// The sum of both addresses' words.
+    /// Checksum of both addresses.
     pub addresses_sum: u32,
-    /// The sequence number of its next segment or echo request.
+    /// Sequence number of the next segment or echo request.
     pub sequence: u32,
 }
 
-/// The flows in their order.
+/// Flows in order.
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
     next: usize,
-    /// Where the order is random.
+    /// For random order.
     stream: Option<Stream>,
 }
 
@@ -249,7 +246,7 @@ impl Flows {
         })
     }
 
-    /// The flow of the next frame.
+    /// Returns the flow of the next frame.
     #[inline]
     pub fn next(&mut self) -> &mut Flow {
         let index = match &mut self.stream {
@@ -267,8 +264,7 @@ impl Flows {
     }
 }
 
-/// The flow of this number: its digits, in a system whose places have these
-/// sizes, say which addresses and ports it has.
+/// Returns flow `number`, whose mixed-radix digits select addresses and ports.
 fn flow(config: &FlowConfig, sizes: &[u128; 4], number: u64) -> Flow {
     let mut rest = u128::from(number);
     let digits = sizes.map(|size| {

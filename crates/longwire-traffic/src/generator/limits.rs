@@ -1,11 +1,11 @@
-//! Limits of a generator's configuration.
+//! Limits of a generator.
 
-/// The most flows: each takes 44 bytes.
+/// Maximum number of flows, at 44 bytes each.
 pub const FLOWS_MAX: u64 = 1 << 20;
 
-/// The most MAC addresses in a row: they differ in their last three octets, so that
-/// none of them becomes a group address or another manufacturer's.
+/// Maximum consecutive MAC addresses. They differ in the last three octets only, so none
+/// becomes a group address or changes its OUI.
 pub const MACS_MAX: u64 = 1 << 24;
 
-/// The longest pattern of a payload, in bytes.
+/// Maximum length of a payload pattern in bytes.
 pub const PAYLOAD_MAX: usize = 65_536;

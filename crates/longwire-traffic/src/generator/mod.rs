@@ -1,8 +1,7 @@
-//! The generator: frames made of flows, sizes and arrivals.
+//! Generates frames from flows, sizes and arrivals.
 //!
-//! A frame is never built from scratch. Headers and payload are ready in a template;
-//! for each frame, the fields that differ are written into it, and the checksums
-//! follow from sums computed in advance. So the cost of a frame does not depend on its
+//! Headers and payload are prepared in a template. Per frame, only the varying fields are
+//! written, and checksums follow from precomputed sums, so the cost does not depend on the
 //! length.
 
 mod addresses;

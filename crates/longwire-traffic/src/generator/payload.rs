@@ -1,4 +1,4 @@
-//! The payload of generated frames.
+//! Payload of generated frames.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,26 +6,26 @@ use std::str::FromStr;
 use super::error::{GeneratorError, refused};
 use super::limits::PAYLOAD_MAX;
 
-/// The payload of generated frames, after the probe if there is one.
+/// Payload of generated frames, after the probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Payload {
     /// Zeros.
     #[default]
     Zeros,
-    /// Bytes that count up: 0, 1, 2, … 255, 0, …
+    /// Counting bytes: 0, 1, 2, … 255, 0, …
     Counting,
-    /// Random bytes, the same in every frame.
+    /// Random bytes, equal in every frame.
     Random,
-    /// These bytes again and again; not empty.
+    /// A repeated pattern; not empty.
     Pattern(Vec<u8>),
 }
 
 impl FromStr for Payload {
     type Err = GeneratorError;
 
-    /// `zeros`, `counting`, `random`, or bytes in hexadecimal digits.
+    /// Parses `zeros`, `counting`, `random`, or hexadecimal bytes.
     fn from_str(text: &str) -> Result<Payload, GeneratorError> {
-        let wrong = "no payload";
+        let wrong = "not a payload";
         let refused = || refused(text, wrong, "zeros, counting, random or 0xdeadbeef");
         match text {
             "zeros" => return Ok(Payload::Zeros),

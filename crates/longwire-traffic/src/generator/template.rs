@@ -1,4 +1,4 @@
-//! The frame that all generated frames are made from.
+//! The template of generated frames.
 
 use longwire_packet::probe::Probe;
 use longwire_units::random::Stream;
@@ -8,26 +8,25 @@ use super::config::GeneratorConfig;
 use super::flows::{Flow, FlowConfig, Protocol};
 use super::payload::Payload;
 
-/// Headers and payload, ready but for what differs from frame to frame.
+/// A frame that is complete except for varying fields.
 #[derive(Debug)]
 pub(super) struct Template {
     bytes: Vec<u8>,
     v6: bool,
     protocol: Protocol,
-    /// MAC addresses that frames take in turns, and how many.
+    /// First MAC addresses, and their number.
     sources: (MacAddress, u64),
     destinations: (MacAddress, u64),
-    /// Where the headers of IP and of what is inside it begin, and the
-    /// payload.
+    /// Offsets of the IP header, the transport header and the payload.
     ip: usize,
     transport: usize,
     payload: usize,
-    /// The sum of the IPv4 header's words that never change.
+    /// Checksum of the constant part of the IPv4 header.
     ip_sum: u64,
-    /// The same of the transport header, with the pseudo-header's protocol.
+    /// Checksum of the constant part of the transport header, with the pseudo-header's
+    /// protocol.
     transport_sum: u64,
-    /// The sums of the first 0, 1, 2, … words of the payload; with a probe, of
-    /// what follows it, at the same places.
+    /// Checksums of payload prefixes by number of words, without the probe.
     payload_sums: Vec<u32>,
 }
 
@@ -42,8 +41,7 @@ impl Template {
                 Protocol::Tcp => 20,
                 Protocol::Udp | Protocol::Icmp => 8,
             };
-        // Room for the headers also where sizes are too short, which is
-        // refused elsewhere.
+        // Room for the headers even if sizes are too short; the caller refuses that.
         let mut template = Template {
             bytes: vec![0; (len_max as usize).max(payload)],
             v6,
@@ -64,13 +62,12 @@ impl Template {
         template
     }
 
-    /// The length of all headers.
+    /// Returns the length of all headers.
     pub fn headers(&self) -> u32 {
         self.payload as u32
     }
 
-    /// The next frame is the one of this number: it has the MAC addresses
-    /// whose turn it is.
+    /// Sets the MAC addresses of frame `number`.
     #[inline]
     pub fn turn(&mut self, number: u64) {
         let (first, count) = self.destinations;
@@ -113,8 +110,7 @@ impl Template {
         } else {
             header[0] = 0x45;
             header[1] = class;
-            // Never cut into fragments, so that no identification is needed
-            // (RFC 6864, section 4.1).
+            // Don't fragment, so no identification is needed (RFC 6864, section 4.1).
             header[6] = 0x40;
             header[8] = flows.ttl;
             header[9] = protocol;
@@ -128,14 +124,13 @@ impl Template {
         match self.protocol {
             Protocol::Udp => {}
             Protocol::Tcp => {
-                // What it acknowledges, the header's length, and a window that
-                // lets everything in.
+                // Acknowledgement number, data offset, maximum window.
                 header[8..12].copy_from_slice(&1u32.to_be_bytes());
                 header[12] = 5 << 4;
                 header[13] = flows.tcp_flags.0;
                 put16(header, 14, u16::MAX);
             }
-            // An echo request.
+            // Echo request.
             Protocol::Icmp => header[0] = if self.v6 { 128 } else { 8 },
         }
         self.transport_sum = sum(header);
@@ -171,7 +166,7 @@ impl Template {
         self.payload_sums.push(0);
         for (index, word) in payload.chunks_exact(2).enumerate() {
             if index * 2 >= before {
-                // At most 2^15 words: it stays below 2^31.
+                // At most 2^15 words, so it stays below 2^31.
                 total += u32::from(u16::from_be_bytes([word[0], word[1]]));
             }
             self.payload_sums.push(total);
@@ -187,12 +182,12 @@ impl Template {
         }
     }
 
-    /// ICMP of IPv4 alone covers no addresses.
+    /// ICMPv4 has no pseudo-header.
     fn has_pseudo_header(&self) -> bool {
         self.v6 || self.protocol != Protocol::Icmp
     }
 
-    /// A frame of `len` bytes of this flow. Headers and probe fit it.
+    /// Returns a frame of `len` bytes, which must fit headers and probe.
     #[inline]
     pub fn frame(&mut self, len: u32, flow: &mut Flow, probe: Option<Probe>) -> &[u8] {
         let len = len as usize;
@@ -215,7 +210,7 @@ impl Template {
                 put16(header, 2, flow.destination_port);
                 put16(header, 4, transport_len);
                 let checksum = !fold(total + ports + u64::from(transport_len));
-                // Zero would mean that there is none (RFC 768).
+                // Zero means no checksum (RFC 768).
                 put16(header, 6, if checksum == 0 { 0xffff } else { checksum });
             }
             Protocol::Tcp => {
@@ -238,7 +233,7 @@ impl Template {
         &self.bytes[..len]
     }
 
-    /// Writes addresses, lengths, and the IPv4 header's checksum.
+    /// Writes addresses, lengths and the IPv4 checksum.
     #[inline]
     fn address(&mut self, len: usize, flow: &Flow) {
         let header = &mut self.bytes[self.ip..self.transport];
@@ -256,13 +251,12 @@ impl Template {
         }
     }
 
-    /// The sum of the payload of a frame of `len` bytes, but for its probe.
+    /// Returns the checksum of the payload of a frame of `len` bytes, without its probe.
     #[inline]
     fn payload_sum(&self, len: usize) -> u64 {
         let payload = len - self.payload;
         let mut sum = u64::from(self.payload_sums[payload / 2]);
-        // An odd last byte counts as if a zero followed. With a probe it is
-        // never one of the probe's, whose length is even.
+        // Pad an odd last byte. It is never part of the probe, whose length is even.
         if payload % 2 == 1 {
             sum += u64::from(self.bytes[len - 1]) << 8;
         }
@@ -275,7 +269,7 @@ fn put16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// The sum of 16-bit words (RFC 1071), of an even number of bytes.
+/// Returns the sum of 16-bit words (RFC 1071) of an even number of bytes.
 #[inline]
 fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(2);
@@ -284,7 +278,7 @@ fn sum(bytes: &[u8]) -> u64 {
         .sum()
 }
 
-/// One's complement: carries are added at the low end. For sums below 2^48.
+/// Folds a sum below 2^48 to 16 bits in one's complement.
 #[inline]
 fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);

@@ -1,4 +1,4 @@
-//! Several generators that send together, as the services of one line do.
+//! Several generators with one output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,24 +12,22 @@ use super::config::GeneratorConfig;
 use super::error::GeneratorError;
 use super::feed::GeneratorFeed;
 
-/// Frames of several generators in the order of their times, all for one
-/// output. Each generator has its own rate, arrivals, sizes, headers and
-/// stream of probes; of frames that are due together, the first generator's is
-/// first. All of them must have a rate: without one, nothing says whose turn
-/// it is.
+/// Merges the frames of several generators by due time; ties go to the first generator.
+/// Each generator has its own rate, arrivals, sizes, headers and stream of probes. All need
+/// a rate, since unpaced frames have no due time.
 pub struct TogetherFeed {
     streams: Vec<GeneratorFeed>,
-    /// The next frame of each: its length, and when it is due.
+    /// Length and due time of the next frame of each generator.
     heads: Vec<Option<(u32, Nanos)>>,
     sent: Arc<[AtomicU64]>,
     start: Epoch,
 }
 
 impl TogetherFeed {
-    /// Makes the generators, each at its first frame.
+    /// Creates the generators.
     ///
     /// # Errors
-    /// If there is none, one has no rate, or its parts do not fit together.
+    /// No generator, one without a rate, or an invalid one.
     pub fn new(configs: Vec<GeneratorConfig>) -> Result<TogetherFeed, GeneratorError> {
         if configs.is_empty() || configs.iter().any(|config| config.rate.is_none()) {
             return Err(GeneratorError::NoStream);
@@ -48,13 +46,12 @@ impl TogetherFeed {
         })
     }
 
-    /// The number of frames that each generator handed out, during the run and
-    /// after it.
+    /// Returns the live count of frames of each generator.
     pub fn sent(&self) -> Arc<[AtomicU64]> {
         Arc::clone(&self.sent)
     }
 
-    /// Whose frame is next.
+    /// Returns the generator with the earliest frame.
     #[inline]
     fn earliest(&self) -> Option<usize> {
         let heads = self.heads.iter().enumerate();
@@ -79,7 +76,7 @@ impl Feed for TogetherFeed {
             stream.make(len, due, self.start.wall, take);
             self.heads[at] = stream.next();
             stream.ended = self.heads[at].is_none();
-            // Read when all is over, and for progress before.
+            // Read at the end, and for progress.
             self.sent[at].store(stream.sent, Ordering::Relaxed);
             frames += 1;
         }
@@ -102,7 +99,7 @@ impl Feed for TogetherFeed {
         let streams = self.streams.iter().map(GeneratorFeed::status);
         let streams: Vec<FeedStatus> = streams.collect();
         let names = streams.iter().map(|status| status.name.as_str());
-        // All of it is over when the last of them is.
+        // The slowest generator determines the progress.
         let fractions = streams.iter().map(|status| status.fraction);
         let least = |least: f64, fraction: Option<f64>| Some(least.min(fraction?));
         FeedStatus {

@@ -5,16 +5,15 @@ use longwire_engine::spec::SpecError;
 use crate::generator::GeneratorError;
 use crate::receive::ReceiveError;
 
-/// An error of a profile.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ProfileError {
     #[error("{step}: the rate is too high")]
     RateTooHigh { step: String },
-    /// A trial asks for frames that cannot be generated.
+    /// The frames of a trial cannot be generated.
     #[error(transparent)]
     Generator(#[from] GeneratorError),
-    /// A model that the profile itself uses.
+    /// A model used by the profile is invalid.
     #[error(transparent)]
     Model(Box<SpecError>),
     #[error("cannot receive at {port}: {source}")]
@@ -22,11 +21,11 @@ pub enum ProfileError {
         port: String,
         source: Box<ReceiveError>,
     },
-    #[error("a trial without an outcome")]
+    #[error("a trial has no outcome")]
     NoOutcome,
     #[error("interrupted; no result")]
     Interrupted,
-    /// The run of a trial, or its receiver, ended with an error.
+    /// The run of a trial, or its receiver, failed.
     #[error("{0}")]
     Run(String),
 }

@@ -1,8 +1,8 @@
-//! Tests of a device that are made of several runs of the generator: RFC 2544 for the
-//! rate without loss and the delay there, RFC 2889 for switches, ITU-T Y.1564 for services.
+//! Device tests that combine several generator runs: RFC 2544 for throughput and latency,
+//! RFC 2889 for switches, ITU-T Y.1564 for services.
 //!
-//! A test asks a [`Tester`] for trials and judges their outcomes. [`PortTester`] makes
-//! them between two ports. Loss that generator or receiver may have caused is never
+//! A test requests trials from a [`Tester`] and judges their outcomes; [`PortTester`] runs
+//! them between two ports. Loss that the generator or the receiver may have caused is never
 //! attributed to the device: see [`Verdict`].
 
 mod error;
@@ -39,16 +39,16 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileReport {
-    /// Throughput, latency, loss and bursts of a device.
+    /// RFC 2544: throughput, latency, loss and bursts.
     Rfc2544(Rfc2544Report),
-    /// Forwarding and learning of a switch.
+    /// RFC 2889: forwarding and learning of a switch.
     Rfc2889(Rfc2889Report),
-    /// Rates and limits of services.
+    /// ITU-T Y.1564: rates and limits of services.
     Y1564(Y1564Report),
 }
 
 impl ProfileReport {
-    /// Whether the device met all requirements.
+    /// Whether all requirements are met.
     pub fn passed(&self) -> bool {
         match self {
             ProfileReport::Rfc2544(report) => report.passed,

@@ -1,4 +1,4 @@
-//! Trials between two ports.
+//! Runs trials between two ports.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,43 +15,41 @@ use super::trial::{Length, Outcome, Tester, Trial};
 use crate::generator::{GeneratorConfig, TogetherFeed};
 use crate::receive::{ReceiveConfig, ReceiveReport, Receiver};
 
-/// A function that starts the run that sends a feed.
+/// Starts a run that sends a feed.
 pub type StartRun<'a, E> = Box<dyn FnMut(Box<dyn Feed>) -> Result<RunningNetwork, E> + 'a>;
 
-/// A function that is called with each trial and its outcome.
+/// Receives each trial with its outcome.
 pub type Progress<'a, E> = Box<dyn FnMut(&Trial, &Outcome) -> Result<(), E> + 'a>;
 
-/// A tester that sends at one port and receives at another, in one run for each trial.
+/// Runs trials: sends at one port and receives at another.
 pub struct PortTester<'a, E> {
-    /// The frames of trials, where a trial does not set them. The first trial of those
-    /// at the same time has the configuration's stream of probes, the others the
-    /// following ones.
+    /// Frame configuration, unless a trial overrides it. Concurrent trials get consecutive
+    /// streams of probes, starting with this one.
     pub config: GeneratorConfig,
     /// The name of the receiving port.
     pub receive: &'a str,
-    /// How long to wait for frames under way after all have been sent.
+    /// Time to wait for frames in flight.
     pub settle: Nanos,
-    /// Ends the trial when it is set.
+    /// Aborts the trial when set.
     pub stop: &'a AtomicBool,
-    /// Starts the run that sends a feed.
+    /// Starts a run.
     pub start: StartRun<'a, E>,
-    /// Reports the progress of the test.
+    /// Reports progress.
     pub progress: Progress<'a, E>,
 }
 
-/// A rate counts as kept if half of all frames left so much of the trial's
-/// length late at the most: one that is too high by a thousandth is not.
+/// Tolerated median lateness, as a share of the trial's duration. A rate that is too high
+/// by 0.1 % exceeds it.
 const LATE_SHARE: f64 = 0.0005;
 
-/// Lateness that is always allowed, in microseconds: pauses of the machine disturb short
-/// trials.
+/// Minimum tolerance in microseconds, for pauses of the machine during short trials.
 const LATE_LEAST_US: f64 = 500.0;
 
-/// The share of the frames planned that must have been sent.
+/// Share of the planned frames that must be sent.
 const SENT_SHARE: f64 = 0.999;
 
 impl<E> PortTester<'_, E> {
-    /// Returns the configuration of trial `number` of those at the same time.
+    /// Returns the configuration of concurrent trial `number`.
     fn config(&self, trial: &Trial, number: usize) -> Result<GeneratorConfig, ProfileError> {
         let arrivals = match &trial.arrivals {
             Some(arrivals) => arrivals.clone(),
@@ -91,7 +89,7 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
     type Error = E;
 
     fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, E> {
-        /// How soon a signal is seen.
+        /// Polling interval of the stop flag.
         const LOOK: Duration = Duration::from_millis(50);
         let configs = trials.iter().enumerate();
         let configs = configs.map(|(number, trial)| self.config(trial, number));
@@ -121,8 +119,8 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
             let sent = sent[number].load(Ordering::Relaxed);
             let found = ProbeReport::of(&report, &receiver, self.stream(number));
             let outcome = Outcome {
-                // Of several trials, it is unknown whose frames were never sent: they
-                // are lost, and excusable.
+                // With several trials, unsent frames cannot be attributed to one; they
+                // count as lost, but excusable.
                 sent: if trials.len() == 1 { found.sent } else { sent },
                 received: found.received,
                 delay_us: found.delay_us,
@@ -150,13 +148,13 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
     }
 }
 
-/// The frames that trials at the same time send if all goes well.
+/// The frames that concurrent trials are to send.
 struct Plan {
-    /// How many frames are to be sent in all.
+    /// Total number of frames.
     frames: f64,
-    /// How long that takes, in seconds.
+    /// Duration in seconds.
     seconds: f64,
-    /// The mean size of each trial's frames.
+    /// Mean frame size of each trial.
     sizes: Vec<f64>,
 }
 
@@ -181,8 +179,8 @@ impl Plan {
         }
     }
 
-    /// Distributes the bytes received over the trials, by their frames and the mean of
-    /// their sizes: the receiver counts the bytes of all streams together.
+    /// Distributes the received bytes over the trials by frames and mean size, since the
+    /// receiver counts all streams together.
     fn share_bytes(&self, bytes: u64, outcomes: &mut [Outcome]) {
         let weights = outcomes.iter().zip(&self.sizes);
         let weights = weights.map(|(outcome, size)| outcome.received as f64 * size);
@@ -198,8 +196,8 @@ impl Plan {
     }
 }
 
-/// Returns the part of a run's outcome that all its trials share and that is not the
-/// device's doing.
+/// Returns what all trials of a run share: duration, and losses that are not attributable
+/// to the device.
 fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome {
     let lateness = report.links.first().map(|link| link.lateness_us);
     let late = lateness.map_or(0.0, |lateness| lateness.p50);
@@ -207,8 +205,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     let sent = sent(report);
     let not_kept = if late > allowed {
         Some(format!(
-            "the generator could not keep the rate: half of its frames left {late:.0} us late and \
-             more"
+            "the generator could not keep the rate: its median lateness was {late:.0} us"
         ))
     } else if (sent as f64) < plan.frames * SENT_SHARE - plan.sizes.len() as f64 {
         Some(format!(
@@ -229,7 +226,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     let late: u64 = late.map(sum).sum();
     let unseen = receiver.unseen.total();
     let unsent: u64 = match plan.sizes.len() {
-        // One trial's are not counted as sent.
+        // Unsent frames of a single trial are not counted as sent.
         1 => 0,
         _ => UNSENT.into_iter().map(sum).sum(),
     };
@@ -238,7 +235,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     } else if unsent > 0 {
         Some(format!("could not send {}", frames(unsent)))
     } else {
-        (late > 0).then(|| format!("{} sent late, and so in bursts", frames(late)))
+        (late > 0).then(|| format!("{} sent late, in bursts", frames(late)))
     };
     Outcome {
         duration_s: receiver.duration_s,
@@ -249,7 +246,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     }
 }
 
-/// Returns a count of frames in words: `1,234 frames`.
+/// Formats a count of frames: `1,234 frames`.
 fn frames(count: u64) -> String {
     match count {
         1 => "1 frame".to_owned(),

@@ -1,4 +1,4 @@
-//! The probes of one run, sent and received.
+//! Probes of a run.
 
 use longwire_runtime::{Artifact, RunReport, Spread};
 use serde::Serialize;
@@ -6,32 +6,31 @@ use serde::Serialize;
 use crate::receive::ReceiveReport;
 use crate::rounded;
 
-/// The report of the probes of one run.
+/// Report on the probes of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProbeReport {
-    /// Frames that left for the device, or entered the emulated link.
+    /// Frames that entered the device or the emulated link.
     pub sent: u64,
-    /// Different probes that arrived.
+    /// Distinct probes that arrived.
     pub received: u64,
-    /// Those that did not.
+    /// Probes that did not arrive.
     pub lost: u64,
-    /// Their share.
+    /// Lost probes as a share of those sent.
     pub loss: f64,
-    /// Probes that arrived again.
+    /// Duplicates.
     pub duplicates: u64,
     /// Probes that arrived after one sent later (RFC 4737).
     pub reordered: u64,
-    /// Frames that arrived and could not be examined: they count as lost, but were
-    /// not.
+    /// Frames that arrived but could not be examined; also counted as lost.
     pub unseen: u64,
-    /// Time from when a frame was due to its arrival, in microseconds.
+    /// Time from due time to arrival, in microseconds.
     pub delay_us: Spread,
     /// Interarrival jitter (RFC 3550, section 6.4.1), in microseconds.
     #[serde(serialize_with = "rounded::micros")]
     pub jitter_us: f64,
 }
 
-/// Artifacts by which a frame is never sent.
+/// Artifacts of frames that are never sent.
 pub(super) const UNSENT: [Artifact; 4] = [
     Artifact::Memory,
     Artifact::Refused,
@@ -39,8 +38,7 @@ pub(super) const UNSENT: [Artifact; 4] = [
     Artifact::PortDown,
 ];
 
-/// The number of frames of a run that entered the device: all but those that were
-/// never sent.
+/// Returns the number of frames of a run that entered the device.
 pub(super) fn sent(report: &RunReport) -> u64 {
     let links = report.links.iter();
     let sent = links.map(|link| {
@@ -52,7 +50,7 @@ pub(super) fn sent(report: &RunReport) -> u64 {
 }
 
 impl ProbeReport {
-    /// Makes the report of a run's probes of this stream, from a receiver's report.
+    /// Creates the report of a stream of probes.
     pub fn of(report: &RunReport, receiver: &ReceiveReport, stream: u32) -> ProbeReport {
         let sent = sent(report);
         let streams = receiver.streams.iter();

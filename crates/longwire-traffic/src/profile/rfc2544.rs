@@ -1,11 +1,9 @@
-//! The benchmarks of RFC 2544, section 26: throughput, latency, frame loss
-//! rate, back-to-back frames.
+//! RFC 2544, section 26: throughput, latency, frame loss rate, back-to-back frames.
 //!
-//! Differences from the document: every frame of a latency trial is measured, not one
-//! in a trial of 120 s; the latency is the time from when a frame was due to the kernel's
-//! stamp at its arrival, with the sending port's own transit. System recovery and reset
-//! (26.5, 26.6) need a person at the device and are left out. The loss table also gives
-//! forwarding rates, which RFC 2889 uses.
+//! Differences: every frame of a latency trial is measured, not one per 120 s; latency is
+//! the time from a frame's due time to its kernel receive stamp, including the transit of
+//! the sending port. System recovery and reset (26.5, 26.6) need a person at the device and
+//! are omitted. The loss table also contains forwarding rates, as used by RFC 2889.
 
 use std::sync::Arc;
 
@@ -19,100 +17,100 @@ use super::search::{Limit, Search, attempt, highest};
 use super::trial::{Headers, Length, Tester, Trial, Verdict, share};
 use longwire_runtime::Spread;
 
-/// The whole rate, in parts per million.
+/// 100 %, in parts per million.
 pub(super) const WHOLE: u32 = 1_000_000;
 
-/// Steps of the loss test (26.3 asks for 10 % at the most).
+/// Step of the loss test (26.3 allows at most 10 %).
 pub(super) const STEP: u32 = WHOLE / 10;
 
 /// A test of RFC 2544.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rfc2544Test {
-    /// The highest rate without loss (26.1).
+    /// Maximum rate without loss (26.1).
     Throughput,
-    /// The delay at that rate (26.2).
+    /// Delay at that rate (26.2).
     Latency,
-    /// Loss from the full rate down (26.3).
+    /// Loss from the full rate downwards (26.3).
     Loss,
-    /// The longest burst without loss (26.4).
+    /// Longest burst without loss (26.4).
     BackToBack,
 }
 
 /// Configuration of the benchmarks of RFC 2544.
 #[derive(Clone, Debug)]
 pub struct Rfc2544 {
-    /// The rate that counts as 100 %.
+    /// The rate of 100 %.
     pub rate: LoadRate,
-    /// Frame sizes in bytes, without frame check sequence.
+    /// Frame sizes in bytes without FCS.
     pub sizes: Vec<u32>,
-    /// The tests to make.
+    /// Tests to run.
     pub tests: Vec<Rfc2544Test>,
-    /// How long a trial sends.
+    /// Duration of a trial.
     pub trial: Nanos,
-    /// How finely the highest rate is searched, in parts per million of the rate.
+    /// Resolution of the rate search in parts per million.
     pub resolution: u32,
-    /// The share of loss that counts as none.
+    /// Loss ratio that counts as none.
     pub acceptable_loss: f64,
-    /// The least throughput that passes, in parts per million of the rate.
+    /// Throughput required to pass, in parts per million.
     pub min_throughput: u32,
-    /// How often the longest burst is searched.
+    /// Number of burst searches.
     pub bursts: u32,
 }
 
 /// The report of the benchmarks of RFC 2544.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rfc2544Report {
-    /// The rate that counts as 100 %.
+    /// The rate of 100 %.
     pub rate: String,
-    /// How long a trial sent, in seconds.
+    /// Duration of a trial in seconds.
     pub trial_s: f64,
-    /// An entry a frame size.
+    /// Results by frame size.
     pub sizes: Vec<SizeReport>,
-    /// Whether throughput was as high as asked for at each size.
+    /// Whether throughput met the requirement at every size.
     pub passed: bool,
 }
 
-/// The results of one frame size.
+/// Results for one frame size.
 #[derive(Clone, Debug, Serialize)]
 pub struct SizeReport {
-    /// In bytes, with frame check sequence.
+    /// Frame size in bytes with FCS.
     pub frame_size: u32,
-    /// The rate of 100 %, in frames a second.
+    /// Frames/s at 100 %.
     pub whole_frames_per_s: f64,
-    /// The highest rate without loss.
+    /// Maximum rate without loss.
     pub throughput: Option<ThroughputReport>,
-    /// The delay at that rate.
+    /// Delay at that rate.
     pub latency: Option<LatencyReport>,
-    /// Loss from the full rate down.
+    /// Loss from the full rate downwards.
     pub loss: Vec<LossReport>,
-    /// The longest burst without loss.
+    /// Longest burst without loss.
     pub bursts: Option<BurstReport>,
 }
 
 /// Throughput (26.1).
 #[derive(Clone, Debug, Serialize)]
 pub struct ThroughputReport {
-    /// As a share of the whole rate.
+    /// Share of the full rate.
     pub share: f64,
-    /// In frames a second.
+    /// Frames per second.
     pub frames_per_s: f64,
-    /// In bits of frames a second, with frame check sequence.
+    /// Bits per second of frames with FCS.
     pub bits_per_s: f64,
-    /// `none`: the whole rate passed; `device`: it loses frames above;
-    /// `unknown`: what is above could not be tested.
+    /// `none`: the full rate passed; `device`: the device loses frames above; `unknown`:
+    /// higher rates could not be tested.
     pub limit: &'static str,
-    /// Why it could not.
+    /// Reason for `unknown`.
     pub reason: Option<String>,
-    /// How many trials it took.
+    /// Number of trials.
     pub trials: u32,
 }
 
 /// Latency (26.2).
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyReport {
-    /// The load, as a share of the whole rate.
+    /// Load as a share of the full rate.
     pub share: f64,
-    /// In microseconds.
+    /// Delay in microseconds.
     pub delay_us: Spread,
     /// Interarrival jitter (RFC 3550), in microseconds.
     pub jitter_us: f64,
@@ -121,47 +119,47 @@ pub struct LatencyReport {
 /// Frame loss rate at one load (26.3).
 #[derive(Clone, Debug, Serialize)]
 pub struct LossReport {
-    /// The load, as a share of the whole rate.
+    /// Load as a share of the full rate.
     pub share: f64,
     /// Frames that entered the device.
     pub sent: u64,
-    /// Frames that came out.
+    /// Frames that left the device.
     pub received: u64,
-    /// The share that was lost.
+    /// Loss ratio.
     pub loss: f64,
-    /// Forwarding rate: frames that came out in a second.
+    /// Forwarding rate in frames/s.
     pub forwarding_per_s: f64,
-    /// Why this says nothing of the device, if so.
+    /// Why the trial is no evidence about the device, if so.
     pub void: Option<String>,
 }
 
 /// Back-to-back frames (26.4).
 #[derive(Clone, Debug, Serialize)]
 pub struct BurstReport {
-    /// The mean of the longest bursts found, in frames.
+    /// Mean of the longest bursts in frames.
     pub frames_mean: f64,
-    /// The shortest of them.
+    /// Minimum of them.
     pub frames_min: u64,
-    /// How often it was looked for.
+    /// Number of searches.
     pub tries: u32,
-    /// The longest burst that was tried.
+    /// Longest burst tested.
     pub frames_tried: u64,
-    /// As in throughput.
+    /// As for throughput.
     pub limit: &'static str,
-    /// Why longer ones could not be tested.
+    /// Reason for `unknown`.
     pub reason: Option<String>,
 }
 
-/// A part in a million as a share.
+/// Converts parts per million to a share.
 pub(super) fn as_share(parts: u64) -> f64 {
     parts as f64 / f64::from(WHOLE)
 }
 
 impl Rfc2544 {
-    /// Makes the tests.
+    /// Runs the tests.
     ///
     /// # Errors
-    /// If a trial cannot be made.
+    /// A trial cannot be run.
     pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Rfc2544Report, T::Error> {
         let mut sizes = Vec::new();
         for size in &self.sizes {
@@ -194,7 +192,7 @@ impl Rfc2544 {
             loss: Vec::new(),
             bursts: None,
         };
-        // Latency is that at the throughput, which must be known for it.
+        // Latency is measured at the throughput rate.
         if self.asks(Rfc2544Test::Throughput) || self.asks(Rfc2544Test::Latency) {
             let search = self.throughput(size, tester)?;
             if self.asks(Rfc2544Test::Latency) {
@@ -262,7 +260,7 @@ impl Rfc2544 {
         }))
     }
 
-    /// From the full rate down, until two loads in a row lose nothing.
+    /// Tests decreasing loads until two in a row are free of loss.
     fn loss<T: Tester>(&self, size: u32, tester: &mut T) -> Result<Vec<LossReport>, T::Error> {
         let (mut steps, mut whole) = (Vec::new(), 0);
         for parts in (1..=WHOLE / STEP).rev().map(|step| step * STEP) {
@@ -280,7 +278,7 @@ impl Rfc2544 {
         Ok(steps)
     }
 
-    /// Makes a trial of one load.
+    /// Runs a trial at one load.
     pub(super) fn offer<T: Tester>(
         &self,
         size: u32,
@@ -289,8 +287,7 @@ impl Rfc2544 {
         tester: &mut T,
     ) -> Result<(LossReport, Verdict), T::Error> {
         let trial = self.trial(size, parts.into(), Length::Time(self.trial), test);
-        // Every loss counts here, so a trial with a loss that the device may not have
-        // caused is repeated.
+        // Every loss counts here, so trials with excusable loss are repeated.
         let (outcome, verdict) = attempt(tester, &trial, 0.0, &mut 0)?;
         let report = LossReport {
             share: as_share(parts.into()),

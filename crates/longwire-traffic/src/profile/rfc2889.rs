@@ -1,15 +1,12 @@
-//! Benchmarks of switches after RFC 2889, as far as two ports go: forwarding
-//! rates (5.1, 5.2), how many addresses a switch can keep (5.7) and how fast
-//! it learns them (5.8).
+//! RFC 2889 with two ports: forwarding rates (5.1, 5.2), address caching capacity (5.7) and
+//! address learning rate (5.8).
 //!
-//! The document looks for flooded frames at a third port. With one pair of
-//! ports the same is seen from the other side: a switch that has learnt an
-//! address at the port where frames to it come from does not forward them
-//! (IEEE 802.1Q, 8.6.1), and one that has not floods them. So addresses are
-//! taught by frames from them, then frames are sent to each of them from the
-//! same port: the addresses of those that come out at the other were not learnt.
-//! The switch forgets by its own aging time before each trial, and each trial uses
-//! new addresses, so that one that was not forgotten is never taken for learnt.
+//! RFC 2889 looks for flooded frames at a third port. Two ports suffice: a switch does not
+//! forward a frame back to the port where it learned the destination (IEEE 802.1Q, 8.6.1),
+//! but floods it if the destination is unknown. So frames from the addresses are sent
+//! first, then frames to them, into the same port; those that leave the other port were not
+//! learned. Addresses age out before each trial, and each trial uses new ones, so that a
+//! stale entry never counts as learned.
 
 use std::sync::Arc;
 
@@ -25,109 +22,107 @@ use super::search::{ATTEMPTS, Search, halve};
 use super::trial::{Headers, Length, Outcome, Tester, Trial, Verdict, share};
 use crate::generator::{MACS_MAX, MacAddress};
 
-/// The first of the addresses that are taught; the last three octets count.
+/// First test address; the last three octets count up.
 const FIRST: MacAddress = MacAddress([0x02, 0x28, 0x89, 0, 0, 0]);
 
 /// A test of RFC 2889.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rfc2889Test {
-    /// Forwarding rates from the full load down (5.1, 5.2).
+    /// Forwarding rates from the full load downwards (5.1, 5.2).
     Forwarding,
-    /// The number of addresses that are kept (5.7).
+    /// Number of addresses kept (5.7).
     Caching,
-    /// The rate at which addresses are learnt (5.8).
+    /// Rate at which addresses are learned (5.8).
     Learning,
 }
 
 /// Configuration of the benchmarks of RFC 2889.
 #[derive(Clone, Debug)]
 pub struct Rfc2889 {
-    /// Rates, sizes and lengths of trials, as for RFC 2544.
+    /// Rates, sizes and durations, as for RFC 2544.
     pub loads: Rfc2544,
-    /// The tests to make.
+    /// Tests to run.
     pub tests: Vec<Rfc2889Test>,
-    /// The most addresses that are tried.
+    /// Maximum number of addresses tested.
     pub addresses: u64,
-    /// The rate at which addresses are taught where their number is searched, and at
-    /// which they are looked for.
-    pub teaching: LoadRate,
-    /// The time after which the switch forgets an address.
+    /// Rate at which addresses are sent in the capacity test, and at which they are probed.
+    pub learning_rate: LoadRate,
+    /// Ageing time of the switch.
     pub aging: Nanos,
 }
 
 /// The report of the benchmarks of RFC 2889.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rfc2889Report {
-    /// The rate that counts as 100 %.
+    /// The rate of 100 %.
     pub rate: String,
-    /// How long a trial of forwarding sent, in seconds.
+    /// Duration of a forwarding trial in seconds.
     pub trial_s: f64,
-    /// An entry a frame size.
+    /// Results by frame size.
     pub forwarding: Vec<ForwardingReport>,
-    /// How many addresses are kept.
+    /// Address caching capacity.
     pub caching: Option<CachingReport>,
-    /// How fast they are learnt.
+    /// Address learning rate.
     pub learning: Option<LearningReport>,
-    /// Whether the maximum forwarding rate was as high as asked for.
+    /// Whether the maximum forwarding rate met the requirement.
     pub passed: bool,
 }
 
-/// Forwarding rates of one frame size (5.1, 5.2).
+/// Forwarding rates for one frame size (5.1, 5.2).
 #[derive(Clone, Debug, Serialize)]
 pub struct ForwardingReport {
-    /// In bytes, with frame check sequence.
+    /// Frame size in bytes with FCS.
     pub frame_size: u32,
-    /// The rate of 100 %, in frames a second.
+    /// Frames/s at 100 %.
     pub whole_frames_per_s: f64,
-    /// Loads from the full rate down.
+    /// Loads from the full rate downwards.
     pub loads: Vec<LossReport>,
-    /// Forwarding rate at the maximum offered load (FRMOL), in frames a
-    /// second.
+    /// Forwarding rate at maximum offered load (FRMOL), in frames/s.
     pub at_maximum_load_per_s: Option<f64>,
-    /// Maximum forwarding rate (MFR), in frames a second.
+    /// Maximum forwarding rate (MFR), in frames/s.
     pub maximum_per_s: Option<f64>,
-    /// The load at which it was found, as a share of the whole rate.
+    /// Load at the maximum, as a share of the full rate.
     pub maximum_at: Option<f64>,
 }
 
 /// Address caching capacity (5.7).
 #[derive(Clone, Debug, Serialize)]
 pub struct CachingReport {
-    /// The most addresses that were all kept.
+    /// Largest number of addresses that were all kept.
     pub addresses: u64,
-    /// The most that were tried.
+    /// Largest number tested.
     pub addresses_tried: u64,
-    /// `none`: all that were tried are kept; `device`: more are not;
-    /// `unknown`: more could not be tested.
+    /// `none`: all were kept; `device`: more are not kept; `unknown`: more could not be
+    /// tested.
     pub limit: &'static str,
-    /// Why they could not.
+    /// Reason for `unknown`.
     pub reason: Option<String>,
-    /// How many trials it took.
+    /// Number of trials.
     pub trials: u32,
 }
 
 /// Address learning rate (5.8).
 #[derive(Clone, Debug, Serialize)]
 pub struct LearningReport {
-    /// How many addresses are taught in a trial.
+    /// Number of addresses per trial.
     pub addresses: u64,
-    /// The highest rate at which all were learnt, as a share of the whole one.
+    /// Maximum rate at which all were learned, as a share of the full rate.
     pub share: f64,
-    /// The same in frames, and so in addresses, a second.
+    /// The same in frames/s, which is addresses/s.
     pub frames_per_s: f64,
-    /// As in the caching capacity.
+    /// As for the caching capacity.
     pub limit: &'static str,
-    /// Why more could not be tested.
+    /// Reason for `unknown`.
     pub reason: Option<String>,
-    /// How many trials it took.
+    /// Number of trials.
     pub trials: u32,
 }
 
 impl Rfc2889 {
-    /// Makes the tests.
+    /// Runs the tests.
     ///
     /// # Errors
-    /// If a trial cannot be made.
+    /// A trial cannot be run.
     pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Rfc2889Report, T::Error> {
         let asks = |test| self.tests.contains(&test);
         let mut forwarding = Vec::new();
@@ -136,17 +131,17 @@ impl Rfc2889 {
                 forwarding.push(self.forwarding(*size, tester)?);
             }
         }
-        let mut taught = Taught::default();
+        let mut pool = AddressPool::default();
         let mut caching = None;
         if asks(Rfc2889Test::Caching) {
-            caching = Some(self.caching(&mut taught, tester)?);
+            caching = Some(self.caching(&mut pool, tester)?);
         }
         let kept = caching
             .as_ref()
             .map_or(self.addresses, |found| found.addresses);
         let mut learning = None;
         if asks(Rfc2889Test::Learning) && kept > 0 {
-            learning = Some(self.learning(kept, &mut taught, tester)?);
+            learning = Some(self.learning(kept, &mut pool, tester)?);
         }
         let needed = as_share(self.loads.min_throughput.into());
         let enough = |found: &ForwardingReport| {
@@ -171,11 +166,14 @@ impl Rfc2889 {
         for parts in (1..=WHOLE / STEP).rev().map(|step| step * STEP) {
             loads.push(self.loads.offer(size, parts, "forwarding", tester)?.0);
         }
-        let told = || loads.iter().filter(|load| load.void.is_none());
+        let valid = || loads.iter().filter(|load| load.void.is_none());
         let order = |one: &&LossReport, other: &&LossReport| {
             one.forwarding_per_s.total_cmp(&other.forwarding_per_s)
         };
-        let (maximum, whole) = (told().max_by(order), told().find(|load| load.share == 1.0));
+        let (maximum, whole) = (
+            valid().max_by(order),
+            valid().find(|load| load.share == 1.0),
+        );
         Ok(ForwardingReport {
             frame_size: size + FCS_LEN,
             whole_frames_per_s: Load::new(self.loads.rate, &Fixed::new(size)).packets_per_sec(),
@@ -188,13 +186,13 @@ impl Rfc2889 {
 
     fn caching<T: Tester>(
         &self,
-        taught: &mut Taught,
+        pool: &mut AddressPool,
         tester: &mut T,
     ) -> Result<CachingReport, T::Error> {
         let most = self.addresses;
         let finest = u128::from(most) * u128::from(self.loads.resolution) / u128::from(WHOLE);
         let search = halve(most, finest as u64, &mut |addresses| {
-            self.teach(addresses, self.teaching, taught, tester)
+            self.learn(addresses, self.learning_rate, pool, tester)
         })?;
         Ok(CachingReport {
             addresses: found(&search),
@@ -208,13 +206,13 @@ impl Rfc2889 {
     fn learning<T: Tester>(
         &self,
         addresses: u64,
-        taught: &mut Taught,
+        pool: &mut AddressPool,
         tester: &mut T,
     ) -> Result<LearningReport, T::Error> {
         let rate = self.loads.rate;
         let finest = u64::from(self.loads.resolution);
         let search = halve(WHOLE.into(), finest, &mut |parts| {
-            self.teach(addresses, share(rate, parts as u32), taught, tester)
+            self.learn(addresses, share(rate, parts as u32), pool, tester)
         })?;
         let parts = found(&search);
         let whole = Load::new(rate, &*self.shortest()).packets_per_sec();
@@ -228,24 +226,24 @@ impl Rfc2889 {
         })
     }
 
-    /// Frames that addresses are taught with: the shortest of all sizes.
+    /// Returns the size of learning frames: the minimum size.
     fn shortest(&self) -> Arc<dyn SizeModel> {
         let shortest = self.loads.sizes.iter().copied().min();
         Arc::new(Fixed::new(shortest.unwrap_or(60)))
     }
 
-    /// Teaches addresses at a rate and looks whether all were learnt; again,
-    /// with others, if that says nothing of the switch.
-    fn teach<T: Tester>(
+    /// Sends frames from `addresses` addresses at a rate, and tests whether all were
+    /// learned. Repeats void trials with new addresses.
+    fn learn<T: Tester>(
         &self,
         addresses: u64,
         rate: LoadRate,
-        taught: &mut Taught,
+        pool: &mut AddressPool,
         tester: &mut T,
     ) -> Result<(Outcome, Verdict), T::Error> {
         let mut attempts = 0;
         loop {
-            let (outcome, verdict) = self.teach_once(addresses, rate, taught, tester)?;
+            let (outcome, verdict) = self.learn_once(addresses, rate, pool, tester)?;
             attempts += 1;
             if attempts == ATTEMPTS || !matches!(verdict, Verdict::Void(_)) {
                 return Ok((outcome, verdict));
@@ -253,17 +251,17 @@ impl Rfc2889 {
         }
     }
 
-    fn teach_once<T: Tester>(
+    fn learn_once<T: Tester>(
         &self,
         addresses: u64,
         rate: LoadRate,
-        taught: &mut Taught,
+        pool: &mut AddressPool,
         tester: &mut T,
     ) -> Result<(Outcome, Verdict), T::Error> {
-        if taught.trials > 0 {
+        if pool.trials > 0 {
             tester.pause(self.aging)?;
         }
-        let first = taught.next(addresses);
+        let first = pool.next(addresses);
         let trial = |rate, headers, purpose: &str| Trial {
             sizes: Some(self.shortest()),
             rate,
@@ -276,22 +274,22 @@ impl Rfc2889 {
             sources: Some((first, addresses)),
             ..Headers::default()
         };
-        let teaching = tester.trial(&trial(rate, from, "teaching"))?;
+        let learning = tester.trial(&trial(rate, from, "learning"))?;
         let to = Headers {
-            // It is one of those that were taught: it takes no further place.
+            // One of the learned addresses, which takes no further entry.
             sources: Some((first, 1)),
             destinations: Some((first, addresses)),
             ..Headers::default()
         };
-        let asking = tester.trial(&trial(self.teaching, to, "looking for"))?;
-        let verdict = judge(&teaching, &asking, addresses);
-        Ok((asking, verdict))
+        let probing = tester.trial(&trial(self.learning_rate, to, "probing"))?;
+        let verdict = judge(&learning, &probing, addresses);
+        Ok((probing, verdict))
     }
 }
 
-/// Returns the verdict when addresses have been taught and looked for.
-fn judge(teaching: &Outcome, asking: &Outcome, addresses: u64) -> Verdict {
-    for outcome in [teaching, asking] {
+/// Returns the verdict of a learning and a probing trial.
+fn judge(learning: &Outcome, probing: &Outcome, addresses: u64) -> Verdict {
+    for outcome in [learning, probing] {
         if let Some(reason) = &outcome.not_kept {
             return Verdict::Void(reason.clone());
         }
@@ -299,11 +297,11 @@ fn judge(teaching: &Outcome, asking: &Outcome, addresses: u64) -> Verdict {
             return Verdict::Void(format!("{} of {addresses} frames were sent", outcome.sent));
         }
     }
-    if teaching.received == 0 {
-        // Then no flooding is no evidence.
-        return Verdict::Void("no frame at all comes out of the device".to_owned());
+    if learning.received == 0 {
+        // Without forwarding, the absence of flooding proves nothing.
+        return Verdict::Void("no frame leaves the device".to_owned());
     }
-    match asking.received {
+    match probing.received {
         0 => Verdict::Passed,
         _ => Verdict::Lost,
     }
@@ -313,16 +311,16 @@ fn found(search: &Search) -> u64 {
     search.best.as_ref().map_or(0, |(found, _)| *found)
 }
 
-/// Addresses that were taught before.
+/// Allocates test addresses.
 #[derive(Debug, Default)]
-struct Taught {
+struct AddressPool {
     trials: u64,
     addresses: u64,
 }
 
-impl Taught {
-    /// Returns the first of `count` addresses that no trial had before, as long as there
-    /// are any.
+impl AddressPool {
+    /// Returns the first of `count` addresses unused by earlier trials, until they wrap
+    /// around.
     fn next(&mut self, count: u64) -> MacAddress {
         let first = self.addresses % MACS_MAX;
         self.addresses += count;

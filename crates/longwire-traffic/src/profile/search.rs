@@ -1,38 +1,38 @@
-//! The search for the greatest load that a device passes without loss.
+//! Searches the maximum load without loss.
 
 use super::error::ProfileError;
 use super::trial::{Outcome, Tester, Trial, Verdict};
 
-/// The reason why a search did not go higher.
+/// Why a search did not find a higher load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The greatest load passed.
+    /// The maximum load passed.
     None,
-    /// The device lost frames above.
+    /// The device lost frames at higher loads.
     Device,
-    /// Trials above it had no verdict on the device, for this reason: the true limit
-    /// is at least the one found.
+    /// Trials at higher loads were void, for this reason: the true limit is at least the
+    /// one found.
     Unknown(String),
 }
 
 /// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// The greatest load that passed, and its trial; `None` if none did.
+    /// Maximum load that passed, with its outcome; `None` if none did.
     pub best: Option<(u64, Outcome)>,
-    /// Why it did not go higher.
+    /// Why no higher load passed.
     pub limit: Limit,
-    /// The number of trials made.
+    /// Number of trials.
     pub trials: u32,
 }
 
-/// A trial that says nothing of the device is made again, so often in all.
+/// Maximum attempts for a void trial.
 pub(super) const ATTEMPTS: u32 = 3;
 
-/// Finds the greatest load, of `1..=most`, whose trial passes.
+/// Finds the maximum load in `1..=most` whose trial passes.
 ///
 /// # Errors
-/// If a trial cannot be made.
+/// A trial cannot be run.
 pub fn highest<T: Tester>(
     tester: &mut T,
     most: u64,
@@ -48,12 +48,11 @@ pub fn highest<T: Tester>(
     Ok(search)
 }
 
-/// Finds the greatest load, of `1..=most`, that passes: to within
-/// `resolution`, by halving the range between the greatest that passed and
-/// the least that did not. `most` is tried first.
+/// Finds the maximum load in `1..=most` that passes, to within `resolution`, by bisection.
+/// `most` is tried first.
 ///
 /// # Errors
-/// If one cannot be tried.
+/// Those of `attempt`.
 pub(super) fn halve<E>(
     most: u64,
     resolution: u64,
@@ -83,7 +82,7 @@ pub(super) fn halve<E>(
                 search.limit = Limit::Unknown(reason);
             }
         }
-        // The greatest load was the first: it passed, or is what failed.
+        // `most` was tried first: it either passed or is an upper bound.
         if passed == most || failed - passed <= resolution.max(1) {
             return Ok(search);
         }
@@ -91,7 +90,7 @@ pub(super) fn halve<E>(
     }
 }
 
-/// Makes a trial, and again if it says nothing of the device.
+/// Runs a trial, and repeats it while it is void.
 pub(super) fn attempt<T: Tester>(
     tester: &mut T,
     trial: &Trial,
@@ -104,8 +103,8 @@ pub(super) fn attempt<T: Tester>(
     judged.ok_or_else(|| ProfileError::NoOutcome.into())
 }
 
-/// Makes trials at the same time, each with the loss that is acceptable for
-/// it; and again if one of them says nothing of the device.
+/// Runs concurrent trials, each with its acceptable loss, and repeats them while one is
+/// void.
 pub(super) fn attempt_together<T: Tester>(
     tester: &mut T,
     asked: &[(Trial, f64)],
@@ -132,7 +131,7 @@ pub(super) fn attempt_together<T: Tester>(
 }
 
 impl Limit {
-    /// Returns the limit's name in reports.
+    /// Returns the name in reports.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Limit::None => "none",
@@ -141,7 +140,6 @@ impl Limit {
         }
     }
 
-    /// Returns the reason of an unknown limit.
     pub(super) fn reason(&self) -> Option<String> {
         match self {
             Limit::Unknown(reason) => Some(reason.clone()),

@@ -1,4 +1,4 @@
-//! An Ethernet service: rates, limits, and the marks of its frames.
+//! Ethernet services: rates, limits and markings.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::trial::Headers;
 
-/// The limits of a service.
+/// Limits of a service.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Limits {
     /// Frame loss ratio.
@@ -22,19 +22,18 @@ pub struct Limits {
 /// An Ethernet service under test.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Committed information rate.
     pub cir: BitRate,
     /// Excess information rate.
     pub eir: Option<BitRate>,
-    /// Its limits.
+    /// Limits.
     pub limits: Limits,
-    /// How long its frames are; `None` is the size of the generator's configuration.
+    /// Frame sizes; default: those of the generator.
     pub sizes: Option<Arc<dyn SizeModel>>,
-    /// How its frames are marked.
+    /// Marking of committed frames.
     pub committed: Headers,
-    /// How frames beyond the committed rate are marked, where the network is
-    /// colour-aware.
+    /// Marking of excess frames in colour-aware mode.
     pub excess: Option<Headers>,
 }

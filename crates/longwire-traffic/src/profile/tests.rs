@@ -1,5 +1,4 @@
-//! Profiles against devices that are known: a link of the engine in virtual
-//! time, and devices that misbehave in known ways.
+//! Profiles against known devices: an engine link in virtual time, and faulty devices.
 
 mod services;
 mod switch;
@@ -17,13 +16,13 @@ use super::trial::{Headers, Length, Outcome, Tester, Trial, share};
 use super::{Limit, ProfileError, Rfc2544, Rfc2544Test, highest};
 use longwire_runtime::Spread;
 
-/// A device that is a link of the engine.
+/// A device that is an engine link.
 struct Emulated {
     link: LinkSpec,
     sizes: Arc<dyn SizeModel>,
-    /// The generator loses its breath above this many frames a second.
+    /// Maximum rate of the generator in frames/s.
     breath: f64,
-    /// A policer drops all that is marked with it.
+    /// A policer drops frames with this marking.
     dropped_dscp: Option<u8>,
     trials: u32,
 }
@@ -39,7 +38,7 @@ fn emulated(rate: &str, queue: &str, framing: &str) -> Emulated {
     }
 }
 
-/// One stream of frames that are sent together.
+/// One of several concurrent streams.
 struct Sender {
     sizes: Arc<dyn SizeModel>,
     arrivals: Box<dyn Arrivals>,
@@ -50,7 +49,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// The next frame: when, and how long.
+    /// Returns the time and length of the next frame.
     fn next(&mut self) -> Option<(Nanos, u32)> {
         let sent = self.outcome.sent;
         let len = self.sizes.draw(sent, &mut self.random);
@@ -83,7 +82,7 @@ impl Sender {
 }
 
 impl Emulated {
-    /// Replaces the parts of its link that the line gives.
+    /// Overrides options of the link.
     fn change(&mut self, line: &str) {
         let change = line.parse().expect("a valid line");
         self.link = self.link.overlay(&change);
@@ -163,9 +162,8 @@ fn rfc2544(rate: &str, sizes: &[u32], tests: &[Rfc2544Test]) -> Rfc2544 {
     }
 }
 
-/// A link of 300 Mbit/s behind a line of 1 Gbit/s passes 30 % of it. With a
-/// queue of `queue` frames, a trial of 2 s also passes what fills the queue:
-/// at most queue × bits / 2 s more.
+/// A 300 Mbit/s link behind a 1 Gbit/s line passes 30 %. A trial of 2 s also passes what
+/// fits the queue of `queue` frames: at most queue × bits / 2 s.
 #[test]
 fn throughput_is_the_links_rate_within_the_resolution() {
     let mut device = emulated("300mbit", "10p", "ethernet");
@@ -184,7 +182,7 @@ fn throughput_is_the_links_rate_within_the_resolution() {
             size.frame_size,
             found.share
         );
-        // From 200 to 1 by halving: 1 + 8 trials at the most.
+        // Bisection of 200 steps takes at most 9 trials.
         assert!(found.trials <= 9, "{}", found.trials);
         let latency = size.latency.as_ref().expect("latency");
         let wire = f64::from(size.frame_size + 20) * 8.0 / 300.0;
@@ -215,8 +213,8 @@ fn too_little_throughput_fails() {
     assert!(!test.run(&mut device).expect("a report").passed);
 }
 
-/// 100 %, 90 %, … of 1 Gbit/s into 550 Mbit/s: 45 % lost of all, and none at
-/// 50 % and 40 %, where it ends.
+/// 100 %, 90 %, … of 1 Gbit/s into 550 Mbit/s: 45 % loss at first, and none at 50 % and 40
+/// %, where the test ends.
 #[test]
 fn loss_is_what_does_not_fit() {
     let mut device = emulated("550mbit", "10p", "ethernet");
@@ -235,14 +233,13 @@ fn loss_is_what_does_not_fit() {
     }
 }
 
-/// Into a queue of 100 frames, the one on the wire among them, at half the
-/// line's speed: of n frames (n-1)/2 have left when the last one comes, so
-/// that n - (n-1)/2 must not be above 100. The greatest such n is 199.
+/// A queue of 100 frames, including the one in service, at half the line rate: of n frames,
+/// (n-1)/2 have left when the last one arrives, so n - (n-1)/2 ≤ 100. The maximum n is 199.
 #[test]
 fn the_longest_burst_is_what_the_queue_holds() {
     let mut device = emulated("500mbit", "100p", "ethernet");
     let mut test = rfc2544("1gbit", &[1_514], &[Rfc2544Test::BackToBack]);
-    // A burst of 16,000 frames at most: to the frame.
+    // At most 16,000 frames, resolved to one frame.
     test.resolution = 1;
     let report = test.run(&mut device).expect("a report");
     let bursts = report.sizes[0].bursts.as_ref().expect("bursts");
@@ -262,7 +259,7 @@ fn a_generator_out_of_breath_is_not_the_devices_limit() {
     let report = test.run(&mut device).expect("a report");
     let size = &report.sizes[0];
     let found = size.throughput.as_ref().expect("throughput");
-    // 400,000 of 1,488,095 frames a second: 26.88 %.
+    // 400,000 of 1,488,095 frames/s are 26.88 %.
     assert!((0.2638..=0.2689).contains(&found.share), "{found:?}");
     assert_eq!(found.limit, "unknown");
     assert_eq!(found.reason.as_deref(), Some("out of breath"));
@@ -270,7 +267,7 @@ fn a_generator_out_of_breath_is_not_the_devices_limit() {
     assert_eq!(void.count(), 8, "100 % to 30 %");
 }
 
-/// Loses a share of all frames, for a reason that may be another's.
+/// Loses a share of all frames, some of it excusable.
 struct Lossy {
     lost: u64,
     excusable: u64,
@@ -316,17 +313,17 @@ fn only_loss_that_nothing_excuses_is_the_devices() {
         excusable,
         trials: 0,
     };
-    // Only the device can have lost 10 frames.
+    // Only the device can have lost these 10 frames.
     let found = search(&mut lossy(10, 0), 0.0);
     assert_eq!((found.limit, found.best.is_none()), (Limit::Device, true));
     assert_eq!(found.trials, 5, "100 %, 50 %, 25 %, 12.5 %, 6.25 %");
-    // A burst of 10 late frames can.
+    // A burst of 10 late frames explains them.
     let mut device = lossy(10, 10);
     let found = search(&mut device, 0.0);
     assert_eq!(found.limit, Limit::Unknown("a pause".to_owned()));
     assert_eq!(found.trials, 15, "each three times");
-    // It cannot have lost 11 of them.
+    // But not 11.
     assert_eq!(search(&mut lossy(11, 10), 0.0).limit, Limit::Device);
-    // And what is acceptable passes.
+    // Acceptable loss passes.
     assert_eq!(search(&mut lossy(10, 0), 0.01).limit, Limit::None);
 }

@@ -1,4 +1,4 @@
-//! One trial: frames of some sizes at some rate for some time, and their outcome.
+//! Trials: frames sent at a rate, and their outcome.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use super::error::ProfileError;
 use crate::generator::{FlowConfig, MacAddress, VlanTag};
 use longwire_runtime::Spread;
 
-/// The frames that a trial sends.
+/// The frames of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// How long frames are; `None` is what the user's options say.
+    /// Frame sizes; default: the user's options.
     pub sizes: Option<Arc<dyn SizeModel>>,
-    /// How fast.
+    /// Rate.
     pub rate: LoadRate,
-    /// How they are spread; `None` is evenly.
+    /// Arrivals; default: evenly spaced.
     pub arrivals: Option<Arc<dyn ArrivalModel>>,
-    /// For how long, or how many.
+    /// Duration or number of frames.
     pub length: Length,
-    /// The marks and addresses of its frames.
+    /// Markings and addresses.
     pub headers: Headers,
-    /// Its purpose, for progress messages.
+    /// Purpose, for progress messages.
     pub purpose: String,
 }
 
-/// Header fields of a trial's frames, in place of those of the user's options.
+/// Header fields that override the user's options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
-    /// The outermost VLAN tag.
+    /// Outermost VLAN tag.
     pub vlan: Option<VlanTag>,
-    /// The differentiated services code point.
+    /// DSCP.
     pub dscp: Option<u8>,
-    /// The first source MAC address, and the number of them.
+    /// First source MAC address, and number of addresses.
     pub sources: Option<(MacAddress, u64)>,
-    /// The first destination MAC address, and the number of them.
+    /// First destination MAC address, and number of addresses.
     pub destinations: Option<(MacAddress, u64)>,
 }
 
 impl Headers {
-    /// Writes them over what the user's options say.
+    /// Overrides the header fields of `flows`.
     pub(super) fn apply(&self, flows: &mut FlowConfig) {
         if let Some(tag) = self.vlan {
             match flows.vlans.first_mut() {
@@ -61,60 +61,59 @@ impl Headers {
     }
 }
 
-/// When a trial ends.
+/// Length of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// After this time.
+    /// Duration.
     Time(Nanos),
-    /// After this many frames.
+    /// Number of frames.
     Frames(u64),
 }
 
 /// The outcome of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Frames that really entered the device.
+    /// Frames that entered the device.
     pub sent: u64,
-    /// Different frames that came out.
+    /// Distinct frames that left it.
     pub received: u64,
-    /// Their bytes, without frame check sequence.
+    /// Bytes of these frames without FCS.
     pub received_bytes: u64,
-    /// From the first frame's arrival to the last one's, in seconds.
+    /// Time from the first arrival to the last, in seconds.
     pub duration_s: f64,
-    /// Time from when a frame was due to its arrival, in microseconds.
+    /// Time from due time to arrival, in microseconds.
     pub delay_us: Spread,
     /// Interarrival jitter (RFC 3550), in microseconds.
     pub jitter_us: f64,
-    /// Frames that came after one sent later.
+    /// Reordered frames.
     pub reordered: u64,
-    /// The reason why the rate asked for was not kept, if it was not.
+    /// Why the rate was not kept, if so.
     pub not_kept: Option<String>,
-    /// Lost frames that generator or receiver may have caused: those sent so late
-    /// that they came in an unintended burst, and those that the receiver had no room
-    /// for.
+    /// Lost frames that the generator or receiver may have caused: frames sent late and
+    /// hence in a burst, and frames that overflowed the receiver.
     pub excusable: u64,
-    /// Their cause.
+    /// Reason for `excusable`.
     pub excuse: Option<String>,
 }
 
-/// The verdict of a trial on the device.
+/// Verdict of a trial on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// No more loss than is acceptable, at the rate asked for.
+    /// Acceptable loss at the requested rate.
     Passed,
-    /// The device lost frames.
+    /// The device lost too many frames.
     Lost,
-    /// No statement about the device, for this reason.
+    /// The trial is no evidence, for this reason.
     Void(String),
 }
 
 impl Outcome {
-    /// The number of frames that did not come out.
+    /// Returns the number of lost frames.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
 
-    /// The share of the frames sent that did not come out.
+    /// Returns the loss ratio.
     pub fn loss(&self) -> f64 {
         match self.sent {
             0 => 0.0,
@@ -122,7 +121,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the verdict on the device, with this share of loss acceptable.
+    /// Returns the verdict for an acceptable loss ratio.
     pub fn verdict(&self, acceptable_loss: f64) -> Verdict {
         if let Some(reason) = &self.not_kept {
             return Verdict::Void(reason.clone());
@@ -143,29 +142,27 @@ impl Outcome {
     }
 }
 
-/// Makes trials.
+/// Runs trials.
 pub trait Tester {
-    /// The error of a trial that cannot be made.
+    /// Error of a trial that cannot be run.
     type Error: From<ProfileError>;
 
-    /// Sends the frames of all of these trials at the same time, and waits for those
-    /// that come out. Returns the outcome of each.
+    /// Runs trials concurrently; returns the outcome of each.
     ///
     /// # Errors
-    /// If a port cannot be opened, the run cannot be started, or the user interrupts
-    /// it.
+    /// A port cannot be opened, the run cannot be started, or the user interrupts it.
     fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, Self::Error>;
 
-    /// Lets time pass in which nothing is sent.
+    /// Waits without sending.
     ///
     /// # Errors
-    /// If the user interrupts it.
+    /// The user interrupts it.
     fn pause(&mut self, time: Nanos) -> Result<(), Self::Error>;
 
-    /// Makes one trial.
+    /// Runs one trial.
     ///
     /// # Errors
-    /// As for [`Tester::together`].
+    /// As [`Tester::together`].
     fn trial(&mut self, trial: &Trial) -> Result<Outcome, Self::Error> {
         let outcomes = self.together(std::slice::from_ref(trial))?;
         let outcome = outcomes.into_iter().next();
@@ -173,7 +170,7 @@ pub trait Tester {
     }
 }
 
-/// A share of a rate, in parts per million: never zero.
+/// Returns a share of a rate in parts per million; at least 1.
 pub(super) fn share(rate: LoadRate, parts_per_million: u32) -> LoadRate {
     let part = |whole: u64| {
         let part = u128::from(whole) * u128::from(parts_per_million) / 1_000_000;

@@ -1,15 +1,13 @@
-//! The activation test of Ethernet services, after ITU-T Y.1564: does each
-//! carry what it guarantees, within its limits; does it police the rest; do
-//! all of them together last?
+//! ITU-T Y.1564 activation test of Ethernet services: committed rates within limits,
+//! policing of excess traffic, and all services together.
 //!
-//! Each service is configured and tested by itself: 25, 50, 75 and 100 % of
-//! its committed rate, then with the excess rate, then beyond both. When all
-//! are right, all send at their committed rates at the same time. Where frames
-//! of the excess rate are marked (colour-aware mode), they are a separate stream,
-//! and those of the committed rate must keep to all limits next to them.
+//! Each service is tested alone: 25, 50, 75 and 100 % of its committed rate, then with the
+//! excess rate, then above both. If all pass, all services send at their committed rates
+//! together. In colour-aware mode, excess frames are a separate stream, and committed
+//! frames must still meet all limits.
 //!
-//! Left out: bursts of the committed and excess size (CBS, EBS). Delay
-//! variation is the 99.9th percentile of delays less the least.
+//! Omitted: bursts of the committed and excess size (CBS, EBS). Delay variation is the
+//! 99.9th percentile minus the minimum of the delay.
 
 use std::sync::Arc;
 
@@ -29,86 +27,84 @@ use super::trial::{Headers, Length, Outcome, Tester, Trial, Verdict};
 pub struct Y1564 {
     /// The services.
     pub services: Vec<Service>,
-    /// How long each step of the configuration test sends.
+    /// Duration of a step of the configuration test.
     pub step: Nanos,
-    /// How long the performance test sends.
+    /// Duration of the performance test.
     pub performance: Nanos,
-    /// How frames are spread.
+    /// Arrival model.
     pub arrivals: Arc<dyn ArrivalModel>,
 }
 
 /// The report of the activation test.
 #[derive(Clone, Debug, Serialize)]
 pub struct Y1564Report {
-    /// An entry a service.
+    /// Results by service.
     pub services: Vec<ServiceReport>,
-    /// Whether every step of every service passed.
+    /// Whether all steps of all services passed.
     pub passed: bool,
 }
 
-/// The results of one service.
+/// Results of one service.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServiceReport {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Committed information rate.
     pub cir: String,
     /// Excess information rate.
     pub eir: Option<String>,
-    /// Its limits.
+    /// Limits.
     pub limits: Limits,
-    /// The configuration test's steps, then the performance test, in which all
-    /// services send.
+    /// Steps of the configuration test, then the performance test of all services together.
     pub steps: Vec<StepReport>,
-    /// Whether every step passed.
+    /// Whether all steps passed.
     pub passed: bool,
 }
 
-/// The results of one step.
+/// Results of one step.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepReport {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Information rate sent, in bits a second.
+    /// Information rate sent, in bit/s.
     pub sent_bits_per_s: f64,
-    /// Information rate received, in bits a second.
+    /// Information rate received, in bit/s.
     pub received_bits_per_s: f64,
     /// Frames sent.
     pub sent: u64,
     /// Frames received.
     pub received: u64,
-    /// The share that was lost.
+    /// Loss ratio.
     pub loss: f64,
-    /// The greatest delay, in microseconds.
+    /// Maximum delay in microseconds.
     pub delay_max_us: f64,
     /// Delay variation, in microseconds.
     pub jitter_us: f64,
-    /// Whether it passed.
+    /// Whether the step passed.
     pub passed: bool,
-    /// The reasons why it did not pass.
+    /// Why it failed.
     pub reasons: Vec<String>,
-    /// Whether the reasons are not the service's doing.
+    /// Whether the reasons are not attributable to the service.
     pub void: bool,
 }
 
-/// The requirement of a step.
+/// Requirement of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
-    /// All limits.
+    /// All limits apply.
     Guarantee,
-    /// At least the guaranteed rate comes out.
+    /// At least the committed rate is received.
     AtLeastCir,
-    /// No more than both rates comes out.
+    /// At most the sum of both rates is received.
     Policed,
-    /// Nothing: the step is judged by another row.
+    /// None: another row judges the step.
     Nothing,
 }
 
-/// The excess over both rates that still counts as policed: the burst that a policer lets
-/// through, and the rounding of rates.
+/// Tolerance above both rates for policing: the policer's burst, and rounding.
 const POLICING_MARGIN: f64 = 0.05;
 
-/// How much of the guaranteed rate must come out when more is sent.
+/// Tolerance below the committed rate when more is sent.
 const RATE_MARGIN: f64 = 0.01;
 
 /// One stream of a step.
@@ -133,11 +129,10 @@ impl<'a> Part<'a> {
 }
 
 impl Y1564 {
-    /// Makes the tests. The performance test is made only if the configuration
-    /// of each service is right.
+    /// Runs the tests. The performance test runs only if every configuration test passed.
     ///
     /// # Errors
-    /// If a trial cannot be made.
+    /// A trial cannot be run.
     pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Y1564Report, T::Error> {
         let mut steps = Vec::new();
         for service in &self.services {
@@ -170,7 +165,7 @@ impl Y1564 {
         })
     }
 
-    /// The steps of one service by itself.
+    /// Runs the configuration test of one service.
     fn configuration<T: Tester>(
         &self,
         service: &Service,
@@ -188,8 +183,7 @@ impl Y1564 {
             return Ok(steps);
         };
         let sum = |one: u64, other: u64| one.saturating_add(other);
-        // Y.1564, 8.1.2: an excess that is small next to the guaranteed rate is
-        // exceeded by more.
+        // Y.1564, 8.1.2: the overload is relative to the larger of both rates.
         let (name, over) = if eir.saturating_mul(5) >= cir {
             ("policing: CIR + 125 % of EIR", sum(eir, eir / 4))
         } else {
@@ -221,7 +215,7 @@ impl Y1564 {
         Ok(steps)
     }
 
-    /// Sends all parts at once, and judges each.
+    /// Sends all streams concurrently, and judges each.
     fn step<T: Tester>(
         &self,
         parts: &[Part<'_>],
@@ -247,7 +241,7 @@ impl Y1564 {
             };
             let acceptable = match part.ask {
                 Ask::Guarantee => part.service.limits.loss,
-                // Loss is what is asked for.
+                // Loss is expected.
                 Ask::AtLeastCir | Ask::Policed | Ask::Nothing => 1.0,
             };
             asked.push((trial, acceptable));
@@ -264,7 +258,7 @@ impl Y1564 {
 impl Part<'_> {
     fn judge(&self, outcome: &Outcome, verdict: Verdict, seconds: f64) -> StepReport {
         let service = self.service;
-        // With the frame check sequence, which no port hands in.
+        // Includes the FCS, which ports do not deliver.
         let bits = (outcome.received_bytes as f64 + 4.0 * outcome.received as f64) * 8.0;
         let received_bits = bits / seconds;
         let delay_max_us = outcome.delay_us.max;
@@ -291,7 +285,7 @@ impl Part<'_> {
             }
             Ask::Policed if received_bits > most(service) => reasons.push(TOO_MUCH.to_owned()),
             Ask::AtLeastCir | Ask::Policed if received_bits < least => {
-                reasons.push("less than CIR came out".to_owned());
+                reasons.push("received less than CIR".to_owned());
             }
             Ask::AtLeastCir | Ask::Policed | Ask::Nothing => {}
         }
@@ -311,17 +305,17 @@ impl Part<'_> {
     }
 }
 
-/// Why a service does not police.
-const TOO_MUCH: &str = "more than CIR + EIR came out";
+/// Failure of policing.
+const TOO_MUCH: &str = "received more than CIR + EIR";
 
-/// The most that may come out of a service, in bits a second.
+/// Returns the maximum permitted output of a service in bit/s.
 fn most(service: &Service) -> f64 {
     let eir = service.eir.map_or(0, BitRate::bits_per_sec);
     (service.cir.bits_per_sec() as f64 + eir as f64) * (1.0 + POLICING_MARGIN)
 }
 
-/// Judges what came out of two streams of one service together: what is too
-/// much is the excess.
+/// Judges the sum of both streams of a service; a violation is attributed to the excess
+/// stream.
 fn police(steps: &mut [StepReport], service: &Service) {
     let out: f64 = steps.iter().map(|step| step.received_bits_per_s).sum();
     if let Some(excess) = steps.last_mut().filter(|_| out > most(service)) {
@@ -330,8 +324,7 @@ fn police(steps: &mut [StepReport], service: &Service) {
     }
 }
 
-/// Information rate: from the destination MAC address to the frame check
-/// sequence (Y.1564, 3.2).
+/// Information rate: destination MAC address through FCS (Y.1564, 3.2).
 fn information_rate() -> Result<Framing, ProfileError> {
     Ok(FRAMING.parse("bytes:overhead=4")?)
 }

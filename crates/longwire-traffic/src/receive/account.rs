@@ -1,4 +1,4 @@
-//! The account of the frames that arrive.
+//! Statistics of received frames.
 
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
@@ -17,12 +17,12 @@ use super::rates::Series;
 use super::report::{ReceiveReport, Unseen};
 use super::spread::Distribution;
 use super::streams::Streams;
-use super::timing::Against;
+use super::timing::ScheduleComparison;
 
-/// Everything that is known of what arrived.
+/// Statistics of received frames.
 pub(super) struct Account {
     config: ReceiveConfig,
-    /// Turns arrivals into times since 1970.
+    /// Converts arrivals to wall-clock time.
     epoch: Epoch,
     packets: u64,
     bytes: u64,
@@ -30,11 +30,11 @@ pub(super) struct Account {
     first: Nanos,
     last: Nanos,
     latest: Nanos,
-    /// Frames whose stamp lay before their predecessor's.
+    /// Frames with a stamp before their predecessor's.
     set_back: u64,
     gaps: Distribution,
     series: Series,
-    expected: Option<Against>,
+    expected: Option<ScheduleComparison>,
     comparison: Option<Comparison>,
     live: Option<LiveComparison>,
     streams: Streams,
@@ -44,11 +44,11 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Opens the trace to compare with and the capture to write, if any.
-    /// `epoch` says what arrivals are since 1970.
+    /// Opens the trace to compare with and the capture to write. `epoch` converts arrivals
+    /// to wall-clock time.
     ///
     /// # Errors
-    /// When either cannot be opened.
+    /// Either cannot be opened.
     pub(super) fn open(config: ReceiveConfig, epoch: Epoch) -> Result<Account, PortError> {
         let comparison = config.against.clone().map(Comparison::open).transpose()?;
         let capture = config.capture.as_deref().map(CaptureWriter::create);
@@ -61,10 +61,10 @@ impl Account {
             last: Nanos::ZERO,
             latest: Nanos::ZERO,
             set_back: 0,
-            // The gaps of a steady flow lie close together.
+            // Gaps of a steady flow are close together.
             gaps: Distribution::with_digits(4),
             series: Series::new(),
-            expected: config.expect_gap.map(|_| Against::new()),
+            expected: config.expect_gap.map(|_| ScheduleComparison::new()),
             comparison,
             live: None,
             streams: Streams::default(),
@@ -75,12 +75,12 @@ impl Account {
         })
     }
 
-    /// Compares arrivals with the frames that this process sends.
+    /// Compares arrivals with frames sent by this process.
     pub(super) fn compare_with(&mut self, sent: SentFrames) {
         self.live = Some(LiveComparison::new(sent));
     }
 
-    /// A frame arrived: all of it, or its beginning if it was captured so.
+    /// Records a frame, possibly truncated by its capture.
     #[inline]
     pub(super) fn frame(&mut self, bytes: &[u8], wire_len: u32, arrival: Nanos) {
         if self.is_complete() {
@@ -101,20 +101,20 @@ impl Account {
             self.latest = self.latest.max(arrival);
         }
         if let (Some(against), Some(gap)) = (&mut self.expected, self.config.expect_gap) {
-            against.came(gap.saturating_mul(self.packets), arrival, self.packets > 0);
+            against.record(gap.saturating_mul(self.packets), arrival, self.packets > 0);
         }
         self.packets += 1;
         self.bytes += u64::from(wire_len);
         let since = arrival.saturating_sub(self.first);
         self.series.record(since, u64::from(wire_len));
         if let Some(comparison) = &mut self.comparison {
-            comparison.came(bytes, wire_len, arrival);
+            comparison.record(bytes, wire_len, arrival);
         }
         if let Some(live) = &mut self.live {
-            live.came(bytes, arrival);
+            live.record(bytes, arrival);
         }
         if let Some(probe) = payload_of(bytes).and_then(Probe::find) {
-            self.streams.came(&probe, self.epoch.wall_time(arrival));
+            self.streams.record(&probe, self.epoch.wall_time(arrival));
         }
         if self.capture.is_some() {
             self.write(bytes, wire_len, arrival);
@@ -131,8 +131,8 @@ impl Account {
         }
     }
 
-    /// To be called between bursts of at most [`Account::burst_max`] frames:
-    /// what takes longer than a frame may.
+    /// Does slower work. Must be called between bursts of at most [`Account::burst_max`]
+    /// frames.
     pub(super) fn rest(&mut self) {
         if let Some(comparison) = &mut self.comparison
             && comparison.room() > 0
@@ -144,23 +144,23 @@ impl Account {
         }
     }
 
-    /// As many frames came as were asked for.
+    /// Whether the requested number of frames has arrived.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
         self.config.count.is_some_and(|count| self.packets >= count)
     }
 
-    /// How many frames came.
+    /// Returns the number of frames.
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Something went wrong that ends the run.
+    /// Records an error that ends the run.
     pub(super) fn fail(&mut self, error: String) {
         self.error.get_or_insert(error);
     }
 
-    /// The end: what is left of the capture is written.
+    /// Flushes the capture.
     pub(super) fn finish(&mut self) {
         if let Some(live) = &mut self.live {
             live.settle();
@@ -170,11 +170,10 @@ impl Account {
         }
     }
 
-    /// The report as of now; of what others know, nothing is in it.
+    /// Returns the current report, without the fields of port and thread.
     pub(super) fn report(&self) -> ReceiveReport {
         let seconds = self.latest.saturating_sub(self.first).as_secs_f64();
-        // Of n frames the time is that of n - 1 gaps, so the first frame is
-        // not part of it.
+        // n frames span n - 1 gaps, so the first frame does not count.
         let per_second = |amount: f64| match self.packets {
             0 | 1 => 0.0,
             _ if seconds == 0.0 => 0.0,
@@ -187,7 +186,7 @@ impl Account {
         let mut notes = comparison.map_or_else(Vec::new, Comparison::notes);
         if self.set_back > 0 {
             notes.push(format!(
-                "{} with a stamp before the preceding frame's, whose gap counts as negative",
+                "{} with a stamp before its predecessor's; the gap counts as negative",
                 number_of(self.set_back, "frame")
             ));
         }
@@ -201,7 +200,7 @@ impl Account {
             unseen: self.unseen,
             rates: self.series.report(),
             gap_us: self.gaps.spread(1e3),
-            expected_gap: self.expected.as_ref().map(Against::report),
+            expected_gap: self.expected.as_ref().map(ScheduleComparison::report),
             trace: trace.or(live.map(LiveComparison::report)),
             delay: live.map(LiveComparison::delay),
             streams: self.streams.report(),
@@ -213,7 +212,7 @@ impl Account {
     }
 }
 
-/// Returns the payload of a frame, where a probe would be.
+/// Returns the payload of a frame.
 #[inline]
 fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
     let Some(ip) = IpHeader::parse(bytes) else {
@@ -223,7 +222,7 @@ fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
     let header = match transport.protocol {
         // ICMP, UDP, ICMPv6: eight bytes.
         1 | 17 | 58 => 8,
-        // TCP says how many words.
+        // The TCP header length is in words.
         6 => usize::from(bytes.get(transport.at + 12)? >> 4) * 4,
         _ => 0,
     };

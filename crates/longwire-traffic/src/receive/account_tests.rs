@@ -2,7 +2,7 @@ use longwire_units::random::Stream;
 
 use super::*;
 
-/// Half a day after the clock of arrivals began it is some day in 2023.
+/// The arrival clock started half a day before some day in 2023.
 fn epoch() -> Epoch {
     Epoch {
         monotonic: Nanos::from_secs(43_200),
@@ -18,7 +18,7 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_secs(43_200).saturating_add(Nanos::from_micros(micros))
 }
 
-/// A frame of an IPv4 UDP datagram with this payload.
+/// Returns an IPv4 UDP frame with this payload.
 fn udp(payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     frame.extend([0x45, 0, 0, 0, 0, 1, 0, 0, 64, 17, 0, 0]);
@@ -88,7 +88,7 @@ fn probes_are_found_behind_every_header() {
         .write(&mut bytes);
         bytes
     };
-    // UDP, ICMP, TCP with options, and a protocol without any header.
+    // UDP, ICMP, TCP with options, and a protocol without a header.
     account.frame(&udp(&probe(0, 0)), 60, micros(25));
     let mut icmp = udp(&probe(1, 0));
     icmp[23] = 1;
@@ -102,7 +102,7 @@ fn probes_are_found_behind_every_header() {
     (other[12], other[13]) = (0x88, 0xb5);
     other.extend(probe(3, 0));
     account.frame(&other, 60, micros(55));
-    // Nothing but zeros is no probe.
+    // Zeros are not a probe.
     account.frame(&udp(&[0; 18]), 60, micros(65));
     let report = account.report();
     let delays: Vec<(u32, f64)> = report

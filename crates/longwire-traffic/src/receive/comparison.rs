@@ -1,4 +1,4 @@
-//! Arrivals compared with a trace, which is read along.
+//! Compares arrivals with a trace that is read along.
 
 use longwire_capture::{CaptureReader, RecordCounts};
 use longwire_engine::Nanos;
@@ -12,19 +12,19 @@ use super::report::TraceReport;
 /// The trace that arrivals are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgainstTrace {
-    /// The name of the capture that is sent.
+    /// File name of the trace.
     pub trace: String,
-    /// The pace at which it is sent.
+    /// Pace of the sender.
     pub pace: Pace,
-    /// The longest gap that its sender leaves.
+    /// Maximum gap between frames at the sender.
     pub gap_cap: Option<Nanos>,
-    /// How often it is sent; 0 is for ever.
+    /// Number of repetitions; 0 is unlimited.
     pub rounds: u64,
-    /// The fields that may change on the way.
+    /// Fields that may change in transit.
     pub ignored: IgnoredFields,
 }
 
-/// A trace that is read along with what arrives.
+/// Compares arrivals with a trace that is read along.
 pub(super) struct Comparison {
     config: AgainstTrace,
     reader: Option<CaptureReader>,
@@ -33,7 +33,7 @@ pub(super) struct Comparison {
     frames_of_round: u64,
     cut: u64,
     matching: Matching,
-    /// Records of all rounds that are read.
+    /// Record counts of all rounds.
     records: RecordCounts,
     error: Option<PortError>,
 }
@@ -42,7 +42,7 @@ impl Comparison {
     /// Opens the trace and reads its beginning.
     ///
     /// # Errors
-    /// When the trace cannot be opened.
+    /// The trace cannot be opened.
     pub(super) fn open(config: AgainstTrace) -> Result<Comparison, PortError> {
         let reader = CaptureReader::open(&config.trace)?;
         let mut comparison = Comparison {
@@ -63,7 +63,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// How many frames may come before the trace must be read on.
+    /// Returns how many frames may arrive before the trace must be read further.
     #[inline]
     pub(super) fn room(&self) -> u64 {
         self.matching.room()
@@ -101,7 +101,7 @@ impl Comparison {
             }
             self.rounds_left -= 1;
             self.close();
-            // A trace without frames never gets on.
+            // An empty trace would loop forever.
             if self.rounds_left > 0 && self.frames_of_round > 0 {
                 self.reader = Some(CaptureReader::open(&self.config.trace)?);
                 self.schedule.next_round(None);
@@ -116,7 +116,7 @@ impl Comparison {
         }
     }
 
-    /// Returns sentences about records of the trace that were converted, or left out.
+    /// Returns notes about records that were converted or omitted.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut records = self.records.clone();
         if let Some(reader) = &self.reader {
@@ -127,11 +127,11 @@ impl Comparison {
         notes.map(|note| format!("{trace}: {note}")).collect()
     }
 
-    /// A frame came.
+    /// Compares a frame.
     #[inline]
-    pub(super) fn came(&mut self, bytes: &[u8], wire_len: u32, arrival: Nanos) {
+    pub(super) fn record(&mut self, bytes: &[u8], wire_len: u32, arrival: Nanos) {
         let digest = digest(bytes, wire_len, &self.config.ignored);
-        self.matching.came(digest, wire_len, arrival);
+        self.matching.match_frame(digest, wire_len, arrival);
     }
 
     pub(super) fn report(&self) -> TraceReport {
@@ -143,7 +143,7 @@ impl Comparison {
         }
     }
 
-    /// The error of reading the trace, if there was one.
+    /// Returns the read error of the trace.
     pub(super) fn error(&self) -> Option<String> {
         self.error.as_ref().map(ToString::to_string)
     }

@@ -1,27 +1,25 @@
-//! How much slower or faster than a schedule arrivals came; the method stands
-//! with [`Drift`].
+//! Estimates the drift of arrivals against a schedule; [`Drift`] describes the method.
 
 use super::report::Drift;
 
-/// Stretches that a run is cut into, at most.
+/// Maximum number of intervals.
 const STRETCHES: usize = 256;
 
-/// The fewest stretches that a slope is fitted to.
+/// Minimum number of intervals for a fit.
 const STRETCHES_MIN: usize = 8;
 
-/// How long a stretch is at first, in nanoseconds.
+/// Initial interval length in nanoseconds.
 const LENGTH_START: u64 = 1_000_000;
 
-/// The frame of a stretch that came earliest against the schedule.
+/// The earliest frame of an interval, relative to the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Earliest {
     due: u64,
-    /// Arrival − due.
+    /// Arrival minus due time.
     offset: i64,
 }
 
-/// Fits the slope of offsets in bounded memory: when the stretches run out,
-/// each takes in its neighbour.
+/// Fits a slope in bounded memory: when intervals run out, neighbours are merged.
 #[derive(Clone, Debug)]
 pub(super) struct DriftFit {
     length: u64,
@@ -36,18 +34,18 @@ impl DriftFit {
         }
     }
 
-    /// A frame that was due `due` nanoseconds after the schedule's start came
-    /// `offset` nanoseconds after that.
+    /// Records a frame due at `due` ns since the schedule's start that arrived `offset` ns
+    /// late.
     #[inline]
     pub(super) fn record(&mut self, due: u64, offset: i64) {
         while due / self.length >= STRETCHES as u64 {
             self.merge();
         }
         let slot = &mut self.stretches[(due / self.length) as usize];
-        let came = Earliest { due, offset };
+        let point = Earliest { due, offset };
         match slot {
             Some(earliest) if earliest.offset <= offset => {}
-            _ => *slot = Some(came),
+            _ => *slot = Some(point),
         }
     }
 
@@ -61,7 +59,7 @@ impl DriftFit {
         self.length = self.length.saturating_mul(2);
     }
 
-    /// Returns the slope, once there are enough stretches.
+    /// Returns the slope, once there are enough intervals.
     pub(super) fn fit(&self) -> Option<Drift> {
         let points: Vec<Earliest> = self.stretches.iter().flatten().copied().collect();
         let count = points.len();
@@ -76,8 +74,8 @@ impl DriftFit {
             }
         }
         slopes.sort_unstable_by(f64::total_cmp);
-        // The ranks of Sen's interval: as many pairs on either side of the
-        // middle as Kendall's statistic leaves by chance in 95 % of cases.
+        // Ranks of Sen's 95 % confidence interval, from the variance of Kendall's
+        // statistic.
         let pairs = slopes.len() as f64;
         let points = count as f64;
         let by_chance = 1.96 * (points * (points - 1.0) * (2.0 * points + 5.0) / 18.0).sqrt();
@@ -103,7 +101,7 @@ fn median(sorted: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Frames every 70 us for `count`, their offsets by `offset(number, due)`.
+    /// Frames every 70 us, with offsets `offset(number, due)`.
     fn fit(count: u64, offset: impl Fn(u64, u64) -> f64) -> Option<Drift> {
         let mut drift = DriftFit::new();
         for number in 0..count {
@@ -113,7 +111,7 @@ mod tests {
         drift.fit()
     }
 
-    /// Some microseconds, different for each frame.
+    /// A pseudo-random number of microseconds.
     fn noise(number: u64) -> f64 {
         (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50) as f64 / 4.0
     }
@@ -125,8 +123,8 @@ mod tests {
                 5e9 + noise(number) + due as f64 * slope / 1e6
             })
             .unwrap_or_default();
-            // A tenth of a ppm; where the slope within a stretch is far above
-            // the noise, few frames of it count: ten millionths of the slope.
+            // 0.1 ppm; a steep slope within an interval hides most frames, which costs
+            // 10^-5 of it.
             let bound = 0.1 + slope.abs() / 1e5;
             assert!((drift.ppm - slope).abs() < bound, "{slope}: {drift:?}");
             assert!(drift.low_ppm <= drift.ppm && drift.ppm <= drift.high_ppm);
@@ -136,8 +134,8 @@ mod tests {
 
     #[test]
     fn pauses_move_nothing() {
-        // A tenth of the time frames are held up for up to 4 ms, at the end
-        // of the run more often than at its beginning.
+        // 10 % of the time, frames are delayed by up to 4 ms, more often towards the end of
+        // the run.
         let held = |number: u64| {
             let pause = number % 5_000 < 200 + number / 100;
             if pause {
@@ -157,7 +155,7 @@ mod tests {
     fn too_little_says_nothing() {
         assert_eq!(fit(0, |_, _| 0.0), None);
         assert_eq!(fit(3, |_, _| 0.0), None);
-        // All within a moment.
+        // All at almost the same time.
         let mut drift = DriftFit::new();
         (0..1_000).for_each(|due| drift.record(due, 7));
         assert_eq!(drift.fit(), None);

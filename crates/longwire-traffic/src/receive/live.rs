@@ -1,4 +1,4 @@
-//! Arrivals compared with the frames that the same process sends.
+//! Compares arrivals with frames sent by the same process.
 
 use longwire_engine::Nanos;
 use longwire_runtime::sent::{SentFrames, fingerprint};
@@ -8,7 +8,6 @@ use super::matching::{Expected, Matching};
 use super::report::{DelayReport, TraceReport};
 use super::spread::Distribution;
 
-/// A frame that arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     digest: u64,
@@ -16,11 +15,10 @@ struct Arrival {
     at: Nanos,
 }
 
-/// Finds what arrives in what was sent.
+/// Matches arrivals with sent frames.
 ///
-/// A sender notes a frame before the frame leaves. So arrivals are gathered first, and
-/// looked up only after all notes made by then have been read: none is looked up too
-/// early.
+/// A sender logs a frame before it leaves. Arrivals are therefore collected first, and
+/// looked up after the log has been read, so that no lookup is early.
 pub(super) struct LiveComparison {
     sent: SentFrames,
     arrivals: Vec<Arrival>,
@@ -40,9 +38,9 @@ impl LiveComparison {
         }
     }
 
-    /// A frame came.
+    /// Records an arrival.
     #[inline]
-    pub(super) fn came(&mut self, bytes: &[u8], arrival: Nanos) {
+    pub(super) fn record(&mut self, bytes: &[u8], arrival: Nanos) {
         let (digest, wire_len) = fingerprint(bytes, self.sent.ignored());
         self.arrivals.push(Arrival {
             digest,
@@ -51,7 +49,7 @@ impl LiveComparison {
         });
     }
 
-    /// Looks up what came, to be called after each burst and at the end.
+    /// Looks up collected arrivals. Must be called after each burst and at the end.
     pub(super) fn settle(&mut self) {
         let matching = &mut self.matching;
         self.sent.drain(|frame, left| {
@@ -64,19 +62,19 @@ impl LiveComparison {
             });
         });
         for arrival in self.arrivals.drain(..) {
-            let found = matching.came(arrival.digest, arrival.wire_len, arrival.at);
+            let found = matching.match_frame(arrival.digest, arrival.wire_len, arrival.at);
             if let Some(sent) = found {
                 let left = sent.due.as_nanos().wrapping_add(u64::from(sent.late));
                 let delay = arrival.at.as_nanos().wrapping_sub(left).cast_signed();
                 self.delay.record(delay);
-                self.jitter.came(delay);
+                self.jitter.record(delay);
             }
         }
     }
 
     pub(super) fn report(&self) -> TraceReport {
         TraceReport {
-            trace: format!("what was sent to {}", self.sent.name()),
+            trace: format!("frames sent to {}", self.sent.name()),
             ..self.matching.report()
         }
     }
@@ -96,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Frame number `number`, sent every 70 us.
+    /// Returns frame `number`, sent every 70 us.
     fn frame(number: u64) -> Vec<u8> {
         let mut frame = vec![0; 64];
         frame[20..28].copy_from_slice(&number.to_be_bytes());
@@ -113,7 +111,7 @@ mod tests {
         log.send(due(number).saturating_add(Nanos::from_micros(2)));
     }
 
-    /// When a frame arrives that takes 10 us.
+    /// Returns the arrival time of a frame that takes 10 us.
     fn arrival(number: u64) -> Nanos {
         due(number).saturating_add(Nanos::from_micros(12))
     }
@@ -125,18 +123,18 @@ mod tests {
         for number in 0..100 {
             send(&mut log, number);
             let mut bytes = frame(number);
-            // Another MAC address is not looked at; frame 50 is changed, 60
-            // comes twice, 70 is lost, 80 comes after 81, which ends the run.
+            // The MAC address is ignored; frame 50 is changed, 60 duplicated, 70 lost, 80
+            // arrives after 81, the last frame.
             bytes[3] = 9;
             match number {
                 50 => bytes[40] = 1,
-                60 => live.came(&bytes, arrival(number)),
+                60 => live.record(&bytes, arrival(number)),
                 70 | 80 => continue,
                 _ => {}
             }
-            live.came(&bytes, arrival(number));
+            live.record(&bytes, arrival(number));
             if number == 81 {
-                live.came(&frame(80), arrival(number));
+                live.record(&frame(80), arrival(number));
             }
             if number % 7 == 0 {
                 live.settle();
@@ -144,7 +142,7 @@ mod tests {
         }
         live.settle();
         let report = live.report();
-        assert_eq!(report.trace, "what was sent to near");
+        assert_eq!(report.trace, "frames sent to near");
         assert_eq!((report.frames, report.matched, report.lost), (100, 98, 1));
         assert_eq!((report.duplicates, report.reordered), (1, 1));
         assert_eq!((report.changed, report.foreign), (1, 0));
@@ -166,9 +164,9 @@ mod tests {
                 live.settle();
             }
         }
-        // The last one gets through, and one that everybody gave up.
-        live.came(&frame(599_999), arrival(599_999));
-        live.came(&frame(3), arrival(599_999));
+        // The last frame arrives, and one that had been given up.
+        live.record(&frame(599_999), arrival(599_999));
+        live.record(&frame(3), arrival(599_999));
         live.settle();
         let report = live.report();
         assert_eq!((report.matched, report.lost), (1, 599_999));
@@ -180,7 +178,7 @@ mod tests {
     fn what_comes_before_anything_was_sent_is_foreign() {
         let (mut log, sent) = sent_log("near", "mac".parse().expect("a field"));
         let mut live = LiveComparison::new(sent);
-        live.came(&frame(1), Nanos::ZERO);
+        live.record(&frame(1), Nanos::ZERO);
         live.settle();
         send(&mut log, 0);
         live.settle();

@@ -1,45 +1,42 @@
-//! Finding each frame that arrives in what a trace holds.
+//! Matches arriving frames with the frames of a trace.
 //!
-//! A window moves along the trace. Frames of the window are found by their
-//! digests through two tables of chains: of those that have not come, and of
-//! those that have. Nothing is allocated for a frame. Frames that are equal,
-//! byte for byte, are taken in the order of the trace: which of them was lost
-//! is unknown.
+//! A window moves along the trace. Digests index two hash tables of chains: frames that are
+//! expected, and frames that have arrived. There is no allocation per frame. Identical
+//! frames match in trace order; which of them was lost is unknown.
 
 use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
 
 use super::report::TraceReport;
-use super::timing::Against;
+use super::timing::ScheduleComparison;
 
-/// Frames of the trace in the window.
+/// Frames in the window.
 const WINDOW: usize = 1 << 18;
 
-/// Of them, those after the last that came, at most.
+/// Maximum frames of the window after the last arrival.
 const AHEAD: u64 = 1 << 17;
 
-/// Frames that were not found and may be changed ones.
+/// Maximum unmatched frames that may be changed ones.
 const UNKNOWN_MAX: usize = 1024;
 
-/// A chain is followed so far: only many equal frames make long ones.
+/// Maximum steps along a chain; only identical frames make long chains.
 const STEPS_MAX: usize = 4096;
 
-/// A frame that the trace holds.
+/// A frame of the trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     pub digest: u64,
     pub due: Nanos,
     pub wire_len: u32,
-    /// How much later than it was due it was sent, in nanoseconds and at the
-    /// most 4.29 s, where that is known.
+    /// Lateness of the departure in nanoseconds, at most 4.29 s; 0 if unknown.
     pub late: u32,
 }
 
-/// Counts of the frames of a trace.
+/// Counts of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Frames of the trace up to the last that came.
+    /// Frames of the trace up to the last arrival.
     pub frames: u64,
     pub matched: u64,
     pub lost: u64,
@@ -47,15 +44,15 @@ pub(super) struct Counts {
     pub reordered: u64,
     pub changed: u64,
     pub foreign: u64,
-    /// Frames of the trace, as far as it was read, after the last that came.
+    /// Frames of the trace after the last arrival, as far as it was read.
     pub behind_last: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Waiting,
-    Came,
-    /// One with other bytes came in its place.
+    Expected,
+    Arrived,
+    /// A changed frame arrived in its place.
     Changed,
 }
 
@@ -71,7 +68,7 @@ struct Slot {
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// The ends of a chain, in the order of the trace.
+/// Ends of a chain in trace order.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     head: u32,
@@ -83,27 +80,27 @@ const EMPTY: Chain = Chain {
     tail: NONE,
 };
 
-/// A window over a trace.
+/// A window on a trace.
 pub(super) struct Matching {
     slots: Vec<Slot>,
-    /// Frames of the window that wait, by digest.
-    waiting: Vec<Chain>,
-    /// Those that came; the last to come is the tail.
-    came: Vec<Chain>,
-    /// The window, in frames of the trace.
+    /// Expected frames by digest.
+    expected: Vec<Chain>,
+    /// Frames that have arrived, the latest at the tail.
+    arrived: Vec<Chain>,
+    /// The window, as positions in the trace.
     begin: u64,
     end: u64,
-    /// The place after the last frame of the trace that came.
+    /// Position after the last arrival in order.
     frontier: u64,
-    /// The frames before it were given up: no gap is to be judged across them.
-    gave_up: bool,
+    /// Whether frames before the frontier were given up, so that no gap spans them.
+    has_gap: bool,
     counts: Counts,
-    /// Lengths of frames that were not found since the last one in order.
+    /// Lengths of unmatched frames since the last arrival in order.
     unknown: VecDeque<u32>,
-    against: Against,
+    against: ScheduleComparison,
 }
 
-/// The place of a frame of the trace in the window.
+/// Returns the slot of a position.
 fn slot_of(position: u64) -> usize {
     position as usize % WINDOW
 }
@@ -116,25 +113,25 @@ impl Matching {
     pub(super) fn new() -> Matching {
         Matching {
             slots: Vec::with_capacity(WINDOW),
-            waiting: vec![EMPTY; WINDOW],
-            came: vec![EMPTY; WINDOW],
+            expected: vec![EMPTY; WINDOW],
+            arrived: vec![EMPTY; WINDOW],
             begin: 0,
             end: 0,
             frontier: 0,
-            gave_up: false,
+            has_gap: false,
             counts: Counts::default(),
             unknown: VecDeque::with_capacity(UNKNOWN_MAX),
-            against: Against::new(),
+            against: ScheduleComparison::new(),
         }
     }
 
-    /// How many frames of the trace there is room for.
+    /// Returns how many more frames of the trace fit.
     #[inline]
     pub(super) fn room(&self) -> u64 {
         AHEAD.saturating_sub(self.end - self.frontier)
     }
 
-    /// The next frame of the trace; only while there is room.
+    /// Adds the next frame of the trace. There must be room.
     pub(super) fn expect(&mut self, expected: Expected) {
         if self.end - self.begin == WINDOW as u64 {
             self.forget();
@@ -142,7 +139,7 @@ impl Matching {
         let index = slot_of(self.end);
         let slot = Slot {
             expected,
-            state: State::Waiting,
+            state: State::Expected,
             prev: NONE,
             next: NONE,
         };
@@ -150,64 +147,69 @@ impl Matching {
             Some(old) => *old = slot,
             None => self.slots.push(slot),
         }
-        append(&mut self.slots, &mut self.waiting, index);
+        append(&mut self.slots, &mut self.expected, index);
         self.end += 1;
     }
 
-    /// The next frame of a trace that does not wait for what arrives, such as
-    /// one that is being sent: the oldest frames make room and are lost.
+    /// Adds the next frame of a trace that does not wait for arrivals, such as frames being
+    /// sent. The oldest frames are given up.
     pub(super) fn expect_at_once(&mut self, expected: Expected) {
         self.expect(expected);
         if self.begin > self.frontier {
             self.frontier = self.begin;
-            self.gave_up = true;
+            self.has_gap = true;
         }
     }
 
-    /// The oldest frame leaves the window.
+    /// Removes the oldest frame from the window.
     fn forget(&mut self) {
         let index = slot_of(self.begin);
         match self.slots[index].state {
-            State::Waiting => {
-                unlink(&mut self.slots, &mut self.waiting, index);
+            State::Expected => {
+                unlink(&mut self.slots, &mut self.expected, index);
                 self.counts.lost += 1;
             }
-            State::Came => unlink(&mut self.slots, &mut self.came, index),
+            State::Arrived => unlink(&mut self.slots, &mut self.arrived, index),
             State::Changed => {}
         }
         self.begin += 1;
     }
 
-    /// A frame came. Returns the one of the trace that it is, unless that had
-    /// come before or there is none.
+    /// Matches an arrival. Returns the frame of the trace, unless it is a duplicate or
+    /// unknown.
     #[inline]
-    pub(super) fn came(&mut self, digest: u64, wire_len: u32, arrival: Nanos) -> Option<Expected> {
+    pub(super) fn match_frame(
+        &mut self,
+        digest: u64,
+        wire_len: u32,
+        arrival: Nanos,
+    ) -> Option<Expected> {
         let next = self.slots.get(slot_of(self.frontier));
         let is_next = |slot: &Slot| slot.expected.digest == digest;
         if self.frontier < self.end && next.is_some_and(is_next) {
-            Some(self.came_in_order(self.frontier, arrival))
+            Some(self.match_in_order(self.frontier, arrival))
         } else {
-            self.came_elsewhere(digest, wire_len, arrival)
+            self.match_elsewhere(digest, wire_len, arrival)
         }
     }
 
     #[cold]
-    fn came_elsewhere(&mut self, digest: u64, wire_len: u32, arrival: Nanos) -> Option<Expected> {
-        let waiting = self.nearest_waiting(digest);
-        let before = self.last_came(digest);
+    fn match_elsewhere(&mut self, digest: u64, wire_len: u32, arrival: Nanos) -> Option<Expected> {
+        let waiting = self.nearest_expected(digest);
+        let before = self.last_arrival(digest);
         let far = |position: u64| position.abs_diff(self.frontier);
         match (waiting, before) {
-            // A copy of what just came is likelier than a leap to an equal
-            // frame far ahead.
+            // A duplicate of a recent frame is more likely than a jump to an identical one
+            // far ahead.
             (Some(position), Some(copy)) if far(copy) <= far(position) => {
                 self.counts.duplicates += 1;
             }
             (Some(position), _) if position >= self.frontier => {
-                return Some(self.came_in_order(position, arrival));
+                return Some(self.match_in_order(position, arrival));
             }
             (Some(position), _) => {
                 self.counts.reordered += 1;
-                self.mark_came(position);
+                self.mark_arrived(position);
                 return Some(self.slots[slot_of(position)].expected);
             }
             (None, Some(_)) => self.counts.duplicates += 1,
@@ -221,11 +223,10 @@ impl Matching {
         None
     }
 
-    /// The frame that waits with this digest, as near to the frontier as
-    /// there is one.
-    fn nearest_waiting(&self, digest: u64) -> Option<u64> {
+    /// Returns the expected frame with this digest that is nearest to the frontier.
+    fn nearest_expected(&self, digest: u64) -> Option<u64> {
         let mut nearest: Option<u64> = None;
-        let mut index = self.waiting[bucket_of(digest)].head;
+        let mut index = self.expected[bucket_of(digest)].head;
         for _ in 0..STEPS_MAX {
             let slot = self.slots.get(index as usize)?;
             if slot.expected.digest == digest {
@@ -246,9 +247,9 @@ impl Matching {
         nearest
     }
 
-    /// The frame with this digest that was the last to come.
-    fn last_came(&self, digest: u64) -> Option<u64> {
-        let mut index = self.came[bucket_of(digest)].tail;
+    /// Returns the latest arrival with this digest.
+    fn last_arrival(&self, digest: u64) -> Option<u64> {
+        let mut index = self.arrived[bucket_of(digest)].tail;
         for _ in 0..STEPS_MAX {
             let slot = self.slots.get(index as usize)?;
             if slot.expected.digest == digest {
@@ -259,7 +260,7 @@ impl Matching {
         None
     }
 
-    /// Which frame of the trace a slot of the window holds.
+    /// Returns the position of a slot.
     fn position_of(&self, index: u32) -> u64 {
         let first = slot_of(self.begin) as u64;
         let ahead = (u64::from(index) + WINDOW as u64 - first) % WINDOW as u64;
@@ -267,22 +268,21 @@ impl Matching {
     }
 
     #[inline]
-    fn came_in_order(&mut self, position: u64, arrival: Nanos) -> Expected {
+    fn match_in_order(&mut self, position: u64, arrival: Nanos) -> Expected {
         if !self.unknown.is_empty() {
             self.pair_changed(position);
         }
         let follows = position == self.frontier && position > 0;
-        let next = follows && !std::mem::take(&mut self.gave_up);
+        let next = follows && !std::mem::take(&mut self.has_gap);
         let expected = self.slots[slot_of(position)].expected;
-        self.against.came(expected.due, arrival, next);
-        self.mark_came(position);
+        self.against.record(expected.due, arrival, next);
+        self.mark_arrived(position);
         self.frontier = position + 1;
         self.counts.frames = self.frontier;
         expected
     }
 
-    /// Frames that were not found stand for frames of the same length that
-    /// are missing in the same place.
+    /// Pairs unmatched frames with missing frames of the same length in the same gap.
     #[cold]
     fn pair_changed(&mut self, position: u64) {
         let end = position.min(self.frontier + UNKNOWN_MAX as u64);
@@ -296,7 +296,7 @@ impl Matching {
                 continue;
             };
             let index = slot_of(missing);
-            unlink(&mut self.slots, &mut self.waiting, index);
+            unlink(&mut self.slots, &mut self.expected, index);
             self.slots[index].state = State::Changed;
             self.counts.changed += 1;
             self.counts.foreign -= 1;
@@ -306,17 +306,17 @@ impl Matching {
     }
 
     #[inline]
-    fn mark_came(&mut self, position: u64) {
+    fn mark_arrived(&mut self, position: u64) {
         let index = slot_of(position);
-        unlink(&mut self.slots, &mut self.waiting, index);
-        self.slots[index].state = State::Came;
-        append(&mut self.slots, &mut self.came, index);
+        unlink(&mut self.slots, &mut self.expected, index);
+        self.slots[index].state = State::Arrived;
+        append(&mut self.slots, &mut self.arrived, index);
         self.counts.matched += 1;
     }
 
-    /// As of now: what is missing before the last frame that came is lost.
+    /// Returns the current counts; frames missing before the last arrival count as lost.
     pub(super) fn counts(&self) -> Counts {
-        let waits = |position: &u64| self.slots[slot_of(*position)].state == State::Waiting;
+        let waits = |position: &u64| self.slots[slot_of(*position)].state == State::Expected;
         let missing = (self.begin..self.frontier).filter(waits).count() as u64;
         Counts {
             lost: self.counts.lost + missing,
@@ -325,7 +325,7 @@ impl Matching {
         }
     }
 
-    /// The report, without what the trace's reader knows.
+    /// Returns the report, without the fields of the trace's reader.
     pub(super) fn report(&self) -> TraceReport {
         let counts = self.counts();
         TraceReport {
@@ -343,7 +343,7 @@ impl Matching {
     }
 }
 
-/// Puts a slot at its chain's end.
+/// Appends a slot to its chain.
 #[inline]
 fn append(slots: &mut [Slot], chains: &mut [Chain], index: usize) {
     let chain = &mut chains[bucket_of(slots[index].expected.digest)];
@@ -357,7 +357,7 @@ fn append(slots: &mut [Slot], chains: &mut [Chain], index: usize) {
     chain.tail = index as u32;
 }
 
-/// Takes a slot out of its chain.
+/// Removes a slot from its chain.
 #[inline]
 fn unlink(slots: &mut [Slot], chains: &mut [Chain], index: usize) {
     let chain = &mut chains[bucket_of(slots[index].expected.digest)];

@@ -11,7 +11,7 @@ fn expected(digest: u64) -> Expected {
     }
 }
 
-/// Feeds `matching` as a reader of a trace of `total` frames does.
+/// Feeds `matching` like a reader of a trace of `total` frames.
 struct Feeder {
     next: u64,
     total: u64,
@@ -28,15 +28,14 @@ impl Feeder {
     }
 }
 
-/// Runs arrivals, by their frames' digests, against a trace of the digests 0
-/// to `total`.
+/// Matches arrivals, given as digests, with a trace of the digests 0 to `total`.
 fn run(total: u64, arrivals: &[u64]) -> Matching {
     let mut matching = Matching::new();
     let mut feeder = Feeder { next: 0, total };
     for (place, digest) in arrivals.iter().enumerate() {
         feeder.fill(&mut matching, |number| number);
         let wire_len = expected(*digest).wire_len;
-        matching.came(*digest, wire_len, Nanos::from_micros(70 * place as u64));
+        matching.match_frame(*digest, wire_len, Nanos::from_micros(70 * place as u64));
     }
     matching
 }
@@ -66,7 +65,7 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
         let spread = 1 + seed % 8;
         let (mut lost, mut duplicates) = (0, 0);
         let mut order: Vec<(u64, u64)> = Vec::new();
-        // The last one comes, so that the loss before it is seen.
+        // The last frame arrives, so that losses before it are detected.
         for number in 0..total - 1 {
             if chance.up_to(99) == 0 {
                 lost += 1;
@@ -81,7 +80,7 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
         order.push((total + 50, total - 1));
         order.sort_by_key(|(place, _)| *place);
         let arrivals: Vec<u64> = order.iter().map(|(_, number)| *number).collect();
-        // As the definition says: below one that came before, the first time.
+        // By definition: first arrival, below an earlier number.
         let mut reordered = 0;
         let (mut highest, mut seen) = (0, vec![false; total as usize]);
         for number in &arrivals {
@@ -103,13 +102,12 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
 
 #[test]
 fn changed_frames_are_told_from_foreign_ones() {
-    // 5 to 7 come changed (their digests are unknown), with their lengths.
+    // 5 to 7 are changed: unknown digests, same lengths.
     let changed = |number: u64| 1_000_000 + number;
     let mut arrivals: Vec<u64> = (0..5).collect();
     arrivals.extend([changed(5), changed(6), changed(7)]);
     arrivals.extend(8..20);
-    // Two that stand in no frame's place, and a loss with a foreign frame of
-    // another length.
+    // Two without a missing frame, and a loss with a foreign frame of another length.
     arrivals.extend([changed(1), changed(2)]);
     arrivals.extend(20..30);
     arrivals.push(changed(31));
@@ -128,7 +126,7 @@ fn changed_frames_are_told_from_foreign_ones() {
 
 #[test]
 fn equal_frames_are_taken_in_order_and_copies_do_not_leap() {
-    // Every tenth frame of the trace is the same.
+    // Every tenth frame is identical.
     let name = |number: u64| {
         if number.is_multiple_of(10) {
             7_777_777
@@ -145,10 +143,10 @@ fn equal_frames_are_taken_in_order_and_copies_do_not_leap() {
             continue;
         }
         let wire_len = expected(number).wire_len;
-        matching.came(name(number), wire_len, Nanos::ZERO);
+        matching.match_frame(name(number), wire_len, Nanos::ZERO);
         if number == 1_000 {
-            // A copy of one of the equal frames: the next is ten ahead.
-            matching.came(name(number), wire_len, Nanos::ZERO);
+            // A duplicate of an identical frame; the next one is ten ahead.
+            matching.match_frame(name(number), wire_len, Nanos::ZERO);
         }
     }
     let wanted = Counts {
@@ -170,8 +168,8 @@ fn nothing_but_equal_frames_works_and_stays_fast() {
     };
     for _ in 0..290_000 {
         feeder.fill(&mut matching, |_| 42);
-        matching.came(42, 60, Nanos::ZERO);
-        matching.came(43, 99, Nanos::ZERO);
+        matching.match_frame(42, 60, Nanos::ZERO);
+        matching.match_frame(43, 99, Nanos::ZERO);
     }
     let counts = matching.counts();
     assert_eq!((counts.matched, counts.foreign), (290_000, 290_000));
@@ -188,7 +186,7 @@ fn what_is_behind_the_last_frame_is_not_lost_yet() {
 
 #[test]
 fn a_hole_as_long_as_the_window_is_crossed() {
-    // The frontier reaches as far as the trace was read ahead, no further.
+    // The frontier cannot pass the end of the read-ahead.
     let hole = AHEAD - 1_000;
     let mut arrivals: Vec<u64> = (0..1_000).collect();
     arrivals.extend(hole..hole + 3 * AHEAD);
@@ -204,14 +202,14 @@ fn a_trace_that_does_not_wait_gives_up_its_oldest() {
     let all = WINDOW as u64 + 10;
     (0..all).for_each(|number| matching.expect_at_once(expected(number)));
     assert_eq!(matching.counts().lost, 10);
-    // The first that is left: the one before it was given up, so there is no
-    // gap to judge; of the next there is.
+    // The first remaining frame: its predecessor was given up, so it has no gap. The next
+    // one has.
     for number in [10, 11] {
         let arrival = Nanos::from_micros(70 * number + 5);
-        let found = matching.came(number, 60, arrival);
+        let found = matching.match_frame(number, 60, arrival);
         assert_eq!(found.map(|found| found.digest), Some(number));
     }
-    assert!(matching.came(9, 60, Nanos::from_secs(1)).is_none());
+    assert!(matching.match_frame(9, 60, Nanos::from_secs(1)).is_none());
     let report = matching.report();
     assert_eq!((report.matched, report.foreign), (2, 1));
     assert_eq!(report.timing.gap_error_us.count, 1);

@@ -1,11 +1,11 @@
-//! The receiver: frames that arrive at a port, and how true they are to the frames sent.
+//! Receiver: compares frames that arrive at a port with the frames sent.
 //!
-//! A [`Receiver`] is a thread at a port with the kernel's stamps; a [`CaptureReceiver`]
-//! reads a capture instead. Both keep the same account: rates and gaps; each frame
-//! compared with an expected gap, with a trace ([`AgainstTrace`]), with the frames that
-//! the same process sends ([`longwire_runtime::sent`]), or with the times in probes
-//! ([`longwire_packet::probe`]); frames lost, duplicated, reordered or changed. The
-//! accounting takes bytes and times, and knows neither port nor clock.
+//! A [`Receiver`] is a thread at a port with kernel stamps; a [`CaptureReceiver`] reads a
+//! capture. Both collect the same statistics: rates and gaps; frames compared with an
+//! expected gap, a trace ([`AgainstTrace`]), frames sent by the same process
+//! ([`longwire_runtime::sent`]), or the times in probes ([`longwire_packet::probe`]); lost,
+//! duplicated, reordered and changed frames. The statistics take bytes and times, and know
+//! neither port nor clock.
 
 mod account;
 mod comparison;
@@ -38,30 +38,30 @@ pub use report::{
 pub use require::ReceiveRequirement;
 pub use thread::{Receiver, open_options};
 
-/// Configuration of a receiver: the frames that count, and what they are compared with.
+/// Configuration of a receiver.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveConfig {
-    /// The gap expected between each frame and the next. Each frame that is lost makes
-    /// all later ones late by that gap, so this is for paths without loss.
+    /// Expected gap between frames. A lost frame makes all later ones late by one gap, so
+    /// this suits lossless paths only.
     pub expect_gap: Option<Nanos>,
-    /// The trace that is being sent.
+    /// Trace being sent.
     pub against: Option<AgainstTrace>,
-    /// Only frames that match count.
+    /// Counts matching frames only.
     pub filter: Option<Filter>,
-    /// End after this many frames.
+    /// Ends after this many frames.
     pub count: Option<u64>,
-    /// End after this time without a frame, once there was one.
+    /// Ends after this time without a frame, once one has arrived.
     pub idle: Option<Nanos>,
-    /// Write the frames that arrive to this capture.
+    /// Capture file to write.
     pub capture: Option<String>,
-    /// Watch for pauses of the machine, with a thread that spins while no other
-    /// thread wants the core.
+    /// Detects pauses of the machine with a thread that spins while its core is otherwise
+    /// idle.
     pub witness: bool,
-    /// Receive, and watch, on this core.
+    /// Core of the receiving and witness threads.
     pub core: Option<usize>,
 }
 
-/// The error of a receiver that cannot be started.
+/// Error of starting a receiver.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ReceiveError {

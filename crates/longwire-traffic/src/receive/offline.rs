@@ -1,4 +1,4 @@
-//! Receiving from a capture made elsewhere, by its own stamps.
+//! Receives from a capture, by its own stamps.
 
 use longwire_capture::CaptureReader;
 use longwire_engine::Nanos;
@@ -8,10 +8,10 @@ use longwire_runtime::record::Epoch;
 use super::account::Account;
 use super::{ReceiveConfig, ReceiveReport};
 
-/// Frames between two looks at whether to go on.
+/// Frames per step.
 const BURST: usize = 1024;
 
-/// A receiver that reads a capture, as fast as it can.
+/// Receives from a capture at full speed.
 pub struct CaptureReceiver {
     name: String,
     reader: CaptureReader,
@@ -20,13 +20,13 @@ pub struct CaptureReceiver {
 }
 
 impl CaptureReceiver {
-    /// Opens the capture, and what `config` names. Of `config`, what is about
-    /// a live port (idle, witness, core) does not apply.
+    /// Opens the capture and the files of `config`. The fields for live ports (idle,
+    /// witness, core) are ignored.
     ///
     /// # Errors
-    /// When a file cannot be opened.
+    /// A file cannot be opened.
     pub fn open(capture: &str, config: ReceiveConfig) -> Result<CaptureReceiver, PortError> {
-        // Stamps are times since 1970 already.
+        // Stamps are wall-clock times already.
         let epoch = Epoch {
             monotonic: Nanos::ZERO,
             wall: Nanos::ZERO,
@@ -39,7 +39,7 @@ impl CaptureReceiver {
         })
     }
 
-    /// Reads on for a moment. Returns whether there is more to read.
+    /// Reads some frames. Returns whether more remain.
     pub fn step(&mut self) -> bool {
         for _ in 0..BURST {
             if self.over || self.account.is_complete() {
@@ -62,13 +62,12 @@ impl CaptureReceiver {
         !self.over
     }
 
-    /// How many bytes of the file have been read, and how many it has, where
-    /// that is known.
+    /// Returns the bytes read, and the file size if known.
     pub fn progress(&self) -> (u64, Option<u64>) {
         (self.reader.offset(), self.reader.size())
     }
 
-    /// The report on what was read.
+    /// Returns the report.
     pub fn finish(mut self) -> ReceiveReport {
         self.account.finish();
         let mut report = self.account.report();

@@ -1,17 +1,16 @@
-//! Frames and bytes over time, in bounded memory.
+//! Frames and bytes over time in bounded memory.
 
 use longwire_engine::Nanos;
 
 use super::report::Rates;
 
-/// Intervals, at most.
+/// Maximum number of intervals.
 const INTERVALS: usize = 600;
 
-/// How long an interval is at first.
+/// Initial interval length.
 const LENGTH_START: Nanos = Nanos::from_millis(100);
 
-/// Counts in intervals of equal length. When the intervals run out, each takes in its
-/// neighbour.
+/// Counts per interval of equal length. When intervals run out, neighbours are merged.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     length: u64,
@@ -27,7 +26,7 @@ impl Series {
         }
     }
 
-    /// A frame came `since` the first.
+    /// Records a frame `since` the first.
     #[inline]
     pub(super) fn record(&mut self, since: Nanos, bytes: u64) {
         while since.as_nanos() / self.length >= INTERVALS as u64 {

@@ -1,4 +1,4 @@
-//! The report of a receiver.
+//! Reports of receivers.
 
 use std::collections::BTreeMap;
 
@@ -7,238 +7,222 @@ use serde::Serialize;
 
 use crate::rounded;
 
-/// The report of a receiver: the frames that arrived at a port, and how true they were
-/// to the frames expected.
+/// Report of a receiver.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReceiveReport {
-    /// The port, or the capture that was read.
+    /// Port or capture.
     pub port: String,
-    /// From the first arrival to the last, in seconds.
+    /// Time from the first arrival to the last, in seconds.
     #[serde(serialize_with = "rounded::seconds")]
     pub duration_s: f64,
     /// Frames that arrived.
     pub packets: u64,
-    /// Their bytes, from the destination address to the end of the payload.
+    /// Bytes from the destination address to the end of the payload.
     pub bytes: u64,
-    /// The mean from the first arrival to the last.
+    /// Mean rate from the first arrival to the last.
     pub packets_per_s: f64,
-    /// The mean from the first arrival to the last, of the same bytes.
+    /// Mean rate from the first arrival to the last, of the same bytes.
     pub bits_per_s: f64,
-    /// Frames that a filter left out; they count nowhere else.
+    /// Frames excluded by the filter, which count nowhere else.
     pub left_out: u64,
-    /// Frames that arrived and could not be examined: the losses reported include
-    /// them.
+    /// Frames that arrived but could not be examined; losses include them.
     pub unseen: Unseen,
-    /// How fast frames came, over time.
+    /// Rates over time.
     pub rates: Rates,
-    /// Times between one frame and the next, in microseconds.
+    /// Gaps between frames in microseconds.
     pub gap_us: Spread,
-    /// How true the frames were to the gap that was expected.
+    /// Timing against the expected gap.
     pub expected_gap: Option<Timing>,
-    /// The comparison with a trace.
+    /// Comparison with a trace.
     pub trace: Option<TraceReport>,
-    /// How long frames took, where the sender is part of the same process.
+    /// Delay, if the sender is in the same process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<DelayReport>,
-    /// Streams of probes, by number.
+    /// Streams of probes by number.
     pub streams: Vec<StreamReport>,
-    /// Probes of streams beyond those that there is room for.
+    /// Probes of streams beyond the maximum number.
     pub stray_probes: u64,
-    /// Pauses of the machine, if a witness watched for them.
+    /// Pauses of the machine, if a witness watched.
     pub witness: Option<WitnessReport>,
-    /// CPU time that the hypervisor gave to others while there was work, all
-    /// cores together, in seconds; `None` where the system does not say.
+    /// Steal time of all cores in seconds; `None` if unknown.
     #[serde(serialize_with = "rounded::some_seconds")]
     pub stolen_s: Option<f64>,
-    /// CPU time of the receiver's thread, in seconds; known at the end.
+    /// CPU time of the receiver's thread in seconds; set at the end.
     #[serde(serialize_with = "rounded::seconds")]
     pub cpu_s: f64,
-    /// Decisions and findings, in sentences.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// Why it ended early, if it did.
+    /// Why it ended early, if so.
     pub error: Option<String>,
 }
 
 /// The reports of receivers, by the names of the links whose frames they received.
 pub type ReceivedByLink = BTreeMap<String, ReceiveReport>;
 
-/// Frames that arrived and could not be examined.
+/// Frames that arrived but could not be examined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unseen {
-    /// The kernel's receive ring was full.
+    /// Kernel receive ring overflow.
     pub ring_full: u64,
-    /// They did not fit the ring's slots.
+    /// Frames longer than a ring slot.
     pub too_long: u64,
-    /// Their metadata contradicted their bytes.
+    /// Frames with contradictory metadata.
     pub unusable: u64,
 }
 
 impl Unseen {
-    /// The sum of all.
+    /// Returns the sum.
     pub fn total(self) -> u64 {
         self.ring_full + self.too_long + self.unusable
     }
 }
 
-/// How fast frames came, in intervals of equal length from the first arrival
-/// on.
+/// Rates in intervals of equal length, from the first arrival.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
-    /// How long an interval is, in seconds.
+    /// Interval length in seconds.
     #[serde(serialize_with = "rounded::seconds")]
     pub interval_s: f64,
-    /// Frames in each.
+    /// Frames per interval.
     pub packets: Vec<u64>,
-    /// Bytes in each.
+    /// Bytes per interval.
     pub bytes: Vec<u64>,
 }
 
-/// How true arrivals were to a schedule.
+/// Timing of arrivals against a schedule.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Timing {
-    /// |gap − the schedule's gap| of frames that follow each other in both, in
-    /// microseconds.
+    /// |gap − scheduled gap| between adjacent frames in microseconds.
     pub gap_error_us: Spread,
-    /// How much later than the first frame each came, against the schedule, in
-    /// microseconds: negative for those that came earlier.
+    /// Offset from the schedule relative to the first frame in microseconds; negative if
+    /// early.
     pub offset_us: Spread,
-    /// How much slower than the schedule arrivals came.
+    /// Drift against the schedule.
     pub drift: Option<Drift>,
 }
 
-/// The slope of arrivals against a schedule.
+/// Slope of arrivals against a schedule.
 ///
-/// The run is cut into at most 256 stretches of equal length; of each the
-/// frame counts that came earliest against the schedule, because any disturbance
-/// (a pause of the machine, a queue) makes a frame later and never earlier
-/// (Moon, Skelly, Towsley: Estimation and removal of clock skew from network
-/// delay measurements, 1999). The slope is the median of the slopes between
-/// all pairs of them (Theil 1950, Sen 1968), which stays where it is until
-/// more than a quarter of the stretches is wrong.
+/// The run is divided into at most 256 intervals, each represented by its earliest frame
+/// relative to the schedule, since disturbances (pauses, queues) only delay frames (Moon,
+/// Skelly, Towsley: Estimation and removal of clock skew from network delay measurements,
+/// 1999). The slope is the median over all pairs (Theil 1950, Sen 1968), with a breakdown
+/// point above 25 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Drift {
-    /// Parts in a million; above zero where arrivals fell behind.
+    /// Parts per million; positive if arrivals fall behind.
     pub ppm: f64,
-    /// The lower end of its interval of 95 % confidence (Sen 1968).
+    /// Lower end of the 95 % confidence interval (Sen 1968).
     pub low_ppm: f64,
-    /// The upper end.
+    /// Upper end.
     pub high_ppm: f64,
-    /// From how many stretches.
+    /// Number of intervals.
     pub stretches: usize,
 }
 
-/// One stream of probes.
+/// Report on a stream of probes.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct StreamReport {
-    /// Its number.
+    /// Stream number.
     pub stream: u32,
-    /// Probes that arrived, duplicates and all.
+    /// Probes that arrived, including duplicates.
     pub packets: u64,
     /// Losses, duplicates and reordering.
     pub sequence: SequenceReport,
-    /// Arrival − time of sending, in microseconds. Below zero where the two
-    /// machines' clocks differ by more than the delay.
+    /// Arrival − send time in microseconds; negative if the clocks differ by more than the
+    /// delay.
     pub delay_us: Spread,
-    /// The delay of one probe less that of the one sent before it (RFC 3393),
-    /// where both arrived next to each other, in microseconds.
-    pub delay_variation_us: Spread,
-    /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in
+    /// Difference of delays between consecutive probes that arrived in order (RFC 3393), in
     /// microseconds.
+    pub delay_variation_us: Spread,
+    /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in microseconds.
     #[serde(serialize_with = "rounded::micros")]
     pub jitter_us: f64,
-    /// The most that it was.
+    /// Maximum jitter in microseconds.
     #[serde(serialize_with = "rounded::micros")]
     pub jitter_max_us: f64,
-    /// How true arrivals were to the times of sending.
+    /// Timing of arrivals against the send times.
     pub timing: Timing,
 }
 
-/// How long frames took from the handover to the port at one end to the stamp
-/// of the arrival at the other.
+/// Delay from the handover to the output port to the receive stamp.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct DelayReport {
-    /// Arrival − handover, in microseconds; of frames handed over early to a
-    /// device that holds them, arrival − release. Frames that leave together
-    /// count from the handover of the first.
+    /// Arrival − handover in microseconds; arrival − release for frames handed early to a
+    /// device that holds them. Frames of one batch count from the handover of the first.
     pub one_way_us: Spread,
-    /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in
-    /// microseconds.
+    /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in microseconds.
     #[serde(serialize_with = "rounded::micros")]
     pub jitter_us: f64,
-    /// The most that it was.
+    /// Maximum jitter in microseconds.
     #[serde(serialize_with = "rounded::micros")]
     pub jitter_max_us: f64,
 }
 
-/// Losses, duplicates and reordering of numbered packets.
+/// Loss, duplication and reordering of numbered packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SequenceReport {
-    /// The lowest number that came.
+    /// Lowest number received.
     pub first: u64,
-    /// The highest.
+    /// Highest number received.
     pub last: u64,
-    /// Different numbers that came.
+    /// Distinct numbers received.
     pub received: u64,
-    /// Numbers between the lowest and the highest that did not come. Only the
-    /// sender knows of losses before and after.
+    /// Missing numbers between the lowest and the highest. Only the sender knows of losses
+    /// outside.
     pub lost: u64,
-    /// Packets whose number had come before.
+    /// Duplicates.
     pub duplicates: u64,
-    /// Packets whose number was below one that had come before (RFC 4737,
-    /// section 3: type-P-reordered); duplicates do not count.
+    /// Packets below an earlier number (RFC 4737, section 3: type-P-reordered), without
+    /// duplicates.
     pub reordered: u64,
-    /// Their share of what was received (RFC 4737, section 4.1).
+    /// Reordered packets as a share of those received (RFC 4737, section 4.1).
     pub reordered_ratio: f64,
-    /// How many packets came between one out of order and the first of those
-    /// that it should have come before (RFC 4737, section 4.2).
+    /// Reordering extent in packets (RFC 4737, section 4.2).
     pub extent: Spread,
-    /// How much later it came than that one, in microseconds (RFC 4737,
-    /// section 4.3).
+    /// Late time offset in microseconds (RFC 4737, section 4.3).
     pub late_us: Spread,
-    /// Packets too far behind the highest number to be judged; they are in
-    /// none of the other counts.
+    /// Packets too far below the highest number to be classified; in none of the other
+    /// counts.
     pub beyond_window: u64,
 }
 
-/// Arrivals compared with the frames of a trace.
+/// Comparison of arrivals with a trace.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TraceReport {
-    /// The trace.
+    /// File name of the trace.
     pub trace: String,
-    /// Frames that it holds up to the last that came.
+    /// Frames of the trace up to the last arrival.
     pub frames: u64,
-    /// Frames that arrived as the trace has them.
+    /// Frames that arrived unchanged.
     pub matched: u64,
-    /// Frames before the last that came which did not arrive.
+    /// Frames before the last arrival that are missing.
     pub lost: u64,
-    /// Frames after the last that came, as far as the trace was read: lost, or not
-    /// sent.
+    /// Frames after the last arrival, as far as the trace was read: lost or not sent.
     pub behind_last: u64,
-    /// The trace was not read to its end, so that there are more of those.
+    /// Whether the trace continues, so that `behind_last` is incomplete.
     pub goes_on: bool,
-    /// Frames that arrived once more.
+    /// Duplicates.
     pub duplicates: u64,
-    /// Frames that arrived after one that follows them in the trace.
+    /// Frames that arrived after a later one of the trace.
     pub reordered: u64,
-    /// Frames that arrived where one of the same length is missing, with
-    /// other bytes.
+    /// Unmatched frames that replace a missing frame of the same length.
     pub changed: u64,
-    /// Frames that arrived and are none of the trace's.
+    /// Frames that are not in the trace.
     pub foreign: u64,
-    /// Frames that the trace holds only the beginning of; they are compared as
-    /// if zeros followed.
+    /// Frames truncated in the trace, compared as if padded with zeros.
     pub cut: u64,
-    /// How true arrivals were to the trace's own times.
+    /// Timing against the trace.
     pub timing: Timing,
 }
 
-/// Pauses seen by a thread that did nothing but read the clock, in the idle
-/// scheduling class: it runs only where no other thread wants its core.
+/// Pauses seen by a thread that reads the clock in the idle scheduling class, so it runs
+/// only on an otherwise idle core.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct WitnessReport {
-    /// Times in which it did not run and no other thread had the core.
+    /// Times at which neither it nor another thread ran on the core.
     pub pauses: Pauses,
-    /// How much of the time it could watch, in seconds.
+    /// Time under observation in seconds.
     #[serde(serialize_with = "rounded::seconds")]
     pub watched_s: f64,
 }

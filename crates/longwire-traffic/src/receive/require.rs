@@ -1,9 +1,8 @@
-//! `receive --require`: conditions on received frames, as an expression such as
+//! `receive --require`: conditions on received frames, such as
 //! `lost=0,gap_error.p99<10us,drift<1`.
 //!
-//! Clauses are separated by commas and must all hold. Where a report has
-//! several values of a figure, for streams or for a trace and an expected gap,
-//! the greatest counts.
+//! Clauses are separated by commas and must all hold. If a report has several values of a
+//! measure, for streams or for a trace and an expected gap, the maximum counts.
 
 use std::str::FromStr;
 
@@ -16,7 +15,7 @@ use super::report::{ReceiveReport, Timing};
 use crate::require::RequireError;
 use crate::require::grammar::{self, Comparator, SplitClause};
 
-/// A requirement on the report of a receiver.
+/// A conjunction of conditions on a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiveRequirement {
     clauses: Vec<ReceiveCondition>,
@@ -24,7 +23,7 @@ pub struct ReceiveRequirement {
 
 #[derive(Clone, Debug, PartialEq)]
 struct ReceiveCondition {
-    /// The clause as it was written.
+    /// The clause as written.
     text: String,
     measure: ReceiveMeasure,
     comparison: Comparator,
@@ -36,13 +35,13 @@ struct ReceiveCondition {
 enum ReceiveMeasure {
     /// Index in [`COUNTS`].
     Count(usize),
-    /// Index of the spread in [`SPREADS`], and of the figure in [`RECEIVED`].
+    /// Index in [`SPREADS`], and in [`RECEIVED`].
     Spread(usize, usize),
     Jitter,
     Drift,
 }
 
-/// A count: its name, and a function that reads it from the report.
+/// Name and accessor of a count.
 type Count = (&'static str, fn(&ReceiveReport) -> u64);
 
 const COUNTS: [Count; 10] = [
@@ -76,8 +75,7 @@ const COUNTS: [Count; 10] = [
     ("unseen", |report| report.unseen.total()),
 ];
 
-/// Spreads of times: their name, and a function that reads them from the
-/// report.
+/// Name and accessor of distributions of times.
 type Spreads = (&'static str, fn(&ReceiveReport) -> Vec<Spread>);
 
 const SPREADS: [Spreads; 4] = [
@@ -159,10 +157,10 @@ fn known_names() -> String {
         .each_ref()
         .map(|figure| format!(".{}", figure.name));
     let figures = figures.join(" ");
-    format!("{counts}, drift (ppm), jitter (a time), and of {spreads} each of {figures} (times)")
+    format!("{counts}, drift (ppm), jitter (a time), and {spreads}, each with {figures} (times)")
 }
 
-/// Returns every comparison with a schedule.
+/// Returns all comparisons with a schedule.
 fn timings(report: &ReceiveReport) -> Vec<Timing> {
     let streams = report.streams.iter().map(|stream| stream.timing);
     let trace = report.trace.as_ref().map(|trace| trace.timing);
@@ -170,7 +168,7 @@ fn timings(report: &ReceiveReport) -> Vec<Timing> {
 }
 
 impl ReceiveRequirement {
-    /// Returns a sentence for each clause that was not met.
+    /// Returns a message for each clause that is not met.
     pub fn unmet(&self, report: &ReceiveReport) -> Vec<String> {
         let clauses = self.clauses.iter();
         clauses.filter_map(|clause| clause.unmet(report)).collect()
@@ -180,7 +178,7 @@ impl ReceiveRequirement {
 impl ReceiveCondition {
     fn unmet(&self, report: &ReceiveReport) -> Option<String> {
         let Some(found) = self.measure.of(report) else {
-            return Some(format!("{}: there was nothing to measure it by", self.text));
+            return Some(format!("{}: not measured", self.text));
         };
         if self.comparison.holds(found, self.value) {
             return None;
@@ -195,7 +193,7 @@ impl ReceiveCondition {
 }
 
 impl ReceiveMeasure {
-    /// Returns the value, if the report has one; of several the greatest.
+    /// Returns the maximum of the values, if there are any.
     fn of(self, report: &ReceiveReport) -> Option<f64> {
         match self {
             ReceiveMeasure::Count(count) => Some(COUNTS[count].1(report) as f64),

@@ -20,8 +20,8 @@ fn spread(value: f64) -> Spread {
     }
 }
 
-/// A trace with three losses and a gap error of 5 us, a stream with two and
-/// 7 us, which drifts by -3 ppm.
+/// A trace with three losses and a gap error of 5 us; a stream with two losses, 7 us, and a
+/// drift of -3 ppm.
 fn report() -> ReceiveReport {
     let timing = |error, ppm| Timing {
         gap_error_us: spread(error),
@@ -73,7 +73,7 @@ fn the_greatest_of_a_figure_counts() {
 fn unmeasured_figures_are_not_met() {
     let unmet = parse("gap_error.p50<1s,drift<1000").unmet(&ReceiveReport::default());
     assert_eq!(unmet.len(), 2);
-    assert!(unmet[0].contains("nothing to measure"), "{unmet:?}");
+    assert!(unmet[0].contains("not measured"), "{unmet:?}");
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn an_unmet_clause_reports_the_value() {
 #[test]
 fn invalid_clauses_are_refused_with_a_remedy() {
     for (text, says) in [
-        ("", "nothing is required"),
-        ("lost", "compares nothing"),
+        ("", "empty requirement"),
+        ("lost", "no comparison"),
         ("loss=0", "known are packets"),
         ("gap_error.p98<1us", ".p99"),
         ("gap.p99<5", "gap.p99<5"),

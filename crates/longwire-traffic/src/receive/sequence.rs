@@ -1,4 +1,4 @@
-//! Losses, duplicates and reordering among numbered packets.
+//! Loss, duplication and reordering of numbered packets.
 
 use std::collections::VecDeque;
 
@@ -7,40 +7,39 @@ use longwire_engine::Nanos;
 use super::report::SequenceReport;
 use super::spread::Distribution;
 
-/// So far below the highest number a packet is still judged.
+/// Numbers below the highest for which duplicates can be detected.
 const WINDOW: u64 = 1 << 17;
 
-/// Stretches of numbers without a hole that are remembered, to find what a
-/// packet out of order should have come before.
+/// Maximum runs remembered for the extent of reordering.
 const RUNS: usize = 4096;
 
-/// The place of a packet among those that came before.
+/// Classification of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// Its number is the highest so far; `next` if it is one above the highest
-    /// before, and no other packet came between.
+pub(super) enum Classification {
+    /// Highest number so far; `next` if it directly follows the previous highest number and
+    /// packet.
     InOrder { next: bool },
-    /// Its number is below one that came before.
+    /// Below an earlier number.
     Reordered,
-    /// Its number had come.
+    /// Duplicate.
     Duplicate,
-    /// Its number is too old to be known.
+    /// Too far below the highest number.
     BeyondWindow,
 }
 
-/// Consecutive numbers that came in order.
+/// Consecutive numbers received in order.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: u64,
-    /// How many packets had come before its first.
+    /// Number of packets received before it.
     place: u64,
     arrival: Nanos,
 }
 
-/// One stream's numbers.
+/// Numbers of one stream.
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
-    /// A bit for each number of the window, at its place modulo the window.
+    /// One bit per number of the window, by number modulo the window.
     seen: Box<[u64]>,
     runs: VecDeque<Run>,
     first: u64,
@@ -48,8 +47,8 @@ pub(super) struct Sequence {
     received: u64,
     duplicates: u64,
     reordered: u64,
-    beyond: u64,
-    /// The number that came last was the highest.
+    beyond_window: u64,
+    /// Whether the last packet had the highest number.
     last_in_order: bool,
     extent: Distribution,
     late: Distribution,
@@ -65,28 +64,28 @@ impl Sequence {
             received: 0,
             duplicates: 0,
             reordered: 0,
-            beyond: 0,
+            beyond_window: 0,
             last_in_order: false,
             extent: Distribution::with_digits(2),
             late: Distribution::with_digits(2),
         }
     }
 
-    /// A packet with this number came.
+    /// Records a packet.
     #[inline]
-    pub(super) fn came(&mut self, number: u64, arrival: Nanos) -> Came {
-        let came = self.judge(number, arrival);
-        self.last_in_order = matches!(came, Came::InOrder { .. });
-        came
+    pub(super) fn record(&mut self, number: u64, arrival: Nanos) -> Classification {
+        let class = self.judge(number, arrival);
+        self.last_in_order = matches!(class, Classification::InOrder { .. });
+        class
     }
 
     #[inline]
-    fn judge(&mut self, number: u64, arrival: Nanos) -> Came {
+    fn judge(&mut self, number: u64, arrival: Nanos) -> Classification {
         if self.received == 0 {
             (self.first, self.highest) = (number, number);
             self.begin_run(number, arrival);
             self.mark(number);
-            return Came::InOrder { next: false };
+            return Classification::InOrder { next: false };
         }
         if number <= self.highest {
             return self.judge_low(number, arrival);
@@ -102,25 +101,24 @@ impl Sequence {
         }
         self.highest = number;
         self.mark(number);
-        Came::InOrder { next }
+        Classification::InOrder { next }
     }
 
     #[cold]
-    fn judge_low(&mut self, number: u64, arrival: Nanos) -> Came {
+    fn judge_low(&mut self, number: u64, arrival: Nanos) -> Classification {
         if self.highest - number >= WINDOW {
-            self.beyond += 1;
-            return Came::BeyondWindow;
+            self.beyond_window += 1;
+            return Classification::BeyondWindow;
         }
         let (word, bit) = place(number);
         if self.seen[word] & bit != 0 {
             self.duplicates += 1;
-            return Came::Duplicate;
+            return Classification::Duplicate;
         }
         self.first = self.first.min(number);
         self.reordered += 1;
-        // Of the packets that it should have come before, the first to come
-        // was in order, and its run begins above this number: the number
-        // itself was not there to be part of one.
+        // Of the packets with a greater number, the earliest was in order, and its run
+        // begins above this number, which had not arrived.
         let after = self.runs.partition_point(|run| run.first < number);
         if let Some(run) = self.runs.get(after) {
             self.extent.record((self.received - run.place) as i64);
@@ -128,7 +126,7 @@ impl Sequence {
             self.late.record(late.as_nanos() as i64);
         }
         self.mark(number);
-        Came::Reordered
+        Classification::Reordered
     }
 
     fn begin_run(&mut self, first: u64, arrival: Nanos) {
@@ -168,7 +166,7 @@ impl Sequence {
             reordered_ratio: self.reordered as f64 / self.received as f64,
             extent: self.extent.spread(1.0),
             late_us: self.late.spread(1e3),
-            beyond_window: self.beyond,
+            beyond_window: self.beyond_window,
         }
     }
 }

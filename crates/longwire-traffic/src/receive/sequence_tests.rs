@@ -4,10 +4,10 @@ use longwire_units::random::Stream;
 
 use super::*;
 
-/// RFC 4737 read literally, with every packet remembered.
+/// RFC 4737 implemented literally, with all packets remembered.
 #[derive(Default)]
 struct Oracle {
-    /// Numbers in order of arrival, duplicates left out.
+    /// Numbers in order of arrival, without duplicates.
     kept: Vec<(u64, Nanos)>,
     duplicates: u64,
     reordered: u64,
@@ -16,7 +16,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn came(&mut self, number: u64, arrival: Nanos) {
+    fn record(&mut self, number: u64, arrival: Nanos) {
         if self.kept.iter().any(|(seen, _)| *seen == number) {
             self.duplicates += 1;
             return;
@@ -58,8 +58,8 @@ fn compare(numbers: &[u64]) -> SequenceReport {
     let (mut sequence, mut oracle) = (Sequence::new(), Oracle::default());
     for (place, number) in numbers.iter().enumerate() {
         let arrival = Nanos::from_micros(10 * place as u64);
-        sequence.came(*number, arrival);
-        oracle.came(*number, arrival);
+        sequence.record(*number, arrival);
+        oracle.record(*number, arrival);
     }
     let report = sequence.report();
     oracle.check(&report);
@@ -68,15 +68,15 @@ fn compare(numbers: &[u64]) -> SequenceReport {
 
 #[test]
 fn the_examples_of_rfc_4737() {
-    // Section 7.1 and figure 1: packet 2 out of order.
+    // Section 7.1 and figure 1: packet 2 is reordered.
     let report = compare(&[1, 3, 4, 2, 5]);
     assert_eq!((report.reordered, report.lost), (1, 0));
     assert_eq!(report.extent.max, 2.0);
-    // A hole of two, one of them late.
+    // A gap of two, one of them late.
     let report = compare(&[10, 11, 14, 15, 12, 16]);
     assert_eq!((report.reordered, report.lost), (1, 1));
     assert_eq!(report.extent.max, 2.0);
-    // Packets before the first to come.
+    // Packets below the first number.
     compare(&[5, 4, 3, 6]);
     compare(&[1, 1, 1, 2, 1, 3, 2]);
     compare(&[7]);
@@ -86,8 +86,7 @@ fn the_examples_of_rfc_4737() {
 fn disorder_of_every_kind_is_counted_as_the_oracle_counts_it() {
     for seed in 0..30 {
         let mut chance = Stream::of_seed(seed);
-        // Each packet is held back by up to `spread` places, a tenth of them
-        // is lost, some come twice.
+        // Packets are delayed by up to `spread` positions, 10 % are lost, some duplicated.
         let spread = 1 + seed % 15;
         let mut order: Vec<(u64, u64)> = Vec::new();
         for number in 0..600 {
@@ -108,17 +107,20 @@ fn disorder_of_every_kind_is_counted_as_the_oracle_counts_it() {
 #[test]
 fn numbers_far_apart_are_judged_within_the_window_only() {
     let mut sequence = Sequence::new();
-    let mut came = |number| sequence.came(number, Nanos::ZERO);
-    assert_eq!(came(0), Came::InOrder { next: false });
-    assert_eq!(came(1), Came::InOrder { next: true });
-    assert_eq!(came(WINDOW + 50), Came::InOrder { next: false });
-    assert_eq!(came(1), Came::BeyondWindow);
-    // As far back as the window reaches, and not seen.
-    assert_eq!(came(51), Came::Reordered);
-    assert_eq!(came(51), Came::Duplicate);
-    // Its bit was another number's before.
-    assert_eq!(came(WINDOW + 49), Came::Reordered);
-    assert_eq!(came(5 * WINDOW + 1), Came::InOrder { next: false });
+    let mut record = |number| sequence.record(number, Nanos::ZERO);
+    assert_eq!(record(0), Classification::InOrder { next: false });
+    assert_eq!(record(1), Classification::InOrder { next: true });
+    assert_eq!(record(WINDOW + 50), Classification::InOrder { next: false });
+    assert_eq!(record(1), Classification::BeyondWindow);
+    // At the edge of the window, not seen before.
+    assert_eq!(record(51), Classification::Reordered);
+    assert_eq!(record(51), Classification::Duplicate);
+    // Its bit belonged to another number before.
+    assert_eq!(record(WINDOW + 49), Classification::Reordered);
+    assert_eq!(
+        record(5 * WINDOW + 1),
+        Classification::InOrder { next: false }
+    );
     let report = sequence.report();
     assert_eq!(report.beyond_window, 1);
     assert_eq!(report.received, 6);
@@ -128,16 +130,16 @@ fn numbers_far_apart_are_judged_within_the_window_only() {
 #[test]
 fn a_packet_after_a_late_one_is_not_next_to_the_highest() {
     let mut sequence = Sequence::new();
-    let came = [1, 2, 5, 3, 6, 7].map(|number| sequence.came(number, Nanos::ZERO));
-    assert_eq!(came[4], Came::InOrder { next: false });
-    assert_eq!(came[5], Came::InOrder { next: true });
+    let came = [1, 2, 5, 3, 6, 7].map(|number| sequence.record(number, Nanos::ZERO));
+    assert_eq!(came[4], Classification::InOrder { next: false });
+    assert_eq!(came[5], Classification::InOrder { next: true });
 }
 
 #[test]
 fn memory_is_bounded_under_loss_of_every_other_packet() {
     let mut sequence = Sequence::new();
     for number in 0..100_000 {
-        sequence.came(2 * number, Nanos::ZERO);
+        sequence.record(2 * number, Nanos::ZERO);
     }
     assert_eq!(sequence.runs.len(), RUNS);
     let report = sequence.report();

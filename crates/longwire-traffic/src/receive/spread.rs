@@ -3,14 +3,14 @@
 use hdrhistogram::Histogram;
 use longwire_runtime::Spread;
 
-/// Greater values than this, in nanoseconds, count as this: 137 s.
+/// Values are clamped to this magnitude in nanoseconds: 137 s.
 const LIMIT: u64 = 1 << 37;
 
-/// Values, mostly nanoseconds, of either sign.
+/// Signed values, mostly nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
     above: Histogram<u32>,
-    /// Magnitudes of negative values, once there are some.
+    /// Magnitudes of negative values.
     below: Option<Histogram<u32>>,
     digits: u8,
     count: u64,
@@ -19,20 +19,19 @@ pub(super) struct Distribution {
     max: i64,
 }
 
-/// Returns counters of values up to [`LIMIT`] with this number of significant digits.
+/// Returns a histogram up to [`LIMIT`] with this number of significant digits.
 fn counters(digits: u8) -> Histogram<u32> {
     Histogram::new_with_bounds(1, LIMIT, digits)
         .unwrap_or_else(|_| unreachable!("bounds and digits are constants that fit"))
 }
 
 impl Distribution {
-    /// Percentiles to three significant digits: about 100 KB.
+    /// Percentiles with three significant digits; about 100 KB.
     pub(super) fn new() -> Distribution {
         Distribution::with_digits(3)
     }
 
-    /// Percentiles to `digits` significant digits, from 1 to 5; each costs ten times the
-    /// memory.
+    /// Percentiles with 1 to 5 significant digits; each digit multiplies the memory by ten.
     pub(super) fn with_digits(digits: u8) -> Distribution {
         Distribution {
             above: counters(digits),
@@ -61,20 +60,20 @@ impl Distribution {
         }
     }
 
-    /// The value below or at which the share `quantile` of all is.
+    /// Returns the `quantile`-quantile.
     fn at(&self, quantile: f64) -> i64 {
         let rank = ((quantile * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let negative = self.below.as_ref().map_or(0, Histogram::len);
         let value = match &self.below {
-            // The least value has the greatest magnitude.
+            // The lowest value has the greatest magnitude.
             Some(below) if rank <= negative => -ranked(below, negative - rank + 1),
             _ => ranked(&self.above, rank - negative),
         };
         value.clamp(self.min, self.max)
     }
 
-    /// The distribution in units of `unit` values: 1,000 makes microseconds of
-    /// nanoseconds.
+    /// Summarises the distribution, divided by `unit`: 1,000 converts nanoseconds to
+    /// microseconds.
     pub(super) fn spread(&self, unit: f64) -> Spread {
         if self.count == 0 {
             return Spread::default();
@@ -94,7 +93,7 @@ impl Distribution {
     }
 }
 
-/// The value of rank `rank`, from 1, in the middle of its class.
+/// Returns the midpoint of the bin of rank `rank`, from 1.
 fn ranked(histogram: &Histogram<u32>, rank: u64) -> i64 {
     let mut seen = 0;
     for class in histogram.iter_recorded() {
@@ -110,7 +109,7 @@ fn ranked(histogram: &Histogram<u32>, rank: u64) -> i64 {
 mod tests {
     use super::*;
 
-    /// The percentiles by sorting.
+    /// Quantiles by sorting.
     fn exact(values: &[i64], quantile: f64) -> i64 {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
@@ -148,7 +147,7 @@ mod tests {
         check(&[0, 0, 1]);
         check(&(-500..1_500).collect::<Vec<i64>>());
         check(&(-3_000..-10).collect::<Vec<i64>>());
-        // Spread over many orders of magnitude, both signs.
+        // Many orders of magnitude, both signs.
         let values: Vec<i64> = (0..4_000i64)
             .map(|n| (n - 1_000) * (n * 7_919 % 100_003) * 11)
             .collect();

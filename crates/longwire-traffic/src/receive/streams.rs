@@ -1,4 +1,4 @@
-//! Streams of probes: one-way delay, its variation, and what is missing.
+//! Streams of probes: one-way delay, its variation, and loss.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,17 @@ use longwire_packet::probe::Probe;
 
 use super::jitter::Jitter;
 use super::report::StreamReport;
-use super::sequence::{Came, Sequence};
+use super::sequence::{Classification, Sequence};
 use super::spread::Distribution;
-use super::timing::Against;
+use super::timing::ScheduleComparison;
 
-/// Streams that are distinguished, at most; each takes about half a megabyte.
+/// Maximum number of streams, at about 0.5 MB each.
 const STREAMS_MAX: usize = 256;
 
-/// A probe's time is believed if it lies so close to its arrival: other
-/// payloads that pass for probes say any time of a century.
+/// Maximum difference between a probe's time and its arrival, to exclude payloads that
+/// merely resemble probes.
 const PLAUSIBLE: Nanos = Nanos::from_secs(24 * 60 * 60);
 
-/// Every stream of probes that came.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     by_number: BTreeMap<u32, Box<StreamAccount>>,
@@ -26,19 +25,19 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// A probe came at `arrival`, since 1970.
+    /// Records a probe; `arrival` is wall-clock time.
     #[inline]
-    pub(super) fn came(&mut self, probe: &Probe, arrival: Nanos) {
+    pub(super) fn record(&mut self, probe: &Probe, arrival: Nanos) {
         let apart = probe.sent.as_nanos().abs_diff(arrival.as_nanos());
         if apart > PLAUSIBLE.as_nanos() {
             return;
         }
         let room = self.by_number.len() < STREAMS_MAX;
         match self.by_number.get_mut(&probe.stream) {
-            Some(stream) => stream.came(probe, arrival),
+            Some(stream) => stream.record(probe, arrival),
             None if room => {
                 let mut stream = Box::new(StreamAccount::new());
-                stream.came(probe, arrival);
+                stream.record(probe, arrival);
                 self.by_number.insert(probe.stream, stream);
             }
             None => self.stray += 1,
@@ -52,20 +51,19 @@ impl Streams {
             .collect()
     }
 
-    /// Probes of streams that there was no room for.
+    /// Returns the number of probes of streams beyond the maximum.
     pub(super) fn stray(&self) -> u64 {
         self.stray
     }
 }
 
-/// One stream.
 #[derive(Debug)]
 struct StreamAccount {
     packets: u64,
     sequence: Sequence,
     delay: Distribution,
     variation: Distribution,
-    against: Against,
+    against: ScheduleComparison,
     jitter: Jitter,
 }
 
@@ -76,26 +74,28 @@ impl StreamAccount {
             sequence: Sequence::new(),
             delay: Distribution::new(),
             variation: Distribution::new(),
-            against: Against::new(),
+            against: ScheduleComparison::new(),
             jitter: Jitter::default(),
         }
     }
 
     #[inline]
-    fn came(&mut self, probe: &Probe, arrival: Nanos) {
+    fn record(&mut self, probe: &Probe, arrival: Nanos) {
         self.packets += 1;
-        let came = self.sequence.came(probe.sequence, arrival);
-        // A second copy says nothing new of the way, and one too old may be
-        // a second copy.
-        if matches!(came, Came::Duplicate | Came::BeyondWindow) {
+        let class = self.sequence.record(probe.sequence, arrival);
+        // A duplicate carries no new delay, and a packet beyond the window may be one.
+        if matches!(
+            class,
+            Classification::Duplicate | Classification::BeyondWindow
+        ) {
             return;
         }
         let delay = arrival.as_nanos().wrapping_sub(probe.sent.as_nanos());
         let delay = delay.cast_signed();
         self.delay.record(delay);
-        self.jitter.came(delay);
-        if let Came::InOrder { next } = came
-            && let Some(variation) = self.against.came(probe.sent, arrival, next)
+        self.jitter.record(delay);
+        if let Classification::InOrder { next } = class
+            && let Some(variation) = self.against.record(probe.sent, arrival, next)
         {
             self.variation.record(variation);
         }
@@ -140,7 +140,7 @@ mod tests {
             let sent = number * 100_000;
             let delay = 20_000 + chance.up_to(30_000);
             let arrival = Nanos::from_nanos(START + sent + delay);
-            streams.came(&probe(7, number, sent), arrival);
+            streams.record(&probe(7, number, sent), arrival);
             if let Some(last) = delays.last() {
                 let apart = (delay as f64 - *last as f64).abs();
                 jitter += (apart - jitter) / 16.0;
@@ -161,7 +161,7 @@ mod tests {
         let greatest = variation.fold(0.0, f64::max);
         assert_eq!(report.delay_variation_us.max, greatest / 1e3);
         assert_eq!(report.delay_variation_us.count, 4_999);
-        // Whole numbers lose less than a nanosecond.
+        // Integer rounding loses less than 1 ns.
         assert!(
             (report.jitter_us - jitter / 1e3).abs() < 0.001,
             "{report:?}"
@@ -175,7 +175,7 @@ mod tests {
         let came = [0u64, 1, 2, 4, 3, 3, 5, 6];
         for (place, number) in came.into_iter().enumerate() {
             let arrival = Nanos::from_nanos(START + 1_000 + place as u64 * 100);
-            streams.came(&probe(0, number, number * 100), arrival);
+            streams.record(&probe(0, number, number * 100), arrival);
         }
         let report = streams.report()[0];
         assert_eq!(report.packets, 8);
@@ -190,17 +190,17 @@ mod tests {
     #[test]
     fn clocks_that_differ_give_negative_delays() {
         let mut streams = Streams::default();
-        streams.came(&probe(1, 0, 5_000_000), Nanos::from_nanos(START));
+        streams.record(&probe(1, 0, 5_000_000), Nanos::from_nanos(START));
         assert_eq!(streams.report()[0].delay_us.max, -5_000.0);
     }
 
     #[test]
     fn other_payloads_make_no_streams_and_streams_are_bounded() {
         let mut streams = Streams::default();
-        streams.came(&probe(1, 0, 0), Nanos::from_secs(1_000_000_000));
+        streams.record(&probe(1, 0, 0), Nanos::from_secs(1_000_000_000));
         assert!(streams.report().is_empty());
         for stream in 0..2 * STREAMS_MAX as u32 {
-            streams.came(&probe(stream, 0, 0), Nanos::from_nanos(START));
+            streams.record(&probe(stream, 0, 0), Nanos::from_nanos(START));
         }
         assert_eq!(streams.report().len(), STREAMS_MAX);
         assert_eq!(streams.stray(), STREAMS_MAX as u64);

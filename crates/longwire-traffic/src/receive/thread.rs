@@ -1,8 +1,8 @@
-//! The thread that receives.
+//! The receiving thread.
 //!
-//! It must not disturb what it measures. The kernel stamps frames as they come
-//! in, so nothing depends on when they are read: the thread sleeps, and never
-//! asks to be woken by a frame, for that would cost the sender time.
+//! It must not disturb the measurement. The kernel stamps frames on arrival, so read times
+//! do not matter: the thread sleeps, and never requests wakeups, which would cost the
+//! sender time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,31 +27,29 @@ use super::report::{ReceiveReport, Unseen};
 use super::witness::{Witness, stolen_s};
 use super::{ReceiveConfig, ReceiveError};
 
-/// Frames that are taken at once.
+/// Frames per call.
 const BURST: usize = 1024;
 
-/// Bursts between two looks at anything else.
+/// Maximum calls per wakeup.
 const BURSTS_MAX: usize = 16;
 
-/// How long the thread sleeps while frames come: the ring holds what half a
-/// million frames a second bring in ten times as long.
+/// Sleep while frames arrive; the ring holds 20 ms at 500,000 frames/s.
 const REST: Duration = Duration::from_millis(2);
 
-/// How long it sleeps while none do.
+/// Sleep while idle.
 const REST_IDLE: Duration = Duration::from_millis(10);
 
-/// Without frames for so long, none come.
+/// Time without frames until the port counts as idle.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// How often the port is asked what it lost.
+/// Interval of reading the port's loss counters.
 const ASK: Duration = Duration::from_millis(250);
 
-/// Bytes of the receive ring: more than a port that forwards needs, and less
-/// than a processor's cache.
+/// Receive ring in bytes: larger than that of a forwarding port, smaller than a CPU cache.
 const RING_BYTES: usize = 16 << 20;
 
-/// Returns the options of a port that receives: every frame has its size on the wire,
-/// and the ring is large.
+/// Returns the options of a receiving port: no offloads, so that frames have their wire
+/// size, and a large ring.
 pub fn open_options() -> OpenOptions {
     OpenOptions {
         offloads: false,
@@ -78,27 +76,27 @@ struct Shared {
 
 impl Shared {
     fn account(&self) -> MutexGuard<'_, Account> {
-        // Counters stay readable even if a thread that held them panicked.
+        // Statistics stay readable after a panic.
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Receiver {
-    /// Opens a port by its name, as [`open_options`] says, in the calling
-    /// thread's network namespace, and starts to receive.
+    /// Opens a port with [`open_options`] in the calling thread's network namespace, and
+    /// starts to receive.
     ///
     /// # Errors
-    /// When the port, the trace or the capture cannot be opened.
+    /// The port, the trace or the capture cannot be opened.
     pub fn open(port: &str, config: ReceiveConfig) -> Result<Receiver, ReceiveError> {
         let port = registry::open(port, &open_options())?;
         Receiver::start(port, config)
     }
 
-    /// Like [`Receiver::open`], and compares what arrives with what this
-    /// process sends elsewhere: see [`longwire_runtime::sent`].
+    /// Like [`Receiver::open`], and compares arrivals with frames that this process sends
+    /// ([`longwire_runtime::sent`]).
     ///
     /// # Errors
-    /// As of [`Receiver::open`].
+    /// As [`Receiver::open`].
     pub fn of_sent(
         port: &str,
         config: ReceiveConfig,
@@ -111,7 +109,7 @@ impl Receiver {
     /// Starts to receive at an open port.
     ///
     /// # Errors
-    /// When the trace or the capture cannot be opened, or no thread started.
+    /// The trace or the capture cannot be opened, or no thread can be started.
     pub fn start(port: Port, config: ReceiveConfig) -> Result<Receiver, ReceiveError> {
         Receiver::start_with(port, config, None)
     }
@@ -131,8 +129,8 @@ impl Receiver {
             account: Mutex::new(account),
         });
         let worker = Worker {
-            // The port restores its changes to the interface when both
-            // halves are gone.
+            // Keeps the transmit half: the port restores the interface when both are
+            // dropped.
             _tx: port.tx,
             port: port.rx,
             shared: Arc::clone(&shared),
@@ -144,7 +142,7 @@ impl Receiver {
             .spawn(move || {
                 host::give_up_rights();
                 if let Some(core) = core {
-                    // Elsewhere it receives as well.
+                    // Pinning is best effort.
                     let _ = host::pin(core);
                 }
                 worker.run()
@@ -161,23 +159,22 @@ impl Receiver {
         })
     }
 
-    /// The choices and changes made at the port, in sentences.
+    /// Returns notes about the port.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The number of frames that have arrived.
+    /// Returns the number of frames received.
     pub fn packets(&self) -> u64 {
         self.shared.account().packets()
     }
 
-    /// Whether it has ended by itself: enough frames came, none did for long
-    /// enough, or the port failed.
+    /// Whether it has ended: enough frames, idle for long enough, or a failed port.
     pub fn ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// The report as of now.
+    /// Returns the current report.
     pub fn snapshot(&self) -> ReceiveReport {
         let mut report = self.shared.account().report();
         report.port.clone_from(&self.name);
@@ -189,7 +186,7 @@ impl Receiver {
         report
     }
 
-    /// Takes what has arrived, ends, and reports on all of it.
+    /// Receives what is pending, stops, and returns the report.
     pub fn stop(mut self) -> ReceiveReport {
         let cpu_s = self.end();
         let witness = self.witness.take().map(Witness::stop);
@@ -199,9 +196,8 @@ impl Receiver {
         report
     }
 
-    /// Waits for frames under way, then ends and reports on all of them. It waits until
-    /// as many frames have come as `run` sent, for `time` at the most, or until `stop` is
-    /// set.
+    /// Waits for frames in flight, then stops. Waits until as many frames have arrived as
+    /// `run` sent, for at most `time`, or until `stop` is set.
     pub fn settle(self, run: &RunReport, time: Nanos, stop: &AtomicBool) -> ReceiveReport {
         const LOOK: Duration = Duration::from_millis(5);
         let sent: u64 = run.links.iter().map(|link| link.traffic.packets_out).sum();
@@ -226,14 +222,14 @@ impl Receiver {
 }
 
 impl Drop for Receiver {
-    /// A receiver that is dropped is stopped; its report is lost.
+    /// Stops the receiver and discards its report.
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// The two clocks at one instant: the closest of a few readings, for one may
-/// be interrupted between the clocks.
+/// Reads both clocks at one instant: the tightest of several readings, since preemption may
+/// separate them.
 fn sharp_epoch() -> Epoch {
     let read = || {
         let before = monotonic_now();
@@ -248,27 +244,26 @@ fn sharp_epoch() -> Epoch {
     closest.map_or_else(Epoch::now, |(_, epoch)| epoch)
 }
 
-/// The state of the thread.
 struct Worker {
     port: AnyRx,
     _tx: longwire_io::port::AnyTx,
     shared: Arc<Shared>,
     idle: Option<Duration>,
-    /// For frames whose checksum must be finished before they are looked at.
+    /// For frames whose checksum must be completed.
     scratch: Vec<u8>,
 }
 
 impl Worker {
-    /// Receives until it is stopped. Returns the CPU time it took, in seconds.
+    /// Receives until stopped. Returns the CPU time in seconds.
     fn run(mut self) -> f64 {
         let (mut active, mut asked) = (Instant::now(), Instant::now());
         loop {
-            // Looked at first: what came before the stop is taken after it.
+            // Read before receiving, so that everything before the stop is received.
             let stopping = self.shared.stop.load(Ordering::Acquire);
             match self.take_waiting() {
-                Ok(Taken::Some) => active = Instant::now(),
-                Ok(Taken::None) => {}
-                Ok(Taken::End) => break,
+                Ok(Received::Some) => active = Instant::now(),
+                Ok(Received::None) => {}
+                Ok(Received::End) => break,
                 Err(error) => {
                     self.shared.account().fail(error.to_string());
                     break;
@@ -294,16 +289,16 @@ impl Worker {
         })
     }
 
-    /// Enough has come, or nothing did for long enough.
+    /// Whether enough frames have arrived, or the port has been idle for long enough.
     fn is_over(&self, quiet: Duration) -> bool {
         let account = self.shared.account();
         let silent = self.idle.is_some_and(|idle| quiet >= idle);
         account.is_complete() || silent && account.packets() > 0
     }
 
-    /// Takes what waits, and at most so much as the ring can hold.
-    fn take_waiting(&mut self) -> Result<Taken, PortError> {
-        let mut taken = Taken::None;
+    /// Receives pending frames, at most as many as the ring holds.
+    fn take_waiting(&mut self) -> Result<Received, PortError> {
+        let mut taken = Received::None;
         for _ in 0..BURSTS_MAX {
             let mut account = self.shared.account();
             let scratch = &mut self.scratch;
@@ -312,10 +307,10 @@ impl Worker {
             })?;
             account.rest();
             if received.end {
-                return Ok(Taken::End);
+                return Ok(Received::End);
             }
             if received.frames > 0 {
-                taken = Taken::Some;
+                taken = Received::Some;
             }
             if received.frames < BURST || account.is_complete() {
                 break;
@@ -334,11 +329,11 @@ impl Worker {
     }
 }
 
-/// The result of one look at the port.
-enum Taken {
+/// Result of a receive call.
+enum Received {
     Some,
     None,
-    /// Nothing will ever come again.
+    /// No more frames will arrive.
     End,
 }
 

@@ -1,5 +1,5 @@
-//! A thread that does nothing but read the clock: when it did not run and no other thread
-//! had its core, the machine itself stood still.
+//! Detects pauses of the machine: a thread reads the clock continuously, and a gap without
+//! a context switch means that the core stood still.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,13 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use super::report::WitnessReport;
 
-/// A gap this long between two looks at the clock is a pause, unless the
-/// scheduler gave the core to another thread.
+/// Minimum gap between two clock readings that counts as a pause.
 const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 
-/// How often what was seen is put where others can read it.
+/// Interval of publishing results.
 const PUBLISH: Nanos = Nanos::from_millis(20);
 
-/// Watches a core until it is dropped.
+/// Watches a core until dropped.
 pub(super) struct Witness {
     shared: Arc<Watch>,
     thread: Option<JoinHandle<()>>,
@@ -33,11 +32,11 @@ struct Watch {
 }
 
 impl Witness {
-    /// Watches `core`, or whichever the scheduler gives it. It runs on the
-    /// idle class, so that it takes the core from no other thread.
+    /// Watches `core`, or any core. The thread runs in the idle class, so it preempts no
+    /// other.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// No thread can be started.
     pub(super) fn start(core: Option<usize>) -> std::io::Result<Witness> {
         let shared = Arc::new(Watch::default());
         let watched = Arc::clone(&shared);
@@ -46,7 +45,7 @@ impl Witness {
             .spawn(move || {
                 host::give_up_rights();
                 if let Some(core) = core {
-                    // Then it watches another one.
+                    // Best effort: otherwise it watches another core.
                     let _ = host::pin(core);
                 }
                 yield_to_everybody();
@@ -58,7 +57,7 @@ impl Witness {
         })
     }
 
-    /// Returns the pauses seen so far.
+    /// Returns the pauses so far.
     pub(super) fn seen(&self) -> WitnessReport {
         *self
             .shared
@@ -67,7 +66,7 @@ impl Witness {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends it, and returns the pauses seen.
+    /// Stops, and returns the pauses.
     pub(super) fn stop(mut self) -> WitnessReport {
         self.end();
         self.seen()
@@ -87,12 +86,11 @@ impl Drop for Witness {
     }
 }
 
-/// SCHED_IDLE: the core is taken away as soon as anybody else wants it.
+/// SCHED_IDLE: any other thread preempts it.
 fn yield_to_everybody() {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the pointer is to a value that lives during the call, which
-    // only reads it; 0 is the calling thread. Should it fail, the witness is
-    // an ordinary thread.
+    // SAFETY: the pointer is to a live value that the call only reads; 0 is the calling
+    // thread. On failure, the witness is an ordinary thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
 }
 
@@ -127,23 +125,23 @@ fn publish(shared: &Watch, seen: WitnessReport) {
     *shared.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
 }
 
-/// How often the scheduler took the core from this thread.
+/// Returns the number of context switches of this thread.
 fn times_taken() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
         usage.involuntary_context_switches() + usage.voluntary_context_switches()
     })
 }
 
-/// CPU time that the hypervisor gave to others while there was work, all cores
-/// together, in seconds since the system started; `None` where the kernel does not report it.
+/// Returns the steal time of all cores since boot in seconds; `None` if the kernel does not
+/// report it.
 pub(super) fn stolen_s() -> Option<f64> {
-    // SAFETY: sysconf takes an integer and touches no memory of ours.
+    // SAFETY: sysconf takes an integer and accesses no memory of ours.
     let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let stat = fs::read_to_string("/proc/stat").ok()?;
     (ticks_per_s > 0).then_some(stolen_ticks(&stat)? as f64 / ticks_per_s as f64)
 }
 
-/// The eighth number of the line `cpu`.
+/// Returns the eighth number of the `cpu` line.
 fn stolen_ticks(stat: &str) -> Option<u64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     line.split_whitespace().nth(7)?.parse().ok()

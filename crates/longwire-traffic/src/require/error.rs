@@ -7,25 +7,25 @@ use longwire_units::UnitError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RequireError {
-    #[error("nothing is required; write for example {example}")]
+    #[error("empty requirement; write for example {example}")]
     Empty { example: &'static str },
     #[error("'{text}' has an empty condition; remove the comma next to it")]
     EmptyClause { text: String },
-    #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
+    #[error("'{clause}' has no comparison; write a name, one of < <= = >= > and a value")]
     NoComparison { clause: String },
-    #[error("'{name}' is not known; {}`longwire exec --help` has all names", nearest(.name, .known))]
+    #[error("unknown name '{name}'; {}`longwire exec --help` lists all names", nearest(.name, .known))]
     UnknownName { name: String, known: String },
     #[error("'{clause}': {source}")]
     Value { clause: String, source: UnitError },
-    #[error("'{clause}': '{value}' is no count; write a count, as in 5, or a share, as in 0.1%")]
+    #[error("'{clause}': '{value}' is not a count; write a count such as 5, or a share such as 0.1%")]
     Count { clause: String, value: String },
-    #[error("'{clause}': '{value}' is not a share; write a number and %, as in 0.1%")]
+    #[error("'{clause}': '{value}' is not a share; write a percentage such as 0.1%")]
     Share { clause: String, value: String },
-    #[error("'{clause}': only artifacts and drops are compared with a share of the frames")]
+    #[error("'{clause}': only artifacts and drops can be compared with a share")]
     NotShared { clause: String },
-    #[error("'{clause}' is about the whole run, not about one link; leave '{link}.' out")]
+    #[error("'{clause}' applies to the whole run, not to a link; remove '{link}.'")]
     OfRun { clause: String, link: String },
-    #[error("'{name}' is not known{}; known are {known}", suggest::aside(.name, .known))]
+    #[error("unknown name '{name}'{}; known are {known}", suggest::aside(.name, .known))]
     UnknownReceived { name: String, known: String },
     #[error("'{clause}': {source}")]
     Received {

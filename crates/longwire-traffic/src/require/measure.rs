@@ -1,4 +1,4 @@
-//! Measures of `--require`: values of a link's or a run's report.
+//! Measures of `--require`: values of a link or run report.
 
 use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::fabric::PortReport;
@@ -11,23 +11,23 @@ use super::{Place, RequireError};
 /// A measure.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Measure {
-    /// A statistic of a link's times.
+    /// A statistic of a distribution of times.
     Time(&'static Distribution, &'static Statistic),
-    /// Artifacts of one kind, or all of them.
+    /// Artifacts of one kind, or of all.
     Artifacts(Option<Artifact>),
-    /// Artifacts of all kinds that are the emulator's own.
+    /// Artifacts caused by the emulator itself.
     ArtifactsOwn,
-    /// Artifacts of all kinds that are frames lost by the emulator.
+    /// Artifacts that are frames lost by the emulator.
     ArtifactsLost,
-    /// Drops for one reason, or all of them.
+    /// Drops for one reason, or all.
     Drops(Option<DropReason>),
-    /// A counter of a link.
+    /// A link counter.
     Counter(&'static Counter),
     /// Pauses of the machine, or stops of the process.
     Standstill(&'static Standstill, &'static PauseMeasure),
 }
 
-/// Times at which the run stood still.
+/// A kind of interruption of the run.
 #[derive(Debug)]
 pub(super) struct Standstill {
     name: &'static str,
@@ -45,7 +45,7 @@ static STANDSTILLS: [Standstill; 2] = [
     },
 ];
 
-/// A count of standstills, or their length in nanoseconds.
+/// A statistic of interruptions; times are in nanoseconds.
 #[derive(Debug)]
 pub(super) struct PauseMeasure {
     name: &'static str,
@@ -71,7 +71,7 @@ static PAUSES: [PauseMeasure; 3] = [
     },
 ];
 
-/// Names of sums over several counts of a link.
+/// Measures that are sums over several counters.
 const SUMS: [(&str, Measure); 4] = [
     ("artifacts", Measure::Artifacts(None)),
     ("artifacts-own", Measure::ArtifactsOwn),
@@ -79,7 +79,7 @@ const SUMS: [(&str, Measure); 4] = [
     ("drops", Measure::Drops(None)),
 ];
 
-/// Returns the measures that are plain counts of a link, by name.
+/// Returns the plain counters of a link by name.
 fn counts() -> impl Iterator<Item = (&'static str, Measure)> {
     let counters = [Traffic::COUNTERS, Effects::COUNTERS];
     let counters = counters.into_iter().flatten();
@@ -87,7 +87,7 @@ fn counts() -> impl Iterator<Item = (&'static str, Measure)> {
     SUMS.into_iter().chain(counters)
 }
 
-/// Returns the measures of each family `FAMILY.PART`: the family, and its parts.
+/// Returns the families of measures `FAMILY.PART` with their parts.
 fn families() -> Vec<(&'static str, Vec<(&'static str, Measure)>)> {
     let artifacts = Artifact::ALL.map(|kind| (kind.name(), Measure::Artifacts(Some(kind))));
     let drops = DropReason::ALL.map(|reason| (reason.name(), Measure::Drops(Some(reason))));
@@ -109,10 +109,10 @@ fn families() -> Vec<(&'static str, Vec<(&'static str, Measure)>)> {
         .collect()
 }
 
-/// Parses a measure's name.
+/// Parses the name of a measure.
 ///
 /// # Errors
-/// If there is none: with the closest names.
+/// Unknown name, with the closest ones.
 pub(super) fn parse(name: &str) -> Result<Measure, RequireError> {
     let unknown = |known: String| RequireError::UnknownName {
         name: name.to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn parse(name: &str) -> Result<Measure, RequireError> {
     measure.map(|(_, measure)| *measure).ok_or_else(known)
 }
 
-/// Whether a name belongs to an existing family: `drops.lost`.
+/// Whether a name belongs to a known family, such as `drops.lost`.
 pub(super) fn is_family(name: &str) -> bool {
     let family = name.split_once('.').map_or(name, |(family, _)| family);
     let counted = counts().any(|(known, _)| known == family);
@@ -177,8 +177,7 @@ fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64
 }
 
 impl Measure {
-    /// Returns the value in the report of a run, if the measure is about the
-    /// whole run.
+    /// Returns the value of a measure of the whole run.
     pub(super) fn of_run(&self, report: &RunReport) -> Option<f64> {
         match self {
             Measure::Standstill(standstill, part) => Some((part.of)((standstill.of)(report))),
@@ -186,12 +185,12 @@ impl Measure {
         }
     }
 
-    /// Whether the measure is about the whole run rather than about links.
+    /// Whether this is a measure of the whole run, not of links.
     pub(super) fn is_of_run(&self) -> bool {
         matches!(self, Measure::Standstill(..))
     }
 
-    /// Whether the measure may be compared with a share of the frames.
+    /// Whether it can be compared with a share of frames.
     pub(super) fn is_shared(&self) -> bool {
         matches!(
             self,
@@ -216,7 +215,7 @@ impl Measure {
         matches!(self, Measure::Time(times, _) if times.name == "sent")
     }
 
-    /// Whether the measure is a time rather than a count.
+    /// Whether this is a time, not a count.
     pub(super) fn is_time(&self) -> bool {
         match self {
             Measure::Time(..) => true,
@@ -225,7 +224,7 @@ impl Measure {
         }
     }
 
-    /// Whether it compares a time with a release, which other hosts may have decided.
+    /// Whether it compares a time with a release, which another host may have decided.
     pub(super) fn is_of_clocks(&self) -> bool {
         matches!(self, Measure::Time(times, _) if times.name != "gap")
     }

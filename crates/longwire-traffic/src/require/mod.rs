@@ -1,5 +1,4 @@
-//! `--require`: conditions on a run, as an expression such as
-//! `artifacts-own<0.1%,lateness-own.p99<1ms`.
+//! `--require`: conditions on a run, such as `artifacts-own<0.1%,lateness-own.p99<1ms`.
 //!
 //! Clauses are separated by commas and must all hold. A clause is a [grade](Grade), or a
 //! name, a comparison and a value. Artifacts and lateness are measured at ports, frames and
@@ -35,7 +34,7 @@ use crate::receive::ReceivedByLink;
 /// link carried a frame. A test that never used its link has no artifacts, and must not pass.
 pub const RECOMMENDED: &str = "nearly-faithful,packets_in>0";
 
-/// Conditions that a run must meet.
+/// A conjunction of conditions on a run.
 #[derive(Clone, Debug)]
 pub struct Requirement {
     grades: Vec<Grade>,
@@ -43,10 +42,9 @@ pub struct Requirement {
     received: Vec<ReceivedClause>,
 }
 
-/// One condition.
 #[derive(Clone, Debug)]
 struct Clause {
-    /// The clause as it was written.
+    /// The clause as written.
     text: String,
     /// The link or port; `None` is every one that has the measure.
     place: Option<String>,
@@ -55,12 +53,11 @@ struct Clause {
     value: Value,
 }
 
-/// The value with which a measure is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
-    /// In nanoseconds for times, else a count.
+    /// Nanoseconds for times, else a count.
     Plain(u64),
-    /// A share of the frames: 1 is all of them.
+    /// A share of the frames, 0 to 1.
     Share(f64),
 }
 
@@ -110,7 +107,7 @@ impl FromStr for Clause {
     }
 }
 
-/// Parses the value of a clause, in the unit of its measure.
+/// Parses the value of a clause in the unit of its measure.
 fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, RequireError> {
     if let Some(number) = text.strip_suffix('%') {
         if !measure.is_shared() {
@@ -135,7 +132,7 @@ fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, Req
     };
     value.map(Value::Plain).map_err(|source| {
         let clause = clause.to_owned();
-        // A fraction of a count is probably a share.
+        // A fraction is probably meant as a share.
         if measure.is_shared() && text.parse::<f64>().is_ok_and(|value| value >= 0.0) {
             RequireError::Count {
                 clause,
@@ -147,8 +144,8 @@ fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, Req
     })
 }
 
-/// Splits a name into its link, if there is one, and its measure. A link's name
-/// may have dots: the longest suffix that is a measure is taken.
+/// Splits a name into optional link and measure. A link's name may contain dots: the
+/// longest suffix that is a measure wins.
 fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
     let unknown = match measure::parse(name) {
         Ok(measure) => return Ok((None, measure)),
@@ -163,7 +160,7 @@ fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
             _ => {}
         }
     }
-    // In `ac.down.drops.lost`, the reason of drops is wrong, not the link.
+    // In `ac.down.drops.lost`, the drop reason is wrong, not the link.
     Err(if measure::is_family(name) {
         unknown
     } else {
@@ -186,7 +183,7 @@ impl Requirement {
         unknown.collect()
     }
 
-    /// Returns the clauses that limit times of frames to less than this.
+    /// Returns the clauses that bound times of frames below `least`.
     pub fn bounds_below(&self, least: Nanos) -> Vec<&str> {
         let is_finer = |clause: &&Clause| {
             let limits = !matches!(

@@ -1,8 +1,8 @@
-//! Names of links in conditions.
+//! Link names in conditions.
 
 use longwire_runtime::suggest;
 
-/// Returns the direction that a short name means: as the options, `up` or `ab`.
+/// Parses a direction: `up` or `ab`, `down` or `ba`.
 fn direction(name: &str) -> Option<&'static str> {
     match name {
         "up" | "ab" => Some("up"),
@@ -11,7 +11,7 @@ fn direction(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Removes the direction from a name; `None` without a direction.
+/// Strips the direction from a name; `None` without one.
 fn without_direction(name: &str) -> Option<&str> {
     let (link, way) = name.rsplit_once('.')?;
     matches!(way, "up" | "down").then_some(link)
@@ -41,13 +41,13 @@ pub(super) fn named(name: &str, names: &[&str]) -> Vec<usize> {
     chosen(&|known| known == wanted)
 }
 
-/// How many links a sentence lists.
+/// Maximum names listed.
 const LISTED_MAX: usize = 12;
 
 /// Returns an error with the links that exist.
 pub(super) fn no_such_link(clause: &str, name: &str, names: &[&str]) -> String {
     let known = known(name, names, "were");
-    format!("{clause}: the run had no such link '{name}'; {known}")
+    format!("{clause}: the run had no link named '{name}'; {known}")
 }
 
 /// Returns a similar name, or the links that there `are` or `were`.

@@ -4,16 +4,15 @@ use super::RequireError;
 use super::names::{named, no_such_link};
 use crate::receive::{ReceiveRequirement, ReceivedByLink};
 
-/// Prefix of a requirement on receivers.
+/// Prefix of conditions on receivers.
 const PREFIX: &str = "received.";
 
-/// Separator between a link's name and such a requirement.
+/// Separates a link's name from a condition on its receiver.
 const BEHIND_LINK: &str = ".received.";
 
-/// A condition on the report of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReceivedClause {
-    /// The clause as it was written.
+    /// The clause as written.
     text: String,
     /// The link; `None` is every link.
     link: Option<String>,
@@ -21,11 +20,11 @@ pub(super) struct ReceivedClause {
 }
 
 impl ReceivedClause {
-    /// Parses a clause if it is about receivers: `received.lost=0`,
-    /// `out1.received.delay.p99<1ms`.
+    /// Parses a clause on receivers: `received.lost=0`, `out1.received.delay.p99<1ms`.
+    /// Returns `None` for other clauses.
     ///
     /// # Errors
-    /// If no condition follows `received.`.
+    /// No valid condition follows `received.`.
     pub(super) fn parse(clause: &str) -> Option<Result<ReceivedClause, RequireError>> {
         let (link, condition) = match clause.strip_prefix(PREFIX) {
             Some(condition) => (None, condition),
@@ -70,7 +69,7 @@ impl ReceivedClause {
             unmet.extend(said.iter().map(|said| format!("{link}: {said}")));
         }
         if !found {
-            unmet.push(format!("{}: nothing was received there", self.text));
+            unmet.push(format!("{}: no receiver", self.text));
         }
         unmet
     }

@@ -14,7 +14,7 @@ pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "fixed",
-    summary: "every frame has the same size",
+    summary: "all frames have the same size",
     params: &[
         Param::new("size", Unit::Count)
             .help("bytes from the destination MAC address to the end of the payload"),
@@ -29,7 +29,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
     Ok(Box::new(Fixed { size, fcs }))
 }
 
-/// One size.
+/// Frames of a constant size.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     size: u32,
@@ -37,7 +37,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Creates frames of `size` bytes, without frame check sequence.
+    /// Creates frames of `size` bytes, without FCS.
     pub fn new(size: u32) -> Fixed {
         let fcs = Fcs { counted: false };
         Fixed { size, fcs }

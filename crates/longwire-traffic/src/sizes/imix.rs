@@ -1,4 +1,4 @@
-//! The simple Internet mix.
+//! Simple IMIX.
 
 use std::fmt;
 
@@ -14,20 +14,19 @@ pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "imix",
-    summary: "the simple Internet mix: packets of IP of 40, 576 and 1500 bytes as 7 to 4 to 1, \
-              which are Ethernet frames of 64, 594 and 1518 bytes with frame check sequence \
-              (mixes are named and put in order by RFC 6985; this one is older than it)",
+    summary: "the simple Internet mix: IP packets of 40, 576 and 1500 bytes in a ratio of 7:4:1, \
+              that is, Ethernet frames of 64, 594 and 1518 bytes with FCS \
+              (RFC 6985 standardises the notation of mixes; this one predates it)",
     params: &[
         ORDER,
         FCS.default("with").help(
-            "with, frames of 60, 590 and 1514 bytes, to which the device adds 4; without, frames \
-             of 64, 594 and 1518 bytes, to which it adds 4 more",
+            "with: frames of 60, 590 and 1514 bytes, to which the device adds the FCS; without: frames \
+             of 64, 594 and 1518 bytes, to which it adds the FCS",
         ),
     ],
 };
 
-/// Sizes with frame check sequence, and weights. The shortest one is padded to the
-/// shortest frame of an Ethernet.
+/// Sizes with FCS and weights. The smallest packet is padded to the minimum Ethernet frame.
 const SIMPLE: [(u64, u64); 3] = [(64, 7), (594, 4), (1_518, 1)];
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {

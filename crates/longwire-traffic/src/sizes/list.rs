@@ -14,15 +14,11 @@ pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "list",
-    summary: "the sizes in a file, by their weights",
+    summary: "sizes and weights from a file",
     params: &[
-        Param::new(
-            "file",
-            Unit::File("# size, and how many of a round\n60 7\n590 4\n1514\n"),
-        )
-        .help(
-            "the file: a line for each size, followed by its weight, 1 when left out; # begins a \
-             remark",
+        Param::new("file", Unit::File("# size, weight\n60 7\n590 4\n1514\n")).help(
+            "file with one size per line, followed by its weight (default 1); # starts a \
+             comment",
         ),
         ORDER,
         FCS,
@@ -42,8 +38,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
         if let Some(word) = words.next() {
             weight = read_weighted(word)?.0;
         }
-        // A repeated size adds to its weight, so that a list of the sizes of recorded
-        // frames is accepted too.
+        // Repeated sizes add up, so that a list of recorded frame sizes works too.
         match written.iter_mut().find(|(known, _)| *known == size) {
             Some((_, known)) => *known = known.saturating_add(weight),
             None => written.push((size, weight)),
@@ -54,7 +49,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
         }
     })?;
     if written.is_empty() {
-        return Err(arguments.file_error("file", "it holds no sizes"));
+        return Err(arguments.file_error("file", "no sizes"));
     }
     let weighted = Weighted::new(written, Fcs::read(arguments)?, arguments)?;
     Ok(Box::new(SizeList { file, weighted }))

@@ -14,11 +14,10 @@ pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "mix",
-    summary: "several sizes, by their weights",
+    summary: "several sizes with weights",
     params: &[
-        Param::new("sizes", Unit::Text("60/7;590/4;1514/1")).help(
-            "SIZE/WEIGHT;SIZE/WEIGHT, or SIZE alone for a weight of 1 (mind the shell: quote it)",
-        ),
+        Param::new("sizes", Unit::Text("60/7;590/4;1514/1"))
+            .help("SIZE/WEIGHT;SIZE/WEIGHT; the default weight is 1. Quote it in a shell"),
         ORDER,
         FCS,
     ],

@@ -1,8 +1,7 @@
 //! Sizes of generated frames.
 //!
-//! A frame's size counts the bytes from the destination MAC address to the end of the
-//! payload, as at a port. Testers count the frame check sequence too; with `fcs=with`
-//! sizes include it, and the frames are 4 bytes shorter.
+//! A size counts the bytes from the destination MAC address to the end of the payload. With
+//! `fcs=with` it includes the FCS, as usual for testers, and frames are 4 bytes shorter.
 
 use std::fmt;
 
@@ -19,28 +18,26 @@ mod weighted;
 
 /// A distribution of frame sizes.
 pub trait SizeModel: fmt::Debug + Send + Sync {
-    /// Returns the size of frame `number`, counted from 0, without frame check
-    /// sequence.
+    /// Returns the size of frame `number`, from 0, without FCS.
     fn draw(&self, number: u64, stream: &mut Stream) -> u32;
 
-    /// Passes every size with its share of all frames to `take`; the shares add up to
-    /// one.
+    /// Passes every size with its share of the frames to `take`; shares add up to 1.
     fn each(&self, take: &mut dyn FnMut(u32, f64));
 
-    /// Returns the size if there is only one.
+    /// Returns the size if it is constant.
     fn fixed(&self) -> Option<u32> {
         None
     }
 
-    /// Writes the model as its user would write it.
+    /// Formats the model in command-line syntax.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// Only errors of the formatter `f`.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 impl dyn SizeModel {
-    /// Returns the least and the greatest size.
+    /// Returns the minimum and maximum size.
     pub fn range(&self) -> (u32, u32) {
         let (mut least, mut greatest) = (u32::MAX, 0);
         self.each(&mut |size, _| {
@@ -64,18 +61,18 @@ impl fmt::Display for dyn SizeModel {
     }
 }
 
-/// The frame check sequence (IEEE 802.3, 3.2.9).
+/// Length of the frame check sequence (IEEE 802.3, 3.2.9).
 pub const FCS_LEN: u32 = 4;
 
-/// Frames have at least an Ethernet header and at most the maximum of a port.
+/// From an Ethernet header to the maximum of a port.
 const SIZE_MIN: u64 = 14;
 const SIZE_MAX: u64 = 65_535;
 
-/// The parameter for the frame check sequence.
+/// Parameter that selects whether sizes include the FCS.
 const FCS: Param = Param::with_default("fcs", Unit::Choice(&["without", "with"]), "without")
-    .help("whether sizes count the 4 bytes of frame check sequence, as testers and RFC 2544 do");
+    .help("whether sizes include the 4-byte FCS, as in RFC 2544");
 
-/// Whether sizes count the frame check sequence.
+/// Whether sizes include the FCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fcs {
     counted: bool,
@@ -87,7 +84,7 @@ impl Fcs {
         Ok(Fcs { counted })
     }
 
-    /// Converts a written size to that of a frame.
+    /// Converts a size as written to a frame size.
     fn frame(self, size: u64) -> Result<u32, String> {
         let excess = u64::from(self.excess());
         match size {
@@ -100,7 +97,7 @@ impl Fcs {
         }
     }
 
-    /// Returns the bytes of a written size beyond the frame.
+    /// Returns the bytes by which a written size exceeds the frame size.
     fn excess(self) -> u32 {
         if self.counted { FCS_LEN } else { 0 }
     }
@@ -112,7 +109,7 @@ impl fmt::Display for Fcs {
     }
 }
 
-/// Size models.
+/// Registry of size models.
 pub static KIND: Kind<Box<dyn SizeModel>> = Kind {
     name: "sizes",
     example: "1514",

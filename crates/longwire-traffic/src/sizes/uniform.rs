@@ -1,4 +1,4 @@
-//! Sizes spread evenly over a range.
+//! Uniformly distributed sizes.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "uniform",
-    summary: "sizes spread evenly from min to max, both included",
+    summary: "uniformly distributed sizes from min to max, inclusive",
     params: &[
-        Param::new("min", Unit::Count).help("the least size, in bytes"),
-        Param::new("max", Unit::Count).help("the greatest size, in bytes"),
+        Param::new("min", Unit::Count).help("minimum size in bytes"),
+        Param::new("max", Unit::Count).help("maximum size in bytes"),
         FCS,
     ],
 };

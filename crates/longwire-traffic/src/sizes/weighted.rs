@@ -11,7 +11,7 @@ use super::Fcs;
 /// The order of sizes.
 pub(super) const ORDER: Param =
     Param::with_default("order", Unit::Choice(&["round", "random"]), "round").help(
-        "round: the same sequence repeated, each size spread evenly over it (RFC 6985 requires a \
+        "round: a repeated sequence in which each size is evenly spaced (RFC 6985 requires a \
          known sequence); random: each frame drawn independently",
     );
 
@@ -31,9 +31,9 @@ pub(super) struct Weighted {
     written: Vec<(u64, u64)>,
     fcs: Fcs,
     random: bool,
-    /// The frame sizes of a round in their order; empty if they are random.
+    /// Frame sizes of a round in order; empty if random.
     round: Vec<u32>,
-    /// The frame sizes, each with the cumulative weight up to it.
+    /// Frame sizes with cumulative weights.
     upto: Vec<(u32, u64)>,
 }
 
@@ -84,8 +84,8 @@ impl Weighted {
         Ok(weighted)
     }
 
-    /// Returns a round in which each size occurs at even distances: the next one is
-    /// always the one furthest below its share.
+    /// Returns a round in which each size is evenly spaced: the next size is always the one
+    /// with the largest deficit.
     fn spread(&self, divisor: u64) -> Vec<u32> {
         let sizes = self.upto.iter().map(|(size, _)| *size);
         let weights = self.written.iter().map(|(_, weight)| weight / divisor);
@@ -144,14 +144,14 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Reads a size and its weight: `594/4`, `594:4`, or `594` alone.
+/// Parses a size with optional weight: `594/4`, `594:4` or `594`.
 pub(super) fn read_weighted(text: &str) -> Result<(u64, u64), String> {
     let (size, weight) = text
         .split_once(['/', ':'])
         .map_or((text, "1"), |(size, weight)| (size.trim(), weight.trim()));
     let number = |text: &str| {
         let number = parse_count(text.trim());
-        number.map_err(|_| format!("'{text}' is no number of bytes and no SIZE/WEIGHT as 594/4"))
+        number.map_err(|_| format!("'{text}' is neither a size nor SIZE/WEIGHT such as 594/4"))
     };
     Ok((number(size)?, number(weight)?))
 }

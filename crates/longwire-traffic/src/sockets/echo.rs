@@ -1,8 +1,7 @@
-//! Round trips: datagrams sent there and back.
+//! Round-trip times of datagrams.
 //!
-//! As `ping` does, arrivals are taken from the kernel's stamps; and the time
-//! that a datagram spends with the answering program is taken off, since that
-//! is not the path's. The rest is the path, both ways.
+//! Arrivals are kernel stamps, as for `ping`, and the time that the responder holds a
+//! datagram is subtracted. What remains is the path in both directions.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,38 +14,37 @@ use super::{Path, TrafficError, UDP_HEADERS, during};
 /// Round-trip times.
 #[derive(Clone, Debug, Default)]
 pub struct RoundTrips {
-    /// In nanoseconds, sorted.
+    /// Sorted times in nanoseconds.
     pub times_ns: Vec<u64>,
-    /// Requests that were never answered.
+    /// Requests without a response.
     pub lost: u64,
 }
 
 impl RoundTrips {
-    /// The median, in nanoseconds.
+    /// Returns the median in nanoseconds.
     pub fn median_ns(&self) -> Option<u64> {
         self.times_ns.get(self.times_ns.len() / 2).copied()
     }
 }
 
-/// The datagrams that make round trips.
+/// Datagrams for round-trip measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Probes {
-    /// Frame length in bytes, Ethernet header included: 58 at the least, 1514
-    /// at the most. Answers are as long.
+    /// Frame length in bytes with the Ethernet header, 58 to 1514. Responses have the same
+    /// length.
     pub frame_len: u32,
-    /// How many.
+    /// Number of requests.
     pub count: u32,
-    /// One is sent every so often at the earliest, and never two at a time.
+    /// Minimum interval between requests; only one is outstanding at a time.
     pub interval: Duration,
-    /// An answer is awaited for so long.
+    /// Response timeout.
     pub patience: Duration,
 }
 
-/// Makes `count` round trips of the shortest datagrams, one every `interval` at the
-/// earliest and never two at a time. An answer is awaited for `patience`.
+/// Measures `count` round trips with minimum-size datagrams.
 ///
 /// # Errors
-/// If a namespace cannot be entered, or a socket cannot be used.
+/// A namespace cannot be entered, or a socket operation fails.
 pub fn round_trips(
     path: Path<'_>,
     count: u32,
@@ -62,10 +60,10 @@ pub fn round_trips(
     probe_trips(path, probes)
 }
 
-/// Makes round trips of these probes.
+/// Measures round trips.
 ///
 /// # Errors
-/// If a namespace cannot be entered, or a socket cannot be used.
+/// A namespace cannot be entered, or a socket operation fails.
 pub fn probe_trips(path: Path<'_>, probes: Probes) -> Result<RoundTrips, TrafficError> {
     let server = receiver_of(path)?;
     let serve = |done: &AtomicBool| serve(&server, done);
@@ -73,8 +71,7 @@ pub fn probe_trips(path: Path<'_>, probes: Probes) -> Result<RoundTrips, Traffic
     Ok(trips)
 }
 
-/// Of an answer: the request's number, and how long it was held before it was
-/// answered.
+/// Length of a response: request number, and time for which the request was held.
 const ANSWER_LEN: usize = 16;
 
 fn serve(server: &UdpSocket, done: &AtomicBool) -> Result<(), TrafficError> {
@@ -89,7 +86,7 @@ fn serve(server: &UdpSocket, done: &AtomicBool) -> Result<(), TrafficError> {
         if let Some(from) = request.from {
             let len = request.len.clamp(ANSWER_LEN, buffer.len());
             put_number(&mut buffer, 1, realtime_ns() - request.arrival);
-            // A lost answer is counted by the client.
+            // The client counts lost responses.
             let _ = server.send_to(&buffer[..len], from);
         }
     }
@@ -121,13 +118,13 @@ fn ask(client: &UdpSocket, probes: Probes) -> Result<RoundTrips, TrafficError> {
     Ok(trips)
 }
 
-/// When the answer came, and how long the other end held the request.
+/// Returns the arrival of a response, and how long the responder held the request.
 fn answer(client: &UdpSocket, number: i64) -> Option<(i64, i64)> {
     let mut buffer = [0u8; 2048];
     loop {
         let got = stamped::receive(client, &mut buffer).ok()?;
         let payload = &buffer[..got.len];
-        // An answer to an earlier request is a late one: look on.
+        // Skip late responses to earlier requests.
         if number_at(payload, 0) == Some(number) {
             return Some((got.arrival, number_at(payload, 1)?));
         }

@@ -1,6 +1,5 @@
-//! Flows of ordinary sockets between two hosts, each a network namespace.
-//!
-//! A program's traffic goes the same way, so their results are those that a program sees.
+//! Flows between ordinary sockets on two hosts, each a network namespace. They use the same
+//! path as programs, and see the same results.
 
 mod echo;
 mod one_way;
@@ -22,9 +21,9 @@ use longwire_io::net::{NetError, NetNamespace};
 /// One end of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
-    /// Where its sockets are opened.
+    /// Namespace of its sockets.
     pub namespace: &'a NetNamespace,
-    /// Its address.
+    /// IPv4 address.
     pub address: Ipv4Addr,
 }
 
@@ -38,7 +37,7 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Returns the path back.
+    /// Returns the reverse path.
     pub fn reversed(self) -> Path<'a> {
         Path {
             from: self.to,
@@ -47,7 +46,6 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The error of a flow.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TrafficError {
@@ -58,14 +56,14 @@ pub enum TrafficError {
         action: &'static str,
         source: io::Error,
     },
-    #[error("nothing came through the link in {0} s")]
+    #[error("no traffic through the link in {0} s")]
     Silence(u64),
 }
 
-/// Names the action that failed.
+/// Adds the failed action to an error.
 fn during(action: &'static str) -> impl Fn(io::Error) -> TrafficError {
     move |source| TrafficError::Socket { action, source }
 }
 
-/// The bytes of Ethernet, IPv4 and UDP headers before a datagram's payload.
+/// Bytes of Ethernet, IPv4 and UDP headers.
 pub const UDP_HEADERS: u32 = 14 + 20 + 8;

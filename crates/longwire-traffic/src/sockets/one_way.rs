@@ -1,4 +1,4 @@
-//! One-way times: stamped datagrams, received with kernel stamps.
+//! One-way delay of stamped datagrams.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,32 +11,32 @@ use super::stamped::{self, number_at, put_number, realtime_ns};
 use super::udp::{enlarge_receive_buffer, exchange, payload_len, receiver_of};
 use super::{Path, TrafficError, during};
 
-/// Bytes of a stamped datagram: its number and the time it was sent.
+/// Payload bytes of a datagram: number and send time.
 const STAMP_LEN: usize = 16;
 
-/// How long the receiver waits for late datagrams, beyond the link's own delay.
+/// Time to wait for late datagrams, in addition to the link's delay.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// The result of a stamped flow.
+/// Results of a stamped flow.
 #[derive(Clone, Debug, Default)]
 pub struct OneWay {
-    /// One-way times in nanoseconds, sorted.
+    /// Sorted one-way delays in nanoseconds.
     pub times_ns: Vec<i64>,
-    /// The same in order of arrival, with the number of each datagram.
+    /// Number and delay of each datagram in order of arrival.
     pub arrivals: Vec<(u64, i64)>,
     /// Datagrams sent.
     pub sent: u64,
 }
 
 impl OneWay {
-    /// Returns the one-way time of this quantile, in nanoseconds.
+    /// Returns a quantile of the delay in nanoseconds.
     pub fn quantile(&self, share: f64) -> i64 {
         let last = self.times_ns.len().saturating_sub(1);
         let index = (share * last as f64).round() as usize;
         self.times_ns.get(index).copied().unwrap_or(0)
     }
 
-    /// Returns mean and standard deviation, in nanoseconds.
+    /// Returns mean and standard deviation in nanoseconds.
     pub fn mean_stddev(&self) -> (f64, f64) {
         let count = self.times_ns.len().max(1) as f64;
         let mean = self.times_ns.iter().map(|t| *t as f64).sum::<f64>() / count;
@@ -44,22 +44,22 @@ impl OneWay {
         (mean, (variance.sum::<f64>() / count).sqrt())
     }
 
-    /// The number of datagrams that did not arrive.
+    /// Returns the number of datagrams that did not arrive.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.times_ns.len() as u64)
     }
 }
 
-/// Sends `count` datagrams in frames of `frame_len` bytes, `per_second` of
-/// them, and times each.
+/// Sends `count` datagrams in frames of `frame_len` bytes at `per_second`, and measures the
+/// delay of each.
 ///
-/// The sender stamps each with CLOCK_REALTIME just before its system call,
-/// the receiver's kernel stamps it on the same clock. Both threads run on `core`, if one
-/// is given: with an emulator that spins on another core, the scheduler would now and
-/// then put one of them in its way.
+/// The sender stamps CLOCK_REALTIME just before the system call; the receiver's kernel
+/// stamps arrivals with the same clock. Both threads run on `core`, if given: next to an
+/// emulator that spins on another core, the scheduler might otherwise place one of them
+/// there.
 ///
 /// # Errors
-/// If a namespace cannot be entered, or a socket cannot be used.
+/// A namespace cannot be entered, or a socket operation fails.
 pub fn one_way(
     path: Path<'_>,
     frame_len: u32,

@@ -1,13 +1,13 @@
-//! Sending at given times.
+//! Sends at scheduled times.
 
 use longwire_engine::Nanos;
 use longwire_runtime::clock::monotonic_now;
 use std::time::Duration;
 
-/// How long before its time a paced sender stops sleeping and spins.
+/// A paced sender spins for this long before its due time.
 const SPIN: Nanos = Nanos::from_micros(100);
 
-/// An absolute schedule: an error in one sending never moves the next.
+/// An absolute schedule, so that errors do not accumulate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     start: Nanos,
@@ -16,7 +16,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Makes a schedule of `per_second` sendings from now on; zero is as fast as possible.
+    /// Starts a schedule of `per_second` events; 0 is as fast as possible.
     pub fn new(per_second: u64) -> Pace {
         Pace {
             start: monotonic_now(),
@@ -25,7 +25,7 @@ impl Pace {
         }
     }
 
-    /// Waits until the next one is due.
+    /// Waits for the next due time.
     pub fn wait(&mut self) {
         let Some(offset) = nanos_of(self.sent, self.per_second) else {
             return;
@@ -35,13 +35,13 @@ impl Pace {
     }
 }
 
-/// When the `nth` of `per_second` is due, from the start.
+/// Returns the due time of event `nth` since the start.
 fn nanos_of(nth: u64, per_second: u64) -> Option<u64> {
     let nanos = (u128::from(nth) * 1_000_000_000).checked_div(u128::from(per_second))?;
     Some(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Sleeps most of the way, spins the rest.
+/// Sleeps until shortly before `due`, then spins.
 fn wait_until(due: Nanos) {
     let ahead = due.saturating_sub(monotonic_now());
     if ahead > SPIN {

@@ -1,5 +1,4 @@
-//! Datagrams received with the kernel's stamp of their arrival, so that how
-//! soon a program is woken does not count.
+//! Receives datagrams with kernel stamps, which are independent of wakeup latency.
 
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -12,20 +11,19 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::{TrafficError, during};
 
-/// Asks the kernel to stamp what arrives.
+/// Enables kernel stamps.
 pub(super) fn stamp_arrivals(socket: &UdpSocket) -> Result<(), TrafficError> {
     setsockopt(socket, ReceiveTimestampns, &true).map_err(|e| during("stamp arrivals")(e.into()))
 }
 
-/// A datagram that has arrived.
 pub(super) struct Stamped {
     pub len: usize,
     pub from: Option<std::net::SocketAddrV4>,
-    /// CLOCK_REALTIME, in nanoseconds.
+    /// CLOCK_REALTIME in nanoseconds.
     pub arrival: i64,
 }
 
-/// Receives one datagram, as patiently as the socket's timeout says.
+/// Receives a datagram, subject to the socket's timeout.
 pub(super) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Stamped> {
     let mut control = nix::cmsg_space!(libc::timespec);
     let mut slices = [IoSliceMut::new(buffer)];
@@ -52,19 +50,19 @@ fn stamp_of(message: ControlMessageOwned) -> Option<i64> {
     }
 }
 
-/// The time on the stamps' clock.
+/// Returns the time on the clock of the stamps.
 pub(super) fn realtime_ns() -> i64 {
     clock_gettime(ClockId::CLOCK_REALTIME)
         .map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec())
 }
 
-/// The `nth` number of eight bytes in a payload.
+/// Reads the `nth` 8-byte number of a payload.
 pub(super) fn number_at(payload: &[u8], nth: usize) -> Option<i64> {
     let bytes = payload.get(nth * 8..nth * 8 + 8)?;
     Some(i64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Writes the `nth` number of eight bytes.
+/// Writes the `nth` 8-byte number.
 pub(super) fn put_number(payload: &mut [u8], nth: usize, number: i64) {
     if let Some(bytes) = payload.get_mut(nth * 8..nth * 8 + 8) {
         bytes.copy_from_slice(&number.to_le_bytes());

@@ -1,4 +1,4 @@
-//! A TCP flow: what one connection carries.
+//! TCP flows.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
@@ -11,23 +11,23 @@ use nix::sys::socket::{
 
 use super::{Path, TrafficError, during};
 
-/// The result of a TCP flow.
+/// Results of a TCP flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpFlow {
-    /// Bits of payload a second at the receiver, after the warm-up.
+    /// Payload rate at the receiver after the warm-up, in bit/s.
     pub goodput: f64,
-    /// Payload bytes in all.
+    /// Total payload bytes.
     pub bytes: u64,
 }
 
-/// Bytes a call.
+/// Bytes per write.
 const CHUNK: usize = 128 << 10;
 
-/// Sends for `duration` over one connection; the first `warm_up` of it does not count
-/// towards the goodput.
+/// Sends for `duration` over one connection; the first `warm_up` does not count towards the
+/// goodput.
 ///
 /// # Errors
-/// If a namespace cannot be entered, a socket cannot be used, or no connection is made.
+/// A namespace cannot be entered, a socket operation fails, or no connection is made.
 pub fn tcp_flow(
     path: Path<'_>,
     duration: Duration,
@@ -37,12 +37,12 @@ pub fn tcp_flow(
     flow_to(path, duration, warm_up, listen)
 }
 
-/// Sends like [`tcp_flow`], with a receive window of at most about `window` bytes. Where
-/// the queue on the way holds as much, nothing is lost: all bytes arrive in order, and the
-/// goodput of a slow link is exact also when it is measured over few frames.
+/// Like [`tcp_flow`], with a receive window of at most about `window` bytes. If the
+/// bottleneck queue holds the window, nothing is lost, and the goodput of a slow link is
+/// exact even over few frames.
 ///
 /// # Errors
-/// As for [`tcp_flow`].
+/// As [`tcp_flow`].
 pub fn windowed_tcp_flow(
     path: Path<'_>,
     duration: Duration,
@@ -52,7 +52,7 @@ pub fn windowed_tcp_flow(
     let listen = || {
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
-        // Connections take it over from the socket that listens.
+        // Accepted sockets inherit it.
         setsockopt(&socket, sockopt::RcvBuf, &window)?;
         let address = SocketAddrV4::new(path.to.address, 0);
         bind(socket.as_raw_fd(), &SockaddrIn::from(address))?;
@@ -96,12 +96,12 @@ fn send(mut stream: TcpStream, duration: Duration) -> Result<(), TrafficError> {
     while Instant::now() < end {
         match stream.write_all(&chunk) {
             Ok(()) => {}
-            // The receiver has seen enough.
+            // The receiver is done.
             Err(error) if is_closed(&error) => return Ok(()),
             Err(error) => return Err(during("send")(error)),
         }
     }
-    // Bytes that still wait in queues do not count.
+    // Discard bytes that are still queued.
     let _ = stream.shutdown(Shutdown::Both);
     Ok(())
 }

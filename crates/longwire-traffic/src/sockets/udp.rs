@@ -1,4 +1,4 @@
-//! Plain UDP flows: how many datagrams arrive, and how fast.
+//! UDP flows.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,42 +10,41 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::pace::Pace;
 use super::{Path, TrafficError, UDP_HEADERS, during};
 
-/// Room for a receiver that is not scheduled for a while.
+/// Large enough for a receiver that is preempted for a while.
 const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// Configuration of a UDP flow.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpFlow {
-    /// Frame length in bytes, Ethernet header included.
+    /// Frame length in bytes with the Ethernet header.
     pub frame_len: u32,
-    /// Datagrams a second; zero is as fast as the sender can.
+    /// Datagrams per second; 0 is as fast as possible.
     pub per_second: u64,
-    /// Sending stops after this many, if given.
+    /// Stops after this many datagrams.
     pub count: Option<u64>,
-    /// Sending stops after this time.
+    /// Stops after this time.
     pub duration: Duration,
-    /// How long the receiver waits for late datagrams.
+    /// Time to wait for late datagrams.
     pub patience: Duration,
-    /// Number of source ports, used in turn: each is a flow to queues and switches. 0 and 1
+    /// Number of source ports, used in turn; each is a flow to queues and switches. 0 and 1
     /// are one flow.
     pub flows: u32,
 }
 
-/// The result of a UDP flow.
+/// Results of a UDP flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Datagrams {
-    /// Sent.
+    /// Datagrams sent.
     pub sent: u64,
-    /// Received.
+    /// Datagrams received.
     pub received: u64,
-    /// From the first arrival to the last, in seconds.
+    /// Time from the first arrival to the last, in seconds.
     pub span_s: f64,
-    /// Arrivals a second in the middle of the span: from a quarter of the
-    /// sending time on to its end.
+    /// Arrivals per second in steady state: from a quarter of the sending time to its end.
     pub steady_per_second: f64,
 }
 
-/// A socket on the receiving host.
+/// Opens a socket on the receiving host.
 pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
     let bind = || UdpSocket::bind((path.to.address, 0));
     path.to
@@ -54,11 +53,12 @@ pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
         .map_err(during("open a socket"))
 }
 
-/// Sends from one end of a path to a socket at the other, which another thread reads. The
-/// flag of `receive` is set when `send` has returned. Returns the results of both.
+/// Sends from one end of a path to a socket at the other end, which is read by another
+/// thread. `receive` gets a flag that is set when `send` has returned. Returns both
+/// results.
 ///
 /// # Errors
-/// If a namespace cannot be entered or a socket cannot be used, and those of `send` and
+/// A namespace cannot be entered, a socket operation fails, or an error of `send` or
 /// `receive`.
 pub(super) fn exchange<S: Send, R: Send>(
     path: Path<'_>,
@@ -86,22 +86,22 @@ pub(super) fn exchange<S: Send, R: Send>(
     })
 }
 
-/// Payload bytes of a datagram in a frame of this length.
+/// Returns the payload length of a datagram in a frame of this length.
 pub(super) fn payload_len(frame_len: u32) -> usize {
     frame_len.saturating_sub(UDP_HEADERS) as usize
 }
 
-/// Asks for a large receive buffer; a smaller one does too.
+/// Requests a large receive buffer; best effort.
 pub(super) fn enlarge_receive_buffer(socket: &UdpSocket) {
     if setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
         let _ = setsockopt(socket, sockopt::RcvBuf, &RECEIVE_BUFFER);
     }
 }
 
-/// Sends a flow and counts the datagrams that arrive.
+/// Sends a flow and counts arrivals.
 ///
 /// # Errors
-/// If a namespace cannot be entered, or a socket cannot be used.
+/// A namespace cannot be entered, or a socket operation fails.
 pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError> {
     let receiver = receiver_of(path)?;
     enlarge_receive_buffer(&receiver);
@@ -111,7 +111,7 @@ pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError
     Ok(Datagrams { sent, ..counted })
 }
 
-/// Returns a socket and others like it, with different source ports: `count` in all.
+/// Returns `count` sockets with different source ports: this one and new ones.
 fn with_others(socket: &UdpSocket, count: u32) -> Result<Vec<UdpSocket>, TrafficError> {
     let open = || -> io::Result<UdpSocket> {
         let another = UdpSocket::bind((socket.local_addr()?.ip(), 0))?;
@@ -134,7 +134,7 @@ fn send(sockets: &[UdpSocket], flow: UdpFlow) -> u64 {
     let mut turns = sockets.iter().cycle();
     while flow.count.is_none_or(|count| tried < count) {
         pace.wait();
-        // Reading the clock for every datagram would slow a full-speed sender.
+        // Reading the clock per datagram would slow a full-speed sender.
         if tried % 16 == 0 && Instant::now() >= end {
             break;
         }
@@ -153,7 +153,7 @@ fn count(socket: &UdpSocket, done: &AtomicBool, flow: UdpFlow) -> Result<Datagra
     let mut buffer = vec![0u8; 65_536];
     let mut result = Datagrams::default();
     let mut span: Option<(Instant, Instant)> = None;
-    // Both ends of the steady part are arrivals: its length is exact.
+    // Both ends of the steady part are arrivals, so its length is exact.
     let mut steady: Option<(Instant, u64)> = None;
     let mut last_read = Instant::now();
     let mut ended: Option<(Instant, u64)> = None;

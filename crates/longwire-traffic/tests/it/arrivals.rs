@@ -1,5 +1,4 @@
-//! When generated frames are due: exactly where the times are given, and by
-//! stated bounds where they are drawn.
+//! Due times of generated frames: exact, or within stated statistical bounds.
 
 use longwire_engine::models::framing::Framing;
 use longwire_engine::{BitRate, Nanos, PacketRate};
@@ -12,7 +11,7 @@ fn load(rate: &str, sizes: &str) -> Load {
     Load::new(rate, &*SIZES.parse(sizes).expect("sizes"))
 }
 
-/// The first `count` times of a model, for frames of `len` bytes.
+/// Returns the first `count` due times for frames of `len` bytes.
 fn times(model: &str, rate: &str, len: u32, count: usize, seed: u64) -> Vec<u64> {
     let load = load(rate, &len.to_string());
     let mut arrivals = ARRIVALS.parse(model).expect(model).begin(load);
@@ -35,7 +34,7 @@ fn an_even_pace_of_packets_is_exact() {
 
 #[test]
 fn nothing_has_gathered_after_an_hour() {
-    // 81,000.0006… ns a packet: 44,444,444.4 packets in an hour.
+    // 81,000.0006… ns per packet: 44,444,444.4 packets per hour.
     let rate = PacketRate::from_packets_per_kilosec(12_345_679).expect("in range");
     let mut clock = EvenClock::new(LoadRate::Packets(rate));
     let count = 44_444_445;
@@ -59,7 +58,7 @@ fn an_even_pace_of_bits_is_exact() {
 
 #[test]
 fn a_load_knows_its_frames() {
-    // 12 frames of a round: 7 of 60, 4 of 590, 1 of 1514 bytes.
+    // A round has 12 frames: 7 of 60, 4 of 590, 1 of 1514 bytes.
     let imix = load("10mbit", "imix");
     let mean = (7.0 * 60.0 + 4.0 * 590.0 + 1_514.0) / 12.0;
     assert!((imix.packets_per_sec() - 10e6 / (mean * 8.0)).abs() < 1e-6);
@@ -67,10 +66,9 @@ fn a_load_knows_its_frames() {
     assert!((even.mean_gap() - 500.0).abs() < 1e-9);
 }
 
-/// Gaps of a Poisson process against the exponential law: the largest distance
-/// of the two distribution functions is above 2.8/sqrt(n) with a probability
-/// of 3e-7 (Kolmogorov; n = 200,000; seed 7). Gaps in whole nanoseconds, of a
-/// mean of 10,000, add 1e-4 at most.
+/// Gaps against the exponential distribution: the Kolmogorov distance exceeds 2.8/sqrt(n)
+/// with probability 3e-7 (n = 200,000; seed 7). Rounding to whole nanoseconds, at a mean of
+/// 10,000, adds at most 1e-4.
 #[test]
 fn poisson_gaps_are_exponential() {
     let n = 200_000;
@@ -85,8 +83,8 @@ fn poisson_gaps_are_exponential() {
     assert!(distance < 2.8 / (n as f64).sqrt() + 1e-4, "{distance}");
 }
 
-/// The sum of n gaps has a relative standard deviation of 1/sqrt(n): five of
-/// them are exceeded with a probability of 6e-7 (n = 1,000,000; seed 3).
+/// The sum of n gaps has a relative standard deviation of 1/sqrt(n); five of them are
+/// exceeded with probability 6e-7 (n = 1,000,000; seed 3).
 #[test]
 fn poisson_keeps_its_rate_for_any_size() {
     let n = 1_000_000;
@@ -99,7 +97,7 @@ fn poisson_keeps_its_rate_for_any_size() {
 
 #[test]
 fn constant_periods_are_exact() {
-    // 1,000 frames a second on average, 4,000 while they come.
+    // 1,000 frames/s on average, 4,000 during on periods.
     let times = times("on-off:on=5ms,off=15ms,law=constant", "1kpps", 60, 200, 1);
     for (number, time) in times.iter().enumerate() {
         let number = number as u64;
@@ -108,32 +106,29 @@ fn constant_periods_are_exact() {
     }
 }
 
-/// With exponential periods of 10 ms each, the number of frames until a time T
-/// has a variance of about T·rate²·(2·mean/4); over 400 s at a mean of 10,000
-/// frames a second that is a standard deviation of 14,142 frames in 4,000,000,
-/// 0.35 %. Five of them: probability 6e-7 (seed 5).
+/// With exponential periods of 10 ms, the number of frames until T has a variance of about
+/// T·rate²·(2·mean/4). Over 400 s at a mean of 10,000 frames/s, the standard deviation is
+/// 14,142 of 4,000,000 frames, 0.35 %. Five of them: probability 6e-7 (seed 5).
 #[test]
 fn exponential_periods_keep_the_mean_rate() {
     let n = 4_000_000;
     let times = times("on-off:on=10ms,off=10ms", "10kpps", 60, n + 1, 5);
     let error = times[n] as f64 / 400e9 - 1.0;
     assert!(error.abs() < 5.0 * 0.0036, "{error}");
-    // Within a period frames are 50 us apart, never less.
+    // Within a period, frames are at least 50 us apart.
     let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
     let close = gaps.clone().filter(|gap| (49_999..=50_001).contains(gap));
     assert!(close.count() > n * 99 / 100);
     assert!(gaps.min() >= Some(49_999));
 }
 
-/// Lengths of Pareto periods: the share above twice the least is 2^-shape.
-/// Of about 10,000 periods at shape 1.5 that is 0.354 with a standard
-/// deviation of 0.0048; five of them are allowed (seed 11).
+/// Pareto periods: the share above twice the minimum is 2^-shape, 0.354 at shape 1.5. About
+/// 10,000 periods have a standard deviation of 0.0048; five of them are allowed (seed 11).
 #[test]
 fn pareto_periods_have_their_tail() {
     let model = "on-off:on=1ms,off=3ms,law=pareto,shape=1.5";
     let times = times(model, "250kpps", 60, 10_000_000, 11);
-    // Frames come each microsecond; a gap of more is a period without, of at
-    // least 3 ms / 3.
+    // Frames are 1 us apart; longer gaps are off periods of at least 3 ms / 3.
     let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
     let offs: Vec<u64> = gaps.filter(|gap| *gap > 500_000).collect();
     assert!(offs.len() > 8_000, "{}", offs.len());
@@ -155,7 +150,7 @@ fn bursts_begin_evenly() {
 
 #[test]
 fn frames_of_a_burst_keep_to_the_line() {
-    // 84 bytes at 1 Gbit/s are 672 ns.
+    // 84 bytes take 672 ns at 1 Gbit/s.
     let times = times("burst:frames=4p,line=1gbit", "1mpps", 60, 4_000, 1);
     for (number, time) in times.iter().enumerate() {
         let number = number as u64;
@@ -173,8 +168,8 @@ fn a_line_slower_than_the_load_sets_the_pace() {
 
 #[test]
 fn a_straight_ramp_sends_half_of_what_the_rate_would() {
-    // From 0 to 1 Mpps in 1 s: t²/2 packets a microsecond, so packet n is due
-    // at sqrt(2n) ms·… exactly: the n-th when t² = 2n·1000² us².
+    // From 0 to 1 Mpps in 1 s: t²/2 packets per µs, so packet n is due when t² = 2n·1000²
+    // µs².
     let times = times("ramp:time=1s", "1mpps", 60, 600_001, 1);
     for number in [1u64, 2, 50, 5_000, 123_457, 500_000] {
         let exact = (2.0 * number as f64).sqrt() * 1e6;
@@ -201,7 +196,7 @@ fn a_ramp_in_steps_keeps_each_pace() {
 
 #[test]
 fn a_ramp_to_nothing_ends() {
-    // 500 frames fit the line down from 1,000 a second to none.
+    // The ramp from 1,000 frames/s to zero has room for 500 frames.
     let times = times("ramp:from=100%,to=0%,time=1s", "1kpps", 60, 600, 1);
     assert!(times[499] < 1_000_000_000);
     assert_eq!(times[599], u64::MAX);

@@ -1,5 +1,4 @@
-//! Generated frames: whole, right in every checksum, in their flows, at their
-//! times.
+//! Generated frames: contents, checksums, flows and due times.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use longwire_traffic::generator::{
 };
 use longwire_traffic::{ARRIVALS, SIZES};
 
-/// A frame that was handed out.
+/// A generated frame.
 struct Frame {
     bytes: Vec<u8>,
     due: Nanos,
@@ -53,7 +52,7 @@ fn generate(config: GeneratorConfig, count: usize) -> Vec<Frame> {
                 due: fed.due,
             });
         };
-        // An odd number, so that bursts end everywhere.
+        // An odd number, to end bursts everywhere.
         if feed.feed(37, &mut take).expect("it never fails").end {
             break;
         }
@@ -73,12 +72,12 @@ fn payload(frame: &[u8], headers: usize) -> &[u8] {
     &frame[headers..]
 }
 
-/// Every checksum of a frame is that which another implementation computes.
+/// Checks every checksum against another implementation.
 fn assert_right(frame: &[u8], what: &str) {
     let mut repaired = frame.to_vec();
     repair_checksums(&mut repaired);
     assert_eq!(frame, repaired, "{what}");
-    // And it is checked: a corrupted one is repaired.
+    // Check the checker: it repairs a corrupted one.
     let mut corrupted = frame.to_vec();
     let last = corrupted.len() - 1;
     corrupted[last] ^= 0x55;
@@ -118,8 +117,7 @@ fn checksums_are_right_whatever_is_inside() {
     }
 }
 
-/// Of 65,536 sums in a row one gives a checksum of zero, which UDP writes as
-/// its other form.
+/// One of 65,536 consecutive sums gives a zero checksum, which UDP sends as all ones.
 #[test]
 fn a_checksum_of_zero_is_written_as_ones() {
     let flows = FlowConfig {
@@ -169,7 +167,7 @@ fn headers_say_what_was_asked_for() {
     assert_eq!(ip[2..4], (200u16 - 22).to_be_bytes());
     assert_eq!(ip[12..20], [198, 18, 0, 1, 198, 19, 0, 1]);
     assert_eq!(ip[20..26], [0x0f, 0xa0, 0, 53, 0, (200 - 22 - 20) as u8]);
-    // The payload counts up behind the probe.
+    // The payload counts up after the probe.
     let payload = payload(frame, 22 + 28);
     assert_eq!(payload[18..22], [18, 19, 20, 21]);
 }
@@ -188,10 +186,10 @@ fn flows_differ_and_take_turns() {
     let round: Vec<Vec<u8>> = frames[..30].iter().map(of).collect();
     assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 30);
     assert_eq!(frames[30..60].iter().map(of).collect::<Vec<_>>(), round);
-    // The hosts of the prefix, without the network's own and the last address.
+    // Hosts of the prefix, without network and broadcast address.
     let hosts: BTreeSet<u8> = round.iter().map(|flow| flow[3]).collect();
     assert_eq!(hosts.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
-    // 6 sources times 2 destinations times 4 ports are 48, and not 49.
+    // 6 sources × 2 destinations × 4 ports are 48 flows, not 49.
     let refused = |count| {
         GeneratorFeed::new(config(
             "60",
@@ -213,8 +211,8 @@ fn flows_differ_and_take_turns() {
     assert_eq!(refused(0), Some(GeneratorError::FlowsRange { count: 0 }));
 }
 
-/// Each of 10 flows within five standard deviations of its tenth of 50,000
-/// frames (seed 1): probability 6e-7 to be outside.
+/// Each of 10 flows is within five standard deviations of 10 % of 50,000 frames (seed 1):
+/// probability 6e-7 to fail.
 #[test]
 fn random_flows_are_even() {
     let flows = FlowConfig {
@@ -273,7 +271,7 @@ fn count_and_time_end_it() {
         ..config("60", FlowConfig::default())
     };
     assert_eq!(generate(limited(Some(1_000), None), 5_000).len(), 1_000);
-    // Frames 0 to 999 are due before 1 ms is over.
+    // Frames 0 to 999 are due before 1 ms.
     let time = Some(Nanos::from_millis(1));
     assert_eq!(generate(limited(None, time), 5_000).len(), 1_000);
     assert_eq!(generate(limited(Some(10), time), 5_000).len(), 10);
@@ -328,7 +326,7 @@ fn what_does_not_fit_is_refused() {
             .map(|error| error.to_string())
     };
     let short = refused(config("59", FlowConfig::default())).unwrap_or_default();
-    assert!(short.contains("the least is 60"), "{short}");
+    assert!(short.contains("the minimum is 60"), "{short}");
     assert_eq!(refused(config("60", FlowConfig::default())), None);
     let without = GeneratorConfig {
         probe: None,

@@ -1,6 +1,5 @@
-//! A receiver at a real port: what was sent through a veth pair is found
-//! again, each frame once. Needs the right to make namespaces: without it,
-//! skipped with a word; in CI, a failure.
+//! A receiver at a real port: frames sent through a veth pair arrive exactly once. Needs
+//! privileges for namespaces: skipped without them, except in CI.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use longwire_runtime::record::Epoch;
 use longwire_testbed::support::{Folder, device, namespace, wire};
 use longwire_traffic::receive::{AgainstTrace, ReceiveConfig, Receiver};
 
-/// Two namespaces with a veth pair between them.
+/// Two namespaces connected by a veth pair.
 struct Wire {
     near: NetNamespace,
     far: NetNamespace,
@@ -41,7 +40,7 @@ impl Wire {
     }
 }
 
-/// Sends frames as fast as the port takes them.
+/// Sends frames at full speed.
 fn send<'a>(port: &mut AnyTx, frames: impl IntoIterator<Item = &'a Vec<u8>>) {
     for frame in frames {
         let frame = TxFrame::whole(frame, Nanos::ZERO);
@@ -54,7 +53,7 @@ fn send<'a>(port: &mut AnyTx, frames: impl IntoIterator<Item = &'a Vec<u8>>) {
     }
 }
 
-/// Waits until `packets` frames have come.
+/// Waits until `packets` frames have arrived.
 fn await_packets(receiving: &Receiver, packets: u64) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while receiving.packets() < packets && Instant::now() < deadline {
@@ -62,8 +61,7 @@ fn await_packets(receiving: &Receiver, packets: u64) {
     }
 }
 
-/// A frame of a protocol for experiments (IEEE 802, 88-B5): no network stack
-/// speaks it.
+/// A frame with an experimental EtherType (IEEE 802, 88-B5), which no network stack uses.
 fn frame(number: u64, len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5];
     frame.extend(number.to_be_bytes());
@@ -92,12 +90,12 @@ fn what_a_trace_holds_is_found_again_at_the_port() {
             rounds: 1,
             ..AgainstTrace::default()
         }),
-        // What the namespaces' own stacks say does not count.
+        // Ignore traffic of the namespaces' network stacks.
         filter: "ether proto 0x88b5".parse().ok(),
         capture: Some(capture.clone()),
         ..ReceiveConfig::default()
     });
-    // 100 is lost, 200 comes after 202, 300 twice, 400 with another byte.
+    // 100 is lost, 200 arrives after 202, 300 is duplicated, 400 is changed.
     let mut sent = frames.clone();
     let late = sent[200].clone();
     sent[400][50] ^= 1;
@@ -105,7 +103,7 @@ fn what_a_trace_holds_is_found_again_at_the_port() {
     sent.insert(203, late);
     sent.remove(200);
     sent.remove(100);
-    // No more at a time than the ring holds, however busy the machine is.
+    // At most as many at a time as the ring holds, regardless of load.
     let (mut port, mut gone) = (wire.port(), 0);
     for part in sent.chunks(2_000) {
         send(&mut port, part);
@@ -164,8 +162,8 @@ fn probes_tell_delay_and_loss_at_the_port() {
     let stream = report.streams[0];
     assert_eq!((stream.stream, stream.sequence.received), (3, 490));
     assert_eq!((stream.sequence.lost, stream.sequence.reordered), (10, 0));
-    // Stamped before it was sent and after: the kernel's stamp lies between,
-    // as far as both clocks were read at one instant.
+    // Stamped before and after sending: the kernel stamp lies between, within the accuracy
+    // of reading two clocks at once.
     assert!(stream.delay_us.min > -5.0, "{stream:?}");
     assert!(stream.delay_us.p50 < 50_000.0, "{stream:?}");
 }

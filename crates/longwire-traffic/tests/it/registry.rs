@@ -1,4 +1,4 @@
-//! Tests of every registered model of traffic: a new line in a kind's table is included
+//! Conformance of all registered traffic models; new registry lines are included
 //! automatically.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ fn every_model_conforms() {
     let mut seen = BTreeSet::new();
     assert_models_conform(&ARRIVALS, &mut seen);
     assert_models_conform(&SIZES, &mut seen);
-    // A kind left out above would be missing.
+    // Detects a kind that is missing above.
     let all = traffic_models().map(|(kind, info)| (kind, info.name));
     assert_eq!(all.collect::<BTreeSet<_>>(), seen);
 }

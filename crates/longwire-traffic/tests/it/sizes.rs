@@ -42,7 +42,7 @@ fn every_round_of_the_internet_mix_is_exact() {
         let expected = BTreeMap::from([(60, 7), (590, 4), (1_514, 1)]);
         assert_eq!(counts(round), expected);
     }
-    // Spread evenly: never three frames in a row of which none is a short one.
+    // Evenly spaced: no three consecutive frames without a short one.
     assert!(drawn.windows(3).all(|three| three.contains(&60)));
     assert_eq!(
         counts(&draw("imix:fcs=without", 12, 1)).keys().max(),
@@ -64,15 +64,15 @@ fn a_mix_is_what_was_written() {
         [(60, 7.0 / 12.0), (590, 4.0 / 12.0), (1_514, 1.0 / 12.0)]
     );
     assert_eq!(model.range(), (60, 1_514));
-    // Weights with a common divisor are the same round.
+    // Weights with a common divisor give the same round.
     assert_eq!(
         draw("mix:sizes=100/20;200/10", 30, 1),
         draw("mix:sizes=100/2;200/1", 30, 1)
     );
 }
 
-/// Each count of n draws is within five standard deviations of its share, with
-/// a probability of 6e-7 each to be outside (n = 120,000; seed 9).
+/// Counts of n draws are within five standard deviations: probability 6e-7 each to fail (n
+/// = 120,000; seed 9).
 #[test]
 fn random_mixes_keep_their_shares() {
     let n = 120_000u32;
@@ -89,8 +89,8 @@ fn random_mixes_keep_their_shares() {
     }
 }
 
-/// Chi-square over the 101 sizes of 101,000 draws: 100 degrees of freedom,
-/// above 185 with a probability of 5e-7 (seed 2).
+/// Chi-square over 101 sizes of 101,000 draws: 100 degrees of freedom, above 185 with
+/// probability 5e-7 (seed 2).
 #[test]
 fn uniform_sizes_are_uniform() {
     let counts = counts(&draw("uniform:min=100,max=200", 101_000, 2));

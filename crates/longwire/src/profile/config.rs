@@ -38,7 +38,7 @@ pub(super) fn rfc2889(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc28
         loads: rfc2544(args, traffic)?,
         tests: args.switch_tests.iter().map(|test| test.test()).collect(),
         addresses: args.addresses,
-        teaching: LoadRate::Packets(args.teaching_rate),
+        learning_rate: LoadRate::Packets(args.teaching_rate),
         aging: args.aging_time,
     })
 }

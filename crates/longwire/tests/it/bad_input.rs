@@ -129,7 +129,7 @@ fn unknown_options_and_missing_values_are_reported() {
         --delay 1ms --delay 2ms | --delay; multiple times
         --require latency<5us | --require; lateness.p99
         --require artifacts=0,up.latenes.p99<5us | --require; did you mean 'lateness.p99'
-        --require artifacts | --require; compares nothing
+        --require artifacts | --require; no comparison
         ",
     );
     refused_with(
@@ -184,7 +184,7 @@ fn doubtful_values_are_warned_of() {
         for more in [&[][..], &["-q"]] {
             let ran = longwire(&[line, more].concat());
             assert_eq!(ran.code, 0, "{line:?}: {ran:?}");
-            let said = "10mbps is 80mbit: as in tc, mbps is bytes per second; write 10mbit if";
+            let said = "10mbps is 80mbit: mbps is bytes per second, as in tc; write 10mbit if";
             assert_eq!(ran.stderr.matches(said).count(), 1, "{line:?}: {ran:?}");
             assert_eq!(ran.stderr.matches("warning:").count(), 1, "{ran:?}");
         }

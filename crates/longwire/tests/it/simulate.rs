@@ -240,7 +240,7 @@ fn a_requirement_decides_the_exit_code() {
     );
     assert!(
         ran.stderr.contains(
-            "not met: down.drops=0: the run had no such link 'down'; there were link.up, a, b\n"
+            "not met: down.drops=0: the run had no link named 'down'; there were link.up, a, b\n"
         ),
         "{ran:?}"
     );

@@ -1,4 +1,4 @@
-//! Services against a link of known rate and delay.
+//! Services on a link of known rate and delay.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn service(cir: &str, eir: Option<&str>) -> Y1564 {
     }
 }
 
-/// Information rate counts 4 bytes in addition to the frame.
+/// The information rate counts 4 bytes of FCS per frame.
 const INFORMATION: &str = "bytes:overhead=4";
 
 #[test]
@@ -66,7 +66,7 @@ fn each_limit_can_fail_a_service() {
             .map(|step| (step.name, step.reasons.join(", ")))
             .collect::<Vec<_>>()
     };
-    // Too slow: it loses 5 % at the guaranteed rate.
+    // Too slow: 5 % loss at the committed rate.
     let found = failed(
         &mut emulated("95mbit", "10p", INFORMATION),
         service("100mbit", None),
@@ -76,12 +76,15 @@ fn each_limit_can_fail_a_service() {
         found[0].0.starts_with("100 %") && found[0].1.starts_with("loss"),
         "{found:?}"
     );
-    // No policing: 137.5 Mbit/s come out where 120 are allowed.
+    // No policing: 137.5 Mbit/s leave, but 120 are allowed.
     let mut open = emulated("1gbit", "10p", INFORMATION);
     let found = failed(&mut open, service("50mbit", Some("70mbit")));
     assert_eq!(found.len(), 1);
-    assert!(found[0].1.starts_with("more than CIR + EIR"), "{found:?}");
-    // Too long a delay, everywhere.
+    assert!(
+        found[0].1.starts_with("received more than CIR + EIR"),
+        "{found:?}"
+    );
+    // Excessive delay in every step.
     let mut slow = emulated("1gbit", "10p", INFORMATION);
     slow.change("delay=30ms");
     let found = failed(&mut slow, service("100mbit", None));
@@ -92,7 +95,7 @@ fn each_limit_can_fail_a_service() {
             .all(|(_, reasons)| reasons.starts_with("delay")),
         "{found:?}"
     );
-    // Too much jitter.
+    // Excessive jitter.
     let mut unsteady = emulated("1gbit", "10p", INFORMATION);
     unsteady.change("delay=uniform:min=1ms,max=9ms order=reorder");
     let found = failed(&mut unsteady, service("100mbit", None));
@@ -104,8 +107,8 @@ fn each_limit_can_fail_a_service() {
     );
 }
 
-/// Two services of 60 and 50 Mbit/s over a link of 100: each by itself is
-/// well, together 110 do not fit.
+/// Services of 60 and 50 Mbit/s on a 100 Mbit/s link: each passes alone, both together do
+/// not.
 #[test]
 fn services_that_do_not_fit_together_fail_together() {
     let mut test = service("60mbit", None);
@@ -118,7 +121,7 @@ fn services_that_do_not_fit_together_fail_together() {
         assert!(steps.iter().all(|step| step.passed), "{found:?}");
         assert_eq!(last.name, "performance at CIR");
     }
-    // Evenly spaced as they are, one of them may win at the full queue always.
+    // With even spacing, one of them may always win at the full queue.
     let lost = report.services.iter().map(|found| found.steps[4].loss);
     assert!(lost.sum::<f64>() > 0.1);
     let out = report
@@ -127,7 +130,7 @@ fn services_that_do_not_fit_together_fail_together() {
         .map(|found| found.steps[4].received_bits_per_s);
     let out: f64 = out.sum();
     assert!((out / 100e6 - 1.0).abs() < 0.01, "{out}");
-    // With room for both, both pass, each at its own rate.
+    // With sufficient capacity, both pass at their own rates.
     let mut device = emulated("115mbit", "10p", INFORMATION);
     let report = test.run(&mut device).expect("a report");
     assert!(report.passed, "{report:?}");
@@ -137,7 +140,7 @@ fn services_that_do_not_fit_together_fail_together() {
     }
 }
 
-/// A policer that knows colours drops only what is marked as excess.
+/// A colour-aware policer drops only frames marked as excess.
 #[test]
 fn marked_excess_is_a_stream_of_its_own() {
     let mut test = service("50mbit", Some("20mbit"));
@@ -162,8 +165,8 @@ fn marked_excess_is_a_stream_of_its_own() {
         ("performance at CIR", 0.0),
     ];
     assert_eq!(losses, expected);
-    // One that lets all of it through does not police: 75 of 70 Mbit/s and
-    // more than 5 % above them.
+    // A device that passes everything does not police: 75 of 70 Mbit/s, more than 5 %
+    // above.
     let mut open = emulated("1gbit", "10p", INFORMATION);
     let report = test.run(&mut open).expect("a report");
     assert!(!report.passed);

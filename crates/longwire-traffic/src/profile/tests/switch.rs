@@ -1,4 +1,4 @@
-//! Switches with tables of known size and speed.
+//! Switches with tables of known size and learning rate.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ use crate::profile::ProfileError;
 use crate::profile::rfc2889::{Rfc2889, Rfc2889Test};
 use crate::profile::trial::{Length, Outcome, Tester, Trial};
 
-/// A switch of two ports. It does not forward frames to addresses learnt at the port
-/// where they come in.
+/// A switch of two ports. It does not forward frames to addresses learned at their ingress
+/// port.
 struct Switch {
-    /// The number of addresses it keeps.
+    /// Maximum number of addresses.
     room: usize,
-    /// The rate of frames it can learn from, per second; of more, every other one.
+    /// Maximum learning rate in frames/s; above it, every other frame is learned.
     per_second: f64,
     learnt: BTreeSet<[u8; 6]>,
-    /// It lets nothing through.
+    /// It forwards nothing.
     dead: bool,
 }
 
@@ -74,12 +74,12 @@ fn switch(room: usize, per_second: f64) -> Switch {
 fn rfc2889(tests: &[Rfc2889Test]) -> Rfc2889 {
     let mut loads = rfc2544("1gbit", &[60], &[]);
     loads.resolution = 1_000;
-    let teaching: PacketRate = "1kpps".parse().expect("a rate");
+    let rate: PacketRate = "1kpps".parse().expect("a rate");
     Rfc2889 {
         loads,
         tests: tests.to_vec(),
         addresses: 1_000,
-        teaching: crate::arrivals::LoadRate::Packets(teaching),
+        learning_rate: crate::arrivals::LoadRate::Packets(rate),
         aging: Nanos::from_secs(300),
     }
 }
@@ -92,7 +92,7 @@ fn the_table_and_its_speed_are_found() {
     assert_eq!((caching.addresses, caching.limit), (700, "device"));
     let learning = report.learning.expect("learning");
     assert_eq!((learning.addresses, learning.limit), (700, "device"));
-    // Within the resolution, a thousandth of the line's 1,488,095 a second.
+    // Within the resolution, 0.1 % of the line rate of 1,488,095 frames/s.
     let short = 500_000.0 - learning.frames_per_s;
     assert!((0.0..=1_500.0).contains(&short), "{learning:?}");
 }
@@ -118,13 +118,13 @@ fn a_large_table_is_not_the_limit_and_a_dead_switch_says_nothing() {
     assert!(
         caching
             .reason
-            .is_some_and(|reason| reason.contains("no frame at all"))
+            .is_some_and(|reason| reason.contains("no frame leaves"))
     );
     assert!(report.learning.is_none());
 }
 
-/// A link of 300 Mbit/s behind a line of 1 Gbit/s: it forwards 300 of any
-/// load above, within 1 %, and all of the rest.
+/// A 300 Mbit/s link behind a 1 Gbit/s line forwards 300 Mbit/s of any higher load within 1
+/// %, and all of any lower load.
 #[test]
 fn forwarding_rates_are_the_links() {
     let mut device: Emulated = emulated("300mbit", "10p", "ethernet");
