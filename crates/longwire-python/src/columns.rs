@@ -1,4 +1,4 @@
-//! Results as columns of Arrow, which libraries of Python take without a copy.
+//! Results as Arrow columns, which Python libraries import without a copy.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::simulation::{Results, verdict_names};
 
-/// A column with the interfaces of Arrow and of numpy.
+/// A column with the Arrow and numpy interfaces.
 #[pyclass(frozen, module = "longwire._engine")]
 pub struct Column {
     array: ArrayRef,
-    /// The address of its values, and their type for numpy.
+    /// Address of the values, and their numpy type.
     values: (usize, &'static str),
 }
 
-/// Returns the columns of results: frames, verdicts, departures and releases.
+/// Converts results to columns: frames, verdicts, departures and releases.
 pub fn of(results: Results) -> Vec<Column> {
     let delivered =
         BooleanBuffer::collect_bool(results.verdicts.len(), |index| results.verdicts[index] == 0);
@@ -67,7 +67,7 @@ impl Column {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // The interface allows to ignore it.
+        // The interface permits ignoring it.
         let _ = requested_schema;
         let exported = to_ffi(&self.array.to_data());
         let (array, schema) =
@@ -78,7 +78,7 @@ impl Column {
         ))
     }
 
-    /// The interface of numpy: codes for verdicts, 0 for times of dropped frames.
+    /// The numpy array interface: verdicts as codes, times of dropped frames as 0.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (at, kind) = self.values;
@@ -86,7 +86,7 @@ impl Column {
         interface.set_item("version", 3)?;
         interface.set_item("shape", (self.array.len(),))?;
         interface.set_item("typestr", kind)?;
-        // Read only: other columns may share it.
+        // Read-only, since columns may share the buffer.
         interface.set_item("data", (at, true))?;
         Ok(interface)
     }

@@ -11,10 +11,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-/// Returns the integers of a value of Python, none of them negative.
+/// Reads unsigned integers from a Python value.
 ///
 /// # Errors
-/// If it holds something else.
+/// The value holds anything else.
 pub fn integers(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if let Ok(single) = value.extract::<u64>() {
         return Ok(vec![single]);
@@ -34,8 +34,8 @@ pub fn integers(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
 fn not_numbers(value: &Bound<'_, PyAny>) -> PyErr {
     let kind = value.get_type().name().map(|name| name.to_string());
     PyTypeError::new_err(format!(
-        "{} is not a sequence of integers of 0 or more: give a list, a numpy array or a column \
-         of Arrow",
+        "{} is not a sequence of non-negative integers; pass a list, a numpy array or an \
+         Arrow column",
         kind.unwrap_or_default()
     ))
 }
@@ -46,9 +46,8 @@ fn from_arrow(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         value.call_method0("__arrow_c_array__")?.extract()?;
     let schema = schema.pointer_checked(Some(c"arrow_schema"))?;
     let array = array.pointer_checked(Some(c"arrow_array"))?;
-    // SAFETY: the interface guarantees these structures behind capsules of these names; the
-    // array is moved out, which marks it as released, and the schema lives as long as `value`'s
-    // answer.
+    // SAFETY: capsules of these names hold these structures. The array is moved out, which
+    // marks it as released; the schema lives as long as the capsule.
     let data = unsafe {
         let array = FFI_ArrowArray::from_raw(array.as_ptr().cast());
         from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
@@ -59,8 +58,8 @@ fn from_arrow(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     Ok(found)
 }
 
-/// A stream of Arrow's C stream interface. A column is a stream of arrays that are no structures,
-/// which the reader of `arrow-array` refuses.
+/// A stream of the Arrow C stream interface. `arrow-array` accepts streams of structs only,
+/// and a column is a stream of plain arrays.
 #[repr(C)]
 struct ArrayStream {
     get_schema: Option<unsafe extern "C" fn(*mut ArrayStream, *mut FFI_ArrowSchema) -> c_int>,
@@ -70,20 +69,19 @@ struct ArrayStream {
     _private_data: *mut c_void,
 }
 
-/// Imports the arrays of a stream.
 fn from_stream(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let capsule: Bound<'_, PyCapsule> = value.call_method0("__arrow_c_stream__")?.extract()?;
     let at = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
     let stream = at.cast::<ArrayStream>();
-    let failed = |code| PyValueError::new_err(format!("the stream of Arrow failed: error {code}"));
-    // SAFETY: the interface guarantees this structure behind a capsule of this name. The capsule
-    // owns it, and lives until the end of this function.
+    let failed = |code| PyValueError::new_err(format!("the Arrow stream failed with error {code}"));
+    // SAFETY: a capsule of this name holds this structure, and owns it until the end of
+    // this function.
     let (get_schema, get_next) = unsafe { (stream.as_ref().get_schema, stream.as_ref().get_next) };
     let (Some(get_schema), Some(get_next)) = (get_schema, get_next) else {
         return Err(failed(0));
     };
     let mut schema = FFI_ArrowSchema::empty();
-    // SAFETY: the stream writes a schema to the place given.
+    // SAFETY: the stream writes a schema to a valid place.
     match unsafe { get_schema(stream.as_ptr(), &mut schema) } {
         0 => {}
         code => return Err(failed(code)),
@@ -91,7 +89,7 @@ fn from_stream(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let mut found = Vec::new();
     loop {
         let mut array = FFI_ArrowArray::empty();
-        // SAFETY: as above; an array that is released is the end.
+        // SAFETY: as above; a released array marks the end.
         match unsafe { get_next(stream.as_ptr(), &mut array) } {
             0 if array.is_released() => return Ok(found),
             0 => {}
@@ -107,7 +105,7 @@ fn from_stream(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
 /// Appends the integers of an array.
 fn append(array: &ArrayRef, found: &mut Vec<u64>) -> PyResult<()> {
     if array.null_count() > 0 {
-        return Err(PyValueError::new_err("null is no time and no length"));
+        return Err(PyValueError::new_err("null is not a valid time or length"));
     }
     match array.data_type() {
         DataType::UInt64 => found.extend_from_slice(array.as_primitive::<UInt64Type>().values()),
@@ -117,7 +115,7 @@ fn append(array: &ArrayRef, found: &mut Vec<u64>) -> PyResult<()> {
         DataType::Int32 => return append_values::<Int32Type>(array, found),
         other => {
             return Err(PyTypeError::new_err(format!(
-                "{other} is no type of integers: cast the column to uint64"
+                "{other} is not an integer type; cast the column to uint64"
             )));
         }
     }
@@ -143,7 +141,6 @@ where
     Ok(())
 }
 
-/// Reads an array of numpy.
 fn from_numpy(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let interface = value.getattr("__array_interface__")?;
     let interface = interface.cast::<PyDict>()?;
@@ -173,22 +170,22 @@ fn from_numpy(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         "<i4" => collect(numbers.of::<i32>(), &mut found)?,
         "<u2" => collect(numbers.of::<u16>(), &mut found)?,
         "<i2" => collect(numbers.of::<i16>(), &mut found)?,
-        // Times of numpy, in nanoseconds.
+        // numpy times in nanoseconds.
         "<M8[ns]" | "<m8[ns]" => collect(numbers.of::<i64>(), &mut found)?,
         _ => {
             return Err(PyTypeError::new_err(format!(
-                "an array of {kind} has no integers: use .astype('uint64')"
+                "an array of {kind} does not hold integers; use .astype('uint64')"
             )));
         }
     }
     Ok(found)
 }
 
-/// Memory that numpy describes.
+/// Memory described by a numpy array.
 struct NumpyNumbers {
     at: usize,
     count: usize,
-    /// Bytes from one number to the next; those of the number unless given.
+    /// Distance between numbers in bytes; contiguous by default.
     stride: Option<isize>,
 }
 
@@ -197,8 +194,9 @@ impl NumpyNumbers {
         let stride = self.stride.unwrap_or(size_of::<T>() as isize);
         let at = self.at as *const u8;
         (0..self.count as isize).map(move |index| {
-            // SAFETY: the interface guarantees `count` numbers of this type at these places,
-            // as long as the array lives, which the caller holds. They may be unaligned.
+            // SAFETY: the interface guarantees `count` numbers of this type at these
+            // addresses while the array lives, which the caller ensures. They may be
+            // unaligned.
             unsafe { at.offset(index * stride).cast::<T>().read_unaligned() }
         })
     }

@@ -1,6 +1,6 @@
-//! The compiled part of the Python package: a link in virtual time, on arrays.
+//! Compiled part of the Python package: a link in virtual time, on arrays.
 //!
-//! Python's module `longwire` wraps it; names and documentation for users are there.
+//! The Python module `longwire` wraps it and documents it for users.
 
 mod columns;
 mod input;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use columns::Column;
 use simulation::{Arrivals, Results, Simulation};
 
-/// A link as text, from which simulations begin.
+/// A link specification, from which simulations start.
 #[pyclass(frozen, module = "longwire._engine")]
 struct Specification {
     spec: LinkSpec,
@@ -22,7 +22,7 @@ struct Specification {
 
 #[pymethods]
 impl Specification {
-    /// Parses `NAME=VALUE` pairs between blanks.
+    /// Parses `NAME=VALUE` pairs separated by blanks.
     #[new]
     fn new(py: Python<'_>, text: &str) -> PyResult<Specification> {
         let spec = py.detach(|| LinkSpec::parse(text, &FileLoader::new()));
@@ -30,13 +30,13 @@ impl Specification {
         Ok(Specification { spec })
     }
 
-    /// Returns the options as pairs of name and value.
+    /// Returns the options as (name, value) pairs.
     fn given(&self) -> Vec<(&'static str, String)> {
         self.spec.given()
     }
 
-    /// Passes frames through a new link. Times are nanoseconds and do not decrease; lengths
-    /// are bytes. Frames have no bytes: models that read headers see none.
+    /// Passes frames through a new link. Times are non-decreasing nanoseconds; lengths are
+    /// bytes. Frames have no content, so models that read headers see none.
     fn simulate(
         &self,
         py: Python<'_>,
@@ -52,7 +52,7 @@ impl Specification {
         let config = config.map_err(|error| refusal(py, &LinkSpecError::from(error)))?;
         let results = py.detach(|| -> PyResult<Results> {
             let mut simulation = Simulation::new(config, seed, &arrivals);
-            // Ctrl-C is looked for often enough to seem immediate.
+            // Checked often enough for Ctrl-C to seem immediate.
             while simulation.advance() {
                 Python::attach(|py| py.check_signals())?;
             }
@@ -62,7 +62,7 @@ impl Specification {
     }
 }
 
-/// Returns Python's exception for a refused specification.
+/// Returns the Python exception for a refused specification.
 fn refusal(py: Python<'_>, error: &LinkSpecError) -> PyErr {
     let (field, reason) = match error {
         LinkSpecError::Option(option) => (option.option, option.source.to_string()),
@@ -78,7 +78,6 @@ fn refusal(py: Python<'_>, error: &LinkSpecError) -> PyErr {
     }
 }
 
-/// The module.
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERDICTS", simulation::verdict_names())?;

@@ -3,44 +3,47 @@
 use longwire_engine::emulator::HeldItems;
 use longwire_engine::{Delivery, DropReason, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
 
-/// Returns the name of each verdict. The code of a drop is 1 and the index of its reason.
+/// Returns the names of verdicts by code. A drop has code 1 plus the index of its reason.
 pub fn verdict_names() -> Vec<&'static str> {
     let drops = DropReason::ALL.into_iter().map(DropReason::name);
     ["delivered"].into_iter().chain(drops).collect()
 }
 
-/// Frames between two looks for signals.
+/// Frames between signal checks.
 const BATCH: usize = 1 << 16;
 
-/// The arrivals of frames.
+/// Arrivals of frames.
 pub struct Arrivals {
     times: Vec<u64>,
     lengths: Vec<u64>,
 }
 
 impl Arrivals {
-    /// Takes times in nanoseconds and lengths in bytes; one length stands for all.
+    /// Takes times in nanoseconds and lengths in bytes, one per frame or one for all.
     ///
     /// # Errors
-    /// If there are as many lengths as times neither, nor one; if a time is before the one
-    /// before it; if a length is 0 or above 2^32 - 1.
+    /// The numbers of lengths and times differ, times decrease, or a length is outside
+    /// 1..2^32.
     pub fn new(times: Vec<u64>, lengths: Vec<u64>) -> Result<Arrivals, String> {
         if lengths.len() != times.len() && lengths.len() != 1 {
             return Err(format!(
-                "{} arrivals, but {} lengths: give one for each, or one for all",
+                "{} arrivals but {} lengths; give one per arrival, or one for all",
                 times.len(),
                 lengths.len()
             ));
         }
         if let Some(at) = times.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(format!(
-                "arrival {} is earlier than the one before it: sort the arrivals",
+                "arrival {} is earlier than its predecessor; sort the arrivals",
                 at + 1
             ));
         }
         let fits = |length: &u64| (1..=u64::from(u32::MAX)).contains(length);
         if let Some(at) = lengths.iter().position(|length| !fits(length)) {
-            return Err(format!("length {at} is {}: no frame has it", lengths[at]));
+            return Err(format!(
+                "length {at} is {}; it must be 1 to 4294967295",
+                lengths[at]
+            ));
         }
         Ok(Arrivals { times, lengths })
     }
@@ -51,14 +54,14 @@ impl Arrivals {
     }
 }
 
-/// Decisions: first one for each frame, then the further deliveries of duplicated ones.
+/// Decisions, first one per frame, then further deliveries of duplicated frames.
 #[derive(Default)]
 pub struct Results {
     /// The number of the frame.
     pub frames: Vec<u64>,
     /// Codes of [`verdict_names`].
     pub verdicts: Vec<u8>,
-    /// In nanoseconds; 0 where a frame was dropped, as in `releases`.
+    /// In nanoseconds; 0 for dropped frames, like `releases`.
     pub departures: Vec<u64>,
     pub releases: Vec<u64>,
 }
@@ -86,18 +89,18 @@ impl Results {
     }
 }
 
-/// A link that frames pass.
+/// A simulated link.
 pub struct Simulation<'a> {
     link: Link,
     arrivals: &'a Arrivals,
-    /// Indices of the frames about which the queue has not decided.
+    /// Indices of frames held by the queue.
     held: HeldItems<usize>,
     next: usize,
     results: Results,
 }
 
 impl Simulation<'_> {
-    /// Begins with the first frame's arrival.
+    /// Starts at the first arrival.
     pub fn new(mut config: LinkConfig, seed: u64, arrivals: &Arrivals) -> Simulation<'_> {
         config.epoch = Nanos::from_nanos(arrivals.times.first().copied().unwrap_or(0));
         Simulation {
@@ -109,7 +112,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Passes some frames. Returns whether there are more.
+    /// Processes a batch of frames. Returns whether frames remain.
     pub fn advance(&mut self) -> bool {
         let count = self.arrivals.times.len();
         let end = count.min(self.next + BATCH);
@@ -125,7 +128,7 @@ impl Simulation<'_> {
         end < count
     }
 
-    /// Lets the queue decide about what is left.
+    /// Drains the queue.
     pub fn finish(mut self) -> Results {
         while let Some(at) = self.link.next_at() {
             self.poll(at);
@@ -151,9 +154,9 @@ impl Simulation<'_> {
         }
     }
 
-    /// Takes the decisions of the queue up to and including `until`.
+    /// Collects queue decisions up to and including `until`.
     fn poll(&mut self, until: Nanos) {
-        // The deliveries of one frame follow each other directly.
+        // Deliveries of a frame are adjacent.
         let mut is_copy = false;
         while let Some((number, verdict)) = self.link.poll(until, &()) {
             let more = matches!(verdict, Verdict::Deliver(Delivery { more: true, .. }));
