@@ -75,7 +75,7 @@ pub fn check(data: &[u8]) {
     let loader = FileLoader::new().with_access(access);
     let files = StartFiles::of(loader.with_plugins(PluginUse::Refuse(REFUSED)));
     match topology.read_change(&change, &HashMap::new(), &files) {
-        Ok(change) => topology.forget(&change.added),
+        Ok(change) => topology.revert(&change.added),
         Err(problems) => {
             assert!(!problems.is_empty(), "refused without a reason");
             for problem in problems {

@@ -210,7 +210,7 @@ type Direction struct {
 	State interface{} `json:"state"`
 }
 
-// Done A change that was made, or will be.
+// Done A change that was applied or is scheduled.
 type Done struct {
 	// AtNs The time of the change since the start of the run, in nanoseconds.
 	AtNs int `json:"at_ns"`

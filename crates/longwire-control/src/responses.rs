@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use longwire_client::ProblemBody;
 use longwire_engine::Nanos;
-use longwire_fabric::{Done, LinkView, PathView, RuleView, SentChange};
+use longwire_fabric::{ChangeRecord, LinkView, PathView, RuleView, SentChange};
 use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{LinkTotals, PortReport};
 use longwire_topology::Problem;
@@ -15,7 +15,7 @@ pub use crate::view::columns::{Columns, HistoryEvent};
 pub use crate::view::fidelity::Fidelity;
 pub use crate::view::flows::Flows;
 pub use crate::view::table::{TablePage, TableRow};
-pub use longwire_fabric::{Changed, Totals};
+pub use longwire_fabric::{ChangeResult, Totals};
 pub use longwire_runtime::RunReport as Report;
 
 /// Converts a problem. Its file and line mean nothing to a client.
@@ -126,7 +126,7 @@ pub struct Ports {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
     /// Changes.
-    pub changes: Vec<Done>,
+    pub changes: Vec<ChangeRecord>,
     /// Number of older changes that are no longer kept.
     pub forgotten: u64,
     /// Parameter `skip` of the previous page.

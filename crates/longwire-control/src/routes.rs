@@ -16,7 +16,7 @@ use super::state::ApiState;
 use super::stream;
 use super::view::table::SORTS;
 use super::view::{self, answers};
-use longwire_fabric::{Done, LinkView};
+use longwire_fabric::{ChangeRecord, LinkView};
 use longwire_topology::glob::is_pattern;
 
 /// Maximum and default number of links, rules or changes in a response.
@@ -406,7 +406,7 @@ fn changes(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let limit = call.query.number("limit").unwrap_or(PAGE_MAX) as usize;
     let skip = call.query.number("skip").unwrap_or(0) as usize;
     let remembered = state.controller.changes();
-    let mut changes: Vec<Done> = remembered.made.into();
+    let mut changes: Vec<ChangeRecord> = remembered.made.into();
     changes.truncate(changes.len().saturating_sub(skip));
     let older = changes.len().saturating_sub(limit);
     Reply::json(&Changes {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::registry::Models;
 use super::responses::{
-    Changed, Changes, Links, Overview, Paths, Ports, Report, Rules, Skipped, Stats, StatsEvent,
+    ChangeResult, Changes, Links, Overview, Paths, Ports, Report, Rules, Skipped, Stats, StatsEvent,
     Upcoming,
 };
 use super::view::columns::{Columns, HistoryEvent};
@@ -55,7 +55,7 @@ fn responses() -> Map<String, Value> {
         .with_transform(RecursiveTransform(simplify))
         .into_generator();
     for add in [
-        SchemaGenerator::subschema_for::<Changed>,
+        SchemaGenerator::subschema_for::<ChangeResult>,
         SchemaGenerator::subschema_for::<Changes>,
         SchemaGenerator::subschema_for::<ErrorBody>,
         SchemaGenerator::subschema_for::<Report>,

@@ -1,5 +1,5 @@
-//! Applies changes to a running fabric, in parts where there are many, with time for
-//! frames between them.
+//! Applies changes to a running network; large ones in batches, so that frames are not held
+//! up.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -12,19 +12,17 @@ use super::changes::EffectTime;
 use super::controller::Controller;
 use super::numbered::{Additions, Removals};
 
-/// The most rules or links that are added or removed at once, before frames have
-/// their turn.
+/// Maximum rules or links per batch.
 const TOGETHER_MAX: usize = 512;
 
-/// The time that frames have between two parts of a change.
-const TURN: Nanos = Nanos::from_millis(1);
+/// Time between two batches.
+const BATCH_INTERVAL: Nanos = Nanos::from_millis(1);
 
-/// A change that is made at once is waited for so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum wait for an immediate change to take effect.
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Controller {
-    /// Links and paths first, for without rules they carry nothing; then the
-    /// rules.
+    /// Adds links, then paths, then rules: without rules the new links carry nothing.
     pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
         let seed = self.seed();
         let epoch = self.handle().clock_time(at);
@@ -43,7 +41,7 @@ impl Controller {
         for paths in chunks(additions.paths) {
             orders.push(Box::new(move |core, _| {
                 for (id, links) in paths {
-                    // All of its links have been added.
+                    // Cannot fail: its links have just been added.
                     let _: bool = core.add_path(id, &links);
                 }
             }));
@@ -51,12 +49,13 @@ impl Controller {
         for rules in chunks(additions.rules) {
             orders.push(Box::new(move |core, _| {
                 for (number, matcher, target) in rules {
-                    // Its matcher was checked, and a classifier is full at 2^30.
+                    // Cannot fail: the matcher was checked, and the classifier holds 2^30
+                    // rules.
                     let _ = core.add_rule(number, matcher, target);
                 }
             }));
         }
-        self.apply_in_turns(orders, at);
+        self.apply_batches(orders, at);
     }
 
     pub(super) fn remove_rules(&self, rules: &[u32], at: Nanos) {
@@ -69,53 +68,52 @@ impl Controller {
             });
             work
         });
-        self.apply_in_turns(orders.collect(), at);
+        self.apply_batches(orders.collect(), at);
     }
 
-    /// One order after the other, with time for frames between them; waits
-    /// until the last has been done.
-    fn apply_in_turns(&self, orders: Vec<Operation>, at: Nanos) {
+    /// Applies batches 1 ms apart, and waits for the last.
+    fn apply_batches(&self, orders: Vec<Operation>, at: Nanos) {
         let mut at = at;
-        let last = orders.len().saturating_sub(1);
-        for (nth, work) in orders.into_iter().enumerate() {
-            if nth == last {
+        let last_index = orders.len().saturating_sub(1);
+        for (index, work) in orders.into_iter().enumerate() {
+            if index == last_index {
                 self.apply(vec![(at, work)], &EffectTime::default(), true);
             } else {
                 self.handle().order(Some(at), work)
             }
-            at = at.saturating_add(TURN);
+            at = at.saturating_add(BATCH_INTERVAL);
         }
     }
 
-    /// Gives the fabric work, which sets `effect` to the time of the first operation; waits
-    /// for that if asked to.
+    /// Queues operations. The first sets `effect` to the time at which it ran; `wait`
+    /// blocks until then.
     pub(super) fn apply(
         &self,
         operations: Vec<(Nanos, Operation)>,
         effect: &EffectTime,
         wait: bool,
     ) {
-        let (tell, answers) = channel();
+        let (done, completions) = channel();
         let start = self.handle().clock_time(Nanos::ZERO);
         for (at, work) in operations {
-            let (tell, effect) = (tell.clone(), Arc::clone(effect));
+            let (done, effect) = (done.clone(), Arc::clone(effect));
             self.handle().order(
                 Some(at),
                 Box::new(move |core, now| {
                     work(core, now);
                     let _ = effect.set(now.saturating_sub(start));
-                    // No caller waits for later work.
-                    let _ = tell.send(());
+                    // The receiver is gone after the first operation.
+                    let _ = done.send(());
                 }),
             );
         }
         if wait {
-            let _ = answers.recv_timeout(PATIENCE);
+            let _ = completions.recv_timeout(EFFECT_TIMEOUT);
         }
     }
 
-    /// Has the fabric take away what it can; says what is left.
-    pub(super) fn take_away(&self, removals: Removals) -> Option<Removals> {
+    /// Removes paths and links that have drained; returns the rest.
+    pub(super) fn remove_drained(&self, removals: Removals) -> Option<Removals> {
         let mut left = Removals::default();
         for paths in removals.paths.chunks(TOGETHER_MAX) {
             let mut paths = paths.to_vec();
@@ -128,7 +126,7 @@ impl Controller {
             let (retired, mut links) = (self.retired().clone(), links.to_vec());
             left.links.extend(self.handle().ask(move |core| {
                 links.retain(|link| match core.remove_link(*link) {
-                    // Without anybody there to drop it, it is dropped here.
+                    // Drops it on this thread if the receiver is gone.
                     Some(removed) => retired.send(removed).is_err(),
                     None => true,
                 });
@@ -139,7 +137,7 @@ impl Controller {
     }
 }
 
-/// Lists of at most [`TOGETHER_MAX`] items.
+/// Splits items into batches of at most [`TOGETHER_MAX`].
 fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
     let mut items = items.into_iter().peekable();
     std::iter::from_fn(move || {

@@ -1,9 +1,7 @@
-//! The files of one change: read ahead, so that nothing that others wait for
-//! is held while a file is waited for.
+//! Files of a change, read without holding a lock.
 //!
-//! A change is read twice. The first time the files it names are only noted;
-//! [`ChangeFiles::fetch`] then reads them, with a deadline, and the second time
-//! they are in memory.
+//! A change is parsed twice. The first pass records the files that it names,
+//! [`ChangeFiles::fetch`] reads them, and the second pass takes them from memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Cursor, Read};
@@ -19,24 +17,20 @@ use longwire_topology::Files;
 /// Limits on the files of one change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChangeLimits {
-    /// The size of all files together, in bytes, without those that the
-    /// topology itself names.
+    /// Total bytes of all files, except those of the topology.
     bytes: u64,
-    /// The time in which all files must have been read; `None` with the limit
-    /// of each file alone.
+    /// Deadline for all files together; `None` leaves the limit per file.
     time: Option<Duration>,
 }
 
 impl ChangeLimits {
-    /// For a request to the control API: its client is not the user who
-    /// started the run.
+    /// For requests to the control API, whose clients are not the user who started the run.
     pub const REQUEST: ChangeLimits = ChangeLimits {
         bytes: 64 << 20,
         time: Some(Duration::from_secs(10)),
     };
 
-    /// For a command of the scenario: as its first commands, which are
-    /// prepared before the start.
+    /// For scenario commands: no limits beyond those of the files read before the start.
     pub const SCENARIO: ChangeLimits = ChangeLimits {
         bytes: u64::MAX,
         time: None,
@@ -48,11 +42,10 @@ type Parameters = Vec<(String, String)>;
 /// The files of one change.
 #[derive(Debug)]
 pub(super) struct ChangeFiles {
-    /// Makes plugins' states, which hooks of a link share.
+    /// Creates plugin state, which the hooks of a link share.
     loader: Arc<FileLoader>,
-    /// The files that the change may read.
     access: FileAccess,
-    /// The files that the topology names, which a change may name too.
+    /// Files named by the topology, which a change may use as well.
     own: Arc<BTreeSet<String>>,
     limits: ChangeLimits,
     fetched: Mutex<Fetched>,
@@ -60,27 +53,27 @@ pub(super) struct ChangeFiles {
 
 #[derive(Debug, Default)]
 struct Fetched {
-    wanted: BTreeSet<Wanted>,
+    pending: BTreeSet<PendingFile>,
     files: HashMap<PathBuf, Result<Arc<[u8]>, String>>,
     plugins: HashMap<(String, Parameters), Result<PathBuf, String>>,
 }
 
-/// A file that was named and not yet read.
+/// A file that was named but not read yet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wanted {
+enum PendingFile {
     File(PathBuf),
     Plugin(String, Parameters),
 }
 
-/// The rest of a change's time and bytes.
+/// Time and bytes left for a change.
 struct Budget {
-    /// `None` without a limit.
+    /// `None`: no limit.
     until: Option<Instant>,
     bytes: u64,
 }
 
 impl Budget {
-    /// The time for one more file, at most `usual`.
+    /// Returns the time left for one file; `usual` without a deadline.
     fn time(&self, usual: Duration) -> Duration {
         match self.until {
             Some(until) => until.saturating_duration_since(Instant::now()),
@@ -90,7 +83,7 @@ impl Budget {
 }
 
 impl ChangeFiles {
-    /// The files of a change that may read what `access` says, and what is in
+    /// Creates the files of a change that may read those that `access` allows, and those in
     /// `own`.
     pub fn new(
         loader: &Arc<FileLoader>,
@@ -107,12 +100,12 @@ impl ChangeFiles {
         }
     }
 
-    /// Reads what was wanted; `false` if nothing was. To be called with
-    /// nothing held that others wait for.
+    /// Reads pending files; returns `false` if there were none. Must be called without a
+    /// lock, since it blocks.
     pub fn fetch(&self) -> bool {
         let mut fetched = self.fetched();
-        let wanted = std::mem::take(&mut fetched.wanted);
-        if wanted.is_empty() {
+        let pending = std::mem::take(&mut fetched.pending);
+        if pending.is_empty() {
             return false;
         }
         let had = fetched.files.values().flatten();
@@ -122,13 +115,13 @@ impl ChangeFiles {
             until: self.limits.time.map(|time| Instant::now() + time),
             bytes: self.limits.bytes.saturating_sub(had as u64),
         };
-        for wanted in wanted {
-            match wanted {
-                Wanted::File(path) => {
+        for pending in pending {
+            match pending {
+                PendingFile::File(path) => {
                     let read = self.read_whole(&path, &mut budget);
                     self.fetched().files.insert(path, read);
                 }
-                Wanted::Plugin(path, parameters) => {
+                PendingFile::Plugin(path, parameters) => {
                     let left = budget.time(ReadLimits::default().time);
                     let access = self.access_to(&path);
                     let tried = self.loader.check_plugin(&path, access);
@@ -144,7 +137,7 @@ impl ChangeFiles {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The topology's own files have been read before.
+    /// Files of the topology are always allowed.
     fn access_to(&self, path: &str) -> &FileAccess {
         if self.own.contains(path) {
             &FileAccess::Any
@@ -177,11 +170,11 @@ impl ChangeFiles {
         Ok(bytes.into())
     }
 
-    /// The content of a file, if it was read already.
+    /// Returns a file's content, or records it as pending.
     fn content(&self, path: PathBuf) -> Result<Arc<[u8]>, String> {
         let mut fetched = self.fetched();
         let Some(read) = fetched.files.get(&path) else {
-            fetched.wanted.insert(Wanted::File(path));
+            fetched.pending.insert(PendingFile::File(path));
             return Err("not read yet".to_owned());
         };
         read.clone()
@@ -206,7 +199,7 @@ impl Loader for ChangeFiles {
         let key = (path.to_owned(), parameters.to_vec());
         let mut fetched = self.fetched();
         let Some(tried) = fetched.plugins.get(&key) else {
-            fetched.wanted.insert(Wanted::Plugin(key.0, key.1));
+            fetched.pending.insert(PendingFile::Plugin(key.0, key.1));
             return Err("not loaded yet".to_owned());
         };
         let path = tried.clone()?;
@@ -229,7 +222,7 @@ impl Files for ChangeFiles {
         &self.access
     }
 
-    /// Its client is not the user who started the run.
+    /// The client is not the user who started the run.
     fn may_quote(&self) -> bool {
         false
     }

@@ -1,5 +1,4 @@
-//! The changes of a run: what was changed, when, and by whom. A ramp is one
-//! change, however many steps it has.
+//! Record of the changes of a run. A ramp is one change.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,16 +11,18 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::json;
-use super::plan::Prepared;
+use super::plan::PreparedCommand;
 use super::words::change_in_words;
 use longwire_topology::{Command, RampStep};
 
-/// When a change took effect, since the start of the run: set by the deciding thread.
+/// Time since the start of the run at which a change took effect; set by the deciding
+/// thread.
 pub(super) type EffectTime = Arc<OnceLock<Nanos>>;
 
-/// A change that was made, or will be.
+/// A change that was applied or is scheduled.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Done {
+#[schemars(rename = "Done")]
+pub struct ChangeRecord {
     /// The time of the change since the start of the run, in nanoseconds.
     pub at_ns: u64,
     /// The time of a ramp's last step.
@@ -37,10 +38,10 @@ pub struct Done {
     /// The error for which it was not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Of a ramp: its last step so far.
+    /// The last step of a ramp so far.
     #[serde(skip)]
     pub(super) ramp: Option<RampStep>,
-    /// Once it is set, `at_ns` is out of date.
+    /// Overrides `at_ns` once set.
     #[serde(skip)]
     pub(super) effect: EffectTime,
 }
@@ -76,20 +77,20 @@ fn change_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "anyOf": [{ "$ref": "#/components/schemas/Change" }, ramp] })
 }
 
-/// A change as JSON text: values would take many times the memory.
+/// A change as JSON text, which takes much less memory than a value tree.
 #[derive(Clone, Debug)]
 pub struct SentChange(Arc<RawValue>);
 
 impl From<&Value> for SentChange {
     fn from(change: &Value) -> SentChange {
-        // A value can always be written; were it not, it would be null.
+        // Serialising a value cannot fail.
         let text = to_raw_value(change).unwrap_or_default();
         SentChange(text.into())
     }
 }
 
 impl SentChange {
-    /// Returns the change of a command; of a ramp's first step, the ramp.
+    /// Returns the change of a command, or the ramp for the first step of one.
     pub(super) fn of_command(command: &Command) -> SentChange {
         SentChange::from(&match &command.ramp {
             Some(step) if step.step == 0 => ramp_in_json(step),
@@ -119,29 +120,28 @@ impl<'de> Deserialize<'de> for SentChange {
     }
 }
 
-/// The most changes that are remembered, and their bytes in all; older ones are
-/// counted.
+/// The number of changes kept, and their total bytes. Older changes are only counted.
 const REMEMBERED_MAX: usize = 10_000;
 const REMEMBERED_BYTES_MAX: usize = 32 << 20;
 
-/// The number of last changes among which the first step of a ramp is searched.
+/// Maximum distance of a ramp's first step from the newest change.
 const LOOKED_AT_MAX: usize = 1_000;
 
 /// The changes of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Changes {
-    /// The last of them.
-    pub made: VecDeque<Done>,
-    /// The number of earlier changes that are not kept.
+    /// The most recent changes.
+    pub made: VecDeque<ChangeRecord>,
+    /// The number of earlier changes, which are not kept.
     pub forgotten: u64,
-    /// The bytes of those that are remembered.
+    /// Total bytes of `made`.
     #[serde(skip)]
     bytes: usize,
 }
 
 impl Changes {
-    /// Adds one, or a step to the ramp that it is of.
-    pub fn remember(&mut self, done: Done) {
+    /// Adds a change, or extends the ramp that it is a step of.
+    pub fn remember(&mut self, done: ChangeRecord) {
         if let Some(step) = &done.ramp
             && step.step > 0
             && let Some(ramp) = self.ramp_of(step)
@@ -162,14 +162,14 @@ impl Changes {
         }
     }
 
-    fn ramp_of(&mut self, step: &RampStep) -> Option<&mut Done> {
+    fn ramp_of(&mut self, step: &RampStep) -> Option<&mut ChangeRecord> {
         let mut last = self.made.iter_mut().rev().take(LOOKED_AT_MAX);
-        let is_same = |done: &Done| done.ramp.as_ref().is_some_and(|of| of.id == step.id);
+        let is_same = |done: &ChangeRecord| done.ramp.as_ref().is_some_and(|of| of.id == step.id);
         last.find(|done| is_same(done))
     }
 
-    /// In the order of the times at which they took effect: commands of a scenario are
-    /// prepared ahead of it, and the deciding thread makes a change when it gets to it.
+    /// Returns the changes sorted by effect time, which differs from the order of
+    /// preparation.
     pub fn in_order(mut self) -> Changes {
         for done in &mut self.made {
             done.at_ns = done.effect.get().map_or(done.at_ns, |at| at.as_nanos());
@@ -178,7 +178,7 @@ impl Changes {
         self
     }
 
-    /// Without those that were to be made later.
+    /// Drops changes after `time`.
     pub fn until(mut self, time: Nanos) -> Changes {
         self.made.retain(|done| done.at_ns <= time.as_nanos());
         for done in &mut self.made {
@@ -188,10 +188,10 @@ impl Changes {
     }
 }
 
-impl Done {
-    /// A command of the scenario.
-    pub fn of_scenario(command: &Command, prepared: &Prepared) -> Done {
-        Done {
+impl ChangeRecord {
+    /// Creates the record of a scenario command.
+    pub fn of_scenario(command: &Command, prepared: &PreparedCommand) -> ChangeRecord {
+        ChangeRecord {
             at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
             until_ns: None,
             by: Origin::Scenario,
@@ -203,7 +203,7 @@ impl Done {
         }
     }
 
-    /// Takes back the steps of a ramp behind `time`.
+    /// Drops the steps of a ramp after `time`.
     fn cut(&mut self, time: Nanos) {
         let (Some(step), Some(until)) = (&mut self.ramp, &mut self.until_ns) else {
             return;
@@ -215,7 +215,7 @@ impl Done {
     }
 }
 
-/// A ramp as the file has it.
+/// Returns a ramp as a scenario file writes it.
 fn ramp_in_json(step: &RampStep) -> Value {
     let ramp = &step.of;
     let [from, to] = &ramp.ends;
@@ -245,11 +245,11 @@ mod tests {
         let mut changes = Changes::default();
         for command in topology.timeline.commands() {
             // Each sets one link.
-            let prepared = Prepared {
+            let prepared = PreparedCommand {
                 links: 1,
-                ..Prepared::default()
+                ..PreparedCommand::default()
             };
-            changes.remember(Done::of_scenario(&command, &prepared));
+            changes.remember(ChangeRecord::of_scenario(&command, &prepared));
         }
         changes
     }
@@ -268,7 +268,7 @@ mod tests {
         facts.collect()
     }
 
-    fn sent(done: &Done) -> Value {
+    fn sent(done: &ChangeRecord) -> Value {
         serde_json::from_str(done.change.0.get()).expect("JSON")
     }
 

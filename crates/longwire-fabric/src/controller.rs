@@ -1,5 +1,4 @@
-//! A running network that may be read and changed by several at once: its
-//! scenario, and the clients of its control API.
+//! A running network, shared by its scenario and the clients of its control API.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender};
@@ -15,16 +14,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::change_files::{ChangeFiles, ChangeLimits};
-use super::changes::{Changes, Done, EffectTime, Origin, SentChange};
+use super::changes::{ChangeRecord, Changes, EffectTime, Origin, SentChange};
 use super::numbered::{Additions, Numbered};
-use super::plan::{Prepared, refused};
+use super::plan::{PreparedCommand, refused};
 use super::scenario_clock::ScenarioClock;
 use super::state::NetworkState;
-use longwire_topology::{Added, Change, Command, Files, Moment, Problem};
+use longwire_topology::{Added, Change, ChangeTime, Command, Files, Problem};
 
 /// The result of a change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Changed {
+#[schemars(rename = "Changed")]
+pub struct ChangeResult {
     /// The time of the change since the start of the run, in nanoseconds.
     pub at_ns: u64,
     /// The number of links whose options or state were set, in one direction or both.
@@ -37,36 +37,36 @@ pub struct Changed {
     pub warnings: Vec<Problem>,
 }
 
-/// A running network. Everything may be called from any thread.
+/// A running network. All methods may be called from any thread.
 pub struct Controller {
     state: RwLock<NetworkState>,
     handle: FabricHandle,
-    /// Stops waiting for a file when the run is to stop.
+    /// Aborts file reads when the run stops.
     loader: Arc<FileLoader>,
-    /// The files and plugins that the topology itself names.
+    /// Files and plugins named by the topology.
     own_files: Arc<BTreeSet<String>>,
     retired: Sender<DeferredDrop>,
     discarded: Mutex<Receiver<DeferredDrop>>,
-    /// One change after the other.
+    /// Serialises changes.
     turn: Mutex<()>,
     pub(super) scenario: ScenarioClock,
-    /// The exchange with other hosts, if the network is divided among several.
+    /// Exchange with other hosts, for a network divided among several.
     hosts: OnceLock<HostsReader>,
 }
 
-/// A change that is read and checked.
-struct Ready {
+/// A parsed and checked change.
+struct CheckedChange {
     change: Change,
     at: Nanos,
-    prepared: Prepared,
+    prepared: PreparedCommand,
     additions: Additions,
 }
 
-/// The numbers that a change got that is not ready: taken back when this is
-/// dropped, also by a panic.
+/// Numbers assigned to a change that is not complete; released on drop, so also after a
+/// panic.
 struct Draft<'a> {
     controller: &'a Controller,
-    /// `None` once the change is ready.
+    /// `None` once the change is complete.
     added: Option<Added>,
 }
 
@@ -79,8 +79,8 @@ impl Drop for Draft<'_> {
 }
 
 impl Controller {
-    /// A network that runs. `loader` loads the plugins of its changes. What
-    /// `retired` is given, [`Controller::tidy`] drops.
+    /// Wraps a running network. `loader` loads plugins of changes; parts sent to `retired`
+    /// are dropped by [`Controller::tidy`].
     pub fn new(
         network: Numbered,
         handle: FabricHandle,
@@ -101,27 +101,27 @@ impl Controller {
         }
     }
 
-    /// Whether the links can be changed; those of a replay cannot.
+    /// Whether links can be changed; those of a replay cannot.
     pub fn takes_changes(&self) -> bool {
         self.handle.takes_orders()
     }
 
-    /// Returns the time for which the network has run.
+    /// Returns the time since the start of the run.
     pub fn elapsed(&self) -> Nanos {
         self.handle.elapsed()
     }
 
-    /// Returns the time on the clock of arrivals at `after` since the start.
+    /// Converts a time since the start to the arrival clock.
     pub fn clock_time(&self, after: Nanos) -> Nanos {
         self.handle.clock_time(after)
     }
 
-    /// The seed of its chance.
+    /// Returns the seed of the run.
     pub fn seed(&self) -> u64 {
         self.handle.seed()
     }
 
-    /// Its ports, switch and all, as of now.
+    /// Returns the current report without links.
     pub fn report(&self) -> RunReport {
         RunReport {
             hosts: self.hosts(),
@@ -129,17 +129,16 @@ impl Controller {
         }
     }
 
-    /// Adds the exchange with other hosts, once.
+    /// Sets the exchange with other hosts; later calls are no-ops.
     pub fn follow_hosts(&self, hosts: HostsReader) {
         self.hosts.get_or_init(|| hosts);
     }
 
-    /// Returns the report of the exchange with other hosts, if there are any.
+    /// Returns the report of the exchange with other hosts.
     pub fn hosts(&self) -> Option<HostsReport> {
         self.hosts.get().map(HostsReader::report)
     }
 
-    /// Its running fabric.
     pub(super) fn handle(&self) -> &FabricHandle {
         &self.handle
     }
@@ -148,7 +147,7 @@ impl Controller {
         &self.retired
     }
 
-    /// Looks at the network as it is now.
+    /// Calls `look` with the current state of the network.
     pub fn look<R>(&self, look: impl FnOnce(&Numbered) -> R) -> R {
         let now = self.elapsed();
         self.handle.refresh();
@@ -162,42 +161,40 @@ impl Controller {
         look(&state.network)
     }
 
-    /// The changes that were made and will be, those of the last while, in the
-    /// order of their times.
+    /// Returns recent and scheduled changes in order of time.
     pub fn changes(&self) -> Changes {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         state.changes.clone().in_order()
     }
 
-    /// Makes a change: all of it, or nothing. One that is made at once has
-    /// been made when this returns. It reads the files that `access` allows,
-    /// and those that the topology names.
+    /// Applies a change as a whole, or not at all. An immediate change has taken effect on
+    /// return. The change may read files that `access` allows, and those of the topology.
     ///
     /// # Errors
-    /// All that is wrong with it, by field.
-    pub fn change(&self, body: &Value, access: &FileAccess) -> Result<Changed, Vec<Problem>> {
+    /// All problems of the change.
+    pub fn change(&self, body: &Value, access: &FileAccess) -> Result<ChangeResult, Vec<Problem>> {
         let turn = self.take_turn();
-        let Ready {
+        let CheckedChange {
             change,
             at,
             prepared,
             additions,
-        } = self.make_ready(body, access)?;
+        } = self.prepare(body, access)?;
         let mut state = self.settled(self.elapsed());
         let (removed_rules, removals) = state.network.remove(&change.removed);
         let carriers = state.network.carriers();
         let links = prepared.links;
-        let mut changed = Changed {
+        let mut changed = ChangeResult {
             at_ns: at.as_nanos(),
             links,
             added: change.added.links.len() + change.added.paths.len(),
             removed: change.removed.len(),
             warnings: change.warnings,
         };
-        // The state of links has it from here on, since frames may.
+        // Recorded before the change is queued, since frames may see it from here on.
         state.expect(at, prepared.effects);
         let effect = EffectTime::default();
-        state.remember(Done {
+        state.remember(ChangeRecord {
             at_ns: at.as_nanos(),
             until_ns: None,
             by: Origin::Control,
@@ -217,26 +214,26 @@ impl Controller {
             self.handle.order(Some(at), follow);
         }
         self.remove_rules(&removed_rules, at);
-        self.apply(prepared.operations, &effect, change.moment == Moment::Now);
+        self.apply(prepared.operations, &effect, change.time == ChangeTime::Now);
         changed.at_ns = effect.get().map_or(changed.at_ns, |at| at.as_nanos());
         drop(turn);
         Ok(changed)
     }
 
-    /// Says what [`Controller::change`] would say, and changes nothing.
+    /// Checks a change without applying it.
     ///
     /// # Errors
-    /// All that is wrong with it, by field.
-    pub fn check(&self, body: &Value, access: &FileAccess) -> Result<Changed, Vec<Problem>> {
+    /// As [`Controller::change`].
+    pub fn check(&self, body: &Value, access: &FileAccess) -> Result<ChangeResult, Vec<Problem>> {
         let _turn = self.take_turn();
-        let Ready {
+        let CheckedChange {
             change,
             at,
             prepared,
             ..
-        } = self.make_ready(body, access)?;
+        } = self.prepare(body, access)?;
         self.take_back(&change.added);
-        Ok(Changed {
+        Ok(ChangeResult {
             at_ns: at.as_nanos(),
             links: prepared.links,
             added: change.added.links.len() + change.added.paths.len(),
@@ -245,17 +242,18 @@ impl Controller {
         })
     }
 
-    /// Notes a command of the scenario that the fabric was started with.
-    pub fn note_given(&self, command: &Command, prepared: Prepared) {
+    /// Records a scenario command that the network was started with.
+    pub fn note_given(&self, command: &Command, prepared: PreparedCommand) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.remember(Done::of_scenario(command, &prepared));
+        state.remember(ChangeRecord::of_scenario(command, &prepared));
         state.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
     }
 
-    /// Gives the fabric a command of the scenario ahead of its time.
+    /// Queues a scenario command ahead of its time.
     ///
     /// # Errors
-    /// Why it cannot be done: what it is about may have been removed.
+    /// The command does not fit the network any more: one of its links may have been
+    /// removed.
     pub fn schedule(&self, command: &Command) -> Result<(), Box<Problem>> {
         let turn = self.take_turn();
         let files = self.files(&FileAccess::Any, ChangeLimits::SCENARIO);
@@ -268,7 +266,7 @@ impl Controller {
         let mut state = self.settled(self.elapsed());
         match prepared {
             Ok(prepared) => {
-                let done = Done::of_scenario(command, &prepared);
+                let done = ChangeRecord::of_scenario(command, &prepared);
                 let effect = Arc::clone(&done.effect);
                 state.remember(done);
                 state.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
@@ -278,27 +276,27 @@ impl Controller {
                 Ok(())
             }
             Err(problem) => {
-                state.remember(Done {
+                state.remember(ChangeRecord {
                     error: Some(problem.to_string()),
-                    ..Done::of_scenario(command, &Prepared::default())
+                    ..ChangeRecord::of_scenario(command, &PreparedCommand::default())
                 });
                 Err(problem)
             }
         }
     }
 
-    /// Drops what was replaced, and takes away what was removed and has no
-    /// frames any more. To be called now and then.
+    /// Drops replaced parts, and removes links and paths once they have drained. Must be
+    /// called periodically.
     pub fn tidy(&self) {
         let discarded = self.discarded.lock();
         let discarded = discarded.unwrap_or_else(PoisonError::into_inner);
         discarded.try_iter().for_each(drop);
         drop(discarded);
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let is_done = state.leaving.is_empty();
+        let is_drained = state.leaving.is_empty();
         drop(state);
-        // A waiting writer keeps others from reading, so write only when needed.
-        if is_done {
+        // A waiting writer blocks new readers, so take the write lock only if needed.
+        if is_drained {
             return;
         }
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -306,20 +304,19 @@ impl Controller {
         drop(state);
         let mut left = Vec::new();
         for removals in leaving {
-            left.extend(self.take_away(removals));
+            left.extend(self.remove_drained(removals));
         }
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         state.leaving.extend(left);
     }
 
-    /// Reads and checks all that is to be done, and numbers what comes. When
-    /// something is wrong, nothing has been numbered. To be called by who has
-    /// the turn.
-    fn make_ready(&self, body: &Value, access: &FileAccess) -> Result<Ready, Vec<Problem>> {
+    /// Parses, checks and numbers a change. On error, no numbers stay assigned. The caller
+    /// holds `turn`.
+    fn prepare(&self, body: &Value, access: &FileAccess) -> Result<CheckedChange, Vec<Problem>> {
         let files = self.files(access, ChangeLimits::REQUEST);
         loop {
-            let made = self.try_ready(body, &files);
-            // What lacks a file is refused, and read again with it.
+            let made = self.try_check(body, &files);
+            // A file was missing: retry with its content.
             if made.is_ok() || !files.fetch() {
                 return made;
             }
@@ -331,13 +328,17 @@ impl Controller {
         Arc::new(files)
     }
 
-    fn try_ready(&self, body: &Value, files: &Arc<ChangeFiles>) -> Result<Ready, Vec<Problem>> {
+    fn try_check(
+        &self,
+        body: &Value,
+        files: &Arc<ChangeFiles>,
+    ) -> Result<CheckedChange, Vec<Problem>> {
         let now = self.elapsed();
         let mut state = self.settled(now);
         let NetworkState { network, .. } = &mut *state;
         let opens: Arc<dyn Files> = Arc::clone(files) as _;
         let change = network.topology.read_change(body, &network.moved, &opens)?;
-        let at = due(change.moment, now);
+        let at = due(change.time, now);
         let first = network.add(&change.added);
         drop(state);
         let mut draft = Draft {
@@ -349,8 +350,8 @@ impl Controller {
             actions: change.actions.clone(),
             ramp: None,
         };
-        // The models of a hundred thousand links take a while. Others may look
-        // meanwhile, and no other change is made.
+        // Building models for 100,000 links takes time, so hold only a read lock. `turn`
+        // keeps other changes out.
         let prepared = self.look(|network| {
             let additions = network.additions(&change.added, first, &**files);
             let additions = additions.map_err(|(link, error)| refused(&link, &error))?;
@@ -359,7 +360,7 @@ impl Controller {
         });
         let (additions, prepared) = prepared.map_err(|problem: Box<Problem>| vec![*problem])?;
         draft.added = None;
-        Ok(Ready {
+        Ok(CheckedChange {
             change,
             at,
             prepared,
@@ -367,18 +368,18 @@ impl Controller {
         })
     }
 
-    /// Takes back what was numbered for a change.
+    /// Releases the numbers of an incomplete change.
     fn take_back(&self, added: &Added) {
         let mut state = self.settled(self.elapsed());
         state.network.undo(added);
-        state.network.topology.forget(added);
+        state.network.topology.revert(added);
     }
 
     fn take_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the state of the network, brought up to this time.
+    /// Locks the state and brings it up to date.
     fn settled(&self, now: Nanos) -> RwLockWriteGuard<'_, NetworkState> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         state.settle(now);
@@ -386,10 +387,10 @@ impl Controller {
     }
 }
 
-fn due(moment: Moment, now: Nanos) -> Nanos {
-    match moment {
-        Moment::Now => now,
-        Moment::At(at) => at,
-        Moment::In(after) => now.saturating_add(after),
+fn due(time: ChangeTime, now: Nanos) -> Nanos {
+    match time {
+        ChangeTime::Now => now,
+        ChangeTime::At(at) => at,
+        ChangeTime::In(after) => now.saturating_add(after),
     }
 }

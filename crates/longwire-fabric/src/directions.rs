@@ -1,4 +1,4 @@
-//! Directions of links with their counters, for clients that read them many times a second.
+//! Directions of links with their counters, for clients that poll at a high rate.
 
 use std::sync::Arc;
 
@@ -10,30 +10,30 @@ use longwire_topology::State;
 use crate::controller::Controller;
 use crate::numbered::Numbered;
 
-/// A direction of a link: both directions where they share one queue and rate. Its counters
-/// are read without asking the network.
+/// A direction of a link, or both directions if they share a queue. Counters are read
+/// without locking the network.
 #[derive(Clone, Debug)]
-pub struct Direction {
-    /// Its number in the engine.
+pub struct LinkDirection {
+    /// Number in the engine.
     pub id: LinkId,
-    /// The name, as in `adsl7.up`.
+    /// Name, such as `adsl7.up`.
     pub name: String,
-    /// Whether it carries frames, as of when this was made.
+    /// State when this was created.
     pub state: State,
-    /// The options, as of when this was made.
+    /// Options when this was created.
     pub options: Arc<LinkSpec>,
-    /// The counters.
+    /// Counters.
     pub cells: Arc<LinkCells>,
 }
 
 impl Controller {
-    /// Returns the number of directions, without those of removed links.
+    /// Returns the number of directions of existing links.
     pub fn direction_count(&self) -> usize {
         self.look(|network| network.links.iter().filter(|link| !link.removed).count())
     }
 
-    /// Returns all directions, in the order in which they were added.
-    pub fn directions(&self) -> Vec<Direction> {
+    /// Returns all directions in the order in which they were added.
+    pub fn directions(&self) -> Vec<LinkDirection> {
         self.look(|network| {
             let links = 0..network.links.len() as u32;
             links
@@ -42,21 +42,20 @@ impl Controller {
         })
     }
 
-    /// Returns the direction of a name.
-    pub fn direction(&self, name: &str) -> Option<Direction> {
+    /// Returns the direction with a name, such as `adsl7.up`.
+    pub fn direction(&self, name: &str) -> Option<LinkDirection> {
         self.look(|network| match network.fitting(name).as_slice() {
             [id] => network.direction(*id),
             _ => None,
         })
     }
 
-    /// Returns a direction as it is now; `None` if it has been removed.
-    pub fn direction_of(&self, id: LinkId) -> Option<Direction> {
+    /// Returns the current data of a direction; `None` if it has been removed.
+    pub fn direction_of(&self, id: LinkId) -> Option<LinkDirection> {
         self.look(|network| network.direction(id))
     }
 
-    /// Returns the options of these directions as they are now, in their order; `None` for
-    /// removed ones.
+    /// Returns the current options of directions; `None` for removed ones.
     pub fn options_of(&self, directions: &[LinkId]) -> Vec<Option<Arc<LinkSpec>>> {
         self.look(|network| {
             let links = directions.iter().map(|id| network.links.get(id.0 as usize));
@@ -67,24 +66,23 @@ impl Controller {
         })
     }
 
-    /// Counts the delays of frames in these directions, and in no others, from now on.
+    /// Measures frame delays in these directions only.
     pub fn watch_delays(&self, directions: Vec<LinkId>) {
         self.handle().ask(move |core| core.watch(&directions));
     }
 
-    /// Counts the flows of this direction, or of none, from now on.
+    /// Counts flows in this direction, or stops.
     pub fn watch_flows(&self, direction: Option<LinkId>) {
         self.handle().ask(move |core| core.watch_flows(direction));
     }
 
-    /// Returns the number of frames of the direction whose flows are counted, and its
-    /// largest flows, the largest first.
+    /// Returns the number of frames and the largest flows, in descending order, of the
+    /// direction whose flows are counted.
     pub fn flows(&self) -> (u64, Vec<FlowCount>) {
         self.handle().query(|core| core.flows()).unwrap_or_default()
     }
 
-    /// Returns the occupancy of the queues of these directions, in their order; empty if
-    /// the network has ended.
+    /// Returns the queue occupancy of each direction; empty once the network has ended.
     pub fn occupancies(&self, directions: Vec<LinkId>) -> Vec<Option<Occupancy>> {
         if !self.takes_changes() {
             self.handle().refresh();
@@ -102,9 +100,9 @@ impl Controller {
 }
 
 impl Numbered {
-    fn direction(&self, id: LinkId) -> Option<Direction> {
+    fn direction(&self, id: LinkId) -> Option<LinkDirection> {
         let link = self.links.get(id.0 as usize)?;
-        (!link.removed).then(|| Direction {
+        (!link.removed).then(|| LinkDirection {
             id,
             name: link.name.clone(),
             state: link.state,

@@ -1,28 +1,28 @@
-//! Errors of networks that are built from a topology.
+//! Errors of building a network from a topology.
 
 use longwire_engine::OptionError;
 
-/// Errors of a network that is built.
+/// Errors of building a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// A rule that the classifier refuses.
+    /// The classifier refused a rule.
     #[error("rule {number}: {reason}")]
     Rule {
-        /// Its number, from 1.
+        /// The rule's number, from 1.
         number: usize,
-        /// The error.
+        /// Why it was refused.
         reason: String,
     },
-    /// A link whose options are refused, as when a file of theirs has gone.
+    /// The options of a link were refused; for example, a file was deleted.
     #[error("link '{name}': {source}")]
     Link {
-        /// Its name.
+        /// The link.
         name: String,
-        /// The error.
+        /// Why they were refused.
         source: OptionError,
     },
-    /// The caller asked to stop.
+    /// The caller stopped the construction.
     #[error("interrupted before the network started")]
     Interrupted,
 }

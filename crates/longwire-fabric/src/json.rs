@@ -1,12 +1,11 @@
-//! Commands as the JSON in which a change is sent.
+//! Commands in the JSON format of changes.
 
 use longwire_engine::{LinkSpec, Nanos, PARTS};
 use serde_json::{Map, Value, json};
 
 use longwire_topology::{Action, State};
 
-/// Options by name: a text, or a list of them where an option may be given
-/// several times.
+/// Returns options by name; repeated options as a list.
 pub fn options(options: &LinkSpec) -> Map<String, Value> {
     let given = PARTS.iter().filter_map(|part| {
         let texts = part.texts(options)?;
@@ -19,7 +18,7 @@ pub fn options(options: &LinkSpec) -> Map<String, Value> {
     given.collect()
 }
 
-/// Returns actions as the JSON of a change.
+/// Returns actions as a JSON change.
 pub(super) fn change(actions: &[Action]) -> Value {
     let mut change = json!({});
     for action in actions {
@@ -51,7 +50,7 @@ pub(super) fn change(actions: &[Action]) -> Value {
     change
 }
 
-/// The field of a change that sets a state.
+/// Returns the name of the field that sets a state.
 fn field_of(state: State) -> &'static str {
     match state {
         State::Up => "up",

@@ -1,5 +1,4 @@
-//! A topology as a running network: numbered links, scenario, changes, views and
-//! report.
+//! Runs a topology: numbered links, scenario, changes, views and report.
 //!
 //! ```
 //! use std::path::Path;
@@ -17,17 +16,16 @@
 //! let names: Vec<&str> = network.links().iter().map(|link| link.name.as_str()).collect();
 //! assert_eq!(names, ["adsl.up", "adsl.down"]);
 //!
-//! // The parts are started between open ports, live or in virtual time.
+//! // Parts are started between open ports, live or in virtual time.
 //! let parts = network.parts(&FileLoader::default())?;
 //! assert_eq!(parts.links.len(), 2);
 //! # Ok::<(), longwire_fabric::NetworkError>(())
 //! ```
 //!
-//! `longwire_runtime::start` runs the parts of a [`Numbered`] topology, by
-//! `NetworkPlan::changeable`. A
-//! [`Controller`] changes the running network, for its [`Scenario`] and for clients at
-//! once, and has [views](LinkView) of its links. [`NetworkReport`] counts what the
-//! links and ports did.
+//! `longwire_runtime::start` runs the parts of a [`Numbered`] topology
+//! (`NetworkPlan::changeable`). A [`Controller`] changes the running network for its
+//! [`Scenario`] and for concurrent clients, and provides [views](LinkView).
+//! [`NetworkReport`] holds the counters of links and ports.
 
 mod apply;
 mod change_files;
@@ -48,17 +46,17 @@ mod tests;
 mod views;
 mod words;
 
-pub use changes::{Changes, Done, Origin, SentChange};
-pub use controller::{Changed, Controller};
-pub use directions::Direction;
+pub use changes::{ChangeRecord, Changes, Origin, SentChange};
+pub use controller::{ChangeResult, Controller};
+pub use directions::LinkDirection;
 pub use error::NetworkError;
 pub use json::options as options_in_json;
 pub use longwire_hosts::{HostsReport, PeerReport};
 pub use longwire_runtime::fabric::FlowCount;
 pub use numbered::{Numbered, NumberedLink};
-pub use plan::Prepared;
+pub use plan::PreparedCommand;
 pub use report::NetworkReport;
 pub use scenario::Scenario;
 pub use scenario_clock::UpcomingEvent;
-pub use views::{LinkView, PathView, RuleView, Totals, WayView};
+pub use views::{DirectionView, LinkView, PathView, RuleView, Totals};
 pub use words::{change_in_words, options_in_words};

@@ -1,5 +1,4 @@
-//! A topology with the numbers of its links, paths and rules, and how they are
-//! now.
+//! A topology with engine numbers for its links, paths and rules, and their current state.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, Range};
@@ -14,64 +13,64 @@ use longwire_runtime::fabric::{FabricParts, LinkCells, PortCarrier, Target};
 use crate::NetworkError;
 use longwire_topology::glob::{self, fits};
 use longwire_topology::steps::Steps;
-use longwire_topology::{Added, Class, State, Topology, Unmatched, Way, direction};
+use longwire_topology::{Added, Class, Direction, State, Topology, Unmatched, split_direction};
 
-/// One engine link of a topology's.
+/// A link of the engine.
 #[derive(Debug)]
 pub struct NumberedLink {
-    /// Its name; with `.up` or `.down` where the directions are apart.
+    /// Name; with `.up` or `.down` if the directions are separate.
     pub name: String,
-    /// Its options now.
+    /// Current options.
     pub options: Arc<LinkSpec>,
-    /// Whether it carries frames now.
+    /// Current state.
     pub state: State,
-    /// Its counters.
+    /// Counters.
     pub cells: Arc<LinkCells>,
-    /// Whether it was taken away while the network ran.
+    /// Whether it was removed during the run.
     pub removed: bool,
 }
 
-/// A topology with the numbers of its links and paths.
+/// A topology with engine numbers for links and paths.
 pub struct Numbered {
     pub(super) topology: Topology,
-    /// By the engine's numbers, which are not given twice.
+    /// By engine number; numbers are never reused.
     pub(super) links: Vec<NumberedLink>,
-    /// Each named link's numbers, up and down: the same where they share one.
+    /// Up and down number of each named link; equal for shared links.
     pub(super) numbers: Vec<[LinkId; 2]>,
-    /// The links of each path.
+    /// Links of each path.
     paths: Vec<Vec<LinkId>>,
-    path_of: HashMap<(Class, Way), PathId>,
-    /// The rules of a class, which stand one behind the other.
+    path_of: HashMap<(Class, Direction), PathId>,
+    /// Rules of each class, which are contiguous.
     rules_of: HashMap<Class, Range<u32>>,
-    /// The links that there are, by name.
+    /// Existing links by name.
     pub(super) by_name: BTreeMap<Arc<str>, u32>,
-    /// Whose frames take whose links.
+    /// Classes whose frames were moved to another class.
     pub(super) moved: HashMap<Class, Class>,
 }
 
-/// Added links, paths and rules, for the fabric.
+/// Links, paths and rules to add to the running network.
 pub(super) struct Additions {
     pub links: Vec<(LinkId, LinkConfig, Arc<LinkCells>)>,
     pub paths: Vec<(PathId, Vec<LinkId>)>,
     pub rules: Vec<(u32, Matcher, Target)>,
 }
 
-/// Removed links and paths, for the fabric.
+/// Links and paths to remove from the running network.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Removals {
     pub paths: Vec<PathId>,
     pub links: Vec<LinkId>,
 }
 
-fn index_of(way: Way) -> usize {
-    match way {
-        Way::Up => 0,
-        Way::Down => 1,
+fn index_of(direction: Direction) -> usize {
+    match direction {
+        Direction::Up => 0,
+        Direction::Down => 1,
     }
 }
 
 impl Numbered {
-    /// Returns the options of all links, by number.
+    /// Returns the options of all links by number.
     pub fn options(&self) -> Vec<Arc<LinkSpec>> {
         self.links
             .iter()
@@ -79,7 +78,7 @@ impl Numbered {
             .collect()
     }
 
-    /// Numbers links and paths.
+    /// Assigns numbers to a topology.
     pub fn new(topology: Topology) -> Numbered {
         let all = Added {
             links: 0..topology.links.len(),
@@ -100,18 +99,19 @@ impl Numbered {
         numbered
     }
 
-    /// Gives numbers to what is new in the topology.
+    /// Assigns numbers to new parts of the topology.
     fn number(&mut self, added: &Added) {
         for index in added.links.clone() {
             self.number_link(index as u32);
         }
         for index in added.paths.clone() {
-            for way in [Way::Up, Way::Down] {
-                let hops = self.topology.paths[index].hops(way);
+            for direction in [Direction::Up, Direction::Down] {
+                let hops = self.topology.paths[index].hops(direction);
                 let numbers = hops.iter();
-                let numbers = numbers.map(|hop| self.numbers[hop.link as usize][index_of(hop.way)]);
+                let numbers =
+                    numbers.map(|hop| self.numbers[hop.link as usize][index_of(hop.direction)]);
                 let numbers = numbers.collect();
-                self.add_path(Class::Path(index as u32), way, numbers);
+                self.add_path(Class::Path(index as u32), direction, numbers);
             }
         }
         for index in added.rules.clone() {
@@ -146,57 +146,61 @@ impl Numbered {
         };
         self.by_name.insert(Arc::clone(&plan.name), index);
         self.numbers.push(numbers);
-        for way in [Way::Up, Way::Down] {
-            self.add_path(Class::Link(index), way, vec![numbers[index_of(way)]]);
+        for direction in [Direction::Up, Direction::Down] {
+            self.add_path(
+                Class::Link(index),
+                direction,
+                vec![numbers[index_of(direction)]],
+            );
         }
     }
 
-    fn add_path(&mut self, class: Class, way: Way, links: Vec<LinkId>) {
+    fn add_path(&mut self, class: Class, direction: Direction, links: Vec<LinkId>) {
         let id = PathId(self.paths.len() as u32);
         self.paths.push(links);
-        self.path_of.insert((class, way), id);
+        self.path_of.insert((class, direction), id);
     }
 
-    pub(super) fn target(&self, class: Class, way: Way) -> Target {
-        let path = self.path_of.get(&(class, way));
+    pub(super) fn target(&self, class: Class, direction: Direction) -> Target {
+        let path = self.path_of.get(&(class, direction));
         path.map_or(Target::Drop, |path| Target::Path(*path))
     }
 
-    /// Returns the links of a class's path in one direction.
-    pub(super) fn links_of(&self, class: Class, way: Way) -> Option<&[LinkId]> {
-        let path = self.path_of.get(&(class, way))?;
+    /// Returns the links of a class in one direction.
+    pub(super) fn links_of(&self, class: Class, direction: Direction) -> Option<&[LinkId]> {
+        let path = self.path_of.get(&(class, direction))?;
         self.paths.get(path.0 as usize).map(Vec::as_slice)
     }
 
-    /// The rules of a class, by number.
+    /// Returns the rules of a class.
     pub(super) fn rules_of(&self, class: Class) -> Range<u32> {
         self.rules_of.get(&class).cloned().unwrap_or_default()
     }
 
-    /// The topology.
+    /// Returns the topology.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// The engine's links, by number; those that were removed too.
+    /// Returns all engine links by number, including removed ones.
     pub fn links(&self) -> &[NumberedLink] {
         &self.links
     }
 
-    /// Returns the parts of the fabric, without its scenario.
+    /// Builds the network without its scenario.
     ///
     /// # Errors
-    /// If a model's file or plugin has gone since the topology was read.
+    /// A file or plugin of a model has disappeared since the topology was read.
     pub fn parts(&self, loader: &dyn Loader) -> Result<FabricParts, NetworkError> {
         let stop = AtomicBool::new(false);
         self.parts_in_steps(loader, Steps::ignored(), &stop)
     }
 
-    /// The same; says how far it is, and ends early when it is to stop.
+    /// Like [`Numbered::parts`], with progress reports and cancellation.
     ///
     /// # Errors
-    /// [`NetworkError::Link`] if a model's file or plugin has gone since the topology
-    /// was read; [`NetworkError::Rule`] for a rule that the classifier refuses;
+    /// [`NetworkError::Link`] if a file or plugin of a model has disappeared since the
+    /// topology was read; [`NetworkError::Rule`] for a rule that the classifier refuses;
     /// [`NetworkError::Interrupted`] once `stop` is set.
     pub fn parts_in_steps(
         &self,
@@ -208,10 +212,10 @@ impl Numbered {
         let unmatched = match self.topology.unmatched {
             Unmatched::Pass => Target::Pass,
             Unmatched::Drop => Target::Drop,
-            Unmatched::Link(link) => self.target(Class::Link(link), Way::Up),
+            Unmatched::Link(link) => self.target(Class::Link(link), Direction::Up),
         };
         let rules = self.topology.rules.iter().map(|rule| {
-            let target = self.target(rule.target.class, rule.target.way);
+            let target = self.target(rule.target.class, rule.target.direction);
             (rule.matcher.clone(), target, 0)
         });
         let classifier = Classifier::with_rules(self.topology.order, unmatched, rules);
@@ -246,18 +250,18 @@ impl Numbered {
         })
     }
 
-    /// Numbers what was added to the topology; the first number of its links
-    /// and of its paths. [`Numbered::undo`] takes them back.
+    /// Numbers what was added to the topology; returns the first new link and path.
+    /// [`Numbered::undo`] reverts it.
     pub(super) fn add(&mut self, added: &Added) -> (usize, usize) {
         let first = (self.links.len(), self.paths.len());
         self.number(added);
         first
     }
 
-    /// Returns added links, paths and rules, for the fabric.
+    /// Builds added links, paths and rules for the running network.
     ///
     /// # Errors
-    /// The link, and what is wrong with it.
+    /// The link and the refused option.
     pub(super) fn additions(
         &self,
         added: &Added,
@@ -280,7 +284,7 @@ impl Numbered {
         let new = new.map(|(index, links)| (PathId((paths + index) as u32), links.clone()));
         let rules = added.rules.clone().map(|index| {
             let rule = &self.topology.rules[index];
-            let target = self.target(rule.target.class, rule.target.way);
+            let target = self.target(rule.target.class, rule.target.direction);
             (index as u32, rule.matcher.clone(), target)
         });
         Ok(Additions {
@@ -290,7 +294,7 @@ impl Numbered {
         })
     }
 
-    /// Takes back the numbers of what was numbered last.
+    /// Reverts the last [`Numbered::add`].
     pub(super) fn undo(&mut self, added: &Added) {
         for rule in &self.topology.rules[added.rules.clone()] {
             self.rules_of.remove(&rule.target.class);
@@ -298,8 +302,8 @@ impl Numbered {
         let links = added.links.clone().map(|link| Class::Link(link as u32));
         let paths = added.paths.clone().map(|path| Class::Path(path as u32));
         for class in links.chain(paths) {
-            for way in [Way::Up, Way::Down] {
-                if let Some(path) = self.path_of.remove(&(class, way)) {
+            for direction in [Direction::Up, Direction::Down] {
+                if let Some(path) = self.path_of.remove(&(class, direction)) {
                     self.paths.truncate(self.paths.len().min(path.0 as usize));
                 }
             }
@@ -313,14 +317,16 @@ impl Numbered {
         self.numbers.truncate(added.links.start);
     }
 
-    /// Takes links and paths out; says which rules go, and then what else.
+    /// Removes links and paths; returns the rules to remove first, then the rest.
     pub(super) fn remove(&mut self, classes: &[Class]) -> (Vec<u32>, Removals) {
         let mut removals = Removals::default();
         let mut rules = Vec::new();
         for class in classes {
             rules.extend(self.rules_of.remove(class).into_iter().flatten());
-            for way in [Way::Up, Way::Down] {
-                removals.paths.extend(self.path_of.remove(&(*class, way)));
+            for direction in [Direction::Up, Direction::Down] {
+                removals
+                    .paths
+                    .extend(self.path_of.remove(&(*class, direction)));
             }
             self.moved.remove(class);
             let Class::Link(index) = class else { continue };
@@ -337,20 +343,21 @@ impl Numbered {
         (rules, removals)
     }
 
-    /// The named links that fit a pattern, or one direction of each.
-    pub(super) fn named(&self, pattern: &str) -> Vec<(u32, Option<Way>)> {
+    /// Returns named links that match a pattern, with the direction if the pattern names
+    /// one.
+    pub(super) fn named(&self, pattern: &str) -> Vec<(u32, Option<Direction>)> {
         if !glob::is_pattern(pattern) {
-            let (bare, way) = direction(pattern);
+            let (bare, direction) = split_direction(pattern);
             let found = self.by_name.get(bare);
-            return found.map(|index| (*index, way)).into_iter().collect();
+            return found.map(|index| (*index, direction)).into_iter().collect();
         }
         let all = self.by_name.iter();
-        let fitting = all.filter_map(|(name, index)| Some((*index, way_of(pattern, name)?)));
+        let fitting = all.filter_map(|(name, index)| Some((*index, direction_of(pattern, name)?)));
         fitting.collect()
     }
 
-    /// The numbers of the links that fit a pattern, among this many names after
-    /// `after`; and the last of these names, if there are more.
+    /// Matches a pattern against the next `names` names after `after`. Returns the links,
+    /// and the last name compared if there are more.
     pub(super) fn some_fitting(
         &self,
         pattern: &str,
@@ -358,28 +365,28 @@ impl Numbered {
         names: usize,
     ) -> (Vec<LinkId>, Option<Arc<str>>) {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut behind = self.by_name.range::<str, _>((from, Bound::Unbounded));
+        let mut following = self.by_name.range::<str, _>((from, Bound::Unbounded));
         let mut found = Vec::new();
         let mut last = None;
-        for (name, index) in behind.by_ref().take(names) {
-            if let Some(way) = way_of(pattern, name) {
-                found.extend(self.numbers_of(*index, way));
+        for (name, index) in following.by_ref().take(names) {
+            if let Some(direction) = direction_of(pattern, name) {
+                found.extend(self.numbers_of(*index, direction));
             }
             last = Some(name);
         }
-        let more = behind.next().is_some();
+        let more = following.next().is_some();
         (found, last.filter(|_| more).cloned())
     }
 
-    /// The numbers of links whose name fits a pattern: both directions, or
-    /// the one whose name the pattern ends in.
+    /// Returns the links that match a pattern: both directions, unless the pattern ends in
+    /// `.up` or `.down`.
     pub fn fitting(&self, pattern: &str) -> Vec<LinkId> {
         let named = self.named(pattern).into_iter();
-        let numbers = named.flat_map(|(index, way)| self.numbers_of(index, way));
+        let numbers = named.flat_map(|(index, direction)| self.numbers_of(index, direction));
         numbers.collect()
     }
 
-    /// Returns the links toward each port whose carrier follows them.
+    /// Returns ports whose carrier follows links, with these links.
     pub fn carriers(&self) -> Vec<PortCarrier> {
         let carriers = self.topology.carriers.iter();
         let carriers = carriers.map(|carrier| PortCarrier {
@@ -396,25 +403,30 @@ impl Numbered {
         carriers.collect()
     }
 
-    /// The numbers of a named link's directions, or of one of them.
-    fn numbers_of(&self, index: u32, way: Option<Way>) -> impl Iterator<Item = LinkId> + use<> {
+    /// Returns the engine numbers of a named link, or of one direction.
+    fn numbers_of(
+        &self,
+        index: u32,
+        direction: Option<Direction>,
+    ) -> impl Iterator<Item = LinkId> + use<> {
         let [up, down] = self.numbers[index as usize];
-        let (first, second) = match way {
-            // A shared link is both ways at once.
+        let (first, second) = match direction {
+            // A shared link has one number for both directions.
             _ if up == down => (up, None),
-            Some(Way::Up) => (up, None),
-            Some(Way::Down) => (down, None),
+            Some(Direction::Up) => (up, None),
+            Some(Direction::Down) => (down, None),
             None => (up, Some(down)),
         };
         std::iter::once(first).chain(second)
     }
 }
 
-/// Whether a link's name fits a pattern, and which direction alone is meant.
-fn way_of(pattern: &str, name: &str) -> Option<Option<Way>> {
+/// Matches a name against a pattern; the inner option is the direction that the pattern
+/// names.
+fn direction_of(pattern: &str, name: &str) -> Option<Option<Direction>> {
     if fits(pattern, name) {
         return Some(None);
     }
-    let (bare, way) = direction(pattern);
-    way.filter(|_| fits(bare, name)).map(Some)
+    let (bare, direction) = split_direction(pattern);
+    direction.filter(|_| fits(bare, name)).map(Some)
 }

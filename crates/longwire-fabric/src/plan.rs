@@ -1,5 +1,4 @@
-//! Plans a command: what it changes is read and checked here, and the fabric only
-//! applies it.
+//! Prepares commands: everything is parsed and checked here, so that applying cannot fail.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
@@ -9,42 +8,39 @@ use longwire_runtime::fabric::{DeferredDrop, Operation, Target};
 
 use super::numbered::Numbered;
 use longwire_runtime::suggest;
-use longwire_topology::{Action, Class, Command, Problem, State, Way};
+use longwire_topology::{Action, Class, Command, Direction, Problem, State};
 
-/// A command, prepared.
+/// A prepared command.
 #[derive(Default)]
-pub struct Prepared {
-    /// Work for the fabric with its time after the start: a command may have a second
-    /// step.
+pub struct PreparedCommand {
+    /// Operations by time since the start; a move with an outage has two.
     pub operations: Vec<(Nanos, Operation)>,
-    /// The changes of the links' known state.
+    /// Changes of the recorded state.
     pub(super) effects: Vec<Effect>,
-    /// The number of links whose options or state it sets, in any direction.
+    /// The number of named links whose options or state change.
     pub(super) links: usize,
 }
 
-/// A change of a link's known state.
+/// A change of the recorded state of links.
 pub(super) enum Effect {
-    /// Options that lie over those that links have, and the names of those that links then
-    /// have no longer.
+    /// Options to overlay, and names of options to reset.
     Options(Vec<LinkId>, Box<LinkSpec>, Vec<&'static str>),
-    /// Whether they carry frames.
     State(Vec<LinkId>, State),
-    /// Whose frames take whose links.
+    /// Frames of the first class take the path of the second.
     Moved(Class, Class),
 }
 
 impl Numbered {
-    /// Returns the work of a command. Replaced parts go to `retired`.
+    /// Prepares a command. Replaced parts are sent to `retired`.
     ///
     /// # Errors
-    /// What of it cannot be, and nothing is done.
+    /// The first problem.
     pub fn plan(
         &self,
         command: &Command,
         loader: &dyn Loader,
         retired: &Sender<DeferredDrop>,
-    ) -> Result<Prepared, Box<Problem>> {
+    ) -> Result<PreparedCommand, Box<Problem>> {
         let at = command.at.unwrap_or(Nanos::ZERO);
         let mut changes: Vec<(LinkId, LinkChange)> = Vec::new();
         let mut targets: Vec<(u32, Target)> = Vec::new();
@@ -92,7 +88,7 @@ impl Numbered {
         for (at, targets) in later {
             operations.push((at, work(Vec::new(), targets, retired)));
         }
-        Ok(Prepared {
+        Ok(PreparedCommand {
             operations,
             effects,
             links: changed.len(),
@@ -104,26 +100,25 @@ impl Numbered {
         found.ok_or_else(|| {
             Box::new(Problem {
                 field: "move".to_owned(),
-                reason: format!("no link or path is called '{name}'"),
+                reason: format!("no link or path named '{name}'"),
                 remedy: "it may have been removed".to_owned(),
                 ..Problem::default()
             })
         })
     }
 
-    /// The rules of a class, and where they lead when its frames take another
-    /// one's way.
+    /// Returns the rules of a class with their targets after a move to `to`.
     fn moved(&self, class: Class, to: Class) -> Vec<(u32, Target)> {
         let rules = self.rules_of(class);
         let moved = rules.map(|rule| {
-            let way: Way = self.topology.rules[rule as usize].target.way;
-            (rule, self.target(to, way))
+            let direction: Direction = self.topology.rules[rule as usize].target.direction;
+            (rule, self.target(to, direction))
         });
         moved.collect()
     }
 }
 
-/// The target of frames while they are moved to another.
+/// Returns the target during the outage of a move.
 fn during_outage(to: Target) -> Target {
     match to {
         Target::Path(path) => Target::Handover(path),
@@ -131,12 +126,11 @@ fn during_outage(to: Target) -> Target {
     }
 }
 
-/// A class that no matcher leads to has no frames.
 fn nothing_to_move(class: &str) -> Box<Problem> {
     Box::new(Problem {
         field: "move".to_owned(),
-        reason: format!("'{class}' has no matcher, so there are no frames of it to move"),
-        remedy: "move a link or a path that has one".to_owned(),
+        reason: format!("'{class}' has no matcher, so no frames to move"),
+        remedy: "move a link or path with a matcher".to_owned(),
         ..Problem::default()
     })
 }
@@ -145,7 +139,7 @@ pub(super) fn refused(link: &str, error: &OptionError) -> Box<Problem> {
     Box::new(Problem {
         field: format!("{link}.{}", error.option),
         reason: suggest::spec_error_without_content(&error.source),
-        remedy: format!("`longwire models {}` shows what there is", error.option),
+        remedy: format!("`longwire models {}` lists the choices", error.option),
         ..Problem::default()
     })
 }
@@ -171,7 +165,7 @@ fn work(
     Box::new(move |core, at| {
         for (link, change) in changes {
             if let Some(replaced) = core.change_link(link, at, change) {
-                // Without anybody there to drop it, it is dropped here.
+                // Drops it on this thread if the receiver is gone.
                 let _ = retired.send(replaced);
             }
         }

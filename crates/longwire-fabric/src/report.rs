@@ -1,4 +1,4 @@
-//! The report of a network.
+//! Reports of networks.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl NetworkReport {
         }
     }
 
-    /// Replaces the options of the first links by those that they had at the start
+    /// Replaces the options of the first links by those at the start
     /// ([`Numbered::options`]).
     pub fn set_options(&mut self, options: &[Arc<LinkSpec>]) {
         for (link, options) in self.run.links.iter_mut().zip(options) {

@@ -1,4 +1,4 @@
-//! The time of a scenario, which clients may move forward.
+//! Scenario time, which clients can advance.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,12 +8,10 @@ use longwire_topology::{Command, Timeline};
 use crate::changes::SentChange;
 use crate::controller::Controller;
 
-/// A skipped event happens this long after the request: the thread that executes the
-/// scenario looks at its time in intervals.
+/// Delay of a skipped event, since the scenario thread polls the clock.
 const LEAD: Nanos = Nanos::from_millis(200);
 
-/// By how much a scenario is ahead of the run, and how much of it has been given to the
-/// network.
+/// Offset of the scenario from the run, and the time up to which commands were queued.
 #[derive(Debug, Default)]
 pub(super) struct ScenarioClock(Mutex<ScenarioTime>);
 
@@ -23,10 +21,10 @@ struct ScenarioTime {
     given: Nanos,
 }
 
-/// An event of a scenario that is still to come.
+/// A future event of the scenario.
 #[derive(Clone, Debug)]
 pub struct UpcomingEvent {
-    /// When it will happen, since the start of the run.
+    /// Time since the start of the run.
     pub at: Nanos,
     /// The change.
     pub change: SentChange,
@@ -42,7 +40,7 @@ impl ScenarioClock {
     }
 }
 
-/// Whether a command is an event that a person wrote: later steps of a ramp are not.
+/// Whether a command begins an event: all but later steps of a ramp.
 fn begins_event(command: &Command) -> bool {
     command.ramp.as_ref().is_none_or(|step| step.step == 0)
 }
@@ -51,27 +49,26 @@ fn time_of(command: &Command) -> Nanos {
     command.at.unwrap_or(Nanos::ZERO)
 }
 
-/// Returns the events after `given` of the scenario's own time.
+/// Returns the events after `given` in scenario time.
 fn after(timeline: &Timeline, given: Nanos) -> impl Iterator<Item = Command> + '_ {
     let commands = timeline.commands();
     commands.filter(move |command| begins_event(command) && time_of(command) > given)
 }
 
 impl Controller {
-    /// Returns by how much the scenario is ahead of the run: its events happen that much
-    /// earlier.
+    /// Returns how far the scenario is ahead of the run.
     pub fn scenario_ahead(&self) -> Nanos {
         self.scenario.read().ahead
     }
 
-    /// Notes that all commands up to `given` of the scenario's own time are with the network.
+    /// Records that all commands up to `given` in scenario time are queued.
     pub fn scenario_given(&self, given: Nanos) {
         self.scenario
             .change(|time| time.given = time.given.max(given));
     }
 
-    /// Returns the next events that have not been given to the network, at most `limit`.
-    /// Those that have are among [`Controller::changes`].
+    /// Returns at most `limit` events that are not queued yet. Queued ones are in
+    /// [`Controller::changes`].
     pub fn upcoming(&self, limit: usize) -> Vec<UpcomingEvent> {
         let ScenarioTime { ahead, given } = self.scenario.read();
         self.look(|network| {
@@ -84,8 +81,8 @@ impl Controller {
         })
     }
 
-    /// Moves the scenario forward to its next event that has not been given to the network.
-    /// Returns when it happens; `None` if there is none.
+    /// Advances the scenario to its next event that is not queued, and returns the new time
+    /// of the event; `None` at the end.
     pub fn skip_to_next_event(&self) -> Option<Nanos> {
         let given = self.scenario.read().given;
         let next = self.look(|network| {

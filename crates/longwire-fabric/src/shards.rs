@@ -1,4 +1,4 @@
-//! The shards of a topology: links with their loads and lookaheads, for the planner.
+//! Loads and lookaheads of links, for the shard planner.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,31 +7,30 @@ use longwire_engine::{BitRate, LinkId, LinkSpec, Nanos};
 use longwire_runtime::shards::{ShardCount, ShardLink, ShardPlan};
 
 use crate::Numbered;
-use longwire_topology::{Action, Class, Unmatched, Way};
+use longwire_topology::{Action, Class, Direction, Unmatched};
 
 impl Numbered {
-    /// Distributes the links over shards ([`ShardCount::plan`]). `cores`: the number of
-    /// cores that this process may use.
+    /// Assigns the links to shards ([`ShardCount::plan`]). `cores` is the number of cores
+    /// that this process may use.
     pub fn shard_plan(&self, count: ShardCount, cores: usize) -> ShardPlan {
         let links = self.shard_links();
         let joined = self.multi_link_paths();
         count.plan(&links, joined.iter().map(Vec::as_slice), cores)
     }
 
-    /// Returns the links as the planner sees them, by number.
+    /// Returns the planner's input by link number.
     ///
-    /// * **Lookahead**: the guaranteed delay, the shortest one that the scenario sets
-    ///   included. Changes through the control API are not known in advance.
-    /// * **Load**: a topology has no traffic matrix. Each path and direction that a rule
-    ///   uses counts as much as its slowest link carries, in bits a second; where no link
-    ///   of the path has a rate, as much as the fastest path of the network; where no
-    ///   path of the network has a rate, 1. A link's load is the sum over the paths that
-    ///   cross it, at most its own rate.
+    /// * **Lookahead**: the guaranteed delay, at its minimum over the scenario. Changes
+    ///   through the control API are unknown in advance.
+    /// * **Load**: a topology has no traffic matrix, so each used path and direction counts
+    ///   as the rate of its slowest link in bit/s; a path without rates counts as the
+    ///   fastest path, or 1 if no path has a rate. The load of a link is the sum over its
+    ///   paths, at most its own rate.
     /// * **Fixed**: links with plugins.
     pub fn shard_links(&self) -> Vec<ShardLink> {
         let loads = self.loads();
         let links = self.links().iter().zip(loads);
-        // Most links share their options with many others.
+        // Links with equal options share them, so cache by address.
         let mut known: HashMap<*const LinkSpec, (Nanos, bool)> = HashMap::new();
         let mut links: Vec<ShardLink> = links
             .map(|(link, load)| {
@@ -63,7 +62,7 @@ impl Numbered {
         links
     }
 
-    /// Lowers lookaheads to those of links changed by a scenario.
+    /// Lowers the lookahead of links that the scenario changes.
     fn note_change(&self, pattern: &str, change: &LinkSpec, links: &mut [ShardLink]) {
         let has_plugins = change.has_plugins();
         if change.delay.is_none() && change.reordering.is_none() && !has_plugins {
@@ -77,34 +76,36 @@ impl Numbered {
         }
     }
 
-    /// Returns the paths of several links as the engine's numbers.
+    /// Returns paths of at least two links as engine numbers.
     fn multi_link_paths(&self) -> Vec<Vec<u32>> {
         let paths = 0..self.topology().paths.len() as u32;
-        let ways = paths.flat_map(|path| [Way::Up, Way::Down].map(|way| (Class::Path(path), way)));
-        let links = ways.filter_map(|(class, way)| self.links_of(class, way));
+        let directions = paths.flat_map(|path| {
+            [Direction::Up, Direction::Down].map(|direction| (Class::Path(path), direction))
+        });
+        let links = directions.filter_map(|(class, direction)| self.links_of(class, direction));
         links
             .filter(|links| links.len() > 1)
             .map(|links| links.iter().map(|link| link.0).collect())
             .collect()
     }
 
-    /// Returns links, paths and their directions that frames take, each once: those of
-    /// rules, of frames without a rule, and those to which a scenario moves frames.
+    /// Returns the paths that frames take, each once: targets of rules, of unmatched
+    /// frames, and of moves in the scenario.
     fn used(&self) -> Vec<&[LinkId]> {
         let topology = self.topology();
         let rules = topology.rules.iter();
-        let mut targets: Vec<(Class, Way)> = rules
-            .map(|rule| (rule.target.class, rule.target.way))
+        let mut targets: Vec<(Class, Direction)> = rules
+            .map(|rule| (rule.target.class, rule.target.direction))
             .collect();
         if let Unmatched::Link(link) = topology.unmatched {
-            targets.push((Class::Link(link), Way::Up));
+            targets.push((Class::Link(link), Direction::Up));
         }
         for event in &topology.timeline.events {
             for action in &event.actions {
                 if let Action::Move { to, .. } = action
                     && let Some(class) = topology.named(to)
                 {
-                    targets.extend([(class, Way::Up), (class, Way::Down)]);
+                    targets.extend([(class, Direction::Up), (class, Direction::Down)]);
                 }
             }
         }
@@ -112,11 +113,11 @@ impl Numbered {
         targets.retain(|target| seen.insert(*target));
         let links = targets
             .iter()
-            .filter_map(|(class, way)| self.links_of(*class, *way));
+            .filter_map(|(class, direction)| self.links_of(*class, *direction));
         links.collect()
     }
 
-    /// Returns the load of each link, by number.
+    /// Returns the load of each link by number.
     fn loads(&self) -> Vec<u64> {
         let rates = self.links().iter();
         let rates = rates.map(|link| link.options.bit_rate().map(BitRate::bits_per_sec));
@@ -192,8 +193,8 @@ mod tests {
         links.map(link).collect()
     }
 
-    /// Worked out by hand: a path counts as its slowest link, one without a rate as the
-    /// fastest path, a path without a rule not at all.
+    /// Computed by hand: a path counts as its slowest link, a path without rates as the
+    /// fastest path, and a path without a rule not at all.
     #[test]
     fn loads_follow_the_paths_that_cross_a_link() {
         let network = numbered(CHAIN);

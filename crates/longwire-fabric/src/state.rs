@@ -1,22 +1,21 @@
-//! The known state of a running network: now, and after its pending changes.
+//! Recorded state of a running network, with scheduled changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use longwire_engine::{LinkId, LinkSpec, Nanos, Part};
 
-use super::changes::{Changes, Done};
+use super::changes::{ChangeRecord, Changes};
 use super::numbered::{Numbered, Removals};
 use super::plan::Effect;
 
-/// The state of the network now, and its pending changes.
 pub(super) struct NetworkState {
     pub network: Numbered,
-    /// Pending changes by time and order.
+    /// Scheduled changes by time, then in order of arrival.
     pending: BTreeMap<(Nanos, u64), Vec<Effect>>,
     given: u64,
     pub changes: Changes,
-    /// Removed links and paths that still have frames.
+    /// Removed links and paths that have not drained.
     pub leaving: Vec<Removals>,
 }
 
@@ -31,7 +30,7 @@ impl NetworkState {
         }
     }
 
-    /// Whether something has happened since this was settled.
+    /// Whether a scheduled change has become due.
     pub fn is_behind(&self, now: Nanos) -> bool {
         let first = self.pending.first_key_value();
         first.is_some_and(|((at, _), _)| *at <= now)
@@ -42,7 +41,7 @@ impl NetworkState {
         self.pending.insert((at, self.given), effects);
     }
 
-    pub fn remember(&mut self, done: Done) {
+    pub fn remember(&mut self, done: ChangeRecord) {
         self.changes.remember(done);
     }
 
@@ -59,11 +58,11 @@ impl NetworkState {
 }
 
 impl Numbered {
-    /// Notes what has changed.
+    /// Records a change.
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Options(links, over, resets) => {
-                // Links that had the same options have the same again.
+                // Links that shared options still share them afterwards.
                 let mut made: HashMap<*const LinkSpec, Arc<LinkSpec>> = HashMap::new();
                 let mut under = Vec::new();
                 for LinkId(link) in links {
@@ -79,7 +78,7 @@ impl Numbered {
                         Arc::new(new)
                     });
                     link.options = Arc::clone(new);
-                    // What a key points to stays while the key is used.
+                    // Keeps the address valid while it is used as a key.
                     under.push(options);
                 }
             }

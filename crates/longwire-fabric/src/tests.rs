@@ -1,5 +1,5 @@
-//! A network that runs, changed while frames cross it. No rights are needed:
-//! its ports are cables in memory.
+//! Changes a running network while frames cross it. Needs no privileges: the ports are
+//! in-memory pipes.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn monotonic_now() -> Nanos {
     Nanos::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
 
-/// A network between two ports whose other ends the test has.
+/// A network between two ports, with the test at their far ends.
 struct Site {
     running: RunningNetwork,
     controller: Controller,
@@ -64,7 +64,7 @@ impl Site {
         let named = ["a", "b"].map(str::to_owned).into_iter().zip(near);
         let config = RunConfig {
             realtime: false,
-            // A cable wakes no thread.
+            // A pipe wakes no thread.
             wait: WaitMode::Spin,
             tolerance: Nanos::from_secs(10),
             ..RunConfig::default()
@@ -87,13 +87,12 @@ impl Site {
         }
     }
 
-    /// A frame of station 10.0.0.`station` goes in at the first port.
+    /// Sends a frame from 10.0.0.`station` into the first port.
     fn send(&mut self, station: u8) {
         send(&mut self.into[0], station);
     }
 
-    /// The station of the next frame that comes out at the second port; `None` if none
-    /// comes in time.
+    /// Returns the station of the next frame at the second port; `None` on timeout.
     fn next(&mut self, patience: Duration) -> Option<u8> {
         let began = Instant::now();
         let mut found = None;
@@ -105,11 +104,11 @@ impl Site {
         found
     }
 
-    /// How long a frame of a station takes; the least of three, for the
-    /// machine does other things too.
+    /// Returns the delay of a station's frames: the minimum of three, which excludes
+    /// preemption.
     fn takes(&mut self, station: u8) -> Duration {
         let times = [0; 3].map(|_| {
-            // Before it is sent: this thread may lose its core afterwards.
+            // Read before sending, since this thread may be preempted afterwards.
             let sent = Instant::now();
             self.send(station);
             let found = self.next(PATIENCE).expect("it arrives");
@@ -119,25 +118,25 @@ impl Site {
         times.into_iter().min().expect("three")
     }
 
-    /// Checks that some frame of a station takes less than this: on a busy
-    /// machine many do not.
+    /// Checks that one of a station's frames takes less than `than`; on a busy machine most
+    /// do not.
     fn takes_less(&mut self, station: u8, than: Duration) {
         assert!((0..20).any(|_| self.takes(station) < than), "{station}");
     }
 
-    /// How many frames have come to a link upwards.
+    /// Returns the frames that entered a link in direction up.
     fn packets_in(&self, link: &str) -> u64 {
         let link = self.controller.link(link).expect("it is there");
         link.up.counted.totals.traffic.packets_in
     }
 
-    fn change(&self, body: &Value) -> Changed {
+    fn change(&self, body: &Value) -> ChangeResult {
         let changed = self.controller.change(body, &FileAccess::Any);
         changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"))
     }
 
-    /// The fields and reasons for which a change is refused; that it is
-    /// refused by a look at it alone just so, and that nothing has changed.
+    /// Returns fields and reasons of a refusal. Checks that `check` refuses alike, and that
+    /// nothing changed.
     fn refused(&self, body: &Value) -> Vec<(String, String)> {
         let before = self.seen();
         let looked = self
@@ -164,7 +163,7 @@ impl Site {
     }
 }
 
-/// Sends a frame of station 10.0.0.`station`.
+/// Sends a frame from 10.0.0.`station`.
 fn send(into: &mut PipeTx, station: u8) {
     let mut bytes = [0; 60];
     (bytes[0], bytes[6], bytes[11]) = (2, 2, station);
@@ -215,7 +214,7 @@ const MS: Duration = Duration::from_millis(1);
 fn links_come_change_and_go_while_frames_cross_them() {
     let mut site = Site::new(NETWORK);
     assert!(site.takes(1) >= 20 * MS);
-    // No link is for it.
+    // No link carries it.
     site.takes_less(9, 20 * MS);
     let changed = site.change(&json!({
         "add": { "link": [{ "name": "new", "template": "slow", "match": "src=10.0.0.9" }] },
@@ -230,7 +229,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     assert!(site.takes(9) >= 30 * MS);
     site.takes_less(9, 60 * MS);
 
-    // What is in flight arrives, and its link is not there any more.
+    // Frames in flight arrive although their link is removed.
     site.change(&json!({ "set": { "new": { "delay": "150ms" } } }));
     let before = site.packets_in("new");
     let sent = Instant::now();
@@ -246,7 +245,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     while site.packets_in("first") == of_first {
         std::thread::sleep(MS);
     }
-    // An upper bound of the time between the two arrivals, which a busy machine stretches.
+    // Upper bound of the time between the arrivals; preemption only increases it.
     let between = sent.elapsed();
     let arrived = [0; 2].map(|_| site.next(PATIENCE).expect("it arrives"));
     if between < 130 * MS {
@@ -256,7 +255,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     }
     site.takes_less(9, 30 * MS);
 
-    // The name is free again, and the core has forgotten the old link.
+    // The name is free again, and the core has dropped the old link.
     site.controller.tidy();
     let added = json!({ "name": "new", "delay": "40ms", "match": "src=10.0.0.9" });
     site.change(&json!({ "add": { "link": [added] } }));
@@ -307,7 +306,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
         (Origin::Control, 2, at.as_nanos())
     );
 
-    // Frames of a class take another way, and come back.
+    // Frames of a class move to another link and back.
     site.change(&json!({ "up": ["*"], "set": { "first": { "loss": "none" } } }));
     site.change(&json!({ "move": { "second": "first" } }));
     assert!(site.takes(2) >= 20 * MS);
@@ -316,7 +315,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     site.change(&json!({ "move": { "second": "second" } }));
     site.takes_less(2, 20 * MS);
 
-    // Paused: what comes waits.
+    // A paused link holds frames.
     site.change(&json!({ "pause": ["second.up"] }));
     site.send(2);
     assert_eq!(site.next(100 * MS), None);
@@ -334,12 +333,12 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     assert_eq!(site.next(PATIENCE).expect("it arrives"), 2);
 }
 
-/// Impossible changes, with the field and a part of the reason of their problem.
+/// Invalid changes with the field and a part of the reason.
 fn impossible() -> Vec<(Value, &'static str, &'static str)> {
     vec![
-        (json!([]), "", "no JSON object"),
-        (json!({}), "", "nothing is changed"),
-        (json!({ "sett": {} }), "sett", "there is no 'sett'"),
+        (json!([]), "", "not a JSON object"),
+        (json!({}), "", "empty change"),
+        (json!({ "sett": {} }), "sett", "unknown key 'sett'"),
         (json!({ "set": { "first": null } }), "set.first", "null"),
         (
             json!({ "set": { "first": { "rate": "fast" } } }),
@@ -360,19 +359,19 @@ fn impossible() -> Vec<(Value, &'static str, &'static str)> {
         (
             json!({ "down": ["first"], "at": "1s", "in": "1s" }),
             "in",
-            "an at and an in",
+            "both at and in",
         ),
         (
             json!({ "remove": ["second"] }),
             "remove",
             "path 'long' crosses",
         ),
+        (json!({ "remove": ["nobody"] }), "remove", "no link or path"),
         (
-            json!({ "remove": ["nobody"] }),
-            "remove",
-            "no link and no path",
+            json!({ "remove": ["first"], "in": "1s" }),
+            "at",
+            "immediately",
         ),
-        (json!({ "remove": ["first"], "in": "1s" }), "at", "at once"),
         (json!({ "move": { "first": "nowhere" } }), "move", "nowhere"),
         (json!({ "move": { "core": "first" } }), "move", "no matcher"),
         (
@@ -389,7 +388,7 @@ fn impossible() -> Vec<(Value, &'static str, &'static str)> {
         (
             json!({ "add": { "link": [{ "name": "x", "match": "any" }] }, "down": ["y"] }),
             "down",
-            "no link 'y'",
+            "no link named 'y'",
         ),
     ]
 }
@@ -407,7 +406,7 @@ fn what_is_refused_says_which_field_and_changes_nothing() {
     site.change(&json!({ "move": { "second": "first" } }));
     let told = site.refused(&json!({ "remove": ["first"] }));
     assert!(told[0].1.contains("take 'first'"), "{told:?}");
-    // Together they may go.
+    // Removing all of them together is allowed.
     site.change(&json!({ "remove": ["first", "second", "long", "core"] }));
     assert_eq!(site.controller.link_count(), 0);
     assert_eq!(site.controller.rules(0, 9).len(), 0);
@@ -427,7 +426,7 @@ fn a_look_at_a_change_leaves_no_trace() {
         .expect("it is right");
     assert_eq!((looked.added, looked.links), (2001, 2000));
     assert_eq!(site.seen(), before);
-    // And then it is made, all of it; twice, with everything gone in between.
+    // Apply it twice, and remove everything in between.
     for _ in 0..2 {
         let changed = site.change(&body);
         assert_eq!((changed.added, changed.links), (2001, 2000));
@@ -450,7 +449,7 @@ fn null_restores_the_default_of_an_option() {
     }] } }));
     let link = || site.controller.link("x").expect("it is there").up;
     let before = link();
-    let limit = |of: &WayView| {
+    let limit = |of: &DirectionView| {
         of.queue
             .map(|queue| (queue.packets_limit, queue.bytes_limit))
     };
@@ -466,18 +465,18 @@ fn null_restores_the_default_of_an_option() {
         (&after.options, limit(&after)),
         (&before.options, limit(&before))
     );
-    // The limit is derived again: it follows the rate.
+    // The default limit follows the new rate.
     site.change(&json!({ "set": { "x": { "rate": "80mbit" } } }));
     assert!(limit(&link()) > limit(&before), "{:?}", link().queue);
     let last = site.controller.changes().made;
-    let sent = |done: &Done| serde_json::to_value(&done.change).ok();
+    let sent = |done: &ChangeRecord| serde_json::to_value(&done.change).ok();
     let resets = last.iter().find(|done| sent(done) == Some(body.clone()));
     let said = resets.map(|done| done.change.to_string());
     assert_eq!(said.as_deref(), Some("set x loss= order= queue="));
 }
 
-/// Each option that names a file is refused to a client that may name none, and to one of
-/// a service by a relative path, before a look at the file.
+/// Options that name files are refused before the file is touched: for clients without file
+/// access, and for relative paths to a service.
 #[test]
 fn changes_name_no_files_that_they_may_not() {
     const REASON: &str = "not from here";

@@ -1,4 +1,4 @@
-//! The links, paths and rules of a running network, as the control API shows them.
+//! Links, paths and rules of a running network, as the control API returns them.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -32,16 +32,16 @@ pub struct LinkView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
     /// The direction of `match`.
-    pub up: WayView,
+    pub up: DirectionView,
     /// The way back.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub down: Option<WayView>,
+    pub down: Option<DirectionView>,
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Direction")]
-pub struct WayView {
+pub struct DirectionView {
     /// Its state.
     pub state: State,
     /// Its options, by name.
@@ -77,8 +77,7 @@ impl From<LinkTotals> for Totals {
     }
 }
 
-/// Returns the schema of a link's options: the component that follows from the table of
-/// the topology's reader.
+/// Refers to the component that is generated from the option registry.
 fn options_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "$ref": "#/components/schemas/Options" })
 }
@@ -119,7 +118,7 @@ impl Controller {
         self.look(|network| network.by_name.len())
     }
 
-    /// One link, with its queues.
+    /// Returns a link with its queues.
     pub fn link(&self, name: &str) -> Option<LinkView> {
         let (mut view, [up, down]) = self.look(|network| {
             let index = *network.by_name.get(name)?;
@@ -134,8 +133,8 @@ impl Controller {
         Some(view)
     }
 
-    /// Links that fit a pattern, in the order of their names, behind the name
-    /// `after`, which need not be there; at most `limit`.
+    /// Returns at most `limit` links that match a pattern, sorted by name, starting after
+    /// the name `after`, which need not exist.
     pub fn links(&self, pattern: &str, after: Option<&str>, limit: usize) -> Vec<LinkView> {
         self.look(|network| {
             let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -146,38 +145,39 @@ impl Controller {
         })
     }
 
-    /// All paths of several links.
+    /// Returns all paths.
     pub fn paths(&self) -> Vec<PathView> {
         self.look(|network| {
             let paths = network.topology.paths.iter().enumerate();
-            let there = paths.filter(|(_, path)| !path.is_gone());
+            let there = paths.filter(|(_, path)| !path.is_removed());
             let there = there.map(|(index, _)| network.path_view(index as u32));
             there.collect()
         })
     }
 
-    /// The rules in their order, without the first `skip`; at most `limit`.
+    /// Returns at most `limit` rules in order, after the first `skip`.
     pub fn rules(&self, skip: usize, limit: usize) -> Vec<RuleView> {
         self.look(|network| {
             let topology = &network.topology;
             let rules = topology.rules.iter().enumerate();
-            let there = rules.filter(|(_, rule)| !topology.is_gone(rule.target.class));
+            let there = rules.filter(|(_, rule)| !topology.is_removed(rule.target.class));
             let there = there.skip(skip).take(limit);
             let view = |(number, rule): (usize, &longwire_topology::RulePlan)| {
                 let class = rule.target.class;
                 let to = network.moved.get(&class).copied().unwrap_or(class);
-                let way = rule.target.way.name();
+                let direction = rule.target.direction.name();
                 RuleView {
                     rule: number as u32,
                     matcher: topology.matcher_in_words(&rule.matcher),
-                    leads_to: format!("{}.{way}", topology.name_of(to)),
+                    leads_to: format!("{}.{direction}", topology.name_of(to)),
                 }
             };
             there.map(view).collect()
         })
     }
 
-    /// Returns the number of engine links that fit a pattern, and the sums of their counters.
+    /// Returns the number of engine links that match a pattern, and the sums of their
+    /// counters.
     pub fn totals(&self, pattern: &str) -> (usize, LinkTotals) {
         let mut count = 0;
         let mut sum = LinkTotals::default();
@@ -188,21 +188,20 @@ impl Controller {
         (count, sum)
     }
 
-    /// The name and the counters of every engine link that fits a pattern.
-    /// Names are compared a part at a time, so that no change of the network waits
-    /// for all of them.
-    pub fn each_totals(&self, pattern: &str, tell: &mut dyn FnMut(&str, LinkTotals)) {
-        /// This many names are compared in less than a millisecond.
+    /// Calls `visit` with the name and counters of each engine link that matches a pattern.
+    /// The lock is released between batches of names.
+    pub fn each_totals(&self, pattern: &str, visit: &mut dyn FnMut(&str, LinkTotals)) {
+        /// Comparing this many names takes less than 1 ms.
         const PART: usize = 1000;
         if !is_pattern(pattern) {
-            self.look(|network| network.tell_totals(network.fitting(pattern), tell));
+            self.look(|network| network.visit_totals(network.fitting(pattern), visit));
             return;
         }
         let mut after: Option<Arc<str>> = None;
         loop {
             let next = self.look(|network| {
                 let (links, next) = network.some_fitting(pattern, after.as_deref(), PART);
-                network.tell_totals(links, tell);
+                network.visit_totals(links, visit);
                 next
             });
             match next {
@@ -214,10 +213,10 @@ impl Controller {
 }
 
 impl Numbered {
-    fn tell_totals(&self, links: Vec<LinkId>, tell: &mut dyn FnMut(&str, LinkTotals)) {
+    fn visit_totals(&self, links: Vec<LinkId>, visit: &mut dyn FnMut(&str, LinkTotals)) {
         for LinkId(link) in links {
             let link = &self.links[link as usize];
-            tell(&link.name, link.cells.totals());
+            visit(&link.name, link.cells.totals());
         }
     }
 
@@ -229,14 +228,14 @@ impl Numbered {
             shared: up == down,
             matchers: self.matchers(Class::Link(index)),
             moved_to: self.moved_to(Class::Link(index)),
-            up: self.way_view(up),
-            down: (up != down).then(|| self.way_view(down)),
+            up: self.direction_view(up),
+            down: (up != down).then(|| self.direction_view(down)),
         }
     }
 
-    fn way_view(&self, LinkId(link): LinkId) -> WayView {
+    fn direction_view(&self, LinkId(link): LinkId) -> DirectionView {
         let link = &self.links[link as usize];
-        WayView {
+        DirectionView {
             state: link.state,
             options: json::options(&link.options),
             counted: link.cells.totals().into(),
@@ -248,7 +247,7 @@ impl Numbered {
         let plan = &self.topology.paths[index as usize];
         let hop = |hop: &longwire_topology::Hop| {
             let name = &self.topology.links[hop.link as usize].name;
-            format!("{name}.{}", hop.way.name())
+            format!("{name}.{}", hop.direction.name())
         };
         PathView {
             name: plan.name.to_string(),

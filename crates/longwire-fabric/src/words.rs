@@ -1,12 +1,12 @@
-//! Options and changes in words.
+//! Formats options and changes as text.
 
 use serde_json::{Map, Value};
 
-/// The names of added links or paths that are listed.
+/// Maximum names listed.
 const LISTED_MAX: usize = 4;
 
-/// Formats options as `ctl set` takes them: `rate=5mbit loss=1% loss=nth:10`. One that is
-/// reset has no value: `queue=`.
+/// Formats options as `ctl set` takes them: `rate=5mbit loss=1% loss=nth:10`. A reset
+/// option has no value: `queue=`.
 pub fn options_in_words(options: &Map<String, Value>) -> String {
     let words = options.iter().flat_map(|(name, value)| {
         let texts = match value {
@@ -64,7 +64,7 @@ fn list(verb: &str, names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| format!("{verb} {}{more}", shown.join(", ")))
 }
 
-/// Returns the texts of a value: one, or those of a list.
+/// Flattens a value into texts.
 fn texts_of(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

@@ -9,14 +9,14 @@ use longwire_packet::filter::Filter;
 use longwire_packet::split::Splitter;
 use longwire_units::Nanos;
 
-/// Frames in one measured round.
+/// Frames per iteration.
 const FRAMES: u64 = 1_024;
 
-/// Addresses that take turns.
+/// Number of source hosts, used in turn.
 const HOSTS: u64 = 256;
 
-/// Frames of `len` bytes from many hosts: UDP over IPv4 with its checksums, or
-/// over IPv6.
+/// Returns UDP frames of `len` bytes from many hosts, over IPv4 with checksums or over
+/// IPv6.
 fn frames(len: usize, v6: bool) -> Vec<Vec<u8>> {
     let frame = |host: u64| {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];

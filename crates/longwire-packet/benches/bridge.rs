@@ -1,4 +1,4 @@
-//! Cost of a frame in the bridge, with few and with many stations.
+//! Cost of forwarding a frame, with few and many stations.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -8,7 +8,7 @@ use longwire_packet::bridge::{Bridge, BridgeConfig, PortIndex};
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-/// Frames in one measured round.
+/// Frames per iteration.
 const FRAMES: usize = 65_536;
 
 fn station(number: u64) -> [u8; 6] {
@@ -16,7 +16,7 @@ fn station(number: u64) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// A frame from one of `stations` to another, and the port it arrives at.
+/// Returns a frame from one of `stations` to another, and its ingress port.
 fn random_frame(draw: &mut Stream, stations: u64) -> (PortIndex, [u8; 64]) {
     let source = draw.up_to(stations - 1);
     let mut frame = [0; 64];
@@ -43,7 +43,7 @@ fn bench_forward(criterion: &mut Criterion) {
         let mut now = 0;
         group.bench_function(format!("{stations} stations"), |bencher| {
             bencher.iter(|| {
-                // A frame every 100 ns.
+                // One frame per 100 ns.
                 for (port, frame) in &frames {
                     now += 100;
                     black_box(bridge.forward(Nanos::from_nanos(now), *port, black_box(frame)));

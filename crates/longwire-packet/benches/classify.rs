@@ -1,5 +1,5 @@
-//! Cost of finding a frame's rule: exact pairs of addresses, in random order, and
-//! prefixes of many shapes; and cost of changing a rule.
+//! Cost of classifying a frame, with exact address pairs in random order and with prefixes
+//! of many shapes; and cost of changing a rule.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -10,11 +10,10 @@ use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order, Prefix};
 use longwire_units::random::Stream;
 
-/// Frames in one measured round: enough that not all of what they need is in
-/// the cache from the round before.
+/// Frames per iteration; enough to exceed the cache.
 const FRAMES: u64 = 65_536;
 
-/// A UDP packet between two addresses.
+/// Returns a UDP packet between two addresses.
 fn frame(source: u32, destination: u32) -> [u8; 64] {
     let mut frame = [0; 64];
     frame[12..14].copy_from_slice(&[8, 0]);
@@ -30,7 +29,7 @@ fn prefix(address: u32, bits: u8) -> Prefix {
     Prefix::new(IpAddr::V4(Ipv4Addr::from(address & mask)), bits).unwrap()
 }
 
-/// The pair with this number, spread over two networks.
+/// Returns the address pair with this number, spread over two networks.
 fn pair(number: u32) -> (u32, u32) {
     let spread = number.wrapping_mul(0x9e37_79b1);
     (0x0a00_0000 | spread >> 8, 0xac10_0000 | number & 0xf_ffff)
@@ -53,7 +52,7 @@ fn lookups(classifier: &Classifier<u32>, frames: &[[u8; 64]]) -> u64 {
     frames.iter().map(target).sum()
 }
 
-/// Builds `count` exact pairs, and frames of them in random order.
+/// Builds `count` exact pairs, and matching frames in random order.
 fn pairs(count: u32) -> (Classifier<u32>, Vec<[u8; 64]>) {
     let rules = (0..count).map(|number| (pair_matcher(number), number, 0));
     let classifier = Classifier::with_rules(Order::First, u32::MAX, rules).unwrap();
@@ -84,7 +83,7 @@ fn bench_pairs(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// 10,000 prefixes of destinations of all lengths, in random order.
+/// Builds 10,000 destination prefixes of all lengths in random order.
 fn shapes(order: Order) -> (Classifier<u32>, Vec<[u8; 64]>) {
     let mut draw = Stream::of_seed(2);
     let mut addresses = Vec::new();

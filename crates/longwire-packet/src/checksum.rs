@@ -1,7 +1,7 @@
-//! Checksums: the Internet's (RFC 1071), its update in place (RFC 1624), and
-//! SCTP's CRC32c (RFC 9260, appendix A).
+//! Checksums: Internet checksum (RFC 1071), incremental update (RFC 1624), and CRC32c for
+//! SCTP (RFC 9260, appendix A).
 
-/// One's complement: carries are added at the low end.
+/// Folds a sum to 16 bits in one's complement.
 #[inline]
 pub(crate) fn fold(mut sum: u64) -> u16 {
     sum = (sum & 0xffff_ffff) + (sum >> 32);
@@ -11,11 +11,11 @@ pub(crate) fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The sum of 16-bit words, an odd last byte filled up with zero. Folded, it
-/// is the same however many bits are added at a time (RFC 1071, section 2).
+/// Returns the sum of 16-bit words, with an odd last byte padded. The folded result is
+/// independent of the word size of additions (RFC 1071, section 2).
 #[inline]
 pub(crate) fn sum_words(bytes: &[u8]) -> u64 {
-    // Two sums side by side: neither waits for the other.
+    // Two independent sums shorten the dependency chain.
     let (mut even, mut odd) = (0u64, 0u64);
     let mut eights = bytes.chunks_exact(8);
     for eight in &mut eights {
@@ -34,40 +34,39 @@ pub(crate) fn sum_words(bytes: &[u8]) -> u64 {
     even + odd
 }
 
-/// The change of the bytes that a checksum covers: the sum of ~m + m' over the words
-/// (RFC 1624, equation 3).
+/// Change of checksummed bytes: the sum of ~m + m' over all words (RFC 1624, equation 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change(u64);
 
 impl Change {
-    /// Nothing.
+    /// No change.
     pub const NONE: Change = Change(0);
 
-    /// A word was `before` and is `after`.
+    /// Replaces a 16-bit word.
     #[inline]
     pub fn word(&mut self, before: u16, after: u16) {
         self.0 += u64::from(!before) + u64::from(after);
     }
 
-    /// Two words.
+    /// Replaces 32 bits.
     #[inline]
     pub fn double(&mut self, before: u32, after: u32) {
         self.0 += u64::from(!before) + u64::from(after);
     }
 
-    /// Eight words.
+    /// Replaces 128 bits.
     pub fn long(&mut self, before: u128, after: u128) {
         for shift in [0, 32, 64, 96] {
             self.double((before >> shift) as u32, (after >> shift) as u32);
         }
     }
 
-    /// Adds a change of bytes from an even place on, whose words summed to this.
+    /// Replaces aligned bytes, given their sums.
     pub fn sums(&mut self, before: u64, after: u64) {
         self.word(fold(before), fold(after));
     }
 
-    /// Both changes.
+    /// Combines two changes.
     #[inline]
     pub fn add(&mut self, other: Change) {
         self.0 += other.0;
@@ -79,17 +78,17 @@ impl Change {
         self.0 == 0
     }
 
-    /// The checksum after it: HC' = ~(~HC + ~m + m').
+    /// Returns the updated checksum: HC' = ~(~HC + ~m + m').
     #[inline]
     pub fn update(self, checksum: u16) -> u16 {
         !fold(u64::from(!checksum) + self.0)
     }
 }
 
-/// The polynomial of CRC32c, bits in reverse.
+/// Reversed polynomial of CRC32c.
 const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// The effect of a byte, followed by 0 to 7 others, on the remainder.
+/// Effect of a byte followed by 0 to 7 others on the remainder.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
@@ -119,9 +118,8 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// CRC32c, eight bytes at a time (Kounavis and Berry, "A Systematic Approach
-/// to Building High Performance Software-Based CRC Generators", 2005).
-/// Several parts count as one.
+/// Returns the CRC32c over concatenated parts, by slicing-by-8 (Kounavis and Berry, "A
+/// Systematic Approach to Building High Performance Software-Based CRC Generators", 2005).
 pub fn crc32c(parts: &[&[u8]]) -> u32 {
     let mut remainder = !0u32;
     for part in parts {

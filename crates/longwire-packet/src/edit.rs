@@ -1,5 +1,4 @@
-//! Changes to the bytes of a frame: congestion marks, header fields, corruption
-//! and checksum repair.
+//! Edits frames: ECN marks, header fields, corruption and checksum repair.
 
 use alloc::vec::Vec;
 
@@ -8,40 +7,39 @@ use longwire_units::random::Stream;
 use crate::checksum::{Change, crc32c, fold, sum_words};
 use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
 
-/// Corruption of one frame: which bits are inverted.
+/// Corruption of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corruption {
-    /// How many different bits are inverted.
+    /// Number of distinct bits to invert.
     pub bits: u32,
-    /// The first byte and the end of those that may be corrupted, as far as the frame has
-    /// them.
+    /// Range of bytes that may be corrupted, clipped to the frame.
     pub within: (u32, u32),
-    /// Seed of the random selection of bits. `None` selects the first ones, from the
-    /// highest bit of the first byte on.
+    /// Seed of the bit selection. `None` selects the first bits, from the most significant
+    /// bit of the first byte.
     pub seed: Option<u64>,
-    /// Whether transport and IP checksums are made to match the corrupted
-    /// bytes, so that the receiver does not notice.
+    /// Whether to repair transport and IP checksums afterwards, so that the receiver does
+    /// not notice.
     pub repair: bool,
 }
 
 impl Corruption {
-    /// All bytes of a frame, for [`Corruption::within`].
+    /// The whole frame, for [`Corruption::within`].
     pub const ALL: (u32, u32) = (0, u32::MAX);
 }
 
-/// Fields to write into an IP header.
+/// Fields to write to an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpEdit {
     /// Differentiated services code point, 0 to 63.
     pub dscp: u8,
-    /// Congestion field.
+    /// ECN field.
     pub ecn: Ecn,
-    /// Time to live, or hop limit.
+    /// TTL or hop limit.
     pub ttl: u8,
 }
 
-/// Marks a packet as having experienced congestion (RFC 3168). Frames without
-/// IP, and packets that are not ECN-capable, stay unchanged.
+/// Sets congestion experienced (RFC 3168). Frames without IP and packets that are not
+/// ECN-capable are unchanged.
 #[inline]
 pub fn mark(bytes: &mut [u8]) {
     if let Some(ip) = IpHeader::parse(bytes)
@@ -56,8 +54,8 @@ pub fn mark(bytes: &mut [u8]) {
     }
 }
 
-/// Writes the fields of `edit` into the header `ip`, which was parsed from the
-/// same frame, and updates the IPv4 header's checksum.
+/// Writes `edit` to the header `ip`, which was parsed from the same frame, and updates the
+/// IPv4 header checksum.
 pub fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
     let class = edit.dscp << 2 | edit.ecn as u8;
     let header = &mut bytes[ip.at..];
@@ -81,8 +79,7 @@ pub fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
     }
 }
 
-/// Inverts the bits that `corruption` selects, and repairs the checksums if
-/// `corruption.repair` is set.
+/// Inverts the bits selected by `corruption`, and repairs the checksums if requested.
 pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
     let (start, end) = (corruption.within.0 as usize, corruption.within.1 as usize);
     let range = bytes.get(start..end.min(bytes.len()));
@@ -106,11 +103,10 @@ pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
     }
 }
 
-/// Returns whether `corruption` changes the frame: it does not if the repair
-/// restores every inverted bit. `scratch` is working memory.
+/// Returns whether `corruption` changes the frame; it does not if the repair restores every
+/// inverted bit. `scratch` is working memory.
 pub fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> bool {
-    // Without a repair it does, and so it counts for a frame whose bytes are not
-    // available.
+    // Always true without a repair, also if the bytes are not available.
     if !corruption.repair || bytes.is_empty() {
         return true;
     }
@@ -120,14 +116,13 @@ pub fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> 
     scratch[..] != *bytes
 }
 
-/// Bit 0 is the highest of byte 0, as bits go over a wire in documents.
+/// Inverts a bit; bit 0 is the most significant bit of byte 0.
 fn turn_over(bytes: &mut [u8], bit: u64) {
     bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
 }
 
-/// `wanted` different numbers below `there`, each set equally likely: for few
-/// of them by drawing again what was drawn before, for many by going through
-/// all (Knuth, volume 2, algorithm 3.4.2 S).
+/// Selects `wanted` distinct numbers below `there`, uniformly: few by rejection, many by
+/// selection sampling (Knuth, volume 2, algorithm 3.4.2 S).
 fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64)) {
     const FEW: u64 = 16;
     if wanted <= FEW && wanted * 2 <= there {
@@ -152,23 +147,23 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
     }
 }
 
-/// Fixes the IPv4 header's checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6, IGMP, GRE or
-/// Mobile IPv6, also after IPv6's extension headers. It covers the last address of a source
-/// route and a home address (RFC 8200, section 8.1; RFC 6275, section 11.3.1). Fragments,
-/// truncated packets and packets whose route is of an unknown type keep their transport
-/// checksum, which covers bytes that are not available. A UDP datagram ends at its own
-/// length; if that is beyond the packet's end, or within the datagram's header, no checksum
-/// is right, and it keeps its checksum. Returns whether any was wrong.
+/// Repairs the IPv4 header checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6, IGMP, GRE or
+/// Mobile IPv6, also after IPv6 extension headers. The pseudo-header uses the last address
+/// of a source route and a home address (RFC 8200, section 8.1; RFC 6275, section 11.3.1).
+/// Fragments, truncated packets and packets with an unknown type of route keep their
+/// transport checksum, which covers unavailable bytes. A UDP datagram ends at its own
+/// length; if that exceeds the packet or cuts the header, no checksum is valid, and it is
+/// left alone. Returns whether any checksum was wrong.
 pub fn repair_checksums(bytes: &mut [u8]) -> bool {
     IpHeader::parse(bytes).is_some_and(|ip| repair_packet(bytes, &ip).wrong)
 }
 
-/// Result of a repair of checksums.
+/// Result of a checksum repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repair {
-    /// A checksum was wrong.
+    /// Whether a checksum was wrong.
     pub wrong: bool,
-    /// There is a transport checksum that cannot be computed.
+    /// Whether a transport checksum cannot be computed.
     pub unknown: bool,
 }
 
@@ -184,8 +179,7 @@ impl Repair {
     };
 }
 
-/// Fixes the checksums of a packet, as [`repair_checksums`] does. The packet ends within
-/// `bytes`.
+/// Like [`repair_checksums`], for a packet that ends within `bytes`.
 pub(crate) fn repair_packet(bytes: &mut [u8], ip: &IpHeader) -> Repair {
     if ip.end(bytes) > bytes.len() {
         return Repair::UNKNOWN;
@@ -203,7 +197,7 @@ pub(crate) fn repair_packet(bytes: &mut [u8], ip: &IpHeader) -> Repair {
     }
 }
 
-/// Fixes the checksum of the IPv4 header at `at`, which must be whole.
+/// Repairs the checksum of a complete IPv4 header at `at`.
 pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
     let end = at + usize::from(bytes[at] & 15) * 4;
     bytes[at + 10..at + 12].fill(0);
@@ -211,16 +205,14 @@ pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
     bytes[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Protocols by number.
+/// Protocol numbers.
 const UDP: u8 = 17;
 const GRE: u8 = 47;
 
-/// Protocols without a checksum: IP, ESP, AH, Ethernet and MPLS inside IP, and
-/// no next header.
+/// Protocols without a checksum: IP, ESP, AH, Ethernet and MPLS in IP, no next header.
 const WITHOUT_CHECKSUM: [u8; 8] = [4, 41, 50, 51, 59, 97, 137, 143];
 
-/// Returns where a protocol's checksum is after the start of its header, and whether it
-/// covers a pseudo-header.
+/// Returns the offset of a protocol's checksum, and whether it covers a pseudo-header.
 fn checksum_field(protocol: u8) -> Option<(usize, bool)> {
     match protocol {
         6 => Some((16, true)),
@@ -228,14 +220,14 @@ fn checksum_field(protocol: u8) -> Option<(usize, bool)> {
         // ICMP and IGMP.
         1 | 2 => Some((2, false)),
         GRE => Some((4, false)),
-        // ICMPv6, and Mobile IPv6's mobility header (RFC 6275, section 6.1.1).
+        // ICMPv6, and Mobile IPv6 (RFC 6275, section 6.1.1).
         58 => Some((2, true)),
         135 => Some((4, true)),
         _ => None,
     }
 }
 
-/// Whether GRE has a checksum (RFC 2784; RFC 2637 has none in version 1).
+/// Whether a GRE header has a checksum (RFC 2784; not in version 1, RFC 2637).
 pub(crate) fn gre_has_checksum(header: &[u8]) -> bool {
     matches!(header, [flags, version, ..] if flags & 0x80 != 0 && version & 7 == 0)
 }
@@ -282,7 +274,7 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
     let at = start + offset;
     let stored = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     if protocol == UDP && stored == 0 && ip.version == IpVersion::V4 {
-        // A UDP sender over IPv4 may do without.
+        // UDP over IPv4 may omit it.
         return Repair::RIGHT;
     }
     bytes[at..at + 2].fill(0);
@@ -295,7 +287,7 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
         sum => sum,
     };
     bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
-    // Zero and its complement are one sum; only UDP distinguishes them.
+    // Zero and its complement are equal sums; only UDP distinguishes them.
     let wrong = sum != stored && (protocol == UDP || sum != !stored || !matches!(sum, 0 | 0xffff));
     Repair {
         wrong,
@@ -303,7 +295,7 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
     }
 }
 
-/// Returns the sum of the addresses that a transport checksum covers, if they are there.
+/// Returns the sum of the pseudo-header's addresses, if available.
 fn checked_addresses(bytes: &[u8], ip: &IpHeader, transport: &Transport) -> Option<u64> {
     let len = ip.version.address_len();
     let at = [transport.checked_source, transport.checked_destination?];
@@ -311,8 +303,8 @@ fn checked_addresses(bytes: &[u8], ip: &IpHeader, transport: &Transport) -> Opti
     Some(source? + destination?)
 }
 
-/// Returns the end of the UDP datagram at `start` by its length (RFC 768). In a
-/// super-packet, and over IPv6 (RFC 2675), a length of zero stands for all of the packet.
+/// Returns the end of the UDP datagram at `start` by its length (RFC 768). Zero means the
+/// whole packet, in super-packets and over IPv6 (RFC 2675).
 fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: &IpHeader) -> Option<usize> {
     const HEADER_LEN: usize = 8;
     let len = usize::from(u16::from_be_bytes([bytes[start + 4], bytes[start + 5]]));
@@ -323,7 +315,7 @@ fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: &IpHeader) ->
     (len >= HEADER_LEN && end <= packet_end).then_some(end)
 }
 
-/// Where the length of an IP packet stands, and from where it counts.
+/// Returns the offset of an IP packet's length field, and the offset from which it counts.
 #[inline]
 pub(crate) fn length_field(bytes: &[u8], ip: &IpHeader) -> (usize, usize) {
     match ip.version {
@@ -332,8 +324,8 @@ pub(crate) fn length_field(bytes: &[u8], ip: &IpHeader) -> (usize, usize) {
     }
 }
 
-/// Whether the header gives no length, as in the super-packets that a sender hands to its
-/// interface. IPv6 packets without payload have a length of zero too.
+/// Whether the header has no length, as in super-packets handed to an interface. An IPv6
+/// packet without payload also has a zero length.
 pub(crate) fn is_super_packet(bytes: &[u8], ip: &IpHeader) -> bool {
     const JUMBO_PAYLOAD: [u8; 2] = [0xc2, 4];
     let (at, from) = length_field(bytes, ip);
@@ -347,8 +339,8 @@ pub(crate) fn is_super_packet(bytes: &[u8], ip: &IpHeader) -> bool {
     }
 }
 
-/// Returns the end of the packet by its header, in bytes of the frame. A super-packet
-/// without a length ends where the bytes do.
+/// Returns the end of the packet in the frame. A super-packet without a length ends with
+/// the frame.
 #[inline]
 pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
     let (at, from) = length_field(bytes, ip);
@@ -361,9 +353,9 @@ pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
 /// SCTP's protocol number.
 const SCTP: u8 = 132;
 
-/// Fixes the checksum of an SCTP packet: CRC32c over all of it, the checksum taken as
-/// zero, and written with the low byte first (RFC 9260, section 6.8 and appendix A).
-/// Returns whether it was wrong.
+/// Repairs the checksum of an SCTP packet: CRC32c with the checksum field as zero, written
+/// in little-endian order (RFC 9260, section 6.8 and appendix A). Returns whether it was
+/// wrong.
 pub(crate) fn repair_sctp(packet: &mut [u8]) -> bool {
     const CHECKSUM: core::ops::Range<usize> = 8..12;
     let Some(stored) = packet.get(CHECKSUM) else {

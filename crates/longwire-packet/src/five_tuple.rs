@@ -1,4 +1,4 @@
-//! The fields that identify a flow.
+//! Five-tuples of flows.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,15 +12,15 @@ pub struct FiveTuple {
     pub source: IpAddr,
     /// The destination address.
     pub destination: IpAddr,
-    /// The number of the protocol above IP.
+    /// Protocol number above IP.
     pub protocol: u8,
-    /// Source and destination port; `None` of protocols without ports, and of fragments
-    /// without the transport header.
+    /// Source and destination port; `None` for protocols without ports, and fragments
+    /// without a transport header.
     pub ports: Option<(u16, u16)>,
 }
 
 impl FiveTuple {
-    /// Reads the headers of a frame; `None` if it holds no IP packet, or not its headers.
+    /// Parses the headers of a frame; `None` without a complete IP packet header.
     pub fn of(frame: &[u8]) -> Option<FiveTuple> {
         let ip = IpHeader::parse(frame)?;
         let (source, destination) = match ip.version {

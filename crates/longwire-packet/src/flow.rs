@@ -1,4 +1,4 @@
-//! Conversations of packets, as hashes of their two ends.
+//! Conversations, as hashes of their endpoints.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use longwire_units::random::absorb;
 
 use crate::header::{IpHeader, IpVersion, Piece, Transport, WITH_PORTS};
 
-/// A packet's two ends: address and, where there are ports, port.
+/// Hashes of a packet's endpoints: address and port, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     source: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// The ends of a packet. `None` when its header is not there.
+    /// Returns the endpoints of a packet; `None` if its header is incomplete.
     #[inline]
     pub fn of(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
         let ports = ports(frame, transport).unwrap_or((0, 0));
@@ -27,12 +27,11 @@ impl Ends {
         })
     }
 
-    /// Returns ends that are the same for all fragments of one datagram, and differ for
-    /// all others.
+    /// Returns endpoints that are unique to a datagram and shared by its fragments.
     pub fn of_datagram(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
         let identification = match ip.version {
             IpVersion::V4 => word(frame, ip.at + 4)?.into(),
-            // The fragment header is the last one before what it carries.
+            // The fragment header precedes the payload.
             IpVersion::V6 => {
                 let at = transport.at.checked_sub(4)?;
                 let high = u64::from(word(frame, at)?);
@@ -46,8 +45,7 @@ impl Ends {
         })
     }
 
-    /// One number for both directions, and whether the source is the end with
-    /// the lower hash.
+    /// Returns a number for both directions, and whether the source has the lower hash.
     pub fn conversation(&self) -> (u64, bool) {
         let (low, high) = (
             self.source.min(self.destination),
@@ -57,20 +55,20 @@ impl Ends {
         (key, self.source <= self.destination)
     }
 
-    /// A number for this direction.
+    /// Returns a number for this direction.
     #[inline]
     pub fn there(&self) -> u64 {
         absorb(absorb(self.source, self.destination), self.protocol)
     }
 
-    /// The number of the other direction.
+    /// Returns a number for the reverse direction.
     #[inline]
     pub fn back(&self) -> u64 {
         absorb(absorb(self.destination, self.source), self.protocol)
     }
 }
 
-/// A packet's ports. `None` where there are none, or not here.
+/// Returns a packet's ports, if available.
 #[inline]
 pub(crate) fn ports(frame: &[u8], transport: &Transport) -> Option<(u16, u16)> {
     if transport.piece == Piece::Later || !WITH_PORTS.contains(&transport.protocol) {
@@ -85,7 +83,7 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([bytes[0], bytes[1]]))
 }
 
-/// An address, stirred to 64 bits.
+/// Returns a 64-bit hash of an address.
 #[inline]
 fn address(frame: &[u8], ip: &IpHeader, destination: bool) -> Option<u64> {
     let second = usize::from(destination);
@@ -105,8 +103,7 @@ fn address(frame: &[u8], ip: &IpHeader, destination: bool) -> Option<u64> {
     }
 }
 
-/// A value for each of the last flows: if there are too many, those not used for longest
-/// are removed.
+/// Maps recent flows to values, with LRU eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlowTable<V> {
     places: Vec<FlowSlot<V>>,
@@ -116,12 +113,12 @@ pub(crate) struct FlowTable<V> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FlowSlot<V> {
     key: u64,
-    /// When it was last used; 0 for a free slot.
+    /// Time of last use; 0 for a free slot.
     used: u32,
     value: V,
 }
 
-/// Slots that a key may have.
+/// Associativity.
 const WAYS: usize = 4;
 
 /// Number of sets of slots: 65,536 flows in 1 MiB.
@@ -135,10 +132,10 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
-    /// Returns the first slot of a key, and the time.
+    /// Returns the first slot of a key, and the current time.
     fn find(&mut self, key: u64) -> (usize, u32) {
         if self.clock == u32::MAX {
-            // Before the clock overflows, all are marked as oldest.
+            // Before the clock overflows, mark all as oldest.
             for place in &mut self.places {
                 place.used = place.used.min(1);
             }
@@ -148,7 +145,7 @@ impl<V: Copy + Default> FlowTable<V> {
         ((key >> 50) as usize % SETS * WAYS, self.clock)
     }
 
-    /// The flow's value, if it is known.
+    /// Returns the value of a known flow.
     pub fn get(&mut self, key: u64) -> Option<V> {
         let (first, now) = self.find(key);
         let set = &mut self.places[first..first + WAYS];
@@ -159,7 +156,7 @@ impl<V: Copy + Default> FlowTable<V> {
         Some(place.value)
     }
 
-    /// Remembers the flow's value.
+    /// Stores the value of a flow.
     pub fn put(&mut self, key: u64, value: V) {
         let (first, used) = self.find(key);
         let set = &mut self.places[first..first + WAYS];

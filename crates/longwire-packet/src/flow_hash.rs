@@ -1,12 +1,12 @@
-//! Hashes of flows, over the keys that Linux' flow dissector finds (`skb_get_hash`).
+//! Flow hashes over the keys of Linux's flow dissector (`skb_get_hash`).
 
 use crate::frame::{VLAN_TYPES, mac_header_len};
 use crate::header::{IpHeader, IpVersion, WITH_PORTS};
 
-/// At most this many headers are looked through, as in Linux.
+/// Maximum headers, as in Linux.
 const HEADERS_MAX: u32 = 15;
 
-/// The type of a frame that carries an Ethernet frame without its FCS.
+/// EtherType of an encapsulated Ethernet frame.
 const ETHERNET: u16 = 0x6558;
 const PPPOE_SESSION: u16 = 0x8864;
 const IPV4: u16 = 0x0800;
@@ -14,14 +14,13 @@ const IPV6: u16 = 0x86dd;
 /// PPP in GRE (RFC 2637).
 const PPP: u16 = 0x880b;
 
-/// Returns a hash of a flow's common fields (RFC 8290, section 4.1).
+/// Returns a hash of a flow's key (RFC 8290, section 4.1).
 ///
-/// The keys are those of Linux' flow dissector: the addresses of the innermost IP header
-/// inside PPPoE sessions, IP in IP and GRE (the key too, also of PPTP), its protocol, and
-/// the ports, or the SPI of IPsec. A packet with an IPv6 flow label has the label in place
-/// of ports. No fragment has ports, not even the first, so that the fragments of a datagram
-/// stay in one flow. The outermost VLAN tag counts. Frames without IP are one flow for each
-/// pair of MAC addresses and type.
+/// The key is that of Linux's flow dissector: addresses of the innermost IP header in PPPoE
+/// sessions, IP in IP and GRE (with the GRE or PPTP key), its protocol, and the ports or
+/// the IPsec SPI. An IPv6 flow label replaces the ports. Fragments have no ports, not even
+/// the first, so that a datagram stays in one flow. The outermost VLAN tag counts. Frames
+/// without IP are one flow per MAC address pair and type.
 pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
     let mut keys = FlowKeys::default();
     keys.dissect(frame);
@@ -41,10 +40,10 @@ pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
     hash.finish()
 }
 
-/// The fields of a frame by which flows differ.
+/// The flow key of a frame.
 #[derive(Default)]
 struct FlowKeys {
-    /// Where the two addresses of the innermost IP header begin.
+    /// Offset of the addresses of the innermost IP header.
     addresses: Option<(usize, IpVersion)>,
     protocol: u8,
     /// Source and destination port, or an SPI.
@@ -52,7 +51,7 @@ struct FlowKeys {
     others: OtherKeys,
 }
 
-/// Keys that most frames do not have.
+/// Parts of the key that most frames lack.
 #[derive(Default, PartialEq, Eq)]
 struct OtherKeys {
     label: [u8; 4],
@@ -60,7 +59,7 @@ struct OtherKeys {
     vlan: [u8; 2],
 }
 
-/// The next header, where it begins.
+/// The next header, with its offset.
 enum NextHeader {
     /// Of an Ethernet type.
     Type(u16, usize),
@@ -75,11 +74,11 @@ impl FlowKeys {
             return;
         };
         if let Some(tag) = word(frame, 14).filter(|_| at > 14) {
-            // Priority and number, not whether the frame may be dropped.
+            // Priority and ID, without the drop eligible indicator.
             self.others.vlan = (tag & 0xefff).to_be_bytes();
         }
         let mut next = Some(NextHeader::Type(kind, at));
-        // Within IPv6, extension headers count as headers.
+        // In IPv6, extension headers count as headers.
         let mut in_ipv6 = false;
         for _ in 0..HEADERS_MAX {
             next = match next {
@@ -103,7 +102,7 @@ impl FlowKeys {
                 let protocol = frame.get(at + 6..)?;
                 ppp(protocol, at + 6)
             }
-            // The VLAN tags of a frame within GRE.
+            // VLAN tags of a frame in GRE.
             _ if VLAN_TYPES.contains(&kind) => Some(NextHeader::Type(word(frame, at + 2)?, at + 4)),
             _ => None,
         }
@@ -113,7 +112,7 @@ impl FlowKeys {
         let ip = IpHeader::parse_at(frame, at, IpVersion::V4)?;
         self.addresses = Some((at + 12, IpVersion::V4));
         self.protocol = ip.protocol;
-        // Neither more fragments nor an offset.
+        // Not a fragment.
         let is_whole = word(frame, at + 6)? & 0x3fff == 0;
         is_whole.then(|| NextHeader::Protocol(ip.protocol, ip.end(frame)))
     }
@@ -144,7 +143,7 @@ impl FlowKeys {
                 let [next, len] = *frame.get(at..)?.first_chunk()?;
                 Some(NextHeader::Protocol(next, at + (usize::from(len) + 1) * 8))
             }
-            // A fragment, whichever: what follows has no ports, or not in each fragment.
+            // A fragment: ports are missing, or only in the first one.
             44 if in_ipv6 => {
                 self.protocol = *frame.get(at)?;
                 None
@@ -165,7 +164,7 @@ impl FlowKeys {
         None
     }
 
-    /// GRE (RFC 2784, 2890) and the PPTP variant of it (RFC 2637), without source routing.
+    /// GRE (RFC 2784, 2890) and its PPTP variant (RFC 2637), without source routing.
     fn of_gre(&mut self, frame: &[u8], at: usize) -> Option<NextHeader> {
         let [flags, version] = word(frame, at)?.to_be_bytes();
         let is_pptp = version & 7 == 1;
@@ -179,7 +178,7 @@ impl FlowKeys {
         }
         if flags & 0x20 != 0 {
             let key = *frame.get(end..)?.first_chunk()?;
-            // PPTP has the length of the payload next to the call.
+            // The PPTP key contains the payload length and the call ID.
             self.others.gre_key = match key {
                 [_, _, a, b] if is_pptp => [0, 0, a, b],
                 key => key,
@@ -193,7 +192,7 @@ impl FlowKeys {
             if version & 0x80 != 0 {
                 end += 4;
             }
-            // Address and control come before the protocol.
+            // Address and control precede the protocol.
             let protocol = frame.get(end + 2..)?;
             return (kind == PPP).then(|| ppp(protocol, end + 2)).flatten();
         }
@@ -204,8 +203,7 @@ impl FlowKeys {
     }
 }
 
-/// Returns the packet of a PPP frame that begins at `at` with its protocol, which may be
-/// compressed to one byte.
+/// Parses a PPP frame from its protocol field, which may be compressed.
 fn ppp(frame: &[u8], at: usize) -> Option<NextHeader> {
     match frame {
         [0x00, 0x21, ..] => Some(NextHeader::Type(IPV4, at + 2)),
@@ -220,7 +218,7 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
 }
 
-/// A word-wise multiply-and-mix hash: flows need spreading, not secrecy.
+/// A word-wise multiply-and-mix hash; flows need distribution, not secrecy.
 struct FlowHash(u64);
 
 impl FlowHash {
@@ -228,7 +226,7 @@ impl FlowHash {
         FlowHash(0xcbf2_9ce4_8422_2325 ^ perturbation)
     }
 
-    // Always inlined: the lengths are constants of the callers.
+    // Always inlined, since lengths are constant at the call sites.
     #[inline(always)]
     fn absorb(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();

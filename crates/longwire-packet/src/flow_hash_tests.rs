@@ -10,13 +10,13 @@ const HTTP: [u8; 8] = [0xc0, 0x01, 0, 80, 0, 8, 0, 0];
 const DNS: [u8; 8] = [0xc0, 0x01, 0, 53, 0, 8, 0, 0];
 const UDP: u8 = 17;
 
-/// An Ethernet frame of this type.
+/// Returns an Ethernet frame of this type.
 fn ether(kind: u16, payload: &[u8]) -> Vec<u8> {
     let macs = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     [&macs[..], &kind.to_be_bytes(), payload].concat()
 }
 
-/// An IPv4 packet with these flags and offset.
+/// Returns an IPv4 packet with these flags and offset.
 fn v4_piece(fragment: u16, protocol: u8, to: [u8; 4], payload: &[u8]) -> Vec<u8> {
     let len = (20 + payload.len() as u16).to_be_bytes();
     let [high, low] = fragment.to_be_bytes();
@@ -37,7 +37,7 @@ fn v6(label: u16, next: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     [&head[..], &source, &destination, payload].concat()
 }
 
-/// A GRE header with these flags, the fields of the flags, and what it carries.
+/// Returns a GRE packet with these flags and optional fields.
 fn gre(flags: u16, kind: u16, fields: &[u8], payload: &[u8]) -> Vec<u8> {
     [&flags.to_be_bytes(), &kind.to_be_bytes(), fields, payload].concat()
 }
@@ -52,14 +52,14 @@ fn hash(frame: &[u8]) -> u64 {
     flow_hash(frame, 7)
 }
 
-/// IPv4 in an envelope, as one that differs by the port or the address inside.
+/// Checks that an encapsulated flow is distinguished by its inner port and address.
 fn looks_inside(name: &str, wrap: impl Fn(&[u8]) -> Vec<u8>) {
     let of = |packet: Vec<u8>| hash(&wrap(&packet));
     let flow = of(v4(UDP, B, &HTTP));
     assert_eq!(flow, of(v4(UDP, B, &HTTP)), "{name}");
     assert_ne!(flow, of(v4(UDP, B, &DNS)), "{name}: ports");
     assert_ne!(flow, of(v4(UDP, C, &HTTP)), "{name}: addresses");
-    // The length and the number of the datagram are not of the flow.
+    // Length and identification are not part of the flow.
     let longer = [&HTTP[..], &[1; 60]].concat();
     assert_eq!(flow, of(v4(UDP, B, &longer)), "{name}: payload");
 }
@@ -169,7 +169,7 @@ fn frames_without_ip_are_a_flow_for_each_pair_and_type() {
     let arp = ether(0x0806, &[1; 28]);
     assert_eq!(hash(&arp), hash(&ether(0x0806, &[2; 28])));
     assert_ne!(hash(&arp), hash(&ether(0x88cc, &[1; 28])));
-    // Link control of PPP, and MPLS, in which Linux looks neither.
+    // PPP link control and MPLS, which Linux does not dissect.
     assert_eq!(
         hash(&pppoe(&[0xc0, 0x21], &[1])),
         hash(&pppoe(&[0xc0, 0x21], &[2]))

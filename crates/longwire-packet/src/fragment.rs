@@ -5,17 +5,17 @@ use alloc::vec::Vec;
 use crate::edit;
 use crate::header::{IpHeader, IpVersion};
 
-/// Flag bits of the word that holds the fragment's offset.
+/// Flags in the fragment offset field.
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
 
-/// No reassembled packet has more bytes of payload.
+/// Maximum length of a reassembled packet.
 const PACKET_MAX: usize = 65_535;
 
-/// Fragments a frame's IPv4 packet into frames whose payload after the MAC header has
-/// at most `mtu` bytes (68 or more), each passed to `take`. `None` if it must not be
-/// fragmented: it holds no whole IPv4 packet, or its header forbids it.
+/// Fragments a frame's IPv4 packet into frames with at most `mtu` (at least 68) bytes after
+/// the MAC header, and passes each to `take`. `None` if there is no complete IPv4 packet,
+/// or it must not be fragmented.
 ///
 /// `piece` is scratch memory.
 pub fn fragment(
@@ -28,7 +28,7 @@ pub fn fragment(
     fragment_packet(frame, &ip, mtu, piece, |piece| take(piece))
 }
 
-/// As [`fragment`], of the packet with this header; `mtu` is that of the packet.
+/// Like [`fragment`], for the packet with this header.
 pub(crate) fn fragment_packet(
     frame: &[u8],
     ip: &IpHeader,
@@ -45,7 +45,7 @@ pub(crate) fn fragment_packet(
     if flags & DONT_FRAGMENT != 0 || end > frame.len() || start > end {
         return None;
     }
-    // A fragment that would end beyond the longest packet is invalid.
+    // A fragment that ends beyond the maximum packet length is invalid.
     if usize::from(flags & OFFSET) * 8 + (end - start) > PACKET_MAX {
         return None;
     }
@@ -82,11 +82,10 @@ pub(crate) fn fragment_packet(
     Some(())
 }
 
-/// An option with this bit in its type is in every fragment's header.
+/// Option flag: copy to all fragments.
 const COPIED: u8 = 0x80;
 
-/// Writes the header of a fragment other than the first: only options with that bit are
-/// copied.
+/// Writes the header of a later fragment, with the options to copy.
 fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
     const FIXED: usize = 20;
     let begin = piece.len();
@@ -104,7 +103,7 @@ fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
         }
         at += len;
     }
-    // Padded to whole words with ends of options.
+    // Pad to words with end-of-options.
     while !(piece.len() - begin).is_multiple_of(4) {
         piece.push(0);
     }

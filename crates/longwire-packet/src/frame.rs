@@ -8,17 +8,16 @@ pub const ETHERNET_HEADER_LEN: u32 = 14;
 /// Length of one VLAN tag, in bytes.
 const VLAN_TAG_LEN: u32 = 4;
 
-/// The types of VLAN tags: 802.1Q, 802.1ad, and what came before it.
+/// VLAN tag types: 802.1Q, 802.1ad, and its predecessor.
 pub(crate) const VLAN_TYPES: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// At most this many VLAN tags are looked through (802.1ad allows two; some
-/// providers stack more).
+/// Maximum VLAN tags parsed (802.1ad allows two; some providers stack more).
 const VLAN_TAGS_MAX: u32 = 4;
 
 /// Arrival time and length of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameMeta {
-    /// When the frame reached the port.
+    /// Arrival time at the port.
     pub arrival: Nanos,
     /// Length in bytes from the destination MAC address to the end of the
     /// payload, without preamble, FCS and gap.
@@ -26,15 +25,15 @@ pub struct FrameMeta {
 }
 
 impl FrameMeta {
-    /// Returns a frame of `len` bytes that arrives at `arrival`.
+    /// Creates the metadata of a frame.
     #[inline]
     pub const fn new(arrival: Nanos, len: u32) -> FrameMeta {
         FrameMeta { arrival, len }
     }
 }
 
-/// Returns the priority code point (IEEE 802.1Q, 9.6) of the outermost VLAN tag, of any
-/// type and VLAN identifier; `None` of an untagged frame, or one cut short.
+/// Returns the priority code point (IEEE 802.1Q, 9.6) of the outermost VLAN tag; `None` if
+/// the frame is untagged or truncated.
 #[inline]
 pub fn priority_code_point(header: &[u8]) -> Option<u8> {
     let tagged = mac_header_len(header) > ETHERNET_HEADER_LEN;
@@ -42,10 +41,8 @@ pub fn priority_code_point(header: &[u8]) -> Option<u8> {
     control.filter(|_| tagged).map(|control| control >> 5)
 }
 
-/// Length of the MAC header with its VLAN tags, as far as `header` shows it.
-///
-/// `header` holds the first bytes of the frame; a header cut short counts as
-/// an untagged one.
+/// Returns the length of the MAC header with VLAN tags. `header` holds the first bytes of
+/// the frame; a truncated header counts as untagged.
 #[inline]
 pub fn mac_header_len(header: &[u8]) -> u32 {
     let mut len = ETHERNET_HEADER_LEN;

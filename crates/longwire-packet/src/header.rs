@@ -1,4 +1,4 @@
-//! The fields of a frame's IP header that models read or change.
+//! IP header fields that models read or write.
 
 use crate::frame::mac_header_len;
 
@@ -6,7 +6,7 @@ use crate::frame::mac_header_len;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ecn {
-    /// The sender accepts no marks: congestion is signalled by drops.
+    /// Not ECN-capable: congestion is signalled by drops.
     #[default]
     NotCapable = 0,
     /// ECT(1): with L4S, a scalable sender (RFC 9331).
@@ -18,7 +18,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// From the two low bits of `bits`.
+    /// Returns the codepoint in the two low bits.
     #[inline]
     pub fn of_bits(bits: u8) -> Ecn {
         match bits & 3 {
@@ -29,14 +29,14 @@ impl Ecn {
         }
     }
 
-    /// Whether a queue may mark instead of drop.
+    /// Whether queues may mark instead of drop.
     #[inline]
     pub fn capable(self) -> bool {
         self != Ecn::NotCapable
     }
 }
 
-/// Which IP a header is of.
+/// IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IpVersion {
     /// IPv4 (RFC 791).
@@ -46,7 +46,7 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// Returns the length of an address, in bytes.
+    /// Returns the length of an address in bytes.
     #[inline]
     pub const fn address_len(self) -> usize {
         match self {
@@ -59,29 +59,28 @@ impl IpVersion {
 /// The fields of a frame's IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
-    /// Its version.
+    /// IP version.
     pub version: IpVersion,
-    /// Where the IP header begins in the frame, in bytes.
+    /// Offset of the IP header in the frame.
     pub at: usize,
     /// Differentiated services code point (RFC 2474), 0 to 63.
     pub dscp: u8,
     /// Explicit congestion notification.
     pub ecn: Ecn,
-    /// Time to live, or hop limit.
+    /// TTL or hop limit.
     pub ttl: u8,
-    /// The protocol number of IPv4, or the first next header of IPv6.
+    /// IPv4 protocol, or first IPv6 next header.
     pub protocol: u8,
 }
 
-/// The shortest IPv4 header, in bytes.
+/// Minimum length of an IPv4 header.
 const V4_LEN: usize = 20;
 
-/// The IPv6 header, in bytes.
+/// Length of the IPv6 header.
 const V6_LEN: usize = 40;
 
 impl IpHeader {
-    /// Reads the header of a frame's first bytes; `None` when it holds no IP,
-    /// or not all of its header.
+    /// Parses the IP header of a frame; `None` if there is none, or it is incomplete.
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<IpHeader> {
         let at = mac_header_len(frame) as usize;
@@ -92,7 +91,7 @@ impl IpHeader {
         }
     }
 
-    /// Reads a header of this version that begins at `at`.
+    /// Parses a header of this version at `at`.
     #[inline]
     pub(crate) fn parse_at(frame: &[u8], at: usize, version: IpVersion) -> Option<IpHeader> {
         let header = frame.get(at..)?;
@@ -120,7 +119,7 @@ impl IpHeader {
         }
     }
 
-    /// Returns where the source address begins, in bytes of the frame.
+    /// Returns the offset of the source address.
     #[inline]
     pub fn source_at(&self) -> usize {
         match self.version {
@@ -129,7 +128,7 @@ impl IpHeader {
         }
     }
 
-    /// Returns where the destination address begins, in bytes of the frame.
+    /// Returns the offset of the destination address.
     #[inline]
     pub fn destination_at(&self) -> usize {
         match self.version {
@@ -138,8 +137,7 @@ impl IpHeader {
         }
     }
 
-    /// Returns where the next header begins, in bytes of the frame. IPv6 extension
-    /// headers are not skipped.
+    /// Returns the offset of the next header. IPv6 extension headers are not skipped.
     #[inline]
     pub fn end(&self, frame: &[u8]) -> usize {
         match self.version {
@@ -148,7 +146,7 @@ impl IpHeader {
         }
     }
 
-    /// Whether options of IPv4 or extension headers of IPv6 follow.
+    /// Whether IPv4 options or IPv6 extension headers follow.
     #[inline]
     pub(crate) fn has_options(&self, frame: &[u8]) -> bool {
         match self.version {
@@ -158,31 +156,31 @@ impl IpHeader {
     }
 }
 
-/// The payload of IP, after all of its headers.
+/// The payload of IP after all headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// The protocol's number.
+    /// Protocol number.
     pub protocol: u8,
-    /// Where it begins in the frame, in bytes.
+    /// Offset in the frame.
     pub at: usize,
-    /// How much of it is available.
+    /// Whether it is complete or a fragment.
     pub piece: Piece,
-    /// Where the source address that its checksum covers begins in the frame: that of a
-    /// Home Address option, if there is one (RFC 6275, section 11.3.1).
+    /// Offset of the pseudo-header's source address: that of a Home Address option, if any
+    /// (RFC 6275, section 11.3.1).
     pub checked_source: usize,
-    /// Where the destination address that its checksum covers begins in the frame: the last
-    /// one of a source route. `None` if the route does not hold it.
+    /// Offset of the pseudo-header's destination address: the last one of a source route,
+    /// if any. `None` if the route does not contain it.
     pub checked_destination: Option<usize>,
 }
 
-/// How much of a packet a fragment is.
+/// Part of a packet in a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// All of it.
     Whole,
-    /// Its beginning, with the transport header.
+    /// The first fragment, with the transport header.
     First,
-    /// A later part: there is no transport header.
+    /// A later fragment, without the transport header.
     Later,
 }
 
@@ -196,14 +194,13 @@ impl Piece {
     }
 }
 
-/// At most this many IPv6 extension headers are gone through: RFC 8200,
-/// section 4.1 has seven, one of them twice.
+/// Maximum IPv6 extension headers parsed: RFC 8200, section 4.1 lists seven, one of them
+/// twice.
 pub(crate) const EXTENSIONS_MAX: u32 = 8;
 
 impl IpHeader {
-    /// Finds the payload of the packet, after IPv6's extension headers (RFC 8200,
-    /// section 4). `None` if the frame's bytes end before it, or if there are too many
-    /// extension headers.
+    /// Finds the payload after IPv6 extension headers (RFC 8200, section 4). `None` if the
+    /// frame is truncated before it, or has too many extension headers.
     #[inline]
     pub fn transport(&self, frame: &[u8]) -> Option<Transport> {
         let mut transport = Transport {
@@ -267,7 +264,7 @@ const EXTENSIONS: [u8; 5] = [
     DESTINATION_OPTIONS,
 ];
 
-/// An IPv6 extension header, in bytes of the frame.
+/// An IPv6 extension header, with offsets in the frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extension {
     pub kind: u8,
@@ -277,15 +274,15 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// Reads the extension header of this kind at `at`, of which at least the first two
-    /// bytes must be there. `None` for other protocols.
+    /// Parses the extension header of this kind at `at`; `None` for other protocols, or if
+    /// fewer than two bytes are available.
     #[inline]
     pub fn read(frame: &[u8], kind: u8, at: usize) -> Option<Extension> {
         let [next, len] = *frame.get(at..)?.first_chunk()?;
         let len = match kind {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => (usize::from(len) + 1) * 8,
             FRAGMENT => 8,
-            // After it, all is unencrypted.
+            // Everything after it is unencrypted.
             AUTHENTICATION => (usize::from(len) + 2) * 4,
             _ => return None,
         };
@@ -297,12 +294,12 @@ impl Extension {
         })
     }
 
-    /// Whether no header follows, but a later part of the packet's payload.
+    /// Whether payload of a later fragment follows instead of a header.
     pub fn is_later_fragment(&self, frame: &[u8]) -> bool {
         self.kind == FRAGMENT && self.piece(frame) == Some(Piece::Later)
     }
 
-    /// Returns what piece of a packet follows a fragment header.
+    /// Returns which part of a packet follows a fragment header.
     fn piece(&self, frame: &[u8]) -> Option<Piece> {
         let [high, low] = *frame.get(self.at + 2..)?.first_chunk()?;
         Some(Piece::of(high != 0 || low & 0xf8 != 0, low & 1 == 1))
@@ -312,8 +309,8 @@ impl Extension {
         frame.get(self.at + 3).copied()
     }
 
-    /// Returns where the addresses of a routing header begin and end: of types 0 and 2 (RFC
-    /// 6275, section 6.4), and of segment routing (RFC 8754). `None` for others.
+    /// Returns the range of addresses in a routing header of type 0 or 2 (RFC 6275, section
+    /// 6.4) or 4 (segment routing, RFC 8754). `None` for others.
     pub fn segments(&self, frame: &[u8]) -> Option<(usize, usize)> {
         const FIXED: usize = 8;
         let [kind, _, last_entry] = *frame.get(self.at + 2..)?.first_chunk()?;
@@ -327,18 +324,18 @@ impl Extension {
         Some((first, first + 16 * count))
     }
 
-    /// Returns where the final destination stands in a routing header.
+    /// Returns the offset of the final destination in a routing header.
     fn last_segment(&self, frame: &[u8]) -> Option<usize> {
         let (first, end) = self.segments(frame).filter(|(first, end)| end > first)?;
-        // Segment routing lists the last one first.
+        // Segment routing lists the last segment first.
         let backwards = frame[self.at + 2] == 4;
         Some(if backwards { first } else { end - 16 })
     }
 }
 
-/// Returns where the address of a Home Address option stands in the frame, if the IPv6
-/// destination options at `at` have one (RFC 6275, section 6.3). It is the source that
-/// transport checksums cover.
+/// Returns the offset of the address in a Home Address option of the IPv6 destination
+/// options at `at`, if any (RFC 6275, section 6.3). Transport checksums use it as the
+/// source.
 pub fn home_address(frame: &[u8], at: usize) -> Option<usize> {
     const PAD1: u8 = 0;
     const HOME_ADDRESS: u8 = 0xc9;
@@ -359,9 +356,9 @@ pub fn home_address(frame: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// Returns the last address of a source route that an IPv4 packet has not yet travelled, in
-/// bytes of the options; `Some(None)` if it does not hold one, `None` without such a route
-/// (RFC 791, section 3.1).
+/// Returns the offset in the options of the last address of an IPv4 source route that is
+/// still to be visited; `Some(None)` if the route does not contain it, `None` without a
+/// route (RFC 791, section 3.1).
 fn last_hop(options: &[u8]) -> Option<Option<usize>> {
     const LOOSE: u8 = 131;
     const STRICT: u8 = 137;
@@ -375,7 +372,7 @@ fn last_hop(options: &[u8]) -> Option<Option<usize>> {
     None
 }
 
-/// The options of an IPv4 header: where each begins, and its bytes.
+/// Iterates over IPv4 options: offset and bytes.
 pub(crate) struct Options4<'a>(pub &'a [u8], pub usize);
 
 impl<'a> Iterator for Options4<'a> {
@@ -396,14 +393,12 @@ impl<'a> Iterator for Options4<'a> {
     }
 }
 
-/// Protocols whose first four bytes are two ports: TCP, UDP, DCCP, SCTP,
-/// UDP-Lite (IANA's protocol numbers).
+/// Protocols that start with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite (IANA).
 pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
-/// Returns whether routers do not forward the packet, and so never decrement
-/// its time to live: neighbour discovery, which is invalid unless its hop limit
-/// is 255 (RFC 4861, section 6.1), and multicast of link-local scope. `ip` was
-/// parsed from `bytes`.
+/// Whether routers do not forward the packet, and so never decrement its TTL: neighbour
+/// discovery, which requires a hop limit of 255 (RFC 4861, section 6.1), and link-local
+/// multicast. `ip` was parsed from `bytes`.
 #[inline]
 pub fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
     /// ICMPv6.

@@ -1,15 +1,14 @@
-//! The payload of a packet's transport header.
+//! Payload of transport protocols.
 
 use core::ops::Range;
 
 use crate::edit::packet_end;
 use crate::header::{IpHeader, Piece, Transport};
 
-/// Returns the bytes of the frame after the TCP, UDP, UDP-Lite, SCTP, ICMP or ICMPv6
-/// header, as far as they are there. VLAN tags and IPv6 extension headers are skipped; the
-/// payload of UDP is that of the outermost datagram, tunnel or not. Of a later
-/// fragment, which has no transport header, it is all after the IP headers. `None` for
-/// other frames and without any payload. Padding after the packet is no payload.
+/// Returns the payload after the TCP, UDP, UDP-Lite, SCTP, ICMP or ICMPv6 header, as far as
+/// it is available. VLAN tags and IPv6 extension headers are skipped; tunnels are not. For
+/// a later fragment, it is everything after the IP headers. `None` for other frames, and
+/// without payload. Padding after the packet does not count.
 pub fn transport_payload(bytes: &[u8]) -> Option<Range<usize>> {
     let ip = IpHeader::parse(bytes)?;
     let transport = ip.transport(bytes)?;
@@ -21,7 +20,7 @@ pub fn transport_payload(bytes: &[u8]) -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// Returns where the payload begins and ends in a packet that ends at `packet_end`.
+/// Returns the payload of a packet that ends at `packet_end`.
 fn inside_transport(
     bytes: &[u8],
     transport: &Transport,
@@ -45,8 +44,8 @@ fn inside_transport(
     Some((transport.at + len, end))
 }
 
-/// Returns the end of the UDP datagram at `at`, of which the packet, or the first of its
-/// fragments, holds what ends at `packet_end`. A length of zero stands for all of it.
+/// Returns the end of the UDP datagram at `at`, limited by `packet_end` for fragments. A
+/// zero length means the whole packet.
 fn datagram_end(header: &[u8], at: usize, packet_end: usize) -> Option<usize> {
     match u16::from_be_bytes([*header.get(4)?, *header.get(5)?]) {
         0 => Some(packet_end),
@@ -55,7 +54,7 @@ fn datagram_end(header: &[u8], at: usize, packet_end: usize) -> Option<usize> {
     }
 }
 
-/// Protocols by number.
+/// Protocol numbers.
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;

@@ -1,51 +1,49 @@
-//! Probes: the contents of a generated frame by which its receiver identifies it and
-//! its time of sending.
+//! Probes: contents of a generated frame that identify it and its send time.
 //!
-//! A probe is at the beginning of a frame's payload. It has 18 bytes, exactly the space
-//! that the shortest Ethernet frame (60 bytes without its frame check sequence) has
-//! after the headers of IPv4 and UDP or ICMP:
+//! A probe is the first 18 bytes of a frame's payload, which is exactly the space after the
+//! IPv4 and UDP or ICMP headers of a minimum Ethernet frame (60 bytes without FCS):
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
-//! | 0–1 | check over the rest, which also distinguishes a probe from other payloads |
+//! | 0–1 | check over the rest, which also identifies a probe |
 //! | 2–3 | stream |
 //! | 4–9 | sequence number |
-//! | 10–17 | time of sending, in nanoseconds since 1970 |
+//! | 10–17 | send time in nanoseconds since 1970 |
 //!
-//! Numbers are in network byte order. Of random payloads that are no probes, one in
-//! 524,288 is accepted as one: the check is 16 bits wide, and the time is below 2^61
-//! (in the year 2043).
+//! Numbers are in network byte order. A random payload passes for a probe with a
+//! probability of 1 in 524,288: the check has 16 bits, and the time is below 2^61 ns (in
+//! 2043).
 
 use longwire_units::Nanos;
 
 /// A stamp in the payload of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Number of its stream of frames; below [`Probe::STREAMS`].
+    /// Stream number, below [`Probe::STREAMS`].
     pub stream: u32,
-    /// Its number in the stream, from 0; below [`Probe::SEQUENCES`].
+    /// Sequence number in the stream, from 0; below [`Probe::SEQUENCES`].
     pub sequence: u64,
-    /// When it was to be sent, since 1970.
+    /// Scheduled send time since 1970.
     pub sent: Nanos,
 }
 
-/// Mixed into the check, so that zeros are no probe.
+/// Mixed into the check, so that zeros are not a probe.
 const MAGIC: u64 = 0x4c6f_6e67_7769_7265;
 
-/// Times from this on are not written before 2043.
+/// End of valid times, in 2043.
 const SENT_END: u64 = 1 << 61;
 
 impl Probe {
-    /// How many bytes of payload it takes.
+    /// Length in bytes.
     pub const LEN: usize = 18;
-    /// Number of distinguishable streams; a number above is taken modulo this.
+    /// Number of streams; larger numbers wrap around.
     pub const STREAMS: u32 = 1 << 16;
-    /// Sequence numbers of a stream; a number above is taken modulo this. At
-    /// 20 million frames a second they last for 162 days.
+    /// Sequence numbers per stream; larger numbers wrap around. They last for 162 days at
+    /// 20 million frames/s.
     pub const SEQUENCES: u64 = 1 << 48;
 
-    /// Writes it at the beginning of a payload, whose rest stays unchanged. Returns
-    /// whether it fits: a payload shorter than [`Probe::LEN`] stays unchanged.
+    /// Writes the probe to the start of a payload. Returns `false` without a change if the
+    /// payload is shorter than [`Probe::LEN`].
     #[inline]
     pub fn write(&self, payload: &mut [u8]) -> bool {
         let Some(place) = payload.first_chunk_mut::<{ Probe::LEN }>() else {
@@ -60,7 +58,7 @@ impl Probe {
         true
     }
 
-    /// Returns the probe at the beginning of a payload, if there is an undamaged one.
+    /// Returns the probe at the start of a payload, if its check is valid.
     #[inline]
     pub fn find(payload: &[u8]) -> Option<Probe> {
         let (written, rest) = payload.split_first_chunk::<2>()?;
@@ -78,7 +76,7 @@ impl Probe {
     }
 }
 
-/// Sixteen bits that depend on all others.
+/// Returns a 16-bit check over all other fields.
 #[inline]
 fn check(name: u64, sent: u64) -> u16 {
     (stir(stir(name ^ MAGIC) ^ sent) >> 48) as u16

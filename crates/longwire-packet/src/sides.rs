@@ -1,10 +1,9 @@
-//! The direction of a frame in a two-way capture: up, from the near side, or
+//! Determines the direction of frames in a two-way capture: up, from the near side, or
 //! down, to it.
 //!
-//! Addresses decide where possible. A frame without an address of either side
-//! (a broadcast before an address is known, ARP of others, protocols without
-//! IP) is assigned by its MAC address: a side's stations are learned from their
-//! other frames.
+//! IP and ARP addresses decide if possible. Other frames (broadcasts before an address is
+//! known, ARP of others, protocols without IP) are assigned by MAC address, which is
+//! learned from a station's other frames.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -16,7 +15,7 @@ use core::str::FromStr;
 
 use crate::frame::mac_header_len;
 
-/// The direction of a frame.
+/// Direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heading {
     /// From the near side.
@@ -25,10 +24,10 @@ pub enum Heading {
     Down,
 }
 
-/// A part of the near side: an address, a prefix of addresses, or a station.
+/// An address, prefix or station on the near side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Near {
-    /// Addresses that begin with these bits.
+    /// An address prefix.
     Prefix(IpAddr, u8),
     /// A station by its MAC address.
     Station(StationMac),
@@ -90,24 +89,22 @@ impl StationMac {
         parts.next().is_none().then_some(StationMac(mac))
     }
 
-    /// Whether the address belongs to one station: not to a group, and not
-    /// empty.
+    /// Whether the address is a unicast address, and not zero.
     fn is_station(self) -> bool {
         self.0[0] & 1 == 0 && self.0 != [0; 6]
     }
 }
 
-/// The side from which a station sends.
+/// Side from which a station sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StationSide {
     Near,
     Far,
-    /// Both, so that it decides nothing: the capture has frames of more than
-    /// one wire.
+    /// Seen on both sides, so it decides nothing: the capture contains several links.
     Both,
 }
 
-/// The most stations that are learned: a capture of one link has few.
+/// Maximum stations learned; a capture of one link has few.
 const STATIONS_MAX: usize = 1 << 16;
 
 /// Determines the directions of frames.
@@ -118,7 +115,7 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// Returns the sides, of which the near one has these addresses.
+    /// Creates the sides from near addresses.
     pub fn new(near: &[Near]) -> Sides {
         Sides {
             near: near.to_vec(),
@@ -126,8 +123,7 @@ impl Sides {
         }
     }
 
-    /// Returns the direction of a frame, of which at least the first bytes are
-    /// given; `None` if it is unknown.
+    /// Returns the direction of a frame, given at least its first bytes; `None` if unknown.
     pub fn direction(&mut self, frame: &[u8]) -> Option<Heading> {
         let (to, from) = (mac_at(frame, 0)?, mac_at(frame, 6)?);
         let ends = FrameAddresses::of(frame);
@@ -151,7 +147,7 @@ impl Sides {
             (Some(StationSide::Far), _) => Some(Heading::Down),
             (_, Some(StationSide::Near)) => Some(Heading::Down),
             (_, Some(StationSide::Far)) => Some(Heading::Up),
-            // No address is near: the frame came from the far side.
+            // No near address: the frame came from the far side.
             _ if ends.is_foreign() => Some(Heading::Down),
             _ => None,
         }
@@ -161,8 +157,7 @@ impl Sides {
         self.stations.get(&mac).copied()
     }
 
-    /// Learns that the station sends from the side at which this direction
-    /// begins.
+    /// Records that a station sends in this direction.
     fn learn(&mut self, station: StationMac, direction: Heading) {
         if !station.is_station() {
             return;
@@ -197,7 +192,7 @@ impl Near {
     }
 }
 
-/// The network addresses of a frame, if it has any.
+/// Network addresses of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FrameAddresses {
     source: Option<IpAddr>,
@@ -231,8 +226,8 @@ impl FrameAddresses {
         }
     }
 
-    /// Whether the sender's address can be routed: a link-local one may be of
-    /// either side.
+    /// Whether the sender's address is routable; link-local addresses may be on either
+    /// side.
     fn is_foreign(&self) -> bool {
         match self.source {
             Some(IpAddr::V4(source)) => !source.is_link_local(),

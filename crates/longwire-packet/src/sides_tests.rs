@@ -1,4 +1,4 @@
-//! Tests of directions, with frames written by hand.
+//! Directions of hand-written frames.
 
 use alloc::borrow::ToOwned;
 use alloc::string::ToString;
@@ -44,17 +44,16 @@ fn addresses_decide_the_direction() {
     for (rest, direction) in [
         (ipv4(near, far), Some(Up)),
         (ipv4(far, near), Some(Down)),
-        // Behind a VLAN tag.
+        // After a VLAN tag.
         ([&[0x81, 0, 0, 5][..], &ipv4(near, far)].concat(), Some(Up)),
         (ipv6("2001:db8:1::5", "2001:db8:2::5"), Some(Up)),
         (ipv6("2001:db8:2::5", "2001:db8:1::5"), Some(Down)),
         (arp(near, [10, 0, 0, 1]), Some(Up)),
         (arp(far, near), Some(Down)),
-        // Neither end is near, but the sender has an address: from the far
-        // side.
+        // Neither end is near, but the sender has an address: from the far side.
         (ipv4(far, [224, 0, 0, 1]), Some(Down)),
     ] {
-        // Without MAC addresses to go by.
+        // Without MAC addresses.
         let frame = frame([0; 6], [0; 6], &rest);
         assert_eq!(sides.direction(&frame), direction, "{rest:?}");
     }
@@ -74,13 +73,13 @@ fn who_has_no_address_goes_by_the_station_that_was_learned() {
     assert_eq!(sides.direction(&known), Some(Up));
     assert_eq!(all(&mut sides, NEAR), [Some(Up); 3]);
     assert_eq!(all(&mut sides, FAR), [None; 3]);
-    // To a station of a side, and not from it: from the other.
+    // To a known station: from the opposite side.
     let to_near = frame(FAR, NEAR, &lldp);
     assert_eq!(sides.direction(&to_near), Some(Down));
     let reply = frame(FAR, NEAR, &ipv4([192, 0, 2, 1], [10, 0, 0, 7]));
     assert_eq!(sides.direction(&reply), Some(Down));
     assert_eq!(all(&mut sides, FAR), [Some(Down); 3]);
-    // An address that is not configured, of a known station.
+    // An unknown address of a known station.
     let other = frame(NEAR, FAR, &ipv6("2001:db8:9::1", "2001:db8:8::1"));
     assert_eq!(sides.direction(&other), Some(Up));
 }
@@ -126,7 +125,7 @@ proptest! {
     #[test]
     fn any_bytes_go_somewhere_or_nowhere(
         frames in proptest::collection::vec(
-            // Types that have addresses are rare among random bytes.
+            // Bias towards types with addresses, which are rare among random bytes.
             (any::<[u8; 12]>(), 0..6usize, proptest::collection::vec(any::<u8>(), 0..60)),
             1..20,
         ),

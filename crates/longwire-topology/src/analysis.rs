@@ -12,18 +12,18 @@ use super::timeline::{Action, Timeline};
 use super::tree;
 use super::value::Table;
 
-/// The most pairs of overlapping rules that are reported.
+/// Maximum pairs of overlapping rules reported.
 const OVERLAPS_MAX: usize = 5;
 
-/// The most further pairs that are compared; those of one link are not reported.
+/// Maximum further pairs compared, since pairs of one link are not reported.
 const COMPARED_MAX: usize = 10_000;
 
-/// The most unreachable rules that are reported.
+/// Maximum unreachable rules reported.
 const UNREACHABLE_MAX: usize = 5;
 
-/// Warns of links and paths that no frame crosses.
+/// Warns about links and paths that no frame takes.
 pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: &Timeline) {
-    let remedy = "give it a match, or leave it out";
+    let remedy = "give it a match, or remove it";
     let links = builder.links.iter().zip(&builder.used);
     let unused: Vec<String> = links
         .filter(|(_, used)| !**used)
@@ -34,13 +34,14 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: 
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let reason = format!("no frame crosses link '{first}'{more}: no matcher, no path");
+        let reason =
+            format!("no frame crosses link '{first}'{more}: no matcher, and no path through it");
         let named =
             |table: &Table| tree::text(table, "name").is_some_and(|name| name.value == first);
         let items = tree::tables(file, "link");
         let place = items.into_iter().find(|item| named(item.value));
         let span = place.map_or(0..0, |item| item.span);
-        builder.complaints.warn(span, "link.match", reason, remedy);
+        builder.diagnostics.warn(span, "link.match", reason, remedy);
     }
     let actions = || timeline.events.iter().flat_map(|event| &event.actions);
     for item in tree::tables(file, "path") {
@@ -54,14 +55,14 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: 
         if !item.value.contains_key("match") && !actions().any(is_target) {
             let reason = format!("no frame takes path '{}'", name.value);
             builder
-                .complaints
+                .diagnostics
                 .warn(name.span, "path.match", reason, remedy);
         }
     }
 }
 
-/// Removes the first value from a model's text: what remains is equal for models that differ
-/// in it alone.
+/// Removes the first value from a model's text, so that models which differ only in it
+/// compare equal.
 fn without_value(text: &str) -> String {
     let start = text
         .find(|c: char| c.is_ascii_digit())
@@ -75,7 +76,7 @@ fn without_value(text: &str) -> String {
 }
 
 impl Topology {
-    /// Whether a link or the scenario follows a schedule from the start of the run on.
+    /// Whether a link or the scenario follows a schedule from the start of the run.
     pub fn is_scheduled(&self) -> bool {
         let links = self.links.iter();
         let specs = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);
@@ -86,7 +87,7 @@ impl Topology {
         !self.timeline.events.is_empty() || texts.into_iter().any(|text| is_scheduled(&text))
     }
 
-    /// Returns a sentence for each ramp that replaces another model of a link.
+    /// Returns a warning for each ramp that replaces another model of a link.
     fn replaced_by_ramps(&self) -> Vec<String> {
         let ramps = self.timeline.events.iter().flat_map(|event| &event.ramps);
         let replaced = ramps.filter_map(|ramp| {
@@ -114,13 +115,12 @@ impl Topology {
         replaced.collect()
     }
 
-    /// Returns doubts about ramps and rules, in sentences: rules that can never match, and
-    /// pairs of which the order decides. Takes time in proportion to the rules, and
-    /// builds a classifier of them.
+    /// Returns warnings about ramps and rules: rules that can never match, and pairs whose
+    /// order matters. Linear in the rules; builds a classifier.
     pub fn doubts(&self) -> Vec<String> {
         let first = Target {
             class: Class::Link(0),
-            way: super::Way::Up,
+            direction: super::Direction::Up,
         };
         let rules = self
             .rules
@@ -134,9 +134,9 @@ impl Topology {
         let unreachable = classifier.unreachable().rules;
         for rule in unreachable.iter().take(UNREACHABLE_MAX) {
             doubts.push(format!(
-                "{} can never match: {} is before it and matches all that it would",
+                "{} can never match: {} precedes it and matches all its frames",
                 self.rule_words(rule.rule),
-                self.rule_words(rule.behind)
+                self.rule_words(rule.covered_by)
             ));
         }
         if unreachable.len() > UNREACHABLE_MAX {
@@ -146,8 +146,8 @@ impl Topology {
                 number_of(more as u64, "more rule")
             ));
         }
-        // Directions of one link may match the same frames, as those of a
-        // network to itself do: that is how they are made, and no mistake.
+        // Directions of one link may match the same frames, for instance between hosts of
+        // one subnet.
         let class = |rule: RuleId| self.rules[rule.0 as usize].target.class;
         let mut overlaps = classifier.overlaps(OVERLAPS_MAX + self.rules.len().min(COMPARED_MAX));
         overlaps
@@ -156,34 +156,34 @@ impl Topology {
         let more = overlaps.pairs.len() > OVERLAPS_MAX;
         for pair in overlaps.pairs.iter().take(OVERLAPS_MAX) {
             doubts.push(format!(
-                "{} and {} match some frames both: the former gets them",
+                "{} and {} overlap: frames that match both go to the former",
                 self.rule_words(pair.winner),
                 self.rule_words(pair.loser)
             ));
         }
         if more || !overlaps.complete {
-            doubts.push("there are more overlaps, or more rules than were compared".to_owned());
+            doubts.push("there may be more overlaps: not all rules were compared".to_owned());
         }
         let cost = classifier.cost();
         if cost.is_high() {
             doubts.push(format!(
-                "matchers are of {} shapes and the longest chain has {}: each frame is looked \
-                 up in so many tables; matchers that ask for the same fields cost least",
+                "matchers have {} shapes and the longest chain has {}: each frame needs so many \
+                 lookups; matchers on the same fields cost least",
                 cost.shapes, cost.longest_chain
             ));
         }
         doubts
     }
 
-    /// A rule in words: whose it is, and its matcher.
+    /// Formats a rule: its matcher and its target.
     pub fn rule_words(&self, rule: RuleId) -> String {
         let rule = &self.rules[rule.0 as usize];
-        let Target { class, way } = rule.target;
+        let Target { class, direction } = rule.target;
         format!(
             "'{}' of {}.{}",
             rule.matcher,
             self.name_of(class),
-            way.name()
+            direction.name()
         )
     }
 }

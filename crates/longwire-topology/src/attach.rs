@@ -1,4 +1,4 @@
-//! Ports at interfaces that are in use: `NAME.attach = { … }` in `[ports]`.
+//! Ports at interfaces in use: `NAME.attach = { … }` in `[ports]`.
 
 use longwire_attach::{ContainerName, PodName, Target};
 use longwire_io::attach::Selection;
@@ -7,14 +7,14 @@ use longwire_packet::bridge::PortIndex;
 use longwire_packet::filter::Filter;
 
 use super::plan::{AttachPlan, PortPlan};
-use super::problem::Complaints;
+use super::problem::Diagnostics;
 use super::tree::{self, Placed};
 use super::value::{Span, Table};
 
-/// The names of the fields that name a namespace.
+/// Fields that select a namespace; exactly one is required.
 const TARGETS: [&str; 4] = ["netns", "pid", "container", "pod"];
 
-/// Describes the place of a port, as in "attach pod shop/cart-0, eth0".
+/// Describes an attached port: "attach pod shop/cart-0, eth0".
 pub(super) fn description(port: &Table<'_>) -> String {
     let table = tree::table(port, "attach");
     let target = table.and_then(|table| target(table)?.ok());
@@ -24,11 +24,11 @@ pub(super) fn description(port: &Table<'_>) -> String {
     format!("attach{target}{interface}")
 }
 
-/// Reads the places of all ports that have one.
+/// Reads the attachments of all ports.
 pub(super) fn read(
     file: &Table<'_>,
     ports: &[PortPlan],
-    complaints: &mut Complaints,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<AttachPlan> {
     let mut plans: Vec<AttachPlan> = Vec::new();
     let Some(table) = tree::table(file, "ports") else {
@@ -41,28 +41,28 @@ pub(super) fn read(
         if port.contains_key("opens") {
             if port.contains_key("attach") {
                 let at = format!("ports.{}", name.value);
-                let reason = "the port has two places";
-                complaints.refuse(value.span.clone(), at, reason, "leave out opens or attach");
+                let reason = "the port has both opens and attach";
+                diagnostics.refuse(value.span.clone(), at, reason, "remove one of them");
             }
             continue;
         }
         let index = ports.iter().position(|port| port.name == name.value);
         let at = format!("ports.{}", name.value);
         let (Some(index), Some(attach)) = (index, tree::table(port, "attach")) else {
-            let reason = "the port has no place";
+            let reason = "the port has neither opens nor attach";
             let remedy = "write opens = \"tap:lw0\", or attach = { pod = \"shop/cart-0\", to = \
                           \"10.0.0.2\" }";
-            complaints.refuse(value.span.clone(), at, reason, remedy);
+            diagnostics.refuse(value.span.clone(), at, reason, remedy);
             continue;
         };
         let place = (PortIndex(index as u16), value.span.clone());
         let at = format!("{at}.attach");
-        if let Some(plan) = plan(attach, place, &at, complaints) {
+        if let Some(plan) = plan(attach, place, &at, diagnostics) {
             if let Some(other) = plans.iter().find(|other| overlaps(other, &plan)) {
                 let other = &ports[usize::from(other.port.0)].name;
                 let reason = format!("port '{other}' takes packets to the same addresses");
                 let remedy = "give each port of an interface other addresses in `to`";
-                complaints.refuse(value.span.clone(), at, reason, remedy);
+                diagnostics.refuse(value.span.clone(), at, reason, remedy);
             }
             plans.push(plan);
         }
@@ -74,12 +74,12 @@ fn plan(
     table: &Table<'_>,
     (port, span): (PortIndex, Span),
     at: &str,
-    complaints: &mut Complaints,
+    diagnostics: &mut Diagnostics,
 ) -> Option<AttachPlan> {
     let target = match target(table) {
         Some(Ok(target)) => Some(target),
         Some(Err(reason)) => {
-            complaints.refuse(
+            diagnostics.refuse(
                 span.clone(),
                 at,
                 reason,
@@ -88,25 +88,25 @@ fn plan(
             None
         }
         None => {
-            let reason = "one of netns, pid, container and pod names the place";
-            complaints.refuse(span.clone(), at, reason, "write one of them");
+            let reason = "exactly one of netns, pid, container and pod is required";
+            diagnostics.refuse(span.clone(), at, reason, "write one");
             None
         }
     };
     let mut to = Vec::new();
     for text in tree::texts(table, "to") {
-        to.extend(prefix(&text, at, complaints));
+        to.extend(prefix(&text, at, diagnostics));
     }
     if tree::texts(table, "to").is_empty() {
-        let reason = "there are no addresses whose packets enter the network";
-        let remedy = "write to = [\"10.0.0.2\"]; ARP and all other packets pass by";
-        complaints.refuse(span, at, reason, remedy);
+        let reason = "no addresses select the packets that enter the network";
+        let remedy = "write to = [\"10.0.0.2\"]; ARP and all other packets bypass the network";
+        diagnostics.refuse(span, at, reason, remedy);
     }
     let filter = tree::text(table, "filter").and_then(|text| match text.value.parse::<Filter>() {
         Ok(filter) => Some(filter),
         Err(error) => {
             let at = tree::under(at, "filter");
-            complaints.refuse(text.span, at, error.to_string(), "write it as tcpdump does");
+            diagnostics.refuse(text.span, at, error.to_string(), "write it as tcpdump does");
             None
         }
     });
@@ -119,7 +119,7 @@ fn plan(
     })
 }
 
-/// Returns the namespace that is named; `None` unless exactly one is.
+/// Returns the target of an attachment; `None` unless exactly one is named.
 fn target(table: &Table<'_>) -> Option<Result<Target, String>> {
     let given = TARGETS.iter().filter(|name| table.contains_key(name));
     if given.count() != 1 {
@@ -143,19 +143,18 @@ fn target(table: &Table<'_>) -> Option<Result<Target, String>> {
     Some(name.map(Target::Pod).map_err(|error| error.to_string()))
 }
 
-/// Reads a prefix.
-fn prefix(text: &Placed<&str>, at: &str, complaints: &mut Complaints) -> Option<Prefix> {
+fn prefix(text: &Placed<&str>, at: &str, diagnostics: &mut Diagnostics) -> Option<Prefix> {
     match text.value.parse::<Prefix>() {
         Ok(prefix) => Some(prefix),
         Err(error) => {
             let remedy = "write it as 10.0.0.2 or 10.0.3.0/24";
-            complaints.refuse(text.span.clone(), tree::under(at, "to"), error, remedy);
+            diagnostics.refuse(text.span.clone(), tree::under(at, "to"), error, remedy);
             None
         }
     }
 }
 
-/// Whether both ports would take packets of one interface to one address.
+/// Whether both ports would take packets to one address from one interface.
 fn overlaps(one: &AttachPlan, other: &AttachPlan) -> bool {
     if (&one.target, &one.interface) != (&other.target, &other.interface) {
         return false;

@@ -1,4 +1,4 @@
-//! The plan while it is being put together: names, links and rules.
+//! Builds a topology: names, links and rules.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,20 +13,21 @@ use super::fields::LINKS_MAX;
 use super::matchers::PortNames;
 use super::options::OptionStore;
 use super::plan::{
-    AttachPlan, Class, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
+    AttachPlan, Class, Direction, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology,
+    Unmatched,
 };
-use super::problem::{Complaints, Place, Problem, meant};
+use super::problem::{Diagnostics, Place, Problem, suggestion};
 use super::timeline::Timeline;
 use crate::steps::Steps;
 
-/// The parts of a topology that have been read.
+/// The parts read so far.
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
-    pub complaints: Complaints<'a>,
+    pub diagnostics: Diagnostics<'a>,
     pub store: OptionStore,
-    /// Counts each link.
+    /// Progress; advances per link.
     pub steps: &'a Steps,
-    /// The folder of files that the file names.
+    /// Folder of the topology's file, to which relative paths refer.
     pub folder: &'a Path,
     pub ports: Vec<PortPlan>,
     pub attached: Vec<AttachPlan>,
@@ -34,44 +35,44 @@ pub(super) struct Builder<'a> {
     pub defaults: Duplex,
     pub templates: HashMap<String, Duplex>,
     pub links: Vec<LinkPlan>,
-    /// The addresses of options whose combination has been judged.
+    /// Addresses of options whose combination has been checked.
     pub judged: HashSet<usize>,
     pub paths: Vec<PathPlan>,
-    /// With their place in the file, which decides about their order.
+    /// With their position in the file, which determines their order.
     pub rules: Vec<(usize, RulePlan)>,
-    /// The classes that matchers lead to, once all of a file are known and some are moved.
+    /// Classes with matchers; set once all links are read, if a scenario moves frames.
     pub matched: Option<HashSet<Class>>,
     pub names: HashMap<Arc<str>, Class>,
-    /// Links that something leads to, by number.
+    /// By link number: whether frames can reach it.
     pub used: Vec<bool>,
 }
 
-/// The matchers of a link or a path, as texts.
+/// Matchers of a link or path, unparsed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matches {
-    /// Upwards.
+    /// For direction up.
     pub forward: Vec<String>,
-    /// Downwards; the same swapped when there is none.
+    /// For direction down; if empty, `forward` with source and destination swapped.
     pub back: Vec<String>,
 }
 
-/// A link that is to be made.
+/// A link to be added.
 #[derive(Clone, Debug)]
 pub(super) struct NewLink {
     pub name: String,
     pub up: Arc<longwire_engine::LinkSpec>,
     pub down: Option<Arc<longwire_engine::LinkSpec>>,
     pub matches: Matches,
-    /// Its place, for problems and for the order of rules.
+    /// Position, for problems and for the order of rules.
     pub place: Place,
     pub position: usize,
 }
 
 impl<'a> Builder<'a> {
-    /// Returns a builder without ports and links.
-    pub fn new(complaints: Complaints<'a>, store: OptionStore) -> Builder<'a> {
+    /// Creates an empty builder.
+    pub fn new(diagnostics: Diagnostics<'a>, store: OptionStore) -> Builder<'a> {
         Builder {
-            complaints,
+            diagnostics,
             store,
             steps: Steps::ignored(),
             folder: Path::new(""),
@@ -90,17 +91,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the topology, with defaults where the builder does not know better.
+    /// Returns the topology, with defaults for everything that the builder does not hold.
     ///
     /// # Errors
-    /// The problems that were found.
+    /// All problems found so far.
     pub fn finish(
         mut self,
         bridge: BridgeConfig,
         timeline: Timeline,
     ) -> Result<Topology, Vec<Problem>> {
         self.rules.sort_by_key(|(position, _)| *position);
-        let warnings = self.complaints.finish()?;
+        let warnings = self.diagnostics.finish()?;
         Ok(Topology {
             seed: None,
             ports: self.ports,
@@ -127,25 +128,25 @@ impl<'a> Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Makes a link; false if there is something wrong with it.
+    /// Adds a link; returns `false` if it was refused.
     pub fn add_link(&mut self, link: NewLink) -> bool {
         self.steps.advance();
         for options in [Some(&link.up), link.down.as_ref()].into_iter().flatten() {
-            // Links of one description share it.
+            // Links of one table share their options.
             if !self.judged.insert(Arc::as_ptr(options) as usize) {
                 continue;
             }
             for doubt in options.joint_doubts() {
                 let field = format!("link.{}", doubt.option);
-                self.complaints
+                self.diagnostics
                     .warn_once(link.place.clone(), field, doubt.message);
             }
         }
         let class = Class::Link(self.links.len() as u32);
         if self.links.len() as u64 >= LINKS_MAX {
-            let reason = format!("there are more than {LINKS_MAX} links");
-            self.complaints
-                .refuse(link.place, "link", reason, "make fewer");
+            let reason = format!("more than {LINKS_MAX} links");
+            self.diagnostics
+                .refuse(link.place, "link", reason, "remove some");
             return false;
         }
         let Some(name) = self.add_name(&link.name, class, link.place.clone(), "link.name") else {
@@ -162,8 +163,8 @@ impl Builder<'_> {
         self.add_rules(class, &link.matches, shared, at, "link.match")
     }
 
-    /// Takes a name for a link or a path; names are of one of them only, for
-    /// a scenario may mean either.
+    /// Registers the name of a link or path. Both share one namespace, since a scenario may
+    /// refer to either.
     pub fn add_name(
         &mut self,
         name: &str,
@@ -171,29 +172,25 @@ impl Builder<'_> {
         place: Place,
         at: &str,
     ) -> Option<Arc<str>> {
-        if !is_name(name) || direction(name).1.is_some() {
-            let reason = format!("{name:?} cannot be a name");
-            let remedy = "use letters, digits, '-', '_', '.', ':' and '/', without .up or .down \
-                          at the end; {n}, {a} and {b} are for many links";
-            self.complaints.refuse(place, at, reason, remedy);
+        if !is_name(name) || split_direction(name).1.is_some() {
+            let reason = format!("{name:?} is not a valid name");
+            let remedy = "use letters, digits, '-', '_', '.', ':' and '/', not ending in .up or \
+                          .down; {n}, {a} and {b} need count or between";
+            self.diagnostics.refuse(place, at, reason, remedy);
             return None;
         }
         let name: Arc<str> = name.into();
         if self.names.contains_key(&name) {
-            let reason = format!("the name '{name}' is used twice");
-            self.complaints.refuse(
-                place,
-                at,
-                reason,
-                "give each link and path a name of its own",
-            );
+            let reason = format!("name '{name}' is used twice");
+            self.diagnostics
+                .refuse(place, at, reason, "give each link and path a unique name");
             return None;
         }
         self.names.insert(Arc::clone(&name), class);
         Some(name)
     }
 
-    /// Makes the rules of a link or a path in both directions.
+    /// Adds the rules of a link or path for both directions.
     pub fn add_rules(
         &mut self,
         class: Class,
@@ -202,7 +199,11 @@ impl Builder<'_> {
         (place, position): (Place, usize),
         at: &str,
     ) -> bool {
-        let back_way = if shared { Way::Up } else { Way::Down };
+        let back_way = if shared {
+            Direction::Up
+        } else {
+            Direction::Down
+        };
         let mut wrong = Vec::new();
         for text in &matches.forward {
             let names = self.port_names();
@@ -215,10 +216,10 @@ impl Builder<'_> {
                 }
             };
             let back = matches.back.is_empty().then(|| names.back(&forward));
-            self.push_rule(forward, class, Way::Up, position);
+            self.push_rule(forward, class, Direction::Up, position);
             match back {
                 Some(Ok(back)) => self.push_rule(back, class, back_way, position),
-                // Of a shared link, one that has no direction is all right.
+                // A shared link needs no matcher for the reverse direction.
                 Some(Err(why)) if !shared => wrong.push((text, why)),
                 _ => {}
             }
@@ -232,7 +233,7 @@ impl Builder<'_> {
         let fine = wrong.is_empty();
         for (text, (reason, remedy)) in wrong {
             let reason = format!("'{text}': {reason}");
-            self.complaints.refuse(place.clone(), at, reason, remedy);
+            self.diagnostics.refuse(place.clone(), at, reason, remedy);
         }
         fine
     }
@@ -244,48 +245,48 @@ impl Builder<'_> {
         }
     }
 
-    fn push_rule(&mut self, matcher: Matcher, class: Class, way: Way, position: usize) {
-        let target = Target { class, way };
+    fn push_rule(&mut self, matcher: Matcher, class: Class, direction: Direction, position: usize) {
+        let target = Target { class, direction };
         self.rules.push((position, RulePlan { matcher, target }));
     }
 
-    /// Complains of a name that is of no link.
+    /// Reports an unknown link name.
     pub fn no_link(&mut self, name: &str, place: impl Into<Place>, at: &str) {
         let mut known: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
-        // Looking for what was meant among a million names takes too long.
+        // Comparing a million names would be too slow.
         known.truncate(NAMES_COMPARED_MAX);
-        let remedy = meant(name, known);
-        self.complaints
-            .refuse(place, at, format!("there is no link '{name}'"), remedy);
+        let remedy = suggestion(name, known);
+        self.diagnostics
+            .refuse(place, at, format!("no link named '{name}'"), remedy);
     }
 }
 
-/// The most names that are compared with an unknown one.
+/// Maximum names compared with an unknown one.
 const NAMES_COMPARED_MAX: usize = 10_000;
 
-/// Whether a text is printable, and so can name a port, a link, a path or a host. Invisible and
-/// formatting characters (Unicode categories Cc, Cf, Zl, Zp, Co and Cn) would make two names look
-/// alike.
+/// Whether a text is a valid name for a port, link, path or host. Invisible and formatting
+/// characters (Unicode categories Cc, Cf, Zl, Zp, Co and Cn) are excluded, since they make
+/// different names look alike.
 pub fn is_name(text: &str) -> bool {
     let wrong = |c: char| c.is_whitespace() || is_unprintable(c) || "*?,{}\"'".contains(c);
     !text.is_empty() && !text.contains(wrong)
 }
 
-/// Whether the standard library escapes a character wherever it stands.
+/// Whether the standard library escapes this character in any position.
 fn is_unprintable(c: char) -> bool {
     if c.is_ascii() {
         return c.is_control();
     }
-    // At the start, a combining character would be escaped as well.
+    // A combining character is escaped only at the start.
     format!("a{c}").escape_debug().count() > 2
 }
 
-/// Splits a name into the link and the direction of its suffix `.up` or `.down`.
-pub fn direction(name: &str) -> (&str, Option<Way>) {
-    for way in [Way::Up, Way::Down] {
-        let bare = name.strip_suffix(way.name());
+/// Splits a suffix `.up` or `.down` off a link's name.
+pub fn split_direction(name: &str) -> (&str, Option<Direction>) {
+    for direction in [Direction::Up, Direction::Down] {
+        let bare = name.strip_suffix(direction.name());
         if let Some(bare) = bare.and_then(|bare| bare.strip_suffix('.')) {
-            return (bare, Some(way));
+            return (bare, Some(direction));
         }
     }
     (name, None)

@@ -1,4 +1,5 @@
-//! Carriers of ports: `NAME = { opens = "tap:lw0", carrier = "access.down" }` in `[ports]`.
+//! Ports whose carrier follows links: `NAME = { opens = "tap:lw0", carrier = "access.down"
+//! }` in `[ports]`.
 
 use longwire_packet::bridge::PortIndex;
 
@@ -8,7 +9,7 @@ use super::plan::CarrierPlan;
 use super::tree;
 use super::value::Table;
 
-/// Reads the links that the carriers of ports follow. All links must have been read.
+/// Reads the links that port carriers follow. All links must have been read.
 pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPlan> {
     let mut plans = Vec::new();
     let Some(table) = tree::table(file, "ports") else {
@@ -21,17 +22,17 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPlan> 
         };
         let at = format!("ports.{}.carrier", name.value);
         let refusal = if port.contains_key("attach") {
-            let reason = "the interface is in use, and its carrier is not Longwire's to take";
-            Some((reason, "leave it out, or open a tap:NAME as a port"))
+            let reason = "an attached interface keeps its carrier";
+            Some((reason, "remove it, or use a tap:NAME port"))
         } else if file.contains_key("host") {
-            let reason = "the carrier of a port does not follow links that another host decides";
-            Some((reason, "leave it out, or run the network on one host"))
+            let reason = "a carrier cannot follow links decided on another host";
+            Some((reason, "remove it, or run the network on one host"))
         } else {
             None
         };
         if let Some((reason, remedy)) = refusal {
             let span = field.span.clone();
-            builder.complaints.refuse(span, at, reason, remedy);
+            builder.diagnostics.refuse(span, at, reason, remedy);
             continue;
         }
         let links = tree::texts(port, "carrier");

@@ -1,5 +1,5 @@
-//! Changes of a running network: what `[[at]]` says, read now, and links and
-//! paths that come and go.
+//! Changes of a running network: the actions of `[[at]]`, plus links and paths to add or
+//! remove.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,68 +13,68 @@ use super::fields;
 use super::files::Files;
 use super::glob;
 use super::plan::{Class, Topology, Unmatched};
-use super::problem::{Complaints, Problem, meant};
+use super::problem::{Diagnostics, Problem, suggestion};
 use super::timeline::Action;
 use super::tree::{self, Placed};
 use super::value::{JsonFault, JsonSource, Table};
 use super::{events, links, paths};
 
-/// The time of a change.
+/// When a change applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Moment {
-    /// At once.
+pub enum ChangeTime {
+    /// Immediately.
     #[default]
     Now,
     /// At a time since the start of the run.
     At(Nanos),
-    /// So long from now.
+    /// At a time from now.
     In(Nanos),
 }
 
-/// A change of a topology, read and checked.
+/// A parsed and checked change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Its time.
-    pub moment: Moment,
+    /// When it applies.
+    pub time: ChangeTime,
     /// Actions on existing links.
     pub actions: Vec<Action>,
-    /// Added links and paths, which the topology has already.
+    /// Added links and paths; the topology already contains them.
     pub added: Added,
-    /// Removed links and paths, which the topology still has.
+    /// Links and paths to remove; the topology still contains them.
     pub removed: Vec<Class>,
     /// Valid values that are probably not meant.
     pub warnings: Vec<Problem>,
 }
 
-/// Numbers of what was added to a topology.
+/// Indices of the parts that a change added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Of [`Topology::links`].
+    /// In [`Topology::links`].
     pub links: Range<usize>,
-    /// Of [`Topology::paths`].
+    /// In [`Topology::paths`].
     pub paths: Range<usize>,
-    /// Of [`Topology::rules`].
+    /// In [`Topology::rules`].
     pub rules: Range<usize>,
 }
 
 impl Added {
-    /// Whether nothing was.
+    /// Whether no link or path was added.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty() && self.paths.is_empty()
     }
 }
 
-/// The name of a change in problems, in place of a file's.
+/// Stands for the file name in problems.
 const NAME: &str = "change";
 
 impl Topology {
-    /// Reads a change: a JSON object of the fields of [`fields::CHANGE`]. What
-    /// it adds is added here; what it removes is for the caller to remove
-    /// ([`Topology::remove`]). `moved` says whose frames take whose links, and
-    /// `files` opens what it names.
+    /// Reads a change: a JSON object with the fields of [`fields::CHANGE`]. Additions are
+    /// applied here; removals are left to the caller ([`Topology::remove`]). `moved` maps
+    /// each moved class to the class whose links it takes; `files` opens the files that the
+    /// change names.
     ///
     /// # Errors
-    /// All that is wrong, by field. The topology is then as it was.
+    /// All problems. The topology is then unchanged.
     pub fn read_change(
         &mut self,
         body: &Value,
@@ -92,39 +92,39 @@ impl Topology {
             }]
         };
         let Some(object) = body.as_object() else {
-            let remedy = "send an object, as in {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}";
-            return Err(refused("", "the change is no JSON object", remedy));
+            let remedy = "send an object such as {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}";
+            return Err(refused("", "the change is not a JSON object", remedy));
         };
         let mut source = JsonSource::default();
         let file = source.read(object).map_err(|fault| match fault {
             JsonFault::Null { field, pointer } => {
-                let remedy = "leave it out; only options under set can be null";
+                let remedy = "remove it; only options under set can be null";
                 let mut problems = refused(&field, "is null", remedy);
                 problems[0].pointer = pointer;
                 problems
             }
             JsonFault::TooLong => {
-                let reason = "a name has more than 4 KiB, or a text more than 1 MiB";
-                let remedy = "name links by a pattern, and data by a file";
+                let reason = "a name is longer than 4 KiB, or a string longer than 1 MiB";
+                let remedy = "select links by pattern, and pass data in a file";
                 refused("", reason, remedy)
             }
         })?;
         let (folder, unmatched) = (self.folder.clone(), self.unmatched);
-        let mut complaints = Complaints::of_json(NAME, source);
+        let mut diagnostics = Diagnostics::of_json(NAME, source);
         if !files.may_quote() {
-            complaints.quote_no_rows();
+            diagnostics.quote_no_rows();
         }
-        let mut draft = self.begin(complaints, &folder, files);
+        let mut draft = self.begin(diagnostics, &folder, files);
         let builder = &mut draft.builder;
-        builder.complaints.checking_shape = true;
-        tree::check(&fields::CHANGE, &file, "", &mut builder.complaints);
-        builder.complaints.checking_shape = false;
+        builder.diagnostics.checking_shape = true;
+        tree::check(&fields::CHANGE, &file, "", &mut builder.diagnostics);
+        builder.diagnostics.checking_shape = false;
         let mut change = Change::default();
-        // What follows from a field that could not be read is no help.
-        if builder.complaints.is_fine() {
+        // Suppress errors that follow from an invalid shape.
+        if builder.diagnostics.has_no_errors() {
             change = read(&file, unmatched, moved, builder);
         }
-        match draft.take_complaints().finish() {
+        match draft.take_diagnostics().finish() {
             Ok(warnings) => Ok(Change {
                 warnings,
                 added: draft.commit(),
@@ -134,8 +134,8 @@ impl Topology {
         }
     }
 
-    /// Undoes what a change added, if it was the last to add something.
-    pub fn forget(&mut self, added: &Added) {
+    /// Reverts the last addition.
+    pub fn revert(&mut self, added: &Added) {
         let links = self.links.drain(added.links.start..).map(|link| link.name);
         let names: Vec<Arc<str>> = links
             .chain(self.paths.drain(added.paths.start..).map(|path| path.name))
@@ -146,7 +146,7 @@ impl Topology {
         self.rules.truncate(added.rules.start);
     }
 
-    /// Takes links and paths out. Others keep their numbers.
+    /// Removes links and paths. The others keep their numbers.
     pub fn remove(&mut self, classes: &[Class]) {
         let nothing: Arc<str> = Arc::from("");
         for class in classes {
@@ -159,8 +159,8 @@ impl Topology {
         }
     }
 
-    /// Whether a link or path was removed.
-    pub fn is_gone(&self, class: Class) -> bool {
+    /// Whether a link or path has been removed.
+    pub fn is_removed(&self, class: Class) -> bool {
         self.name_of(class).is_empty()
     }
 }
@@ -190,39 +190,37 @@ fn read(
     removed.dedup();
     check_removed(&removed, unmatched, moved, builder);
     let comes_or_goes = (builder.links.len(), builder.paths.len()) != before || !removed.is_empty();
-    if actions.is_empty() && !comes_or_goes && builder.complaints.is_fine() {
+    if actions.is_empty() && !comes_or_goes && builder.diagnostics.has_no_errors() {
         let remedy = "send set, up, down, pause, move, add or remove";
-        builder
-            .complaints
-            .refuse(0..0, "", "nothing is changed", remedy);
+        builder.diagnostics.refuse(0..0, "", "empty change", remedy);
     }
-    let moment = moment(file, builder);
-    if comes_or_goes && moment != Moment::Now {
-        let reason = "links and paths come and go at once";
-        let remedy = "leave at and in out; a link may be added down, and be up at a time";
-        builder.complaints.refuse(0..0, "at", reason, remedy);
+    let time = time(file, builder);
+    if comes_or_goes && time != ChangeTime::Now {
+        let reason = "links and paths are added and removed immediately only";
+        let remedy = "remove at and in; a link can be added in state down and set up later";
+        builder.diagnostics.refuse(0..0, "at", reason, remedy);
     }
     Change {
-        moment,
+        time,
         actions,
         removed,
         ..Change::default()
     }
 }
 
-fn moment(file: &Table<'_>, builder: &mut Builder) -> Moment {
-    let complaints = &mut builder.complaints;
-    let at = tree::unit(file, "at", "", complaints);
-    let after = tree::unit(file, "in", "", complaints);
+fn time(file: &Table<'_>, builder: &mut Builder) -> ChangeTime {
+    let diagnostics = &mut builder.diagnostics;
+    let at = tree::unit(file, "at", "", diagnostics);
+    let after = tree::unit(file, "in", "", diagnostics);
     match (at, after) {
         (Some(_), Some(_)) => {
-            let reason = "there is an at and an in";
-            complaints.refuse(0..0, "in", reason, "leave one of both out");
-            Moment::Now
+            let reason = "both at and in are given";
+            diagnostics.refuse(0..0, "in", reason, "remove one");
+            ChangeTime::Now
         }
-        (Some(at), None) => Moment::At(at),
-        (None, Some(after)) => Moment::In(after),
-        (None, None) => Moment::Now,
+        (Some(at), None) => ChangeTime::At(at),
+        (None, Some(after)) => ChangeTime::In(after),
+        (None, None) => ChangeTime::Now,
     }
 }
 
@@ -230,16 +228,16 @@ fn warn_of_unused(first: usize, builder: &mut Builder) {
     let unused = builder.used[first..].iter().position(|used| !used);
     if let Some(unused) = unused {
         let name = &builder.links[first + unused].name;
-        let reason = format!("no frame crosses link '{name}': no matcher, no path");
-        let remedy = "give it a match, or add a path that crosses it";
+        let reason = format!("no frame crosses link '{name}': no matcher, and no path through it");
+        let remedy = "give it a match, or add a path through it";
         builder
-            .complaints
+            .diagnostics
             .warn(0..0, "add.link.match", reason, remedy);
     }
 }
 
-/// Links and paths of a name, or those that fit a pattern; not what the same
-/// change adds.
+/// Returns the links and paths with this name or matching this pattern, without those that
+/// the same change adds.
 fn fitting(
     text: &Placed<&str>,
     (links, paths): (usize, usize),
@@ -248,9 +246,9 @@ fn fitting(
     let pattern = text.value;
     let found: Vec<Class> = if glob::is_pattern(pattern) {
         let links = builder.links[..links].iter().enumerate();
-        let links = links.filter(|(_, link)| !link.is_gone() && glob::fits(pattern, &link.name));
+        let links = links.filter(|(_, link)| !link.is_removed() && glob::fits(pattern, &link.name));
         let paths = builder.paths[..paths].iter().enumerate();
-        let paths = paths.filter(|(_, path)| !path.is_gone() && glob::fits(pattern, &path.name));
+        let paths = paths.filter(|(_, path)| !path.is_removed() && glob::fits(pattern, &path.name));
         let links = links.map(|(index, _)| Class::Link(index as u32));
         links
             .chain(paths.map(|(index, _)| Class::Path(index as u32)))
@@ -270,16 +268,16 @@ fn fitting(
     };
     if found.is_empty() {
         let known = builder.links.iter().take(1000).map(|link| &*link.name);
-        let remedy = meant(pattern, known.filter(|name| !name.is_empty()));
-        let reason = format!("there is no link and no path '{pattern}'");
+        let remedy = suggestion(pattern, known.filter(|name| !name.is_empty()));
+        let reason = format!("no link or path named '{pattern}'");
         builder
-            .complaints
+            .diagnostics
             .refuse(text.span.clone(), "remove", reason, remedy);
     }
     found
 }
 
-/// Complains of links that something needs which stays.
+/// Reports removed links that something else depends on.
 fn check_removed(
     removed: &[Class],
     unmatched: Unmatched,
@@ -291,7 +289,7 @@ fn check_removed(
     for (index, path) in builder.paths.iter().enumerate() {
         let needed = path.hops.iter().find(|hop| goes(Class::Link(hop.link)));
         if let Some(hop) = needed
-            && !path.is_gone()
+            && !path.is_removed()
             && !goes(Class::Path(index as u32))
         {
             let link = &builder.links[hop.link as usize].name;
@@ -303,8 +301,8 @@ fn check_removed(
         && goes(Class::Link(link))
     {
         let name = &builder.links[link as usize].name;
-        let reason = format!("frames that no rule is about cross link '{name}'");
-        refused.push((reason, "it must stay"));
+        let reason = format!("unmatched frames cross link '{name}'");
+        refused.push((reason, "it cannot be removed"));
     }
     for (class, to) in moved {
         if goes(*to) && !goes(*class) {
@@ -317,6 +315,6 @@ fn check_removed(
         }
     }
     for (reason, remedy) in refused {
-        builder.complaints.refuse(0..0, "remove", reason, remedy);
+        builder.diagnostics.refuse(0..0, "remove", reason, remedy);
     }
 }

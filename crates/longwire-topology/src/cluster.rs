@@ -1,8 +1,8 @@
-//! `[[host]]` and `[underlay]`: the machines that run a network together.
+//! `[[host]]` and `[underlay]`: hosts that run a network together.
 //!
-//! A link is decided on the host of the ports by which its frames enter, and on no other:
-//! no frame needs the decision of another host before its own. Files for which that is
-//! not so are refused ([`docs/decisions/0046-hosts.md`]).
+//! A link is decided on the host whose ports its frames enter, so that no frame waits for
+//! the decision of another host. Files that violate this are refused
+//! ([`docs/decisions/0046-hosts.md`]).
 //!
 //! [`docs/decisions/0046-hosts.md`]: ../../../docs/decisions/0046-hosts.md
 
@@ -14,20 +14,20 @@ use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 
 use super::builder::{Builder, is_name};
 use super::fields::HOSTS_MAX;
-use super::plan::{Class, Cluster, Hop, HostPlan, PathPlan, RulePlan, Unmatched, Way};
-use super::problem::{Complaints, meant};
+use super::plan::{Class, Cluster, Direction, Hop, HostPlan, PathPlan, RulePlan, Unmatched};
+use super::problem::{Diagnostics, suggestion};
 use super::timeline::{Action, Timeline};
 use super::tree::{self, Placed};
 use super::value::{Span, Table};
 
-/// The UDP port of hosts that name none.
+/// Default UDP port.
 const PORT_DEFAULT: u16 = 4795;
 
-/// The longest UDP payload, in bytes, where the file does not give one.
+/// Default maximum UDP payload in bytes.
 const MTU_DEFAULT: u64 = 1400;
 
-/// Reads the hosts, and decides which of them decides about each link; `None` if there
-/// are none, or they are refused.
+/// Reads the hosts and assigns each link to one; `None` without hosts, or if they are
+/// refused.
 pub(super) fn read(
     file: &Table<'_>,
     bridge: &BridgeConfig,
@@ -39,10 +39,10 @@ pub(super) fn read(
     let underlay = tree::table(file, "underlay");
     if items.is_empty() {
         if let (Some(_), Some(value)) = (underlay, file.get("underlay")) {
-            let reason = "there is an underlay, and there are no hosts";
-            let remedy = "write a [[host]] table for each machine, or leave it out";
+            let reason = "an underlay without hosts";
+            let remedy = "write a [[host]] table for each machine, or remove it";
             builder
-                .complaints
+                .diagnostics
                 .refuse(value.span.clone(), "underlay", reason, remedy);
         }
         return None;
@@ -52,11 +52,11 @@ pub(super) fn read(
         reader.host(item, builder);
     }
     let span = items[0].span.clone();
-    let (hosts, owners) = reader.finish(span.clone(), &mut builder.complaints)?;
+    let (hosts, owners) = reader.finish(span.clone(), &mut builder.diagnostics)?;
     if hosts.len() > HOSTS_MAX {
-        let reason = format!("{} hosts are too many", hosts.len());
-        let remedy = format!("there can be {HOSTS_MAX}");
-        builder.complaints.refuse(span, "host", reason, remedy);
+        let reason = format!("{} hosts exceed the maximum of {HOSTS_MAX}", hosts.len());
+        let remedy = "remove some";
+        builder.diagnostics.refuse(span, "host", reason, remedy);
         return None;
     }
     let is_divided = owners.iter().any(|owner| *owner != owners[0]);
@@ -80,9 +80,9 @@ pub(super) fn read(
         let access = builder.store.files.access();
         access.check(Path::new(key.value)).map_err(|error| {
             let (field, reason) = ("underlay.key", format!("'{}': {error}", key.value));
-            let complaints = &mut builder.complaints;
+            let diagnostics = &mut builder.diagnostics;
             let (place, remedy) = (key.span.into(), "send the key".to_owned());
-            Box::new(complaints.problem(place, field.to_owned(), reason, remedy))
+            Box::new(diagnostics.problem(place, field.to_owned(), reason, remedy))
         })?;
         Ok(builder.folder.join(key.value))
     });
@@ -96,7 +96,7 @@ pub(super) fn read(
     })
 }
 
-/// Refuses parts of a network that frames of all hosts would change.
+/// Refuses state that frames of several hosts would share.
 fn refuse_common_state(
     file: &Table<'_>,
     span: Span,
@@ -105,26 +105,29 @@ fn refuse_common_state(
     builder: &mut Builder,
 ) -> Option<()> {
     if bridge.switching == Switching::Bridge {
-        let reason = "a bridge learns from the frames of all hosts, and each host sees its own";
+        let reason =
+            "a bridge learns from the frames of all hosts, but each host sees only its own";
         let remedy = "write mode = \"static\" with stations, or mode = \"pairs\"";
         builder
-            .complaints
+            .diagnostics
             .refuse(span, "switching.mode", reason, remedy);
         return None;
     }
     if let Unmatched::Link(_) = unmatched {
-        let reason = "frames of several hosts would share the link of unmatched frames";
-        let remedy = "give the link a match with in-port, and write pass or drop";
+        let reason = "unmatched frames of several hosts would share a link";
+        let remedy = "give the link a match with in-port, and set unmatched to pass or drop";
         let span = file
             .get("unmatched")
             .map_or(span, |value| value.span.clone());
-        builder.complaints.refuse(span, "unmatched", reason, remedy);
+        builder
+            .diagnostics
+            .refuse(span, "unmatched", reason, remedy);
         return None;
     }
     Some(())
 }
 
-/// The classes to which the scenario moves the frames of each class.
+/// Returns the classes to which the scenario moves the frames of each class.
 fn targets(timeline: &Timeline, builder: &Builder) -> HashMap<Class, Vec<Class>> {
     let mut targets: HashMap<Class, Vec<Class>> = HashMap::new();
     for action in timeline.events.iter().flat_map(|event| &event.actions) {
@@ -138,12 +141,11 @@ fn targets(timeline: &Timeline, builder: &Builder) -> HashMap<Class, Vec<Class>>
     targets
 }
 
-/// The hosts while they are read.
 struct HostReader {
     hosts: Vec<HostPlan>,
-    /// By port: the index of its host.
+    /// Host index by port.
     owners: Vec<Option<usize>>,
-    is_fine: bool,
+    is_valid: bool,
 }
 
 impl HostReader {
@@ -151,30 +153,35 @@ impl HostReader {
         HostReader {
             hosts: Vec::new(),
             owners: vec![None; builder.ports.len()],
-            is_fine: true,
+            is_valid: true,
         }
     }
 
     fn host(&mut self, item: &Placed<&Table<'_>>, builder: &mut Builder) {
         let table = item.value;
-        let complaints = &mut builder.complaints;
+        let diagnostics = &mut builder.diagnostics;
         let Some(name) = tree::text(table, "name").filter(|name| !name.value.is_empty()) else {
-            self.is_fine = false;
+            self.is_valid = false;
             let reason = "the host has no name";
-            return complaints.refuse(item.span.clone(), "host.name", reason, "write name = \"…\"");
+            return diagnostics.refuse(
+                item.span.clone(),
+                "host.name",
+                reason,
+                "write name = \"…\"",
+            );
         };
         if !is_name(name.value) {
-            self.is_fine = false;
-            let reason = format!("{:?} cannot be a name", name.value);
+            self.is_valid = false;
+            let reason = format!("{:?} is not a valid name", name.value);
             let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
-            return complaints.refuse(name.span, "host.name", reason, remedy);
+            return diagnostics.refuse(name.span, "host.name", reason, remedy);
         }
         if self.hosts.iter().any(|host| host.name == name.value) {
-            self.is_fine = false;
-            let reason = format!("there are two hosts '{}'", name.value);
-            return complaints.refuse(name.span, "host.name", reason, "give each its own name");
+            self.is_valid = false;
+            let reason = format!("two hosts are named '{}'", name.value);
+            return diagnostics.refuse(name.span, "host.name", reason, "give each a unique name");
         }
-        let Some((address, listen)) = self.addresses(item, name.value, complaints) else {
+        let Some((address, listen)) = self.addresses(item, name.value, diagnostics) else {
             return;
         };
         let index = self.hosts.len();
@@ -184,12 +191,12 @@ impl HostReader {
                 ports.push(port);
             }
         }
-        if ports.is_empty() && self.is_fine {
-            self.is_fine = false;
+        if ports.is_empty() && self.is_valid {
+            self.is_valid = false;
             let reason = format!("host '{}' has no ports", name.value);
-            let remedy = "write ports = [\"left\"], or leave the host out";
-            let complaints = &mut builder.complaints;
-            complaints.refuse(item.span.clone(), "host.ports", reason, remedy);
+            let remedy = "write ports = [\"left\"], or remove the host";
+            let diagnostics = &mut builder.diagnostics;
+            diagnostics.refuse(item.span.clone(), "host.ports", reason, remedy);
         }
         self.hosts.push(HostPlan {
             name: name.value.to_owned(),
@@ -199,33 +206,33 @@ impl HostReader {
         });
     }
 
-    /// Reads where a host is reached, and where it receives; `None` if the first is refused.
+    /// Reads the public and the listening address; `None` if the former is refused.
     fn addresses(
         &mut self,
         item: &Placed<&Table<'_>>,
         name: &str,
-        complaints: &mut Complaints,
+        diagnostics: &mut Diagnostics,
     ) -> Option<(SocketAddr, SocketAddr)> {
         let table = item.value;
         let Some(written) = tree::text(table, "address") else {
-            self.is_fine = false;
+            self.is_valid = false;
             let reason = format!("host '{name}' has no address");
             let remedy = "write address = \"192.0.2.1\"";
-            complaints.refuse(item.span.clone(), "host.address", reason, remedy);
+            diagnostics.refuse(item.span.clone(), "host.address", reason, remedy);
             return None;
         };
-        let address = self.address(&written, "host.address", complaints)?;
+        let address = self.address(&written, "host.address", diagnostics)?;
         if let Some(reason) = unreachable_reason(address) {
-            self.is_fine = false;
+            self.is_valid = false;
             let remedy = "write the address and UDP port at which the other hosts reach it";
-            complaints.refuse(written.span, "host.address", reason, remedy);
+            diagnostics.refuse(written.span, "host.address", reason, remedy);
             return None;
         }
         if self.hosts.iter().any(|host| host.address == address) {
-            self.is_fine = false;
-            let reason = format!("{address} is the address of another host");
+            self.is_valid = false;
+            let reason = format!("{address} is also the address of another host");
             let remedy = "give each host its own address, or its own UDP port";
-            complaints.refuse(written.span, "host.address", reason, remedy);
+            diagnostics.refuse(written.span, "host.address", reason, remedy);
             return None;
         }
         if let Some(first) = self.hosts.first()
@@ -235,17 +242,17 @@ impl HostReader {
                 "{address} cannot reach {}, host '{}'",
                 first.address, first.name
             );
-            self.refuse_family(written.span, "host.address", &reason, complaints);
+            self.refuse_family(written.span, "host.address", &reason, diagnostics);
             return None;
         }
         let listen = match tree::text(table, "listen") {
             Some(written) => {
-                let listen = self.address(&written, "host.listen", complaints);
+                let listen = self.address(&written, "host.listen", diagnostics);
                 if let Some(listen) = listen
                     && listen.is_ipv4() != address.is_ipv4()
                 {
-                    let reason = format!("{listen} does not receive what is sent to {address}");
-                    self.refuse_family(written.span, "host.listen", &reason, complaints);
+                    let reason = format!("{listen} does not receive datagrams for {address}");
+                    self.refuse_family(written.span, "host.listen", &reason, diagnostics);
                     return None;
                 }
                 listen
@@ -255,35 +262,35 @@ impl HostReader {
         Some((address, listen.unwrap_or(address)))
     }
 
-    /// Refuses an address: a socket sends to one family, and receives from it.
-    fn refuse_family(&mut self, span: Span, at: &str, reason: &str, complaints: &mut Complaints) {
-        self.is_fine = false;
-        let remedy = "write addresses of IPv4 for all hosts, or of IPv6";
-        complaints.refuse(span, at, reason, remedy);
+    /// Refuses a mix of address families: a socket has only one.
+    fn refuse_family(&mut self, span: Span, at: &str, reason: &str, diagnostics: &mut Diagnostics) {
+        self.is_valid = false;
+        let remedy = "use IPv4 for all hosts, or IPv6";
+        diagnostics.refuse(span, at, reason, remedy);
     }
 
     fn address(
         &mut self,
         written: &Placed<&str>,
         at: &str,
-        complaints: &mut Complaints,
+        diagnostics: &mut Diagnostics,
     ) -> Option<SocketAddr> {
         let text = written.value;
         let bare = || text.parse::<IpAddr>().ok();
         let address = text.parse().ok();
         let address = address.or_else(|| Some(SocketAddr::new(bare()?, PORT_DEFAULT)));
-        // An address of IPv4 in one of IPv6 is the same host.
+        // An IPv4-mapped IPv6 address denotes the same host.
         let address = address.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port()));
         if address.is_none() {
-            self.is_fine = false;
-            let reason = format!("'{text}' is no IP address");
+            self.is_valid = false;
+            let reason = format!("'{text}' is not an IP address");
             let remedy = "write it as 192.0.2.1, 192.0.2.1:4795 or [2001:db8::1]:4795";
-            complaints.refuse(written.span.clone(), at, reason, remedy);
+            diagnostics.refuse(written.span.clone(), at, reason, remedy);
         }
         address
     }
 
-    /// Notes the host of a port, if the port exists and has none.
+    /// Assigns a port to a host.
     fn port(
         &mut self,
         host: usize,
@@ -292,21 +299,21 @@ impl HostReader {
     ) -> Option<PortIndex> {
         let known = || builder.ports.iter().map(|port| port.name.as_str());
         let Some(index) = known().position(|name| name == port.value) else {
-            self.is_fine = false;
-            let reason = format!("there is no port '{}'", port.value);
-            let remedy = meant(port.value, known());
+            self.is_valid = false;
+            let reason = format!("no port named '{}'", port.value);
+            let remedy = suggestion(port.value, known());
             builder
-                .complaints
+                .diagnostics
                 .refuse(port.span.clone(), "host.ports", reason, remedy);
             return None;
         };
         if let Some(other) = self.owners[index].replace(host) {
-            self.is_fine = false;
+            self.is_valid = false;
             let other = self.hosts.get(other).map_or("this host", |host| &host.name);
-            let reason = format!("port '{}' is of '{other}' already", port.value);
-            let remedy = "a port is opened by one host";
+            let reason = format!("port '{}' already belongs to '{other}'", port.value);
+            let remedy = "list each port under one host";
             builder
-                .complaints
+                .diagnostics
                 .refuse(port.span.clone(), "host.ports", reason, remedy);
             return None;
         }
@@ -317,60 +324,60 @@ impl HostReader {
     fn finish(
         self,
         span: Span,
-        complaints: &mut Complaints,
+        diagnostics: &mut Diagnostics,
     ) -> Option<(Vec<HostPlan>, Vec<usize>)> {
-        if !self.is_fine {
+        if !self.is_valid {
             return None;
         }
         let owners: Option<Vec<usize>> = self.owners.iter().copied().collect();
         if owners.is_none() {
             let without = self.owners.iter().filter(|owner| owner.is_none()).count();
             let first = self.owners.iter().position(Option::is_none).unwrap_or(0);
-            let reason = format!("port {first} and {} more are of no host", without - 1);
+            let reason = format!("port {first} and {} more belong to no host", without - 1);
             let reason = match without {
-                1 => format!("port number {first} of [ports] is of no host"),
+                1 => format!("port {first} of [ports] belongs to no host"),
                 _ => reason,
             };
-            let remedy = "name each port in `ports` of one [[host]]";
-            complaints.refuse(span, "host.ports", reason, remedy);
+            let remedy = "list each port in `ports` of one [[host]]";
+            diagnostics.refuse(span, "host.ports", reason, remedy);
         }
         Some((self.hosts, owners?))
     }
 }
 
-/// Returns why hosts cannot send to an address, if they cannot.
+/// Returns the reason why other hosts cannot send to an address.
 fn unreachable_reason(address: SocketAddr) -> Option<String> {
     let kind = match address.ip() {
         _ if address.port() == 0 => "has no UDP port",
-        ip if ip.is_unspecified() => "is no address of a machine",
+        ip if ip.is_unspecified() => "is the unspecified address",
         ip if ip.is_multicast() => "is a multicast address",
         IpAddr::V4(ip) if ip.is_broadcast() => "is the broadcast address",
-        IpAddr::V6(ip) if ip.is_unicast_link_local() => "means another machine on each link",
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => "is link-local",
         _ => return None,
     };
     Some(format!("{address} {kind}"))
 }
 
-/// The host of each link while it is found out.
+/// Assigns links to hosts.
 struct Placement<'a> {
     hosts: &'a [HostPlan],
     owners: &'a [usize],
     deciders: Vec<[Option<usize>; 2]>,
-    /// The classes to which the scenario moves frames of a class.
+    /// Classes to which the scenario moves the frames of a class.
     targets: HashMap<Class, Vec<Class>>,
 }
 
 impl Placement<'_> {
-    /// Places the links of all rules; `None` if one is refused.
+    /// Assigns the links of all rules; `None` if one is refused.
     fn place_all(&mut self, builder: &mut Builder) -> Option<()> {
         for index in 0..builder.rules.len() {
             let (position, rule) = builder.rules[index].clone();
             let span = position..position;
             let Some(PortIndex(port)) = rule.matcher.arrival_port else {
                 let reason = format!("'{}' matches frames of several hosts", rule.matcher);
-                let remedy = "add in-port=NAME: each host decides about frames of its own ports";
+                let remedy = "add in-port=NAME, since each host decides on frames of its own ports";
                 builder
-                    .complaints
+                    .diagnostics
                     .refuse(span, "link.match", reason, remedy);
                 return None;
             };
@@ -379,9 +386,10 @@ impl Placement<'_> {
                 let name = &builder.links[link as usize].name;
                 let (one, other) = (&self.hosts[other].name, &self.hosts[host].name);
                 let reason = format!("frames of host '{one}' and of '{other}' cross '{name}'");
-                let remedy = "give each host a link of its own: a queue is on one machine";
+                let remedy =
+                    "give each host a separate link, since a queue exists on one host only";
                 builder
-                    .complaints
+                    .diagnostics
                     .refuse(span, "link.match", reason, remedy);
                 return None;
             }
@@ -389,8 +397,8 @@ impl Placement<'_> {
         Some(())
     }
 
-    /// Places the links that frames of a rule cross, now or after a move. The link and
-    /// its other host, if it has one.
+    /// Assigns the links that frames of a rule cross, now or after a move. On conflict,
+    /// returns the link and its other host.
     fn place(
         &mut self,
         rule: &RulePlan,
@@ -400,10 +408,14 @@ impl Placement<'_> {
         let moved = self.targets.get(&rule.target.class).cloned();
         let classes = moved.unwrap_or_default();
         for class in std::iter::once(rule.target.class).chain(classes) {
-            for hop in hops(class, rule.target.way, &builder.paths) {
+            for hop in hops(class, rule.target.direction, &builder.paths) {
                 let is_shared = builder.links[hop.link as usize].down.is_none();
-                let way = if is_shared { Way::Up } else { hop.way };
-                let decider = &mut self.deciders[hop.link as usize][way as usize];
+                let direction = if is_shared {
+                    Direction::Up
+                } else {
+                    hop.direction
+                };
+                let decider = &mut self.deciders[hop.link as usize][direction as usize];
                 match *decider {
                     Some(other) if other != host => return Err((hop.link, other)),
                     _ => *decider = Some(host),
@@ -414,10 +426,10 @@ impl Placement<'_> {
     }
 }
 
-/// The links of a class in one direction.
-fn hops(class: Class, way: Way, paths: &[PathPlan]) -> Vec<Hop> {
+/// Returns the hops of a class in one direction.
+fn hops(class: Class, direction: Direction, paths: &[PathPlan]) -> Vec<Hop> {
     match class {
-        Class::Link(link) => vec![Hop { link, way }],
-        Class::Path(path) => paths[path as usize].hops(way),
+        Class::Link(link) => vec![Hop { link, direction }],
+        Class::Path(path) => paths[path as usize].hops(direction),
     }
 }

@@ -1,4 +1,4 @@
-//! A change of a topology under way: all of it is made, or none.
+//! Transactional changes of a topology.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,14 +11,14 @@ use super::change::Added;
 use super::files::Files;
 use super::options::OptionStore;
 use super::plan::Topology;
-use super::problem::Complaints;
+use super::problem::Diagnostics;
 use crate::steps::Steps;
 
-/// A topology that is being added to. Unless it is committed, the topology is
-/// as it was before, also when its reader panics.
+/// A topology that is being extended. Unless committed, it is restored on drop, also after
+/// a panic.
 pub(super) struct Draft<'t, 'a> {
     topology: &'t mut Topology,
-    /// Has the parts of the topology meanwhile.
+    /// Holds the parts of the topology until then.
     pub builder: Builder<'a>,
     links: usize,
     paths: usize,
@@ -26,10 +26,9 @@ pub(super) struct Draft<'t, 'a> {
 }
 
 impl Topology {
-    /// Begins a change.
     pub(super) fn begin<'t, 'a>(
         &'t mut self,
-        complaints: Complaints<'a>,
+        diagnostics: Diagnostics<'a>,
         folder: &'a Path,
         files: &Arc<dyn Files>,
     ) -> Draft<'t, 'a> {
@@ -39,7 +38,7 @@ impl Topology {
         };
         let (links, paths) = (self.links.len(), self.paths.len());
         let builder = Builder {
-            complaints,
+            diagnostics,
             store: OptionStore::with(Arc::clone(files)),
             steps: Steps::ignored(),
             folder,
@@ -67,7 +66,7 @@ impl Topology {
 }
 
 impl<'a> Draft<'_, 'a> {
-    /// Keeps what was added; says what that is.
+    /// Keeps the additions, and returns them.
     pub fn commit(mut self) -> Added {
         self.committed = true;
         let rules = self.topology.rules.len();
@@ -83,8 +82,8 @@ impl<'a> Draft<'_, 'a> {
     }
 
     /// Takes the problems found so far.
-    pub fn take_complaints(&mut self) -> Complaints<'a> {
-        std::mem::replace(&mut self.builder.complaints, Complaints::new("", ""))
+    pub fn take_diagnostics(&mut self) -> Diagnostics<'a> {
+        std::mem::replace(&mut self.builder.diagnostics, Diagnostics::new("", ""))
     }
 
     fn give_back(&mut self) {
@@ -101,13 +100,13 @@ impl<'a> Draft<'_, 'a> {
     fn roll_back(&mut self) {
         let rules = self.topology.rules.len();
         self.give_back();
-        self.topology.forget(&Added {
+        self.topology.revert(&Added {
             links: self.links..self.topology.links.len(),
             paths: self.paths..self.topology.paths.len(),
             rules: rules..rules,
         });
         if std::thread::panicking() {
-            // A name may have been taken whose link was not made any more.
+            // A name may have been registered without its link.
             let (links, paths) = (self.links, self.paths);
             let known = |class: super::Class| match class {
                 super::Class::Link(link) => (link as usize) < links,
@@ -170,12 +169,12 @@ mod tests {
         let before = parts(&topology);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let mut draft =
-                topology.begin(Complaints::new("change", ADDED), Path::new(""), &files());
+                topology.begin(Diagnostics::new("change", ADDED), Path::new(""), &files());
             for item in tree::tables(&added(), "link") {
                 links::read(&item, &mut draft.builder);
             }
             assert_eq!(draft.builder.links.len(), 2);
-            // The name of a link that is never made.
+            // The name of a link that is never added.
             draft.builder.names.insert("three".into(), Class::Link(2));
             std::panic::resume_unwind(Box::new("a fault in the reader"));
         }));
@@ -187,14 +186,14 @@ mod tests {
     #[test]
     fn what_is_committed_stays() {
         let mut topology = network();
-        let mut draft = topology.begin(Complaints::new("change", ADDED), Path::new(""), &files());
+        let mut draft = topology.begin(Diagnostics::new("change", ADDED), Path::new(""), &files());
         for item in tree::tables(&added(), "link") {
             links::read(&item, &mut draft.builder);
         }
         let added = draft.commit();
         assert_eq!((added.links, added.paths, added.rules), (1..2, 1..1, 4..6));
         assert_eq!(topology.named("two"), Some(Class::Link(1)));
-        topology.forget(&Added {
+        topology.revert(&Added {
             links: 1..2,
             paths: 1..1,
             rules: 4..6,

@@ -1,4 +1,4 @@
-//! The options of one link in a JSON object, as a `[[link]]` table has them.
+//! Options of one link in a JSON object, like those of a `[[link]]` table.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use serde_json::{Map, Value};
 use super::fields;
 use super::files::Files;
 use super::options::OptionStore;
-use super::problem::{Complaints, Problem};
+use super::problem::{Diagnostics, Problem};
 use super::tree;
 use super::value::{JsonFault, JsonSource};
 
-/// The place of the options in messages.
+/// Prefix of fields in messages.
 const AT: &str = "link";
 
-/// Reads the options of a link: those of both directions, and tables `up` and `down` for
-/// one, over those of a `preset`. Returns warnings as well.
+/// Reads the options of a link: for both directions, in tables `up` and `down` for one
+/// direction, over those of a `preset`. Also returns warnings.
 ///
 /// # Errors
-/// All that is wrong, by field; pointers are into `options`.
+/// All problems; pointers are relative to `options`.
 pub fn duplex_of_json(
     options: &Map<String, Value>,
     files: &Arc<dyn Files>,
@@ -29,7 +29,7 @@ pub fn duplex_of_json(
         let (field, pointer, reason) = match fault {
             JsonFault::Null { field, pointer } => (field, pointer, "is null"),
             JsonFault::TooLong => {
-                let reason = "a name has more than 4 KiB, or a text more than 1 MiB";
+                let reason = "a name is longer than 4 KiB, or a string longer than 1 MiB";
                 (AT.to_owned(), String::new(), reason)
             }
         };
@@ -42,12 +42,12 @@ pub fn duplex_of_json(
             ..Problem::default()
         }]
     })?;
-    let mut complaints = Complaints::of_json(AT, source);
-    complaints.checking_shape = true;
-    tree::check(&fields::DEFAULTS, &table, AT, &mut complaints);
-    complaints.checking_shape = false;
-    let duplex = OptionStore::with(Arc::clone(files)).duplex(&table, AT, &mut complaints);
-    let warnings = complaints.finish()?;
+    let mut diagnostics = Diagnostics::of_json(AT, source);
+    diagnostics.checking_shape = true;
+    tree::check(&fields::DEFAULTS, &table, AT, &mut diagnostics);
+    diagnostics.checking_shape = false;
+    let duplex = OptionStore::with(Arc::clone(files)).duplex(&table, AT, &mut diagnostics);
+    let warnings = diagnostics.finish()?;
     Ok((duplex, warnings))
 }
 

@@ -1,21 +1,21 @@
-//! `[[at]]`: the scenario of the file.
+//! `[[at]]`: the scenario.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use longwire_engine::{Nanos, Part};
 
-use super::builder::{Builder, direction};
+use super::builder::{Builder, split_direction};
 use super::glob;
-use super::plan::{Class, Way};
-use super::problem::meant;
+use super::plan::{Class, Direction};
+use super::problem::suggestion;
 use super::ramp::Ramp;
 use super::timeline::{Action, Event, State, Timeline};
 use super::tree::{self, Placed};
 use super::value::Table;
 use super::workload;
 
-/// Steps of a ramp that does not say how many.
+/// Default number of steps of a ramp.
 const STEPS: u64 = 100;
 
 /// Reads all events. All links and paths must have been read.
@@ -34,9 +34,12 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Timeline {
             && event.time < before.time
         {
             let span = tree::text(item.value, "time").map_or(item.span.clone(), |time| time.span);
-            let reason = format!("{} is before {}, the time above", event.time, before.time);
-            let remedy = "put the events in order of time";
-            builder.complaints.refuse(span, "at.time", reason, remedy);
+            let reason = format!(
+                "{} is before {}, the time of the previous event",
+                event.time, before.time
+            );
+            let remedy = "sort the events by time";
+            builder.diagnostics.refuse(span, "at.time", reason, remedy);
         }
         let every = tree::text(item.value, "every").map(|every| every.span);
         events.push((event, every.unwrap_or(item.span)));
@@ -51,7 +54,7 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
     let table = item.value;
     if !table.contains_key("time") {
         let remedy = "write time = \"30s\"";
-        builder.complaints.refuse(
+        builder.diagnostics.refuse(
             item.span.clone(),
             "at.time",
             "the event has no time",
@@ -59,17 +62,17 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
         );
         return None;
     }
-    let time = tree::unit(table, "time", "at", &mut builder.complaints);
-    let every = tree::unit::<Nanos>(table, "every", "at", &mut builder.complaints);
+    let time = tree::unit(table, "time", "at", &mut builder.diagnostics);
+    let every = tree::unit::<Nanos>(table, "every", "at", &mut builder.diagnostics);
     let times = tree::whole(table, "times");
     workload::check_every(item, every, times, builder);
     let actions = actions(table, "at", builder);
     let ramps = ramps(table, every, builder);
-    if actions.is_empty() && ramps.is_empty() && builder.complaints.is_fine() {
+    if actions.is_empty() && ramps.is_empty() && builder.diagnostics.has_no_errors() {
         let remedy = "write set, up, down, pause, move or ramp";
         builder
-            .complaints
-            .refuse(item.span.clone(), "at", "nothing happens then", remedy);
+            .diagnostics
+            .refuse(item.span.clone(), "at", "the event has no action", remedy);
     }
     Some(Event {
         time: time?,
@@ -80,8 +83,7 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
     })
 }
 
-/// Reads the actions of a table that are done at once. `at` is the prefix of its
-/// fields in messages.
+/// Reads the immediate actions of a table. `at` is the prefix of its fields in messages.
 pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     let mut actions = sets(table, at, builder);
     for (field, state) in [
@@ -99,14 +101,14 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
     actions
 }
 
-/// Complains of a pattern that no link fits.
+/// Reports a pattern that matches no link.
 pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
-    let (name, way) = direction(text);
+    let (name, direction) = split_direction(text);
     let fits = if glob::is_pattern(name) {
         builder
             .links
             .iter()
-            .position(|link| !link.is_gone() && glob::fits(name, &link.name))
+            .position(|link| !link.is_removed() && glob::fits(name, &link.name))
     } else {
         match builder.names.get(name) {
             Some(Class::Link(link)) => Some(*link as usize),
@@ -115,16 +117,14 @@ pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &
     };
     match fits {
         None if glob::is_pattern(name) => {
-            let reason = format!("no link's name fits '{name}'");
-            let remedy = "* stands for anything, ? for one character";
-            builder.complaints.refuse(span, at, reason, remedy);
+            let reason = format!("no link matches '{name}'");
+            let remedy = "* matches any characters, ? matches one";
+            builder.diagnostics.refuse(span, at, reason, remedy);
         }
         None => builder.no_link(name, span, at),
-        Some(link) if way == Some(Way::Down) && builder.links[link].down.is_none() => {
-            let reason = format!("'{name}' is shared and has one direction");
-            builder
-                .complaints
-                .refuse(span, at, reason, "leave .down out");
+        Some(link) if direction == Some(Direction::Down) && builder.links[link].down.is_none() => {
+            let reason = format!("'{name}' is shared and has no separate directions");
+            builder.diagnostics.refuse(span, at, reason, "remove .down");
         }
         Some(_) => {}
     }
@@ -141,12 +141,12 @@ fn sets(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
         let Some(table) = value.as_table() else {
             continue;
         };
-        let options = builder.store.one_way(table, &at, &mut builder.complaints);
+        let options = builder.store.one_way(table, &at, &mut builder.diagnostics);
         if table.is_empty() {
             let remedy = "write for example { rate = \"5mbit\" }";
             builder
-                .complaints
-                .refuse(pattern.span, &at, "there is nothing to set", remedy);
+                .diagnostics
+                .refuse(pattern.span, &at, "no options to set", remedy);
         }
         actions.push(Action::Set {
             pattern: pattern.value.to_owned(),
@@ -158,14 +158,14 @@ fn sets(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
 }
 
 fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
-    let outage = tree::unit(table, "outage", at, &mut builder.complaints);
+    let outage = tree::unit(table, "outage", at, &mut builder.diagnostics);
     let Some(moves) = tree::table(table, "move") else {
         if let Some(outage) = table.get("outage") {
-            let reason = "there is an outage and nothing that is moved";
-            let remedy = "write move = { … }, or leave it out";
+            let reason = "an outage without move";
+            let remedy = "write move = { … }, or remove it";
             let at = tree::under(at, "outage");
             builder
-                .complaints
+                .diagnostics
                 .refuse(outage.span.clone(), at, reason, remedy);
         }
         return Vec::new();
@@ -181,7 +181,7 @@ fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
             check_class(name, &tree::under(at, "move"), builder);
         }
         check_matched(&class, to, &tree::under(at, "move"), builder);
-        // What only a scenario leads to is used all the same.
+        // Links that only a scenario moves frames to count as used.
         for hop in [class.value, to] {
             if let Some(Class::Link(link)) = builder.names.get(hop) {
                 builder.used[*link as usize] = true;
@@ -202,14 +202,14 @@ fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
     }
     let links = builder.links.iter().take(1000).map(|link| &*link.name);
     let paths = builder.paths.iter().take(1000).map(|path| &*path.name);
-    let remedy = meant(name.value, paths.chain(links));
-    let reason = format!("there is no link and no path '{}'", name.value);
+    let remedy = suggestion(name.value, paths.chain(links));
+    let reason = format!("no link or path named '{}'", name.value);
     builder
-        .complaints
+        .diagnostics
         .refuse(name.span.clone(), at, reason, remedy);
 }
 
-/// Complains of frames that are moved and that nothing has chosen.
+/// Reports a move of frames that no matcher selects.
 fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder) {
     let Builder { matched, names, .. } = builder;
     let (Some(matched), Some(moved), true) =
@@ -221,11 +221,10 @@ fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder
         return;
     }
     let name = class.value;
-    let reason = format!("'{name}' has no matcher, so there are no frames of it to move");
-    let remedy =
-        format!("give it match = \"…\", or move what has the frames that '{to}' is to get");
+    let reason = format!("'{name}' has no matcher, so no frames to move");
+    let remedy = format!("give it match = \"…\", or move the class whose frames '{to}' should get");
     builder
-        .complaints
+        .diagnostics
         .refuse(class.span.clone(), at, reason, remedy);
 }
 
@@ -240,24 +239,26 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
         let Some(table) = value.as_table() else {
             continue;
         };
-        let time = tree::unit::<Nanos>(table, "time", &at, &mut builder.complaints);
+        let time = tree::unit::<Nanos>(table, "time", &at, &mut builder.diagnostics);
         let [option, from, to] = ["option", "from", "to"].map(|name| tree::text(table, name));
         let (Some(option), Some(from), Some(to), Some(time)) = (option, from, to, time) else {
-            if builder.complaints.is_fine() {
+            if builder.diagnostics.has_no_errors() {
                 let reason = "a ramp needs option, from, to and time";
                 let remedy = "write all of them";
-                builder.complaints.refuse(pattern.span, &at, reason, remedy);
+                builder
+                    .diagnostics
+                    .refuse(pattern.span, &at, reason, remedy);
             }
             continue;
         };
         let Some(option) = Part::named(option.value) else {
             continue;
         };
-        if every.is_some_and(|every| every < time) {
-            let reason = format!("it takes {time}, and begins again before that");
-            let remedy = "make it shorter, or every longer";
+        if let Some(every) = every.filter(|every| *every < time) {
+            let reason = format!("it takes {time}, but repeats every {every}");
+            let remedy = "shorten it, or increase every";
             builder
-                .complaints
+                .diagnostics
                 .refuse(pattern.span.clone(), &at, reason, remedy);
         }
         let steps = tree::whole(table, "steps").unwrap_or(STEPS);
@@ -271,8 +272,8 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
         ) {
             Ok(ramp) => ramps.push(Arc::new(ramp)),
             Err(reason) => {
-                let remedy = "write from and to as in 10mbit, 20ms or 1%";
-                builder.complaints.refuse(span, &at, reason, remedy);
+                let remedy = "write from and to as plain values, such as 10mbit, 20ms or 1%";
+                builder.diagnostics.refuse(span, &at, reason, remedy);
             }
         }
     }

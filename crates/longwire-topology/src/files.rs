@@ -1,4 +1,4 @@
-//! The files that a topology, or a change of one, names.
+//! Files named by a topology or a change.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,30 +9,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longwire_engine::{Hook, Loader, Plugin, TakePiece};
 use longwire_runtime::{FileAccess, FileLoader};
 
-/// Opens and loads what a topology or a change names.
+/// Opens and loads the files named by a topology or a change.
 pub trait Files: Loader + Debug + Send + Sync {
-    /// Opens a CSV file of links. `folder` is that of the topology's file.
+    /// Opens a CSV file of links, relative to the topology's folder.
     ///
     /// # Errors
-    /// Why it is not read.
+    /// The reason why it cannot be read.
     fn open_rows(&self, folder: &Path, name: &str) -> Result<Box<dyn Read>, String>;
 
-    /// Returns the files that may be named, by models and by tables.
+    /// Returns which files may be named.
     fn access(&self) -> &FileAccess;
 
-    /// Whether problems may quote what is in a file.
+    /// Whether problems may quote file contents.
     fn may_quote(&self) -> bool {
         self.access().may_quote()
     }
 
-    /// The names of files and plugins that models were given so far.
+    /// Returns the files and plugins that models have named so far.
     fn named(&self) -> BTreeSet<String> {
         BTreeSet::new()
     }
 }
 
-/// Files that are read while a topology is: with the default loader, all regular ones
-/// that this user may read.
+/// Files read at the start. The default loader allows all regular files that this user may
+/// read.
 #[derive(Debug, Default)]
 pub struct StartFiles {
     loader: FileLoader,
@@ -40,12 +40,12 @@ pub struct StartFiles {
 }
 
 impl StartFiles {
-    /// Returns all regular files that this user may read.
+    /// Allows all regular files that this user may read.
     pub fn any() -> Arc<dyn Files> {
         StartFiles::of(FileLoader::new())
     }
 
-    /// Returns the files that a loader reads.
+    /// Allows the files that `loader` may read.
     pub fn of(loader: FileLoader) -> Arc<dyn Files> {
         Arc::new(StartFiles {
             loader,

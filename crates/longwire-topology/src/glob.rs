@@ -1,17 +1,17 @@
-//! Names of links with `*` for anything and `?` for one character.
+//! Name patterns: `*` matches any characters, `?` matches one.
 
-/// The longest pattern that fits anything, in bytes: a request may send one of
-/// megabytes, against a million names.
+/// Maximum pattern length in bytes: a request may send megabytes, compared with a million
+/// names.
 const PATTERN_MAX: usize = 4096;
 
-/// Whether a name fits a pattern. Takes time in proportion to the product of
-/// both lengths at worst.
+/// Whether a name matches a pattern. The worst case is quadratic.
 pub fn fits(pattern: &str, name: &str) -> bool {
     if pattern.len() > PATTERN_MAX {
         return false;
     }
     let (mut rest, mut text) = (pattern, name);
-    // Behind the last star, and how much of the name it has taken.
+    // The pattern after the last star, and the text after the characters that the star has
+    // consumed.
     let mut star: Option<(&str, &str)> = None;
     loop {
         let mut after = rest.chars();
@@ -25,7 +25,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
                 (rest, text) = (after.as_str(), next.as_str());
             }
             (None, None) => return true,
-            // One character more for the last star.
+            // Backtrack: the last star consumes one more character.
             _ => match star {
                 Some((behind, taken)) => {
                     let mut taken = taken.chars();
@@ -41,7 +41,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether it stands for more than one name.
+/// Whether a text contains wildcards.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }

@@ -1,25 +1,25 @@
-//! Networks and their hosts, for links that are made many at once.
+//! Host addresses of subnets, for links made in bulk.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The most hosts of a network that are counted.
+/// Maximum number of hosts of a subnet.
 const HOSTS_MAX: u128 = 1 << 32;
 
-/// The addresses of a network that hosts have: of IPv4 with at most 30 bits,
-/// all but the first and the last.
+/// The host addresses of a subnet: without the first and the last for IPv4 prefixes up to
+/// 30 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hosts {
+pub(super) struct HostRange {
     first: IpAddr,
     count: u64,
 }
 
-impl Hosts {
-    /// Reads `10.1.0.0/22`.
+impl HostRange {
+    /// Parses `10.1.0.0/22`.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
-    pub fn read(text: &str) -> Result<Hosts, String> {
-        let what = || format!("'{text}' is no network such as 10.1.0.0/22 or 2001:db8::/112");
+    /// A message.
+    pub fn read(text: &str) -> Result<HostRange, String> {
+        let what = || format!("'{text}' is not a subnet such as 10.1.0.0/22 or 2001:db8::/112");
         let (address, bits) = text.trim().split_once('/').ok_or_else(what)?;
         let address: IpAddr = address.parse().map_err(|_| what())?;
         let bits: u32 = bits.parse().map_err(|_| what())?;
@@ -33,7 +33,7 @@ impl Hosts {
         let size = 1_u128.checked_shl(width - bits).unwrap_or(u128::MAX);
         if number & (size - 1) != 0 {
             return Err(format!(
-                "'{text}' has bits behind its prefix; write the network's first address"
+                "'{text}' has host bits set; write the first address of the subnet"
             ));
         }
         if size > HOSTS_MAX {
@@ -43,7 +43,7 @@ impl Hosts {
         }
         let has_ends = width == 32 && bits <= 30;
         let (skip, count) = if has_ends { (1, size - 2) } else { (0, size) };
-        Ok(Hosts {
+        Ok(HostRange {
             first: add(address, skip),
             count: count as u64,
         })
@@ -54,9 +54,9 @@ impl Hosts {
         self.count
     }
 
-    /// Returns the number of hosts that are in both networks.
-    pub fn common(&self, other: &Hosts) -> u64 {
-        let range = |hosts: &Hosts| match hosts.first {
+    /// Returns the number of hosts in both subnets.
+    pub fn common(&self, other: &HostRange) -> u64 {
+        let range = |hosts: &HostRange| match hosts.first {
             IpAddr::V4(first) => (4, u128::from(u32::from(first))),
             IpAddr::V6(first) => (6, u128::from(first)),
         };
@@ -69,13 +69,13 @@ impl Hosts {
         }
     }
 
-    /// One of them, from 0.
+    /// Returns host `nth`, from 0.
     pub fn host(&self, nth: u64) -> IpAddr {
         add(self.first, nth)
     }
 }
 
-/// An address further on. Networks end before their addresses do.
+/// Adds an offset, which stays within the subnet.
 fn add(address: IpAddr, nth: u64) -> IpAddr {
     match address {
         IpAddr::V4(address) => Ipv4Addr::from(u32::from(address).wrapping_add(nth as u32)).into(),

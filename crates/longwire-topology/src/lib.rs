@@ -1,5 +1,5 @@
-//! The configuration file of Longwire: TOML with the names and the grammar of the
-//! command line, read into the plan of a run.
+//! The configuration file of Longwire: TOML with the names and grammar of the command line,
+//! parsed into the plan of a run.
 //!
 //! ```
 //! use std::path::Path;
@@ -21,7 +21,7 @@
 //! assert_eq!(topology.links.len(), 14);
 //! assert_eq!(topology.rules[0].matcher.to_string(), "src=10.1.0.1,dst=10.2.0.1");
 //!
-//! // Problems are reported all at once, with file, line and column.
+//! // All problems are reported, with file, line and column.
 //! let problems = Topology::parse("house.toml", &text.replace("rate", "rat"), Path::new(""));
 //! let problem = problems.expect_err("a misspelt option")[0].to_string();
 //! assert!(problem.starts_with("house.toml:9:5: link.rat:"), "{problem}");
@@ -29,7 +29,7 @@
 //!
 //! [`Topology::read`] reads a file, [`Topology::read_change`] a change of a running
 //! network, [`ns::import`] a script of ns-2 or Emulab. [`fields`] is the table of all
-//! fields, from which the reader and the JSON [`schema`] follow. [`summary`] counts the
+//! fields, from which the parser and the JSON [`schema`] follow. [`summary`] counts the
 //! links of a topology and describes its timeline.
 
 mod analysis;
@@ -80,13 +80,13 @@ use longwire_packet::classify::Order;
 use longwire_runtime::OnPortLoss;
 use toml::de::DeTable;
 
-pub use change::{Added, Change, Moment};
+pub use change::{Added, Change, ChangeTime};
 pub use duplex::duplex_of_json;
 pub use files::{Files, StartFiles};
 pub use pair::PairPlan;
 pub use plan::{
-    AttachPlan, CarrierPlan, Class, Cluster, Hop, HostPlan, LinkPlan, PathPlan, PortPlan, RulePlan,
-    Target, Topology, Unmatched, Way,
+    AttachPlan, CarrierPlan, Class, Cluster, Direction, Hop, HostPlan, LinkPlan, PathPlan,
+    PortPlan, RulePlan, Target, Topology, Unmatched,
 };
 pub use problem::Problem;
 pub use ramp::Ramp;
@@ -95,30 +95,29 @@ pub use timeline::{Action, Command, Event, RampStep, State, Timeline};
 
 use crate::steps::Steps;
 use builder::Builder;
-pub use builder::direction;
+pub use builder::split_direction;
 use options::OptionStore;
-use problem::Complaints;
+use problem::Diagnostics;
 use tree::Placed;
 use value::Table;
 
-/// The largest file: what a million links take, several times over. A larger
-/// one is refused before it fills memory.
+/// Maximum file size: several times that of a million links.
 const FILE_MAX: u64 = 1 << 30;
 
-/// The prefix of `unmatched` before the name of a link.
+/// Prefix of a link name in `unmatched`.
 const LINK_PREFIX: &str = "link:";
 
 impl Topology {
-    /// Reads a file. CSV files that it names are searched next to it, files
-    /// that models name where the command line would look for them.
+    /// Reads a file. CSV files are relative to it; files named by models are relative to
+    /// the working directory.
     ///
     /// # Errors
-    /// All that is wrong, by place; then nothing of the file may be used.
+    /// All problems, sorted by position.
     pub fn read(path: &Path) -> Result<Topology, Vec<Problem>> {
         Topology::read_with(path, None)
     }
 
-    /// Reads a file, and another with the scenario that replaces that of the first.
+    /// Reads a file, and another with the scenario that replaces its own.
     ///
     /// # Errors
     /// As [`Topology::read`], of both files.
@@ -126,7 +125,7 @@ impl Topology {
         Topology::read_in_steps(path, scenario, &StartFiles::any(), Steps::ignored())
     }
 
-    /// The same, with the files that both may name; says how far it is.
+    /// Like [`Topology::read_with`], with restricted file access and progress reports.
     ///
     /// # Errors
     /// As [`Topology::read_with`].
@@ -146,8 +145,8 @@ impl Topology {
         Topology::parse_in_steps((&name, &text), folder, scenario, files, steps)
     }
 
-    /// Reads a text, and a file with the scenario that happens in place of the
-    /// text's own. `name` stands for the text in messages.
+    /// Reads a text, and a file with the scenario that replaces its own. `name` stands for
+    /// the text in messages.
     ///
     /// # Errors
     /// As [`Topology::read`], of both.
@@ -163,7 +162,7 @@ impl Topology {
         Topology::parse_with(name, text, Path::new(""), scenario)
     }
 
-    /// Reads a text as if it were in a file of this name in this folder.
+    /// Reads a text as if it were a file with this name in this folder.
     ///
     /// # Errors
     /// As [`Topology::read`].
@@ -171,7 +170,7 @@ impl Topology {
         Topology::parse_with(name, text, folder, None)
     }
 
-    /// Reads a text that is in no file of this machine, with the files that it may name.
+    /// Reads a text that came from elsewhere, with restricted file access.
     ///
     /// # Errors
     /// As [`Topology::read`].
@@ -184,7 +183,7 @@ impl Topology {
         Topology::parse_in_steps((name, text), folder, None, files, Steps::ignored())
     }
 
-    /// The same with a scenario in a separate text.
+    /// Like [`Topology::parse`], with a scenario in a separate text.
     ///
     /// # Errors
     /// As [`Topology::read`], of both texts.
@@ -205,25 +204,25 @@ impl Topology {
         files: &Arc<dyn Files>,
         steps: &Steps,
     ) -> Result<Topology, Vec<Problem>> {
-        let mut complaints = Complaints::new(name, text);
+        let mut diagnostics = Diagnostics::new(name, text);
         if !files.may_quote() {
-            complaints.quote_no_rows();
+            diagnostics.quote_no_rows();
         }
-        let Some(file) = toml_table(text, &mut complaints) else {
-            return Err(complaints.finish().err().unwrap_or_default());
+        let Some(file) = toml_table(text, &mut diagnostics) else {
+            return Err(diagnostics.finish().err().unwrap_or_default());
         };
         if scenario.is_none() && scenario::is_one(&file) {
             let remedy = format!(
-                "give it with its topology: `longwire check network.toml \
+                "pass it with its topology: `longwire check network.toml \
                  --scenario {name}`"
             );
-            let reason = "the file has only [[at]]: it is a scenario, and no topology";
-            complaints.refuse(0..0, "", reason, &remedy);
-            return Err(complaints.finish().err().unwrap_or_default());
+            let reason = "the file has only [[at]] tables: it is a scenario, not a topology";
+            diagnostics.refuse(0..0, "", reason, &remedy);
+            return Err(diagnostics.finish().err().unwrap_or_default());
         }
         let file = &file;
-        tree::check(&fields::FILE, file, "", &mut complaints);
-        let mut builder = begin(file, (folder, files, steps), complaints);
+        tree::check(&fields::FILE, file, "", &mut diagnostics);
+        let mut builder = begin(file, (folder, files, steps), diagnostics);
         steps.begin("reading links", None);
         for item in tree::tables(file, "link") {
             links::read(&item, &mut builder);
@@ -236,7 +235,7 @@ impl Topology {
         let mut timeline = events::read(file, &mut builder);
         let mut replaced = 0;
         if let (Some(scenario), Some(used)) = (scenario, used) {
-            // What only the other one leads to is not used.
+            // Links used only by the replaced scenario count as unused.
             builder.used = used;
             replaced = timeline.events.len();
             timeline = scenario::read(scenario, &mut builder);
@@ -250,31 +249,31 @@ impl Topology {
     }
 }
 
-/// A file's table; `None` if it is not TOML, which has been complained of:
-/// what follows from a line that could not be read is no help.
-fn toml_table<'t>(text: &'t str, complaints: &mut Complaints<'_>) -> Option<Table<'t>> {
+/// Parses TOML; `None` after syntax errors, which are reported. Semantic errors would only
+/// follow from them.
+fn toml_table<'t>(text: &'t str, diagnostics: &mut Diagnostics<'_>) -> Option<Table<'t>> {
     let (file, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
         let message = error.message().to_owned();
-        complaints.refuse(span, "", message, "this is not TOML (toml.io)");
+        diagnostics.refuse(span, "", message, "this is not TOML (toml.io)");
     }
     errors.is_empty().then(|| file.into_inner().into())
 }
 
-/// Returns the name of a file and its text.
+/// Returns the name and text of a file.
 fn named_text(path: &Path) -> Result<(String, String), Vec<Problem>> {
     let name = path.display().to_string();
     match read_file(path) {
         Ok(text) => Ok((name, text)),
         Err(reason) => {
-            let mut complaints = Complaints::new(&name, "");
+            let mut diagnostics = Diagnostics::new(&name, "");
             let place = problem::Place::Row {
                 file: name.clone(),
                 line: 0,
             };
-            complaints.refuse(place, "", reason, "");
-            Err(complaints.finish().err().unwrap_or_default())
+            diagnostics.refuse(place, "", reason, "");
+            Err(diagnostics.finish().err().unwrap_or_default())
         }
     }
 }
@@ -285,33 +284,33 @@ fn read_file(path: &Path) -> Result<String, String> {
     let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;
     if text.len() as u64 > FILE_MAX {
-        Err("the file is larger than 1 GiB; let a CSV file or count make the links".to_owned())
+        Err("the file is larger than 1 GiB; use csv or count to define links".to_owned())
     } else {
         Ok(text)
     }
 }
 
-/// Everything that links need to know.
+/// Reads everything that links depend on.
 fn begin<'a>(
     file: &Table<'_>,
     (folder, files, steps): (&'a Path, &Arc<dyn Files>, &'a Steps),
-    mut complaints: Complaints<'a>,
+    mut diagnostics: Diagnostics<'a>,
 ) -> Builder<'a> {
     let mut store = OptionStore::with(Arc::clone(files));
-    let ports = switching::ports(file, files.access(), &mut complaints);
-    let attached = attach::read(file, &ports, &mut complaints);
-    let bridge = switching::bridge(file, &ports, &mut complaints);
+    let ports = switching::ports(file, files.access(), &mut diagnostics);
+    let attached = attach::read(file, &ports, &mut diagnostics);
+    let bridge = switching::bridge(file, &ports, &mut diagnostics);
     let pairs = match bridge.switching {
         Switching::Pairs(pairs) => Some(pairs),
         _ => None,
     };
     let defaults = tree::table(file, "defaults");
-    let defaults = defaults.map(|table| store.duplex(table, "defaults", &mut complaints));
+    let defaults = defaults.map(|table| store.duplex(table, "defaults", &mut diagnostics));
     let mut templates: HashMap<String, Duplex> = HashMap::new();
     for (name, value) in tree::table(file, "templates").map_or(Vec::new(), tree::entries) {
         if let Some(table) = value.as_table() {
             let at = format!("templates.{}", name.value);
-            let options = store.duplex(table, &at, &mut complaints);
+            let options = store.duplex(table, &at, &mut diagnostics);
             templates.insert(name.value.to_owned(), options);
         }
     }
@@ -323,18 +322,18 @@ fn begin<'a>(
         pairs,
         defaults: defaults.unwrap_or_default(),
         templates,
-        ..Builder::new(complaints, store)
+        ..Builder::new(diagnostics, store)
     }
 }
 
-/// Reads the fields about all links, and returns the plan.
+/// Reads the fields that depend on links, and returns the topology.
 fn finish(
     file: &Table<'_>,
     mut builder: Builder,
     timeline: Timeline,
 ) -> Result<Topology, Vec<Problem>> {
     let unmatched = unmatched(file, &mut builder);
-    let bridge = switching::bridge(file, &builder.ports, &mut Complaints::new("", ""));
+    let bridge = switching::bridge(file, &builder.ports, &mut Diagnostics::new("", ""));
     let cluster = cluster::read(file, &bridge, unmatched, &timeline, &mut builder);
     let carriers = carrier::read(file, &mut builder);
     analysis::warn_of_unused(file, &mut builder, &timeline);
@@ -360,7 +359,7 @@ fn unmatched(file: &Table<'_>, builder: &mut Builder) -> Unmatched {
     let Some(Placed { value, span }) = tree::text(file, "unmatched") else {
         return Unmatched::Pass;
     };
-    match (value, value.strip_prefix(LINK_PREFIX).map(direction)) {
+    match (value, value.strip_prefix(LINK_PREFIX).map(split_direction)) {
         ("pass", _) => Unmatched::Pass,
         ("drop", _) => Unmatched::Drop,
         (_, Some((name, None))) => match builder.names.get(name) {
@@ -375,9 +374,11 @@ fn unmatched(file: &Table<'_>, builder: &mut Builder) -> Unmatched {
             }
         },
         _ => {
-            let reason = format!("'{value}' is nothing that can become of a frame");
+            let reason = format!("unknown value '{value}'");
             let remedy = "write pass, drop, or link:NAME";
-            builder.complaints.refuse(span, "unmatched", reason, remedy);
+            builder
+                .diagnostics
+                .refuse(span, "unmatched", reason, remedy);
             Unmatched::Pass
         }
     }

@@ -1,4 +1,4 @@
-//! `[[link]]`: one link, or many at once.
+//! `[[link]]`: one link, or many.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use longwire_engine::presets::Duplex;
 
 use super::builder::{Builder, Matches, NewLink};
 use super::fields::LINKS_MAX;
-use super::hosts::Hosts;
+use super::hosts::HostRange;
 use super::options::overlay;
 use super::plan::Class;
-use super::problem::{Place, meant};
+use super::problem::{Place, suggestion};
 use super::tree::{self, Placed};
 use super::value::Table;
 
-/// The placeholder of a link's number in texts.
+/// Placeholders in texts: link number, host addresses.
 const NUMBER: &str = "{n}";
 const HOST_A: &str = "{a}";
 const HOST_B: &str = "{b}";
 
-/// One of many links: what its texts are filled with.
+/// Values of the placeholders for one link.
 #[derive(Clone, Debug, Default)]
 struct Instance {
     number: u64,
@@ -42,19 +42,19 @@ impl Instance {
     }
 }
 
-/// Reads the links under one `[[link]]`.
+/// Reads the links of a `[[link]]` table.
 pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let at = "link";
-    let own = builder.store.duplex(table, at, &mut builder.complaints);
+    let own = builder.store.duplex(table, at, &mut builder.diagnostics);
     let template = tree::text(table, "template");
     let under = match &template {
         Some(name) => match template_of(name.value, builder) {
             Ok(template) => template,
             Err(remedy) => {
-                let reason = format!("there is no template '{}'", name.value);
+                let reason = format!("no template named '{}'", name.value);
                 builder
-                    .complaints
+                    .diagnostics
                     .refuse(name.span.clone(), "link.template", reason, remedy);
                 return;
             }
@@ -68,7 +68,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let many = table.contains_key("count") || table.contains_key("between");
     let Some(name) = tree::text(table, "name") else {
         let remedy = "write name = \"…\"";
-        builder.complaints.refuse(
+        builder.diagnostics.refuse(
             item.span.clone(),
             "link.name",
             "the link has no name",
@@ -84,24 +84,23 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
             .iter()
             .any(|hole| name.value.contains(hole))
     {
-        let reason = "all links would have the same name";
-        let remedy = "put {n} into it, which is the number of each, or {a} or {b}";
+        let reason = "all links have the same name";
+        let remedy = "include {n}, the number of each link, or {a} or {b}";
         builder
-            .complaints
+            .diagnostics
             .refuse(name.span, "link.name", reason, remedy);
         return;
     }
     let pattern = if many { Some(name.value) } else { None };
-    let options = kept(options, table, item, builder);
+    let options = shared_options(options, table, item, builder);
     make(item, (name.value, pattern), options, instances, builder);
 }
 
-/// Makes one link for each instance. The name is filled in where there is a
-/// pattern for it.
+/// Adds one link per instance. `pattern` is the name with placeholders, if any.
 fn make(
     item: &Placed<&Table<'_>>,
     (name, pattern): (&str, Option<&str>),
-    (up, down): Kept,
+    (up, down): SharedOptions,
     instances: impl Iterator<Item = Instance>,
     builder: &mut Builder,
 ) {
@@ -119,14 +118,14 @@ fn make(
             place: match_place(item),
             position: item.span.start,
         };
-        // The next thousand would be wrong in the same way.
+        // The others would fail in the same way.
         if !builder.add_link(link) {
             return;
         }
     }
 }
 
-/// The options of a template over the defaults.
+/// Returns the options of a template over the defaults.
 pub(super) fn template_of(name: &str, builder: &Builder) -> Result<Duplex, String> {
     let found = builder.templates.get(name);
     let found = found.ok_or_else(|| {
@@ -134,39 +133,39 @@ pub(super) fn template_of(name: &str, builder: &Builder) -> Result<Duplex, Strin
         if builder.templates.is_empty() {
             format!("write [templates.{name}]")
         } else {
-            meant(name, known)
+            suggestion(name, known)
         }
     })?;
     Ok(overlay(&builder.defaults, found))
 }
 
-/// Options of the direction up, and of that down where it is a separate link.
-type Kept = (
+/// Options of direction up, and of direction down unless it is shared.
+type SharedOptions = (
     Arc<longwire_engine::LinkSpec>,
     Option<Arc<longwire_engine::LinkSpec>>,
 );
 
-/// The options of both directions, or of one link for both.
-fn kept(
+/// Returns the options of both directions, or of one shared link.
+fn shared_options(
     options: Duplex,
     table: &Table<'_>,
     item: &Placed<&Table<'_>>,
     builder: &mut Builder,
-) -> Kept {
+) -> SharedOptions {
     let shared = tree::flag(table, "shared") == Some(true);
     if shared && options.up != options.down {
-        let reason = "the link is shared, and its directions differ";
-        let remedy = "give both the same options, or leave shared out";
+        let reason = "the link is shared, but its directions differ";
+        let remedy = "give both the same options, or remove shared";
         builder
-            .complaints
+            .diagnostics
             .refuse(item.span.clone(), "link.shared", reason, remedy);
     }
-    let up = builder.store.keep(options.up);
-    let down = (!shared).then(|| builder.store.keep(options.down));
+    let up = builder.store.intern(options.up);
+    let down = (!shared).then(|| builder.store.intern(options.down));
     (up, down)
 }
 
-/// The place of a link's matchers, for messages.
+/// Returns the position of a link's matchers.
 fn match_place(item: &Placed<&Table<'_>>) -> Place {
     let written = tree::texts(item.value, "match");
     let name = tree::text(item.value, "name").map(|name| name.span);
@@ -181,8 +180,7 @@ fn owned(texts: Vec<Placed<&str>>) -> Vec<String> {
         .collect()
 }
 
-/// The matchers of a link. Between two networks, they are the hosts' pairs
-/// by default.
+/// Returns the matchers of a link; by default, the pair of hosts.
 pub(super) fn matches(table: &Table<'_>) -> Matches {
     let mut forward = owned(tree::texts(table, "match"));
     let down = tree::table(table, "down");
@@ -200,8 +198,7 @@ pub(super) fn matches(table: &Table<'_>) -> Matches {
     }
 }
 
-/// Has everything between two ports cross the only link, if nothing else in
-/// the file says what does.
+/// With two ports and one link, and no rules, makes all frames cross the link.
 pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     let ([left, right], [link]) = (builder.ports.as_slice(), builder.links.as_slice()) else {
         return;
@@ -220,7 +217,7 @@ pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     builder.used[0] = true;
 }
 
-/// One for each link; `None` if that is not known.
+/// Returns an instance per link; `None` if their number is unclear.
 fn instances(
     item: &Placed<&Table<'_>>,
     builder: &mut Builder,
@@ -230,22 +227,22 @@ fn instances(
     let count = tree::whole(table, "count");
     let networks = networks(table, builder)?;
     let all = tree::text(table, "pairing").is_some_and(|pairing| pairing.value == "all");
-    let there_are = match networks.as_slice() {
+    let available = match networks.as_slice() {
         [] => count.unwrap_or(1),
         [a] => a.count(),
-        // No host is paired with itself.
+        // A host is not paired with itself.
         [a, b] if all => a.count().saturating_mul(b.count()) - a.common(b),
         [a, b] => {
             let (fewer, more) = (a.count().min(b.count()), a.count().max(b.count()));
             if fewer != more && count.is_none() {
                 let reason = format!(
-                    "the networks have {} and {} hosts, which is not one for each",
+                    "the subnets have {} and {} hosts, and cannot be paired one-to-one",
                     a.count(),
                     b.count()
                 );
-                let remedy = "take networks of one size, pairing = \"all\", or a count";
+                let remedy = "use subnets of equal size, pairing = \"all\", or a count";
                 builder
-                    .complaints
+                    .diagnostics
                     .refuse(item.span.clone(), "link.between", reason, remedy);
                 return None;
             }
@@ -253,16 +250,16 @@ fn instances(
         }
         _ => return None,
     };
-    let made = count.unwrap_or(there_are);
-    if made > there_are || made > LINKS_MAX {
-        let reason = format!("{made} links are more than there can be");
-        let remedy = format!("there can be {}", there_are.min(LINKS_MAX));
+    let made = count.unwrap_or(available);
+    if made > available || made > LINKS_MAX {
+        let reason = format!("{made} links are too many");
+        let remedy = format!("the maximum is {}", available.min(LINKS_MAX));
         builder
-            .complaints
+            .diagnostics
             .refuse(item.span.clone(), "link.count", reason, remedy);
         return None;
     }
-    let width = networks.get(1).map_or(1, Hosts::count).max(1);
+    let width = networks.get(1).map_or(1, HostRange::count).max(1);
     let all = all && networks.len() == 2;
     let host = move |network: usize, nth| networks.get(network).map(|hosts| hosts.host(nth));
     let hosts = (0..u64::MAX).map(move |nth| {
@@ -282,16 +279,16 @@ fn instances(
     })))
 }
 
-fn networks(table: &Table<'_>, builder: &mut Builder) -> Option<Vec<Hosts>> {
+fn networks(table: &Table<'_>, builder: &mut Builder) -> Option<Vec<HostRange>> {
     let mut networks = Vec::new();
     let mut fine = true;
     for text in tree::texts(table, "between") {
-        match Hosts::read(text.value) {
+        match HostRange::read(text.value) {
             Ok(hosts) => networks.push(hosts),
             Err(reason) => {
                 let remedy = "write for example between = [\"10.1.0.0/22\", \"10.2.0.0/22\"]";
                 builder
-                    .complaints
+                    .diagnostics
                     .refuse(text.span, "link.between", reason, remedy);
                 fine = false;
             }

@@ -1,26 +1,26 @@
-//! Matchers of the file, and the same for the way back.
+//! Parses matchers, and derives those of the reverse direction.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{KEYS, Matcher, MatcherError};
 
 use super::plan::PortPlan;
-use super::problem::meant;
+use super::problem::suggestion;
 use longwire_runtime::suggest::closest;
 
-/// The names of ports, by which matchers refer to them.
+/// Resolves port names in matchers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortNames<'a> {
     pub ports: &'a [PortPlan],
-    /// The pairs of ports, when each has a partner.
+    /// Paired ports, if all are paired.
     pub pairs: Option<&'a [(PortIndex, PortIndex)]>,
 }
 
-/// The error of a matcher and its remedy.
-type Wrong = (String, String);
+/// The reason and the remedy.
+type MatcherProblem = (String, String);
 
 impl PortNames<'_> {
-    /// Reads a matcher in the grammar of [`Matcher`], with ports by name.
-    pub fn read(&self, text: &str) -> Result<Matcher, Wrong> {
+    /// Parses a matcher in the grammar of [`Matcher`], with port names.
+    pub fn read(&self, text: &str) -> Result<Matcher, MatcherProblem> {
         const KEY: &str = "in-port=";
         let (fields, filter) = match text.find("filter") {
             Some(at) => text.split_at(at),
@@ -48,12 +48,12 @@ impl PortNames<'_> {
             let field = error.field.as_str();
             match closest(field, KEYS).filter(|close| *close != field) {
                 Some(close) => {
-                    let reason = format!("{field}: there is no such field");
+                    let reason = format!("unknown field '{field}'");
                     (reason, format!("did you mean '{close}'?"))
                 }
                 None => (
                     error.to_string(),
-                    "docs/topology.md has the fields".to_owned(),
+                    "docs/topology.md lists the fields".to_owned(),
                 ),
             }
         })?;
@@ -65,13 +65,13 @@ impl PortNames<'_> {
         }
     }
 
-    fn no_port(&self, name: &str) -> Wrong {
+    fn no_port(&self, name: &str) -> MatcherProblem {
         let known = self.ports.iter().map(|port| port.name.as_str());
-        (format!("there is no port '{name}'"), meant(name, known))
+        (format!("no port named '{name}'"), suggestion(name, known))
     }
 
-    /// Returns the frames of a matcher on the way up. Between two ports, those of a matcher
-    /// that names no end (an address, a port of arrival) come in by the first port.
+    /// Returns the matcher for direction up. Between two ports, a matcher without an
+    /// endpoint (address or port of arrival) selects frames from the first port.
     pub fn directed(&self, matcher: Matcher) -> Matcher {
         let names_end = matcher.source.is_some()
             || matcher.destination.is_some()
@@ -88,19 +88,19 @@ impl PortNames<'_> {
         }
     }
 
-    /// The frames that come back: source and destination swapped, and the
-    /// partner of the port where ports have one.
-    pub fn back(&self, matcher: &Matcher) -> Result<Matcher, Wrong> {
-        let remedy = "say which frames are on the way back (down = { match = … } of a link, \
-                      match-back of a path), or give the link shared = true";
+    /// Returns the matcher for direction down: source and destination swapped, and the
+    /// paired port.
+    pub fn back(&self, matcher: &Matcher) -> Result<Matcher, MatcherProblem> {
+        let remedy = "write matchers for the reverse direction (down = { match = … } of a link, \
+                      match-back of a path), or set shared = true";
         if matcher.filter.is_some() {
-            let reason = "which frames come back does not follow from a filter";
+            let reason = "a filter has no reverse";
             return Err((reason.to_owned(), remedy.to_owned()));
         }
         let arrival_port = match matcher.arrival_port {
             None => None,
             Some(port) => Some(self.partner(port).ok_or_else(|| {
-                let reason = "where frames come back does not follow from in-port, unless ports \
+                let reason = "in-port has no reverse unless ports \
                               are paired";
                 (reason.to_owned(), remedy.to_owned())
             })?),
@@ -116,14 +116,14 @@ impl PortNames<'_> {
             ..matcher.clone()
         };
         if back == *matcher {
-            let reason = "the matcher has no direction: the same frames would be on the way back";
+            let reason = "the matcher has no direction: its reverse matches the same frames";
             let port = |place: usize| self.ports.get(place).map_or("NAME", |port| &port.name);
             let down = match self.pairs {
                 Some(_) => String::new(),
                 None => format!(" and down = {{ match = 'in-port={}' }}", port(1)),
             };
             let remedy = format!(
-                "add in-port={}, the port where its up frames come in{down}, or give the link \
+                "add in-port={}, the port where frames in direction up arrive{down}, or set \
                  shared = true",
                 port(0)
             );

@@ -1,4 +1,4 @@
-//! Options of links: each text is parsed once, and each specification kept once.
+//! Link options: each text is parsed once, and equal specifications are shared.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use longwire_engine::presets::{self, Duplex, PresetError};
 use longwire_engine::{LinkSpec, LinkSpecError, OptionError};
 
 use super::files::{Files, StartFiles};
-use super::problem::{Complaints, Place};
+use super::problem::{Diagnostics, Place};
 use super::tree;
 use super::value::Table;
 use longwire_runtime::suggest;
 
-/// Texts that were parsed, and specifications that were kept. A hundred thousand links
-/// with the same options share them.
+/// Caches parsed texts and specifications, so that 100,000 links with the same options
+/// share them.
 #[derive(Debug)]
 pub(super) struct OptionStore {
-    /// Values without an error, each as a specification of one part.
+    /// Valid values, each as a specification with one option.
     parsed: HashMap<(&'static str, String), LinkSpec>,
-    kept: HashMap<String, Arc<LinkSpec>>,
+    shared: HashMap<String, Arc<LinkSpec>>,
     pub files: Arc<dyn Files>,
 }
 
@@ -29,16 +29,16 @@ impl Default for OptionStore {
 }
 
 impl OptionStore {
-    /// A store whose options name these files.
+    /// Creates a store with this file access.
     pub fn with(files: Arc<dyn Files>) -> OptionStore {
         OptionStore {
             parsed: HashMap::new(),
-            kept: HashMap::new(),
+            shared: HashMap::new(),
             files,
         }
     }
 
-    /// Parses a value of an option and adds it to a specification.
+    /// Parses an option and adds it to a specification. Returns warnings.
     fn add(
         &mut self,
         spec: &mut LinkSpec,
@@ -56,32 +56,31 @@ impl OptionStore {
         Ok(doubts.map(|doubt| doubt.message).collect())
     }
 
-    /// Adds an option to a specification if it is right.
+    /// Adds an option to a specification, or reports why not.
     pub fn set(
         &mut self,
         spec: &mut LinkSpec,
         (option, text): (&'static str, &str),
         place: impl Into<Place>,
         at: &str,
-        complaints: &mut Complaints,
+        diagnostics: &mut Diagnostics,
     ) {
         let place = place.into();
         let field = format!("{at}.{option}");
         match self.add(spec, (option, text)) {
             Ok(doubts) => {
                 for doubt in doubts {
-                    complaints.warn_once(place.clone(), field.clone(), doubt);
+                    diagnostics.warn_once(place.clone(), field.clone(), doubt);
                 }
             }
             Err(error) => {
-                let remedy = format!("`longwire models {option}` shows what there is");
-                complaints.refuse(place, field, self.reason(&error), remedy);
+                let remedy = format!("`longwire models {option}` lists the choices");
+                diagnostics.refuse(place, field, self.reason(&error), remedy);
             }
         }
     }
 
-    /// Returns the reason of a refusal: the option's name is in the frame of the
-    /// message.
+    /// Returns the reason of a refusal, without the option's name.
     fn reason(&self, error: &LinkSpecError) -> String {
         match error {
             LinkSpecError::Option(OptionError { source, .. }) if self.files.may_quote() => {
@@ -94,28 +93,28 @@ impl OptionStore {
         }
     }
 
-    /// The options in a table, for one direction or both alike.
+    /// Reads the options of a table, ignoring `up` and `down`.
     pub fn one_way(
         &mut self,
         table: &Table<'_>,
         at: &str,
-        complaints: &mut Complaints,
+        diagnostics: &mut Diagnostics,
     ) -> LinkSpec {
         let mut spec = LinkSpec::new();
         for (part, text) in tree::options(table) {
             let given = (part.name, text.value.as_str());
-            self.set(&mut spec, given, text.span, at, complaints);
+            self.set(&mut spec, given, text.span, at, diagnostics);
         }
         spec
     }
 
-    /// The options in a table for both directions: a preset, then what is
-    /// given to both, then what is given to one.
-    pub fn duplex(&mut self, table: &Table<'_>, at: &str, complaints: &mut Complaints) -> Duplex {
-        let both = self.one_way(table, at, complaints);
+    /// Reads the options of a table by direction: the preset, then common options, then
+    /// those of one direction.
+    pub fn duplex(&mut self, table: &Table<'_>, at: &str, diagnostics: &mut Diagnostics) -> Duplex {
+        let both = self.one_way(table, at, diagnostics);
         let mut side = |name: &str| match tree::table(table, name) {
             Some(table) => {
-                let own = self.one_way(table, &format!("{at}.{name}"), complaints);
+                let own = self.one_way(table, &format!("{at}.{name}"), diagnostics);
                 both.overlay(&own)
             }
             None => both.clone(),
@@ -137,24 +136,24 @@ impl OptionStore {
                     error => suggest::preset_error(error),
                 };
                 let remedy = "`longwire preset` lists them";
-                complaints.refuse(preset.span, format!("{at}.preset"), reason, remedy);
+                diagnostics.refuse(preset.span, format!("{at}.preset"), reason, remedy);
                 Duplex { up, down }
             }
         }
     }
 
-    /// The same specification as kept before, or this one.
-    pub fn keep(&mut self, spec: LinkSpec) -> Arc<LinkSpec> {
+    /// Returns an equal specification from the cache, or adds this one.
+    pub fn intern(&mut self, spec: LinkSpec) -> Arc<LinkSpec> {
         let mut key = String::new();
         for (name, text) in spec.given() {
             key = key + name + "\u{0}" + &text + "\u{0}";
         }
-        let kept = self.kept.entry(key);
-        Arc::clone(kept.or_insert_with(|| Arc::new(spec)))
+        let shared = self.shared.entry(key);
+        Arc::clone(shared.or_insert_with(|| Arc::new(spec)))
     }
 }
 
-/// One pair of options over another.
+/// Overlays options in both directions.
 pub(super) fn overlay(under: &Duplex, over: &Duplex) -> Duplex {
     Duplex {
         up: under.up.overlay(&over.up),

@@ -1,4 +1,4 @@
-//! The topology of a replay: a link before each of its outputs.
+//! The topology of a replay: one link per output.
 
 use std::sync::Arc;
 
@@ -8,21 +8,20 @@ use longwire_packet::bridge::{BridgeConfig, Switching};
 use super::builder::{Builder, Matches, NewLink};
 use super::options::OptionStore;
 use super::plan::Topology;
-use super::problem::{Complaints, Place, Problem};
+use super::problem::{Diagnostics, Place, Problem};
 use super::timeline::Timeline;
 
 impl Topology {
-    /// Returns a link before each output of a replay, by name. Frames come from a feed
-    /// instead of a port, so that there are no ports and no rules: clients can look at such a
-    /// topology, and no fabric runs it.
+    /// Returns a topology with one link per output of a replay, by name. Frames come from a
+    /// feed, so it has no ports or rules; it can be viewed but not run.
     ///
     /// # Errors
-    /// A name that cannot be, or is used twice.
+    /// An invalid or duplicate name.
     pub fn outputs(
         outputs: impl IntoIterator<Item = (String, LinkSpec)>,
     ) -> Result<Topology, Vec<Problem>> {
-        let complaints = Complaints::new("the command line", "");
-        let mut builder = Builder::new(complaints, OptionStore::default());
+        let diagnostics = Diagnostics::new("the command line", "");
+        let mut builder = Builder::new(diagnostics, OptionStore::default());
         for (position, (name, link)) in outputs.into_iter().enumerate() {
             builder.add_link(NewLink {
                 name,

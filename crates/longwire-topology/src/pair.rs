@@ -1,4 +1,4 @@
-//! The topology of links between pairs of ports, as the command line describes it.
+//! Topologies of links between pairs of ports, as defined on the command line.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use super::builder::{Builder, Matches, NewLink};
 use super::named_text;
 use super::options::OptionStore;
 use super::plan::{PortPlan, Topology};
-use super::problem::{Complaints, Place, Problem};
+use super::problem::{Diagnostics, Place, Problem};
 use super::scenario::{self, ScenarioText};
 use super::switching::PortCheck;
 use super::timeline::Timeline;
 
-/// The name of the source in messages.
+/// Stands for the file name in messages.
 const SOURCE: &str = "the command line";
 
-/// The name of the link.
+/// Name of the link.
 const LINK: &str = "link";
 
-/// A link for all frames between two ports.
+/// A link that all frames between two ports cross.
 #[derive(Clone, Debug)]
 pub struct PairPlan {
     /// Name of the link.
     pub link: String,
-    /// Its ports: up is from the first to the second.
+    /// Direction up is from the first port to the second.
     pub ports: [PortPlan; 2],
 }
 
 impl Topology {
-    /// Returns one link for all frames between two ports, up from the first to the
-    /// second. Events come from the file `scenario`.
+    /// Returns a topology with one link between two ports; direction up is from the first
+    /// to the second. `scenario` is a file.
     ///
     /// # Errors
-    /// A port that cannot be, and the problems of the scenario.
+    /// An invalid port, or problems of the scenario.
     pub fn pair(
         ports: [PortPlan; 2],
         link: Duplex,
@@ -48,7 +48,7 @@ impl Topology {
         Topology::pairs(vec![pair], link, scenario)
     }
 
-    /// Returns links with the same options, each for all frames between its two ports.
+    /// Returns a topology with several links of equal options, each between two ports.
     ///
     /// # Errors
     /// As [`Topology::pair`].
@@ -58,10 +58,10 @@ impl Topology {
         scenario: Option<&Path>,
     ) -> Result<Topology, Vec<Problem>> {
         let scenario = scenario.map(named_text).transpose()?;
-        let mut complaints = Complaints::new(SOURCE, "");
+        let mut diagnostics = Diagnostics::new(SOURCE, "");
         let mut check = PortCheck::default();
         for port in pairs.iter().flat_map(|pair| &pair.ports) {
-            check.port(port, &(0..0), &mut complaints);
+            check.port(port, &(0..0), &mut diagnostics);
         }
         let indices = |pair: u16| (PortIndex(2 * pair), PortIndex(2 * pair + 1));
         let switched: Vec<_> = (0..).map(indices).take(pairs.len()).collect();
@@ -71,7 +71,7 @@ impl Topology {
             ..BridgeConfig::new(u16::try_from(2 * pairs.len()).unwrap_or(u16::MAX))
         };
         let files = link.up.files().chain(link.down.files()).collect();
-        let mut builder = Builder::new(complaints, OptionStore::default());
+        let mut builder = Builder::new(diagnostics, OptionStore::default());
         builder.pairs = Some(switched);
         let (up, down) = (Arc::new(link.up), Arc::new(link.down));
         let ports = pairs.iter().flat_map(|pair| pair.ports.clone());

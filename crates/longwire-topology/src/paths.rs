@@ -1,12 +1,12 @@
-//! `[[path]]`: links that are crossed one after the other.
+//! `[[path]]`: links crossed in sequence.
 
-use super::builder::{Builder, Matches, direction};
-use super::plan::{Class, Hop, PathPlan, Way};
+use super::builder::{Builder, Matches, split_direction};
+use super::plan::{Class, Direction, Hop, PathPlan};
 use super::problem::Place;
 use super::tree::{self, Placed};
 use super::value::Table;
 
-/// The most links of one path.
+/// Maximum links of a path.
 const HOPS_MAX: usize = 1024;
 
 /// Reads a path. All links must have been read.
@@ -14,7 +14,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let Some(name) = tree::text(table, "name") else {
         let remedy = "write name = \"…\"";
-        builder.complaints.refuse(
+        builder.diagnostics.refuse(
             item.span.clone(),
             "path.name",
             "the path has no name",
@@ -29,8 +29,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
         return;
     };
     let shared = |hop: &Hop| builder.links[hop.link as usize].down.is_none();
-    // Only where both directions are the same all the way is one matcher
-    // without a direction enough.
+    // A matcher without a direction suffices only for a single shared link.
     let one_way = !hops.is_empty() && hops.len() == 1 && hops.iter().all(shared);
     builder.paths.push(PathPlan { name, hops });
     let own = |name| {
@@ -57,28 +56,28 @@ fn hops(table: &Table<'_>, item: &Placed<&Table<'_>>, builder: &mut Builder) -> 
     let mut hops: Vec<Hop> = Vec::new();
     let via = tree::texts(table, "via");
     if via.is_empty() || via.len() > HOPS_MAX {
-        let reason = format!("the path crosses {} links", via.len());
+        let reason = format!("the path has {} links", via.len());
         let remedy = format!("write via = [\"access\", \"core\"] with 1 to {HOPS_MAX} of them");
         builder
-            .complaints
+            .diagnostics
             .refuse(item.span.clone(), at, reason, remedy);
         return hops;
     }
     for text in via {
-        let (name, way) = direction(text.value);
+        let (name, direction) = split_direction(text.value);
         let Some(Class::Link(link)) = builder.names.get(name).copied() else {
             builder.no_link(name, text.span, at);
             continue;
         };
         if hops.iter().any(|hop| hop.link == link) {
-            let reason = format!("the path crosses '{name}' twice, which is a loop");
-            let remedy = "name each link once; two links may have the same options";
-            builder.complaints.refuse(text.span, at, reason, remedy);
+            let reason = format!("the path crosses '{name}' twice, a loop");
+            let remedy = "list each link once, or add a second link with the same options";
+            builder.diagnostics.refuse(text.span, at, reason, remedy);
             continue;
         }
         builder.used[link as usize] = true;
-        let way = way.unwrap_or(Way::Up);
-        hops.push(Hop { link, way });
+        let direction = direction.unwrap_or(Direction::Up);
+        hops.push(Hop { link, direction });
     }
     hops
 }

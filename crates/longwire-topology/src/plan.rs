@@ -1,4 +1,4 @@
-//! The plan that a run is built from.
+//! The plan of a run.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -16,29 +16,29 @@ use longwire_runtime::OnPortLoss;
 use super::problem::Problem;
 use super::timeline::Timeline;
 
-/// A direction of a link or of a path.
+/// A direction of a link or path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Way {
-    /// The one that `match` is about.
+pub enum Direction {
+    /// The direction that `match` selects.
     Up,
-    /// The way back.
+    /// The reverse direction.
     Down,
 }
 
-impl Way {
-    /// The other one.
-    pub fn reversed(self) -> Way {
+impl Direction {
+    /// Returns the opposite direction.
+    pub fn reversed(self) -> Direction {
         match self {
-            Way::Up => Way::Down,
-            Way::Down => Way::Up,
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
         }
     }
 
-    /// As it is written behind a link's name.
+    /// Returns the suffix of link names.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Up => "up",
-            Way::Down => "down",
+            Direction::Up => "up",
+            Direction::Down => "down",
         }
     }
 }
@@ -46,34 +46,33 @@ impl Way {
 /// A port of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortPlan {
-    /// Its name in the file.
+    /// Name in the file.
     pub name: String,
-    /// The port to open, as on the command line: `packet:eth1`.
+    /// Port to open, in command-line syntax: `packet:eth1`.
     pub opens: String,
 }
 
-/// A port at an interface that is in use.
+/// A port at an interface in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachPlan {
     /// The port.
     pub port: PortIndex,
-    /// The namespace of the interface.
+    /// Namespace of the interface.
     pub target: AttachTarget,
-    /// Its name; `None` for that of the default route.
+    /// Interface name; `None` for that of the default route.
     pub interface: Option<String>,
-    /// The packets that enter the network.
+    /// Packets that enter the network.
     pub selection: Selection,
-    /// Whether the target may be in the network of the machine.
+    /// Whether the target may be the host's network namespace.
     pub host_network: bool,
 }
 
-/// A port whose interface has a carrier while a link toward it is not down.
+/// A port whose interface has a carrier unless all links toward it are down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarrierPlan {
     /// The port.
     pub port: PortIndex,
-    /// Names of the links toward it, as in a scenario: `*` and `?` stand for characters,
-    /// `.up` or `.down` for one direction.
+    /// Patterns of links toward the port, like those of a scenario.
     pub links: Vec<String>,
 }
 
@@ -82,58 +81,57 @@ pub struct CarrierPlan {
 pub struct LinkPlan {
     /// Its name.
     pub name: Arc<str>,
-    /// Options of the direction up, or of both where they share one link.
+    /// Options of direction up, or of both if shared.
     pub up: Arc<LinkSpec>,
-    /// Options of the direction down; `None` where both directions share the
-    /// queue and the rate of one link.
+    /// Options of direction down; `None` if both directions share one queue and rate.
     pub down: Option<Arc<LinkSpec>>,
 }
 
 impl LinkPlan {
-    /// Whether it was removed: its place stays, for links keep their numbers.
-    pub fn is_gone(&self) -> bool {
+    /// Whether it was removed. Its slot stays, since links keep their numbers.
+    pub fn is_removed(&self) -> bool {
         self.name.is_empty()
     }
 }
 
-/// A link that is crossed on a path.
+/// A link on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The index in [`Topology::links`].
+    /// Index in [`Topology::links`].
     pub link: u32,
-    /// Its direction, on the way up the path.
-    pub way: Way,
+    /// Direction of the link in direction up of the path.
+    pub direction: Direction,
 }
 
-/// Links that are crossed one after the other.
+/// Links crossed in sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPlan {
     /// Its name.
     pub name: Arc<str>,
-    /// The links in the order of the direction up. No link is in it twice.
+    /// Links in direction up; each occurs once.
     pub hops: Vec<Hop>,
 }
 
 impl PathPlan {
     /// Whether it was removed.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_removed(&self) -> bool {
         self.name.is_empty()
     }
 
-    /// The links of one direction in the order in which they are crossed.
-    pub fn hops(&self, way: Way) -> Vec<Hop> {
+    /// Returns the hops of a direction in order.
+    pub fn hops(&self, direction: Direction) -> Vec<Hop> {
         let reversed = |hop: &Hop| Hop {
             link: hop.link,
-            way: hop.way.reversed(),
+            direction: hop.direction.reversed(),
         };
-        match way {
-            Way::Up => self.hops.clone(),
-            Way::Down => self.hops.iter().rev().map(reversed).collect(),
+        match direction {
+            Direction::Up => self.hops.clone(),
+            Direction::Down => self.hops.iter().rev().map(reversed).collect(),
         }
     }
 }
 
-/// A link or a path, which frames of a rule cross.
+/// The link or path that frames of a rule take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// One of [`Topology::links`], alone.
@@ -142,63 +140,63 @@ pub enum Class {
     Path(u32),
 }
 
-/// The link or path of a rule, and the direction.
+/// Target of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// The link or path.
     pub class: Class,
     /// The direction.
-    pub way: Way,
+    pub direction: Direction,
 }
 
 /// A rule of the classifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RulePlan {
-    /// The frames that it matches.
+    /// Frames that it matches.
     pub matcher: Matcher,
-    /// The link or path that they cross.
+    /// Link or path that they take, with the direction.
     pub target: Target,
 }
 
 /// The handling of frames that no rule matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unmatched {
-    /// They leave at once, as if there were no links.
+    /// Pass without crossing a link.
     #[default]
     Pass,
-    /// They are dropped.
+    /// Drop.
     Drop,
-    /// They cross a link upwards.
+    /// Cross a link in direction up.
     Link(u32),
 }
 
-/// A machine that runs a part of a network.
+/// A host of a network that several hosts run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
     /// Its name.
     pub name: String,
-    /// Where the other hosts reach it.
+    /// Address at which other hosts reach it.
     pub address: SocketAddr,
-    /// Where it receives.
+    /// Address that it listens on.
     pub listen: SocketAddr,
-    /// The ports that it opens.
+    /// Ports that it opens.
     pub ports: Vec<PortIndex>,
 }
 
-/// The machines that run a network together.
+/// The hosts that run a network together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// The hosts, in the order of the file. The first gives the others the time.
+    /// Hosts in file order. The first one is the time master.
     pub hosts: Vec<HostPlan>,
-    /// The file with the key that all hosts share, or why it may not be read. A key from
-    /// elsewhere takes its place.
+    /// File with the shared key, or why it may not be read. A key passed separately takes
+    /// precedence.
     pub key: Option<Result<PathBuf, Box<Problem>>>,
-    /// The longest UDP payload between hosts, in bytes.
+    /// Maximum UDP payload between hosts in bytes.
     pub mtu: u16,
-    /// By port: the index of its host.
+    /// Host index by port.
     pub owners: Vec<usize>,
-    /// By link: the index of the host that decides about its direction up, and about its
-    /// direction down. `None`: no frame crosses it.
+    /// By link: index of the host that decides directions up and down. `None`: no frame
+    /// crosses it.
     pub deciders: Vec<[Option<usize>; 2]>,
 }
 
@@ -210,14 +208,14 @@ impl Cluster {
 }
 
 impl Topology {
-    /// Returns everything that decides about frames on several hosts, as text: they compare
-    /// it, with the seed.
+    /// Returns everything that affects decisions, as text; hosts compare it with each
+    /// other.
     pub fn decisive_text(&self, cluster: &Cluster, seed: u64) -> String {
         use std::fmt::Write;
 
         let mut text = format!(
             "{seed} {} {:?} {:?} {:?} {:?}\n{:?}\n",
-            // A host with a smaller one would refuse the datagrams of the others.
+            // A host with a smaller MTU would refuse datagrams of its peers.
             cluster.mtu,
             self.bridge,
             self.order,
@@ -242,58 +240,56 @@ impl Topology {
     }
 }
 
-/// A file's contents, checked: all names are known, all options right.
+/// The contents of a file, checked: all names resolve, and all options are valid.
 #[derive(Clone, Debug)]
 pub struct Topology {
-    /// The seed, if the file gives one.
+    /// Seed, if the file sets one.
     pub seed: Option<u64>,
-    /// The ports; a [`PortIndex`] counts in this order.
+    /// Ports, in [`PortIndex`] order.
     pub ports: Vec<PortPlan>,
-    /// Those of the ports that are at interfaces in use.
+    /// Ports at interfaces in use.
     pub attached: Vec<AttachPlan>,
-    /// The ports whose carriers follow links.
+    /// Ports whose carrier follows links.
     pub carriers: Vec<CarrierPlan>,
-    /// The switch, which selects the output port of a frame.
+    /// The switch, which selects output ports.
     pub bridge: BridgeConfig,
-    /// The links in the order of the file.
+    /// Links in file order.
     pub links: Vec<LinkPlan>,
-    /// The paths of more than one link.
+    /// Paths.
     pub paths: Vec<PathPlan>,
-    /// The rules in the order of the file, each link's or path's direction
-    /// down after its direction up.
+    /// Rules in file order; direction up before direction down.
     pub rules: Vec<RulePlan>,
-    /// The rule that counts when several match.
+    /// Which of several matching rules applies.
     pub order: Order,
-    /// Frames without a rule.
+    /// Handling of unmatched frames.
     pub unmatched: Unmatched,
-    /// The handling of a lost port.
+    /// Handling of a lost port.
     pub on_port_loss: OnPortLoss,
-    /// The machines that run it together, if it is divided among several.
+    /// Hosts, if the network is divided among several.
     pub cluster: Option<Cluster>,
     /// The scenario.
     pub timeline: Timeline,
-    /// The number of events of the file that are replaced by those of a scenario in a
-    /// separate file.
+    /// Number of events replaced by a separate scenario file.
     pub replaced: usize,
     /// Valid values that are probably not meant.
     pub warnings: Vec<Problem>,
     pub(super) names: HashMap<Arc<str>, Class>,
-    /// The options under those of links that are added later.
+    /// Default options of links added later.
     pub(super) defaults: Duplex,
     pub(super) templates: HashMap<String, Duplex>,
-    /// The folder of files that it names.
+    /// Folder that file names are relative to.
     pub(super) folder: PathBuf,
-    /// The files and plugins that its models name.
+    /// Files and plugins named by models.
     pub files: Arc<BTreeSet<String>>,
 }
 
 impl Topology {
-    /// The link or path of a name.
+    /// Returns the link or path with a name.
     pub fn named(&self, name: &str) -> Option<Class> {
         self.names.get(name).copied()
     }
 
-    /// The name of a link or path.
+    /// Returns the name of a link or path.
     pub fn name_of(&self, class: Class) -> &str {
         match class {
             Class::Link(link) => &self.links[link as usize].name,
@@ -301,7 +297,7 @@ impl Topology {
         }
     }
 
-    /// A matcher as it is written, with the name of its port.
+    /// Formats a matcher with port names.
     pub fn matcher_in_words(&self, matcher: &Matcher) -> String {
         let text = matcher.to_string();
         let Some(PortIndex(number)) = matcher.arrival_port else {
@@ -311,7 +307,7 @@ impl Topology {
             return text;
         };
         let numbered = format!("in-port={number}");
-        // A filter has a separate language.
+        // A filter is not a list of fields.
         let (fields, filter) = text.split_at(text.find("filter=").unwrap_or(text.len()));
         let fields = fields.split(',').map(|field| {
             if field == numbered {
@@ -323,19 +319,19 @@ impl Topology {
         fields.collect::<Vec<_>>().join(",") + filter
     }
 
-    /// Returns the carrier of a port that follows links.
+    /// Returns the carrier plan of a port.
     pub fn carrier_of(&self, port: usize) -> Option<&CarrierPlan> {
         let mut carriers = self.carriers.iter();
         carriers.find(|carrier| usize::from(carrier.port.0) == port)
     }
 
-    /// The number of the port of a name.
+    /// Returns the index of the port with a name.
     pub fn port_named(&self, name: &str) -> Option<PortIndex> {
         let place = self.ports.iter().position(|port| port.name == name)?;
         Some(PortIndex(place as u16))
     }
 
-    /// Returns the number of engine links: two for each but shared ones.
+    /// Returns the number of engine links: one per shared link, else two.
     pub fn engine_links(&self) -> usize {
         let each = self
             .links

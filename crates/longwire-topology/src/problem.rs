@@ -1,4 +1,4 @@
-//! Errors and warnings about a file, each with its place.
+//! Errors and warnings about a file, with positions.
 
 use longwire_units::number_of;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::value::{JsonSource, Span};
 use longwire_runtime::suggest::closest;
 
-/// The most problems that are kept, so that a file with a million bad lines does
-/// not fill memory; the rest are counted.
+/// Maximum problems kept, which bounds memory for a file with a million bad lines; the rest
+/// are counted.
 pub const PROBLEMS_MAX: usize = 100;
 
 /// Something wrong, or doubtful, in a file.
@@ -26,7 +26,7 @@ pub struct Problem {
     /// body as a whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pointer: String,
-    /// The field or option, as in `link.rate`.
+    /// The field or option, e.g. `link.rate`.
     pub field: String,
     /// The reason.
     pub reason: String,
@@ -61,11 +61,10 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A place in the file that is being read: bytes of it, or a line of another
-/// file that it names.
+/// A position in the file that is being read, or a line of another file that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A position in the file or body.
+    /// Bytes of the file, or a value of the body.
     Span(Span),
     /// A line of a CSV file.
     Row {
@@ -82,42 +81,41 @@ impl From<Span> for Place {
     }
 }
 
-/// The source that is being read.
 #[derive(Debug)]
 enum Source<'a> {
-    /// A TOML text. The offsets of its lines are found when first needed.
+    /// TOML text. Line offsets are computed on first use.
     Text { text: &'a str, lines: Vec<usize> },
     /// A JSON body.
     Json(JsonSource),
 }
 
-/// The problems found so far, and what is needed to say where they are.
+/// Collects problems and resolves their positions.
 #[derive(Debug)]
-pub(super) struct Complaints<'a> {
+pub(super) struct Diagnostics<'a> {
     file: &'a str,
     source: Source<'a>,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     more: usize,
-    /// Whether the shape of the file is being checked.
+    /// Whether problems are violations of the schema.
     pub checking_shape: bool,
-    /// Whether problems in rows of another file leave their content out.
+    /// Whether to omit the content of CSV rows.
     rows_unquoted: bool,
 }
 
-impl<'a> Complaints<'a> {
-    pub fn new(file: &'a str, text: &'a str) -> Complaints<'a> {
+impl<'a> Diagnostics<'a> {
+    pub fn new(file: &'a str, text: &'a str) -> Diagnostics<'a> {
         let lines = Vec::new();
-        Complaints::with(file, Source::Text { text, lines })
+        Diagnostics::with(file, Source::Text { text, lines })
     }
 
-    /// Of a JSON body.
-    pub fn of_json(file: &'a str, source: JsonSource) -> Complaints<'a> {
-        Complaints::with(file, Source::Json(source))
+    /// Creates a collector for a JSON body.
+    pub fn of_json(file: &'a str, source: JsonSource) -> Diagnostics<'a> {
+        Diagnostics::with(file, Source::Json(source))
     }
 
-    fn with(file: &'a str, source: Source<'a>) -> Complaints<'a> {
-        Complaints {
+    fn with(file: &'a str, source: Source<'a>) -> Diagnostics<'a> {
+        Diagnostics {
             file,
             source,
             problems: Vec::new(),
@@ -128,13 +126,13 @@ impl<'a> Complaints<'a> {
         }
     }
 
-    /// From here on, problems in rows of another file name only its line: who
-    /// named the file may not be allowed to read it.
+    /// From here on, problems in CSV rows do not quote their content, since the sender may
+    /// not be allowed to read the file.
     pub fn quote_no_rows(&mut self) {
         self.rows_unquoted = true;
     }
 
-    /// Notes a reason to refuse the file.
+    /// Records an error.
     pub fn refuse(
         &mut self,
         place: impl Into<Place>,
@@ -150,7 +148,7 @@ impl<'a> Complaints<'a> {
         self.problems.push(problem);
     }
 
-    /// Notes something that is allowed and probably not meant.
+    /// Records a warning.
     pub fn warn(
         &mut self,
         place: impl Into<Place>,
@@ -164,8 +162,7 @@ impl<'a> Complaints<'a> {
         }
     }
 
-    /// Notes what is doubtful in an option, at the first of the places where
-    /// it is written so.
+    /// Records a warning, once for equal reasons.
     pub fn warn_once(&mut self, place: Place, field: String, reason: String) {
         if self.warnings.iter().all(|known| known.reason != reason) {
             self.warn(place, field, reason, "");
@@ -187,7 +184,8 @@ impl<'a> Complaints<'a> {
                 line: *line,
                 field: "csv".to_owned(),
                 reason: format!("'{file}', line {line}: not a row of links"),
-                remedy: "`longwire check` of a topology that names this file tells more".to_owned(),
+                remedy: "run `longwire check` on a topology that names this file for details"
+                    .to_owned(),
                 ..Problem::default()
             };
         }
@@ -218,8 +216,8 @@ impl<'a> Complaints<'a> {
         }
     }
 
-    /// Adds what was found in another file.
-    pub fn join(&mut self, other: Complaints<'_>) {
+    /// Merges the problems of another file.
+    pub fn merge(&mut self, other: Diagnostics<'_>) {
         let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
         self.more += other.more + other.problems.len().saturating_sub(room);
         self.problems.extend(other.problems.into_iter().take(room));
@@ -227,15 +225,15 @@ impl<'a> Complaints<'a> {
         self.warnings.extend(other.warnings.into_iter().take(room));
     }
 
-    /// Whether nothing was refused.
-    pub fn is_fine(&self) -> bool {
+    /// Whether there are no errors.
+    pub fn has_no_errors(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// All warnings of a good file, or what is wrong with it.
+    /// Returns the warnings.
     ///
     /// # Errors
-    /// The problems by their place.
+    /// All problems, sorted by position.
     pub fn finish(mut self) -> Result<Vec<Problem>, Vec<Problem>> {
         let by_place = |problem: &Problem| (problem.file.clone(), problem.line, problem.column);
         self.warnings.sort_by_key(by_place);
@@ -255,7 +253,7 @@ impl<'a> Complaints<'a> {
     }
 }
 
-/// Returns the line and the column of a byte, from 1.
+/// Converts a byte offset to line and column, from 1.
 fn line_and_column(text: &str, lines: &mut Vec<usize>, at: usize) -> (usize, usize) {
     if lines.is_empty() {
         let ends = text.bytes().enumerate();
@@ -269,32 +267,32 @@ fn line_and_column(text: &str, lines: &mut Vec<usize>, at: usize) -> (usize, usi
     (line, before.map_or(0, |before| before.chars().count()) + 1)
 }
 
-/// `did you mean 'rate'?`, or what there is.
-pub(super) fn meant<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    // What was taken away has no name any more.
+/// Suggests the closest known name, or lists the known names.
+pub(super) fn suggestion<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    // Removed links and paths have empty names.
     let known = known.into_iter().filter(|name| !name.is_empty());
     let known: Vec<&str> = known.collect();
     match closest(text, known.iter().copied()) {
         Some(word) => format!("did you mean '{word}'?"),
-        None if known.is_empty() => "there are none".to_owned(),
-        None if known.len() <= LISTED_MAX => format!("there are {}", known.join(", ")),
-        None => format!("there are {}, …", known[..LISTED_MAX].join(", ")),
+        None if known.is_empty() => "none exist".to_owned(),
+        None if known.len() <= LISTED_MAX => format!("known: {}", known.join(", ")),
+        None => format!("known: {}, …", known[..LISTED_MAX].join(", ")),
     }
 }
 
-/// The most names that a message lists.
+/// Maximum names listed.
 const LISTED_MAX: usize = 24;
 
 #[cfg(test)]
 mod meant_tests {
-    use super::meant;
+    use super::suggestion;
 
     #[test]
     fn what_was_taken_away_is_not_listed() {
         assert_eq!(
-            meant("nosuch", ["", "adsl1", "adsl2", ""]),
-            "there are adsl1, adsl2"
+            suggestion("nosuch", ["", "adsl1", "adsl2", ""]),
+            "known: adsl1, adsl2"
         );
-        assert_eq!(meant("nosuch", [""]), "there are none");
+        assert_eq!(suggestion("nosuch", [""]), "none exist");
     }
 }

@@ -4,7 +4,7 @@ use longwire_engine::{BitRate, LinkSpec, Nanos, NoLoader, Probability};
 
 use super::timeline::Action;
 
-/// The first and last value of a ramp, in their own unit.
+/// First and last value in the option's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     /// Bits per second.
@@ -15,18 +15,18 @@ enum Values {
     Share(u64, u64),
 }
 
-/// An option that goes from one value to another in equal steps.
+/// An option that changes linearly in equal steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ramp {
-    /// Names of links, with `.up` or `.down` behind for one direction.
+    /// Pattern of links; a suffix `.up` or `.down` selects one direction.
     pub pattern: String,
     /// The option that it changes.
     pub option: &'static str,
-    /// Its duration.
+    /// Duration.
     pub time: Nanos,
-    /// In how many steps; the first value comes before the first step.
+    /// Number of steps; the first value precedes the first step.
     pub steps: u64,
-    /// Its first and its last value, as they are written.
+    /// First and last value as written.
     pub ends: [String; 2],
     values: Values,
 }
@@ -34,10 +34,10 @@ pub struct Ramp {
 const BILLION: f64 = 1e9;
 
 impl Ramp {
-    /// A ramp of an option: `rate`, `delay`, or a probability.
+    /// Creates a ramp of `rate`, `delay`, or a probability.
     ///
     /// # Errors
-    /// A value that is no plain number of the option's unit, and why.
+    /// A value is not a plain number of the option's unit.
     pub fn new(
         pattern: &str,
         option: &'static str,
@@ -82,7 +82,7 @@ impl Ramp {
         })
     }
 
-    /// Returns the time of a step after the beginning of the ramp.
+    /// Returns the time of a step since the start of the ramp.
     pub fn after(&self, step: u64) -> Nanos {
         let nanos = u128::from(self.time.as_nanos()) * u128::from(step) / u128::from(self.steps);
         Nanos::from_nanos(nanos as u64)
@@ -100,14 +100,14 @@ impl Ramp {
             Values::Time(from, to) => format!("{}ns", between(from, to)),
             Values::Share(from, to) => {
                 let billionths = between(from, to);
-                // In percent: models take no probability without its unit.
+                // As a percentage: models require a unit for probabilities.
                 let (whole, part) = (billionths / 10_000_000, billionths % 10_000_000);
                 let text = format!("{whole}.{part:07}");
                 format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
             }
         };
         let mut spec = LinkSpec::new();
-        // Values between two that were read can be read too.
+        // Cannot fail: interpolated values are valid.
         let set = spec.set(self.option, &text, &NoLoader);
         debug_assert!(set.is_ok(), "{}: {set:?}", self.option);
         Action::Set {

@@ -1,4 +1,4 @@
-//! Links from a CSV file: one a line, and what each column is in its header.
+//! Links from a CSV file: one per line, with a header that names the columns.
 
 use std::io::Read;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use longwire_engine::{LinkSpec, PARTS, Part};
 use super::builder::{Builder, Matches, NewLink};
 use super::links::template_of;
 use super::options::overlay;
-use super::problem::{Place, meant};
+use super::problem::{Place, suggestion};
 use super::tree::{self, Placed};
 use super::value::Table;
 
@@ -21,12 +21,12 @@ enum Column {
     Match,
     Template,
     Shared,
-    /// An option of both directions, of the way up, or of the way down.
-    Option(&'static str, Side),
+    /// An option of both directions or of one.
+    Option(&'static str, OptionDirection),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum OptionDirection {
     Both,
     Up,
     Down,
@@ -40,31 +40,30 @@ const COLUMNS: [(&str, Column); 4] = [
     ("shared", Column::Shared),
 ];
 
-/// Fields of `[[link]]` that a CSV file takes the place of.
-const INSTEAD: [&str; 6] = ["name", "match", "count", "first", "between", "pairing"];
+/// Fields of `[[link]]` that a CSV file replaces.
+const REPLACED: [&str; 6] = ["name", "match", "count", "first", "between", "pairing"];
 
-/// The fields that all rows of a file share.
-struct Common<'a> {
+/// Settings defaults to all rows of a file.
+struct RowDefaults<'a> {
     file: &'a str,
     columns: Vec<Column>,
-    /// The options under a row's own: those of `[[link]]`, and of the template that is
-    /// given there.
+    /// Options of `[[link]]`, below those of a row.
     own: &'a Duplex,
     template: Option<&'a str>,
     shared: bool,
     position: usize,
 }
 
-/// Reads the links of the file that a `[[link]]` names.
+/// Reads the links of the CSV file that a `[[link]]` names.
 pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builder) {
     let Some(csv) = tree::text(item.value, "csv") else {
         return;
     };
-    if let Some(other) = INSTEAD.iter().find(|name| item.value.contains_key(name)) {
-        let reason = format!("there is '{other}' beside csv");
-        let remedy = "the file's columns say it; leave one of both out";
+    if let Some(other) = REPLACED.iter().find(|name| item.value.contains_key(name)) {
+        let reason = format!("'{other}' cannot be combined with csv");
+        let remedy = "use a column of the file, or remove csv";
         builder
-            .complaints
+            .diagnostics
             .refuse(item.span.clone(), "link.csv", reason, remedy);
         return;
     }
@@ -78,7 +77,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
             let reason = format!("'{}': {error}", csv.value);
             let remedy = "name a file in the same directory";
             builder
-                .complaints
+                .diagnostics
                 .refuse(csv.span, "link.csv", reason, remedy);
             return;
         }
@@ -86,7 +85,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
     let Some(columns) = columns(&mut reader, csv.value, csv.span.clone(), builder) else {
         return;
     };
-    let common = Common {
+    let defaults = RowDefaults {
         file: csv.value,
         columns,
         own,
@@ -94,10 +93,10 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
         shared: tree::flag(item.value, "shared") == Some(true),
         position: item.span.start,
     };
-    rows(reader, &common, builder);
+    rows(reader, &defaults, builder);
 }
 
-fn rows(mut reader: csv::Reader<impl Read>, common: &Common, builder: &mut Builder) {
+fn rows(mut reader: csv::Reader<impl Read>, defaults: &RowDefaults, builder: &mut Builder) {
     let mut record = csv::StringRecord::new();
     loop {
         match reader.read_record(&mut record) {
@@ -106,16 +105,16 @@ fn rows(mut reader: csv::Reader<impl Read>, common: &Common, builder: &mut Build
                 let line = record
                     .position()
                     .map_or(0, |position| position.line() as usize);
-                row(&record, line, common, builder);
+                row(&record, line, defaults, builder);
             }
             Err(error) => {
                 let line = error
                     .position()
                     .map_or(0, |position| position.line() as usize);
-                let place = place(common.file, line);
+                let place = place(defaults.file, line);
                 let remedy = "give every line as many columns as the header";
                 builder
-                    .complaints
+                    .diagnostics
                     .refuse(place, "csv", reason_of(&error), remedy);
                 if error.is_io_error() {
                     return;
@@ -130,9 +129,9 @@ fn reason_of(error: &csv::Error) -> String {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => {
-            format!("there are {len} columns, and {expected_len} in the header")
+            format!("{len} columns, but the header has {expected_len}")
         }
-        csv::ErrorKind::Utf8 { .. } => "it is no text in UTF-8".to_owned(),
+        csv::ErrorKind::Utf8 { .. } => "not UTF-8 text".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -153,14 +152,14 @@ fn columns(
         Err(error) if error.is_io_error() => {
             let reason = format!("'{file}': {error}");
             builder
-                .complaints
+                .diagnostics
                 .refuse(at, "link.csv", reason, "name a file in the same directory");
             return None;
         }
         Err(error) => {
-            let remedy = "begin with a line of column names";
+            let remedy = "start with a line of column names";
             builder
-                .complaints
+                .diagnostics
                 .refuse(place(file, 1), "csv", reason_of(&error), remedy);
             return None;
         }
@@ -169,8 +168,8 @@ fn columns(
     for name in &header {
         let problem = match column(name) {
             Some(column) if columns.contains(&column) => Some((
-                format!("the column '{name}' is there twice"),
-                "leave one out".to_owned(),
+                format!("column '{name}' occurs twice"),
+                "remove one".to_owned(),
             )),
             Some(column) => {
                 columns.push(column);
@@ -179,20 +178,20 @@ fn columns(
             None => {
                 let known = COLUMNS.iter().map(|(name, _)| *name);
                 let known = known.chain(PARTS.iter().map(|part| part.name));
-                Some((format!("'{name}' is no column"), meant(name, known)))
+                Some((format!("unknown column '{name}'"), suggestion(name, known)))
             }
         };
         if let Some((reason, remedy)) = problem {
             builder
-                .complaints
+                .diagnostics
                 .refuse(place(file, 1), "csv", reason, remedy);
         }
     }
     if !columns.contains(&Column::Name) {
-        let reason = "there is no column 'name'";
+        let reason = "no column named 'name'";
         builder
-            .complaints
-            .refuse(place(file, 1), "csv", reason, "give every link a name");
+            .diagnostics
+            .refuse(place(file, 1), "csv", reason, "add one");
     }
     (columns.len() == header.len() && columns.contains(&Column::Name)).then_some(columns)
 }
@@ -201,22 +200,26 @@ fn column(name: &str) -> Option<Column> {
     if let Some((_, column)) = COLUMNS.iter().find(|(known, _)| *known == name) {
         return Some(*column);
     }
-    let sides = [("up-", Side::Up), ("down-", Side::Down), ("", Side::Both)];
-    sides.into_iter().find_map(|(prefix, side)| {
+    let prefixes = [
+        ("up-", OptionDirection::Up),
+        ("down-", OptionDirection::Down),
+        ("", OptionDirection::Both),
+    ];
+    prefixes.into_iter().find_map(|(prefix, direction)| {
         let bare = name.strip_prefix(prefix)?;
-        Some(Column::Option(Part::named(bare)?.name, side))
+        Some(Column::Option(Part::named(bare)?.name, direction))
     })
 }
 
-fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut Builder) {
+fn row(record: &csv::StringRecord, line: usize, defaults: &RowDefaults, builder: &mut Builder) {
     let mut own = [LinkSpec::new(), LinkSpec::new(), LinkSpec::new()];
     let (mut name, mut forward) = ("", Vec::new());
-    let (mut template, mut shared) = (common.template, common.shared);
-    let here = || place(common.file, line);
-    for (column, text) in common.columns.iter().zip(record) {
+    let (mut template, mut shared) = (defaults.template, defaults.shared);
+    let here = || place(defaults.file, line);
+    for (column, text) in defaults.columns.iter().zip(record) {
         match column {
             Column::Name => name = text,
-            // What is empty is as if there were no such column.
+            // An empty field counts as absent.
             _ if text.is_empty() => {}
             Column::Match => forward.push(text.to_owned()),
             Column::Template => template = Some(text),
@@ -224,13 +227,13 @@ fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut B
             Column::Shared => {
                 let reason = format!("'{text}' is neither true nor false");
                 builder
-                    .complaints
-                    .refuse(here(), "shared", reason, "write one of both");
+                    .diagnostics
+                    .refuse(here(), "shared", reason, "write true or false");
             }
-            Column::Option(option, side) => {
-                let spec = &mut own[*side as usize];
-                let (store, complaints) = (&mut builder.store, &mut builder.complaints);
-                store.set(spec, (option, text), here(), "link", complaints);
+            Column::Option(option, direction) => {
+                let spec = &mut own[*direction as usize];
+                let (store, diagnostics) = (&mut builder.store, &mut builder.diagnostics);
+                store.set(spec, (option, text), here(), "link", diagnostics);
             }
         }
     }
@@ -238,9 +241,9 @@ fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut B
         None => builder.defaults.clone(),
         Some(Ok(template)) => template,
         Some(Err(remedy)) => {
-            let reason = format!("there is no template '{}'", template.unwrap_or_default());
+            let reason = format!("no template named '{}'", template.unwrap_or_default());
             builder
-                .complaints
+                .diagnostics
                 .refuse(here(), "template", reason, remedy);
             return;
         }
@@ -250,16 +253,16 @@ fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut B
         up: both.overlay(&up),
         down: both.overlay(&down),
     };
-    let options = overlay(&overlay(&under, common.own), &row);
+    let options = overlay(&overlay(&under, defaults.own), &row);
     if shared && options.up != options.down {
-        let reason = "the link is shared, and its directions differ";
+        let reason = "the link is shared, but its directions differ";
         builder
-            .complaints
+            .diagnostics
             .refuse(here(), "shared", reason, "give both the same options");
         return;
     }
-    let up = builder.store.keep(options.up);
-    let down = (!shared).then(|| builder.store.keep(options.down));
+    let up = builder.store.intern(options.up);
+    let down = (!shared).then(|| builder.store.intern(options.down));
     builder.add_link(NewLink {
         name: name.to_owned(),
         up,
@@ -269,6 +272,6 @@ fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut B
             back: Vec::new(),
         },
         place: here(),
-        position: common.position,
+        position: defaults.position,
     });
 }

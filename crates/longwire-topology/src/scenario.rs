@@ -1,51 +1,50 @@
-//! A scenario in a separate file: `[[at]]` tables and nothing else, about a
-//! topology that has been read.
+//! Scenarios in a separate file: `[[at]]` tables only, for a topology that has been read.
 
 use super::builder::Builder;
 use super::fields::{EVENT, Field, Kind, Section};
-use super::problem::Complaints;
+use super::problem::Diagnostics;
 use super::timeline::Timeline;
 use super::value::Table;
 use super::{events, toml_table, tree};
 
-/// All that such a file may say.
+/// The sections of a scenario file.
 static SCENARIO: Section = Section {
     name: "scenario",
-    help: "What changes while a topology runs",
+    help: "Changes of a topology during the run",
     options: false,
     fields: &[Field {
         name: "at",
         kind: Kind::Tables(&EVENT),
-        help: "what changes while it runs, in order of time",
+        help: "changes during the run, sorted by time",
     }],
 };
 
-/// A file that stands in for a topology's own scenario.
+/// A file that replaces a topology's own scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct ScenarioText<'a> {
-    /// The file's name, for problems.
+    /// File name, for problems.
     pub name: &'a str,
     /// Its text.
     pub text: &'a str,
 }
 
-/// Whether a file says what such a file may say, and nothing else.
+/// Whether a file has the shape of a scenario.
 pub(super) fn is_one(file: &Table<'_>) -> bool {
     let named = |name: &str| SCENARIO.fields.iter().any(|field| field.name == name);
     !file.is_empty() && file.keys().all(named)
 }
 
-/// Reads a scenario. All links and paths must have been read. Problems are
-/// reported with their places in the scenario's file.
+/// Reads a scenario. All links and paths must have been read. Problems refer to the
+/// scenario's file.
 pub(super) fn read<'a>(scenario: ScenarioText<'a>, builder: &mut Builder<'a>) -> Timeline {
-    let complaints = Complaints::new(scenario.name, scenario.text);
-    let of_topology = std::mem::replace(&mut builder.complaints, complaints);
+    let diagnostics = Diagnostics::new(scenario.name, scenario.text);
+    let of_topology = std::mem::replace(&mut builder.diagnostics, diagnostics);
     let mut timeline = Timeline::default();
-    if let Some(file) = toml_table(scenario.text, &mut builder.complaints) {
-        tree::check(&SCENARIO, &file, "", &mut builder.complaints);
+    if let Some(file) = toml_table(scenario.text, &mut builder.diagnostics) {
+        tree::check(&SCENARIO, &file, "", &mut builder.diagnostics);
         timeline = events::read(&file, builder);
     }
-    let of_scenario = std::mem::replace(&mut builder.complaints, of_topology);
-    builder.complaints.join(of_scenario);
+    let of_scenario = std::mem::replace(&mut builder.diagnostics, of_topology);
+    builder.diagnostics.merge(of_scenario);
     timeline
 }

@@ -1,15 +1,14 @@
-//! The JSON Schema of the file, from the tables that the reader follows.
+//! The JSON Schema of the file, from the tables that the parser uses.
 //!
-//! Dialect: JSON Schema 2020-12. Editors that know TOML by a schema complete
-//! and check with it; what depends on other parts of the file, such as names
-//! of links, only the reader checks.
+//! Dialect: JSON Schema 2020-12, for completion and checks in TOML editors.
+//! Cross-references, such as names of links, are checked by the parser only.
 
 use serde_json::{Map, Value, json};
 
 use super::fields::{FILE, Field, Kind, Section};
 use longwire_engine::PARTS;
 
-/// The schema of the whole file.
+/// Returns the schema of the file.
 pub fn schema() -> Value {
     let mut schema = section(&FILE);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -18,13 +17,13 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The schema of a section. It refers to the options of links as
-/// `#/$defs/options/NAME`, which [`options`] describes.
+/// Returns the schema of a section. Link options are references to `#/$defs/options/NAME`,
+/// described by [`options`].
 pub fn of_section(of: &Section) -> Value {
     section(of)
 }
 
-/// Returns the schemas of all options of links, by name.
+/// Returns the schemas of all link options by name.
 pub fn options() -> Map<String, Value> {
     let one = || json!({ "type": ["string", "number"] });
     let mut properties = Map::new();

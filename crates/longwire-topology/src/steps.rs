@@ -1,33 +1,33 @@
-//! Progress of work in steps, such as reading a topology of a million links.
+//! Progress of long work, such as reading a topology with a million links.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The current step, and how much of it is done.
+/// The current step and its progress.
 #[derive(Debug)]
 pub struct Steps {
     name: Mutex<&'static str>,
     done: AtomicU64,
-    /// 0 if that is not known.
+    /// 0 if unknown.
     all: AtomicU64,
 }
 
-/// The progress of work.
+/// A snapshot of [`Steps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepProgress {
-    /// The step.
+    /// Name of the current step.
     pub name: &'static str,
-    /// Parts of it that are done.
+    /// Items processed.
     pub done: u64,
-    /// All its parts, if their number is known.
+    /// Total number of items, if known.
     pub all: Option<u64>,
 }
 
-/// Steps that are not shown.
+/// A sink for progress that is not shown.
 static IGNORED: Steps = Steps::new();
 
 impl Steps {
-    /// Returns work that has no step yet.
+    /// Creates progress without a step.
     pub const fn new() -> Steps {
         Steps {
             name: Mutex::new(""),
@@ -36,25 +36,25 @@ impl Steps {
         }
     }
 
-    /// Returns steps for work that is not watched.
+    /// Returns a sink for progress that is not shown.
     pub fn ignored() -> &'static Steps {
         &IGNORED
     }
 
-    /// Begins a step of `all` parts, if their number is known.
+    /// Begins a step with `all` items, if known.
     pub fn begin(&self, name: &'static str, all: Option<u64>) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
         self.done.store(0, Ordering::Relaxed);
         self.all.store(all.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Counts one part of the step as done.
+    /// Counts an item.
     #[inline]
     pub fn advance(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how far the work is.
+    /// Returns the current progress.
     pub fn progress(&self) -> StepProgress {
         let all = self.all.load(Ordering::Relaxed);
         StepProgress {

@@ -1,4 +1,4 @@
-//! A topology in numbers and in words.
+//! Summarises a topology.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,89 +14,86 @@ use serde::Serialize;
 use super::plan::{CarrierPlan, HostPlan, LinkPlan, Topology, Unmatched};
 use super::timeline::{Action, Event};
 
-/// The memory of a frame in addition to its bytes, roughly: its descriptor and its
-/// place in a queue.
+/// Approximate memory per frame in addition to its bytes: descriptor and queue slot.
 const FRAME_OVERHEAD: u64 = 64;
 
-/// The length of a frame where a queue is limited in frames only.
+/// Assumed frame length if a queue is limited in frames only.
 const FRAME_LEN: u64 = 1514;
 
-/// The most events of the timeline that are shown.
+/// Maximum events shown.
 const EVENTS_SHOWN: usize = 20;
 
-/// The most kinds of links that are shown.
+/// Maximum kinds of links shown.
 const KINDS_SHOWN: usize = 10;
 
-/// A topology in numbers.
+/// Figures of a topology.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// Ports: name, and what is opened.
+    /// Ports: name, and port to open.
     pub ports: Vec<(String, String)>,
-    /// Ports whose carriers follow links: name, and the links.
+    /// Ports whose carrier follows links: name, and links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub carriers: Vec<(String, Vec<String>)>,
     /// `bridge`, `pairs` or `static`.
     pub switching: &'static str,
-    /// Named links.
+    /// Number of named links.
     pub links: usize,
-    /// Those whose directions share one queue and rate.
+    /// Number of links whose directions share one queue and rate.
     pub shared: usize,
-    /// Links of the engine: one for each direction that is emulated apart.
+    /// Number of engine links: one per direction, or per shared link.
     pub directions: usize,
-    /// Directions of links by their options, most frequent first.
+    /// Directions by options, most frequent first.
     pub kinds: Vec<LinkKind>,
-    /// The lowest and the highest rate in bits per second, of those with one.
+    /// Minimum and maximum rate in bit/s, over directions with a rate.
     pub rate: Option<(u64, u64)>,
-    /// The shortest and the longest mean delay, in nanoseconds.
+    /// Minimum and maximum mean delay in nanoseconds.
     pub delay_ns: Option<(u64, u64)>,
-    /// Bytes that all links hold when all queues are full and all rates used;
-    /// `None` when something has no limit.
+    /// Bytes held if all queues are full and all rates used; `None` if unbounded.
     pub memory_max: Option<u64>,
-    /// Paths of several links.
+    /// Number of paths.
     pub paths: usize,
-    /// Rules, and which of them counts.
+    /// Number of rules.
     pub rules: usize,
     /// `first` or `specific`.
     pub order: &'static str,
-    /// The handling of frames that no rule matches.
+    /// Handling of unmatched frames.
     pub unmatched: String,
-    /// `end` or `continue`: what happens when a port goes away.
+    /// `end` or `continue`.
     pub on_port_loss: &'static str,
-    /// Events of the file that do not happen, for `--scenario` has others.
+    /// Number of events replaced by `--scenario`.
     pub replaced: usize,
-    /// The machines that run it together.
+    /// Hosts, for a network divided among several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostSummary>,
-    /// The first events of the timeline, in words: a line for each change and
-    /// each ramp.
+    /// The first events of the timeline: one line per change and ramp.
     pub timeline: Vec<String>,
-    /// The time of the last event; `None` without an end.
+    /// Time of the last event in nanoseconds; `None` if infinite.
     pub timeline_end_ns: Option<u64>,
 }
 
-/// A machine that runs a part of a topology.
+/// A host of a topology.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostSummary {
     /// Its name.
     pub name: String,
-    /// Where the other hosts reach it.
+    /// Address at which other hosts reach it.
     pub address: SocketAddr,
-    /// The names of its ports.
+    /// Names of its ports.
     pub ports: Vec<String>,
-    /// The number of directions of links that it decides about.
+    /// Number of directions that it decides.
     pub directions: usize,
 }
 
-/// Links with the same options.
+/// Directions with the same options.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkKind {
-    /// The number of directions.
+    /// Number of directions.
     pub directions: usize,
-    /// The options as they would be written, without what is left out.
+    /// Options as written, without defaults.
     pub options: Vec<(&'static str, String)>,
 }
 
-/// Properties of one set of options.
+/// Properties of a set of options.
 struct Facts {
     rate: Option<BitRate>,
     delay: Nanos,
@@ -110,10 +107,10 @@ impl Facts {
         let by_packets = limit
             .packets
             .map(|most| most.0.saturating_mul(FRAME_LEN + FRAME_OVERHEAD));
-        // The smallest frames take the most memory in addition to their bytes.
+        // Minimum-size frames need the most memory per byte.
         let by_bytes = limit.bytes.map(|most| most.0.saturating_mul(2));
         let queue = by_packets.into_iter().chain(by_bytes).min();
-        // Without a rate nothing bounds what is on its way for a delay.
+        // Without a rate, the frames in propagation are unbounded.
         let flying = match rate {
             _ if delay == Nanos::ZERO => Some(0),
             Some(rate) => Some(rate.bytes_in(delay).0.saturating_mul(2)),
@@ -150,7 +147,7 @@ impl HostSummary {
 }
 
 impl Summary {
-    /// Of a topology.
+    /// Summarises a topology.
     pub fn of(topology: &Topology) -> Summary {
         let counts = counts(&topology.links);
         let mut kinds = Vec::new();
@@ -222,16 +219,16 @@ impl Summary {
         }
     }
 
-    /// In words, a line each.
+    /// Formats the summary, one line per entry.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         self.push_ports(&mut lines);
         let shared = match self.shared {
             0 => String::new(),
-            shared => format!(", {shared} of them shared by both directions"),
+            shared => format!(", {shared} shared by both directions"),
         };
         lines.push(format!(
-            "links      {}{shared}; {} emulated apart",
+            "links      {}{shared}; {} emulated",
             self.links,
             number_of(self.directions as u64, "direction")
         ));
@@ -251,20 +248,24 @@ impl Summary {
             ));
         }
         lines.push(match self.memory_max {
-            Some(bytes) => format!("memory     {} MiB at worst, with all queues full", bytes.div_ceil(1 << 20)),
-            None => "memory     without bound: a link without a rate has a delay, or a queue has no limit".to_owned(),
+            Some(bytes) => format!(
+                "memory     {} MiB at most, with all queues full",
+                bytes.div_ceil(1 << 20)
+            ),
+            None => "memory     unbounded: a link has a delay but no rate, or a queue has no limit"
+                .to_owned(),
         });
         lines.push(format!(
             "rules      {}, {}; other frames: {}",
             self.rules,
             match self.order {
-                "first" => "the first of the file counts",
-                _ => "the most specific counts",
+                "first" => "the first match applies",
+                _ => "the most specific match applies",
             },
             self.unmatched
         ));
         if self.on_port_loss == OnPortLoss::Continue.name() {
-            lines.push("port loss  the run goes on without a port that goes away".to_owned());
+            lines.push("port loss  the run continues without the port".to_owned());
         }
         lines.extend(self.hosts.iter().map(HostSummary::line));
         if self.paths > 0 {
@@ -272,7 +273,7 @@ impl Summary {
         }
         if self.replaced > 0 {
             lines.push(format!(
-                "scenario   from its own file, in place of {} here",
+                "scenario   from a separate file, replacing {} here",
                 number_of(self.replaced as u64, "event")
             ));
         }
@@ -299,7 +300,7 @@ impl Summary {
         for (port, links) in &self.carriers {
             let links = links.join(", ");
             lines.push(format!(
-                "carrier    {port}: lost while all are down: {links}"
+                "carrier    {port}: lost while all of these are down: {links}"
             ));
         }
     }
@@ -327,7 +328,7 @@ impl Summary {
     }
 }
 
-/// The machines, with the links that each decides about.
+/// Returns the hosts, with the number of directions that each decides.
 fn hosts(topology: &Topology) -> Vec<HostSummary> {
     let Some(cluster) = &topology.cluster else {
         return Vec::new();
@@ -336,9 +337,9 @@ fn hosts(topology: &Topology) -> Vec<HostSummary> {
         let ports = host.ports.iter();
         let ports = ports.map(|port| topology.ports[usize::from(port.0)].name.clone());
         let deciders = topology.links.iter().zip(&cluster.deciders);
-        let directions = deciders.flat_map(|(link, ways)| match link.down {
-            Some(_) => &ways[..],
-            None => &ways[..1],
+        let directions = deciders.flat_map(|(link, directions)| match link.down {
+            Some(_) => &directions[..],
+            None => &directions[..1],
         });
         HostSummary {
             name: host.name.clone(),
@@ -352,7 +353,7 @@ fn hosts(topology: &Topology) -> Vec<HostSummary> {
     cluster.hosts.iter().enumerate().map(summary).collect()
 }
 
-/// The number of directions of links by their options, most frequent first.
+/// Counts directions by options, most frequent first.
 fn counts(links: &[LinkPlan]) -> Vec<(&LinkSpec, usize)> {
     let mut counts: HashMap<*const LinkSpec, (&LinkSpec, usize, usize)> = HashMap::new();
     let directions = links.iter().flat_map(|link| {
@@ -360,7 +361,7 @@ fn counts(links: &[LinkPlan]) -> Vec<(&LinkSpec, usize)> {
         std::iter::once(&link.up).chain(down)
     });
     for (place, options) in directions.enumerate() {
-        // Options that are alike were kept once.
+        // Equal options are shared.
         let entry = counts.entry(Arc::as_ptr(options));
         entry.or_insert((options, place, 0)).2 += 1;
     }
@@ -372,7 +373,7 @@ fn counts(links: &[LinkPlan]) -> Vec<(&LinkSpec, usize)> {
         .collect()
 }
 
-/// Events in words.
+/// Formats events.
 fn timeline(events: &[Event]) -> Vec<String> {
     let shown = events.iter().take(EVENTS_SHOWN);
     let mut lines: Vec<String> = shown.flat_map(event_lines).collect();
@@ -384,12 +385,12 @@ fn timeline(events: &[Event]) -> Vec<String> {
     lines
 }
 
-/// An event in words: a line for each change and each ramp.
+/// Formats an event: one line per change and ramp.
 fn event_lines(event: &Event) -> Vec<String> {
     let again = match (event.every, event.times) {
         (None, _) => String::new(),
-        (Some(every), None) => format!(", again every {every}"),
-        (Some(every), Some(times)) => format!(", every {every}, {times} times in all"),
+        (Some(every), None) => format!(", repeats every {every}"),
+        (Some(every), Some(times)) => format!(", every {every}, {times} times"),
     };
     let ramps = event.ramps.iter().map(|ramp| {
         let [from, to] = &ramp.ends;
@@ -403,7 +404,7 @@ fn event_lines(event: &Event) -> Vec<String> {
     lines.collect()
 }
 
-/// An action in words.
+/// Formats an action.
 pub fn in_words(action: &Action) -> String {
     match action {
         Action::Set {
@@ -413,13 +414,13 @@ pub fn in_words(action: &Action) -> String {
             let options: Vec<String> = options
                 .map(|(name, text)| format!("{name} {text}"))
                 .collect();
-            format!("{pattern} gets {}", options.join(", "))
+            format!("{pattern}: set {}", options.join(", "))
         }
         Action::State { pattern, state } => format!("{pattern} is {}", state.name()),
         Action::Move { class, to, outage } => {
             let outage = match *outage {
                 Nanos::ZERO => String::new(),
-                outage => format!(", after {outage} without any"),
+                outage => format!(", after an outage of {outage}"),
             };
             format!("frames of {class} take {to}{outage}")
         }

@@ -14,21 +14,21 @@ use super::attach;
 use super::builder::is_name;
 use super::fields::PORTS_MAX;
 use super::plan::PortPlan;
-use super::problem::{Complaints, meant};
+use super::problem::{Diagnostics, suggestion};
 use super::tree::{self, Placed};
 use super::value::{Span, Table, Value};
 
 const AT: &str = "switching";
 
-/// Reads the ports, in the order of the file.
+/// Reads the ports in file order.
 pub(super) fn ports(
     file: &Table<'_>,
     access: &FileAccess,
-    complaints: &mut Complaints,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<PortPlan> {
     let Some(table) = tree::table(file, "ports") else {
-        let remedy = "write [ports] with lines such as left = \"packet:eth1\"";
-        complaints.refuse(0..0, "ports", "there are no ports", remedy);
+        let remedy = "add [ports] with lines such as left = \"packet:eth1\"";
+        diagnostics.refuse(0..0, "ports", "no ports", remedy);
         return Vec::new();
     };
     let mut ports: Vec<PortPlan> = Vec::new();
@@ -45,9 +45,9 @@ pub(super) fn ports(
             continue;
         }
         if !is_name(name.value) {
-            let reason = format!("{:?} cannot be a name", name.value);
+            let reason = format!("{:?} is not a valid name", name.value);
             let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
-            complaints.refuse(name.span.clone(), "ports", reason, remedy);
+            diagnostics.refuse(name.span.clone(), "ports", reason, remedy);
         }
         let Some(opens) = opens.and_then(Value::as_str) else {
             continue;
@@ -56,42 +56,42 @@ pub(super) fn ports(
             name: name.value.to_owned(),
             opens: opens.to_owned(),
         };
-        // Devices of two machines may have one name.
+        // Different hosts may have devices with the same name.
         let opens = |host: &Placed<&Table<'_>>| {
             let mut ports = tree::texts(host.value, "ports").into_iter();
             ports.any(|port| port.value == name.value)
         };
         check.host = hosts.iter().position(opens);
-        check.port(&port, &value.span, complaints);
+        check.port(&port, &value.span, diagnostics);
         for file in registry::files(&port.opens) {
             if let Err(error) = access.check(Path::new(file)) {
                 let at = format!("ports.{}", port.name);
                 let reason = format!("'{file}': {error}");
-                complaints.refuse(value.span.clone(), at, reason, "");
+                diagnostics.refuse(value.span.clone(), at, reason, "");
             }
         }
         ports.push(port);
     }
     if ports.len() as u64 > PORTS_MAX {
-        let reason = format!("{} ports are too many", ports.len());
-        complaints.refuse(0..0, "ports", reason, format!("there can be {PORTS_MAX}"));
+        let reason = format!("{} ports exceed the maximum of {PORTS_MAX}", ports.len());
+        diagnostics.refuse(0..0, "ports", reason, "remove some");
         ports.truncate(PORTS_MAX as usize);
     }
     ports
 }
 
-/// Checks ports one after the other.
+/// Checks that ports exist and are distinct.
 #[derive(Debug, Default)]
 pub(super) struct PortCheck {
-    /// The machine that opens the port, if the file has several.
+    /// Host that opens the port, if the file has several.
     host: Option<usize>,
-    /// The name of the port that opens each device of a machine.
+    /// Name of the port that opens each device of a host.
     used: HashMap<(Option<usize>, String), String>,
 }
 
 impl PortCheck {
-    /// Complains of a port that there is not, and of a device that is open already.
-    pub fn port(&mut self, port: &PortPlan, span: &Span, complaints: &mut Complaints) {
+    /// Reports a nonexistent port kind, and a device that is already used.
+    pub fn port(&mut self, port: &PortPlan, span: &Span, diagnostics: &mut Diagnostics) {
         let PortPlan { name, opens } = port;
         let at = format!("ports.{name}");
         let (kind, argument) = opens.split_once(':').unwrap_or((opens, ""));
@@ -103,34 +103,34 @@ impl PortCheck {
         };
         if !fine {
             let written: Vec<String> = PORTS.iter().map(|port| port.written()).collect();
-            let remedy = format!("there are {}", written.join(", "));
-            let reason = format!("'{opens}' is no port");
-            complaints.refuse(span.clone(), &at, reason, remedy);
+            let remedy = format!("known: {}", written.join(", "));
+            let reason = format!("'{opens}' is not a port");
+            diagnostics.refuse(span.clone(), &at, reason, remedy);
         }
-        // A bare name of an interface means auto.
+        // A bare interface name means auto.
         let device = if argument.is_empty() { opens } else { argument };
         if opens != "null"
             && let Some(other) = self
                 .used
                 .insert((self.host, device.to_owned()), name.clone())
         {
-            let reason = format!("'{device}' is port '{other}' already");
-            complaints.refuse(span.clone(), &at, reason, "a port can be opened once");
+            let reason = format!("'{device}' is already port '{other}'");
+            diagnostics.refuse(span.clone(), &at, reason, "use each device once");
         }
     }
 }
 
-/// Reads how frames find their port.
+/// Reads the `[switching]` section.
 pub(super) fn bridge(
     file: &Table<'_>,
     ports: &[PortPlan],
-    complaints: &mut Complaints,
+    diagnostics: &mut Diagnostics,
 ) -> BridgeConfig {
     let mut config = BridgeConfig::new(ports.len() as u16);
     let empty = Table::default();
     let table = tree::table(file, AT).unwrap_or(&empty);
     let at = file.get(AT).map_or(0..0, |value| value.span.clone());
-    let pairs = pairs(table, ports, complaints);
+    let pairs = pairs(table, ports, diagnostics);
     let mode = tree::text(table, "mode").map(|mode| mode.value);
     let mode = mode.unwrap_or(if ports.len() == 2 || !pairs.is_empty() {
         "pairs"
@@ -146,48 +146,49 @@ pub(super) fn bridge(
         _ => Switching::Pairs(pairs.clone()),
     };
     if mode == "pairs" && pairs.is_empty() && ports.len() != 2 {
-        let reason = format!("which of the {} ports are paired is not said", ports.len());
+        let reason = format!("mode pairs with {} ports needs pairs", ports.len());
         let remedy = "write pairs = [[\"left\", \"right\"], …]";
-        complaints.refuse(at.clone(), AT, reason, remedy);
+        diagnostics.refuse(at.clone(), AT, reason, remedy);
     }
     if mode != "pairs" && !pairs.is_empty() {
-        let reason = format!("there are pairs, and the mode is {mode}");
-        complaints.refuse(at.clone(), AT, reason, "leave one of both out");
+        let reason = format!("pairs are given, but the mode is {mode}");
+        diagnostics.refuse(at.clone(), AT, reason, "remove one");
     }
-    if let Some(ageing) = tree::unit::<Nanos>(table, "ageing", AT, complaints) {
+    if let Some(ageing) = tree::unit::<Nanos>(table, "ageing", AT, diagnostics) {
         config.ageing = ageing;
     }
     if let Some(size) = tree::whole(table, "table-size") {
         config.table_max = size as u32;
     }
-    if let Some(rate) = tree::unit(table, "storm-limit", AT, complaints) {
+    if let Some(rate) = tree::unit(table, "storm-limit", AT, diagnostics) {
         let burst = Packets(tree::whole(table, "storm-burst").unwrap_or(100));
         config.storm = Some(StormLimit { rate, burst });
     } else if table.contains_key("storm-burst") && !table.contains_key("storm-limit") {
-        let reason = "there is a burst and no limit";
-        complaints.refuse(
+        let reason = "storm-burst without storm-limit";
+        diagnostics.refuse(
             at.clone(),
             "switching.storm-burst",
             reason,
-            "give storm-limit too",
+            "add storm-limit",
         );
     }
     if tree::text(table, "reserved").is_some_and(|word| word.value == "pass") {
         config.reserved = Reserved::Pass;
     }
     config.loop_detection = tree::flag(table, "loop-detection").unwrap_or(true);
-    config.statics = stations(table, ports, complaints);
-    // The engine knows what cannot be; without ports that has been said.
-    if complaints.is_fine()
+    config.statics = stations(table, ports, diagnostics);
+    // The bridge checks the rest. Missing ports have been reported already.
+    if diagnostics.has_no_errors()
         && let Err(error) = Bridge::new(small(&config))
         && !matches!(error, BridgeError::NoPorts)
     {
-        complaints.refuse(at, AT, error.to_string(), "change it");
+        diagnostics.refuse(at, AT, error.to_string(), "fix it");
     }
     config
 }
 
-/// The same with the smallest table that can be: trying it takes no memory.
+/// Returns the same configuration with the smallest valid table, so that checking it takes
+/// no memory.
 fn small(config: &BridgeConfig) -> BridgeConfig {
     let statics = config.statics.len() as u32;
     BridgeConfig {
@@ -199,14 +200,14 @@ fn small(config: &BridgeConfig) -> BridgeConfig {
 fn pairs(
     table: &Table<'_>,
     ports: &[PortPlan],
-    complaints: &mut Complaints,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<(PortIndex, PortIndex)> {
     let mut pairs = Vec::new();
     let written = table.get("pairs").and_then(Value::as_list);
     for pair in written.into_iter().flatten() {
         let names = pair.as_list().unwrap_or_default().iter();
         let mut found = names
-            .filter_map(|name| port(tree::placed(name)?, ports, "switching.pairs", complaints));
+            .filter_map(|name| port(tree::placed(name)?, ports, "switching.pairs", diagnostics));
         if let (Some(a), Some(b)) = (found.next(), found.next()) {
             pairs.push((a, b));
         }
@@ -218,13 +219,13 @@ fn port(
     name: Placed<&str>,
     ports: &[PortPlan],
     at: &str,
-    complaints: &mut Complaints,
+    diagnostics: &mut Diagnostics,
 ) -> Option<PortIndex> {
     let place = ports.iter().position(|port| port.name == name.value);
     if place.is_none() {
         let known = ports.iter().map(|port| port.name.as_str());
-        let reason = format!("there is no port '{}'", name.value);
-        complaints.refuse(name.span, at, reason, meant(name.value, known));
+        let reason = format!("no port named '{}'", name.value);
+        diagnostics.refuse(name.span, at, reason, suggestion(name.value, known));
     }
     place.map(|place| PortIndex(place as u16))
 }
@@ -232,7 +233,7 @@ fn port(
 fn stations(
     table: &Table<'_>,
     ports: &[PortPlan],
-    complaints: &mut Complaints,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<StaticEntry> {
     let at = "switching.stations";
     let mut stations = Vec::new();
@@ -246,19 +247,19 @@ fn stations(
             span: value.span.clone(),
         };
         let Some((mac, vlan)) = station(key.value) else {
-            let reason = format!("'{}' is no Ethernet address", key.value);
+            let reason = format!("'{}' is not a MAC address", key.value);
             let remedy = "write it as 02:00:00:00:00:01, or 02:00:00:00:00:01@7 in VLAN 7";
-            complaints.refuse(key.span, at, reason, remedy);
+            diagnostics.refuse(key.span, at, reason, remedy);
             continue;
         };
-        if let Some(port) = port(name, ports, at, complaints) {
+        if let Some(port) = port(name, ports, at, diagnostics) {
             stations.push(StaticEntry { vlan, mac, port });
         }
     }
     stations
 }
 
-/// `02:00:00:00:00:01@7`.
+/// Parses `02:00:00:00:00:01@7`.
 fn station(text: &str) -> Option<([u8; 6], u16)> {
     let (mac, vlan) = match text.split_once('@') {
         Some((mac, vlan)) => (mac, vlan.parse().ok()?),

@@ -1,8 +1,7 @@
-//! The changes of a running network: commands in order of time.
+//! The changes of a running network as a sequence of commands.
 //!
-//! Ramps and repetitions are not written out: [`Timeline::commands`] makes
-//! their commands one after the other, so that a scenario without end takes
-//! no more memory than one of a line.
+//! [`Timeline::commands`] expands ramps and repetitions lazily, so an infinite scenario
+//! takes no more memory than its text.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::ramp::Ramp;
 
-/// Actions at one time: all of them are done or none.
+/// Actions at one time, applied as a whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Since the start of the run; `None` is now.
+    /// Time since the start of the run; `None` is now.
     pub at: Option<Nanos>,
-    /// The actions, in this order.
+    /// Actions in order.
     pub actions: Vec<Action>,
-    /// The step of a ramp that it is.
+    /// The ramp step that it is, if any.
     pub ramp: Option<RampStep>,
 }
 
@@ -30,7 +29,7 @@ pub struct Command {
 pub struct RampStep {
     /// The ramp.
     pub of: Arc<Ramp>,
-    /// Its event and its place there, and which time the event happens.
+    /// Indices of the event and of the ramp in it, and the round of the event.
     pub id: (usize, usize, u64),
     /// From 0 to [`Ramp::steps`].
     pub step: u64,
@@ -39,50 +38,49 @@ pub struct RampStep {
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Options are given to links; what is left out stays as it is.
+    /// Sets options of links; others are unchanged.
     Set {
-        /// Names of links ([`fits`](super::glob::fits)), with `.up` or
-        /// `.down` behind for one direction.
+        /// Pattern of links ([`fits`](super::glob::fits)); a suffix `.up` or `.down`
+        /// selects one direction.
         pattern: String,
         /// The options.
         options: Box<LinkSpec>,
-        /// The names of those among them that are defaults: the links are then as if these
-        /// had not been given.
+        /// Names of options that are reset to their defaults.
         resets: Vec<&'static str>,
     },
-    /// Links go down, come up, or hold what they have.
+    /// Sets the state of links.
     State {
-        /// Names of links, as above.
+        /// Pattern of links, as above.
         pattern: String,
-        /// Their state from now on.
+        /// The new state.
         state: State,
     },
-    /// Frames take another way.
+    /// Moves frames to another link or path.
     Move {
-        /// Whose frames: the name of the link or path whose rules they are.
+        /// Link or path whose rules the frames match.
         class: String,
-        /// The name of the link or path that they take from now on.
+        /// Link or path that they take from now on.
         to: String,
-        /// The time for which they are lost meanwhile.
+        /// Time for which they are lost meanwhile.
         outage: Nanos,
     },
 }
 
-/// Whether a link works.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum State {
-    /// It does.
+    /// Carries frames.
     Up,
-    /// It loses what arrives.
+    /// Drops arriving frames.
     Down,
-    /// It holds what it has, and sends nothing.
+    /// Holds frames and sends none.
     Paused,
 }
 
 impl State {
-    /// As it is written.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             State::Up => "up",
@@ -92,35 +90,33 @@ impl State {
     }
 }
 
-/// One `[[at]]`.
+/// An `[[at]]` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The time of its first round.
+    /// Time of the first round.
     pub time: Nanos,
-    /// The actions at that time.
+    /// Immediate actions.
     pub actions: Vec<Action>,
-    /// The ramps that begin at that time.
+    /// Ramps that begin at that time.
     pub ramps: Vec<Arc<Ramp>>,
-    /// The period after which it is repeated.
+    /// Repetition period.
     pub every: Option<Nanos>,
-    /// The number of rounds; `None` is without end.
+    /// Number of rounds; `None` is unlimited.
     pub times: Option<u64>,
 }
 
 /// A scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// In the order of the file, which is that of their times.
+    /// Events in file order, which is sorted by time.
     pub events: Vec<Event>,
 }
 
-/// The time of a command and its origin: event, ramp (0 for the actions that the
-/// event does at once), round, step.
+/// Time and origin of a command: event, ramp (0 for immediate actions), round, step.
 type Due = (Nanos, usize, usize, u64, u64);
 
 impl Timeline {
-    /// All commands in order of time; those of one time in the order of the
-    /// file.
+    /// Returns all commands in order of time; ties are in file order.
     pub fn commands(&self) -> impl Iterator<Item = Command> + '_ {
         let mut due: BinaryHeap<Reverse<Due>> = BinaryHeap::new();
         for (index, event) in self.events.iter().enumerate() {
@@ -154,7 +150,7 @@ impl Timeline {
         })
     }
 
-    /// Returns the time of the last command; `None` without an end.
+    /// Returns the time of the last command; `None` if infinite.
     pub fn end(&self) -> Option<Nanos> {
         let ends = self.events.iter().map(Event::end);
         ends.into_iter()
@@ -163,8 +159,7 @@ impl Timeline {
 }
 
 impl Event {
-    /// Returns the command after one of its commands. A time after the end of the clock
-    /// never comes.
+    /// Returns the command that follows one, unless it is beyond the end of the clock.
     fn next(&self, (_, index, part, round, step): Due) -> Option<Due> {
         let ramp = part.checked_sub(1).map(|ramp| &self.ramps[ramp]);
         let (round, step) = match ramp {
@@ -185,7 +180,7 @@ impl Event {
         (at < Nanos::MAX).then_some((at, index, part, round, step))
     }
 
-    /// Returns the time of its last command.
+    /// Returns the time of the last command.
     fn end(&self) -> Option<Nanos> {
         let last = match self.every {
             Some(every) => every.saturating_mul(self.times? - 1),

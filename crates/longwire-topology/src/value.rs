@@ -1,4 +1,4 @@
-//! The value tree: what TOML and JSON have in common, with the position of each value.
+//! The value tree common to TOML and JSON, with the position of each value.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,37 +7,35 @@ use std::ops::Range;
 use serde_json::{Map, Value as Json};
 use toml::de::{DeTable, DeValue};
 
-/// A position in the source: bytes of a TOML text, or numbers that
-/// [`JsonSource`] gave to the values of a JSON body. `0..0` is the whole source.
+/// A position: a byte range of TOML text, or a number that [`JsonSource`] assigned to a
+/// value. `0..0` is the whole source.
 pub(super) type Span = Range<usize>;
 
-/// A table: values by name.
+/// Values by name.
 #[derive(Debug, Default)]
 pub(super) struct Table<'t>(BTreeMap<Cow<'t, str>, (Span, Value<'t>)>);
 
-/// A value and where it is.
+/// A value with its position.
 #[derive(Debug)]
 pub(super) struct Value<'t> {
     pub content: Content<'t>,
     pub span: Span,
 }
 
-/// A value of any type.
 #[derive(Debug)]
 pub(super) enum Content<'t> {
     Text(Cow<'t, str>),
-    /// A number as it is written, and its value if it is whole and not negative.
+    /// A number as written, and its value if it is a non-negative integer.
     Number(Cow<'t, str>, Option<u64>, NumberKind),
     Flag(bool),
     List(Vec<Value<'t>>),
     Table(Table<'t>),
-    /// A date or time of TOML, which no field takes.
+    /// A TOML date or time, which no field accepts.
     Time,
-    /// A null of JSON: the default of an option.
+    /// A JSON null: the default of an option.
     Null,
 }
 
-/// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberKind {
     Integer,
@@ -61,7 +59,7 @@ impl<'t> Table<'t> {
         self.0.keys().map(Cow::as_ref)
     }
 
-    /// Returns names, their positions and their values, by name.
+    /// Iterates over names, positions and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Span, &Value<'t>)> {
         let entries = self.0.iter();
         entries.map(|(name, (span, value))| (name.as_ref(), span, value))
@@ -83,7 +81,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// Returns a whole number that is not negative.
+    /// Returns a non-negative integer.
     pub fn as_whole(&self) -> Option<u64> {
         match self.content {
             Content::Number(_, whole, _) => whole,
@@ -105,7 +103,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// Returns the name of the value's type, as TOML has it.
+    /// Returns the TOML name of the type.
     pub fn type_name(&self) -> &'static str {
         match &self.content {
             Content::Text(_) => "string",
@@ -153,24 +151,23 @@ impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
     }
 }
 
-/// The longest name and the longest text of a JSON body, in bytes. Problems repeat them.
+/// Maximum length of names and strings in JSON, in bytes, since problems quote them.
 const NAME_MAX: usize = 4 << 10;
 const TEXT_MAX: usize = 1 << 20;
 
-/// Values that no JSON body may contain.
+/// Values that a JSON body must not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JsonFault {
-    /// A null that is no option of a `set`, at the field of this path and pointer (RFC 6901).
+    /// A null other than an option in `set`, with its field and pointer (RFC 6901).
     Null { field: String, pointer: String },
-    /// A name or a text of more bytes than there can be.
+    /// A name or string that is too long.
     TooLong,
 }
 
-/// Numbers the values of a JSON body, so that problems can point at them.
+/// Numbers the values of a JSON body, for pointers in problems.
 #[derive(Debug, Default)]
 pub(super) struct JsonSource {
-    /// The value that contains each value, and its name or place there; number 1 is the
-    /// first.
+    /// Container of each value, and its name or index there; numbers start at 1.
     steps: Vec<(usize, Step)>,
 }
 
@@ -184,13 +181,12 @@ impl JsonSource {
     /// Reads a body.
     ///
     /// # Errors
-    /// A null, or a text that is too long.
+    /// An invalid null, or a string that is too long.
     pub fn read<'t>(&mut self, body: &'t Map<String, Json>) -> Result<Table<'t>, JsonFault> {
         self.table(body, 0)
     }
 
-    /// Returns the pointer (RFC 6901) to the value of a number; that of the whole body
-    /// is empty.
+    /// Returns the pointer (RFC 6901) to a value; empty for the whole body.
     pub fn pointer(&self, number: usize) -> String {
         let Some((parent, step)) = number
             .checked_sub(1)
@@ -205,7 +201,7 @@ impl JsonSource {
         format!("{}/{token}", self.pointer(*parent))
     }
 
-    /// Returns the path of a value in messages: names without places of lists.
+    /// Returns the path of a value for messages, without list indices.
     fn path(&self, number: usize) -> String {
         let Some((parent, step)) = number
             .checked_sub(1)
@@ -221,7 +217,7 @@ impl JsonSource {
         }
     }
 
-    /// Whether a value is that of an option which a change sets: `/set/NAME/OPTION`.
+    /// Whether a value is an option under `/set/NAME/OPTION`.
     fn is_option(&self, number: usize) -> bool {
         let of = |number: usize| self.steps.get(number.checked_sub(1)?);
         let Some((links, Step::Name(_))) = of(number) else {
@@ -280,10 +276,10 @@ impl JsonSource {
     }
 }
 
-/// Returns a number of JSON, whose `2.0` is a whole number (JSON Schema 2020-12, section
-/// 6.1.1).
+/// Converts a number; an integral float such as `2.0` is an integer (JSON Schema 2020-12,
+/// section 6.1.1).
 fn number_of_json(number: &serde_json::Number) -> Content<'static> {
-    /// Whole numbers up to it are exact in floating point.
+    /// Integers up to 2^53 are exact in floating point.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     let real = number
         .as_f64()

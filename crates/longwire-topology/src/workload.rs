@@ -1,53 +1,50 @@
-//! How much a scenario does in a second, and whether that can be done.
+//! Estimates the changes per second of a scenario, and refuses too many.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use longwire_engine::Nanos;
 
-use super::builder::{Builder, direction};
+use super::builder::{Builder, split_direction};
 use super::glob;
 use super::timeline::{Action, Event};
 use super::tree::{self, Placed};
 use super::value::Table;
 
-/// The most changes of links within a second that a scenario may come to,
-/// where it repeats or ramps something. Preparing a change takes some
-/// microseconds, so a scenario of this size leaves time for frames and for
-/// signals.
-pub(super) const CHANGES_A_SECOND_MAX: u64 = 100_000;
+/// Maximum link changes per second of repeated or ramped events. Preparing a change takes
+/// microseconds, so this leaves time for frames and signals.
+pub(super) const CHANGES_PER_SECOND_MAX: u64 = 100_000;
 
-/// The number of times within a second that something happens with this period.
-fn in_a_second(every: Nanos) -> u64 {
+/// Returns how often an event with this period happens per second.
+fn per_second(every: Nanos) -> u64 {
     Nanos::from_secs(1)
         .as_nanos()
         .div_ceil(every.as_nanos().max(1))
 }
 
-/// Refuses events that repeat or ramp so fast that their work cannot be done.
+/// Refuses events that repeat or ramp too fast.
 pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
     let mut links = LinkCounts::default();
     let mut repeated: u64 = 0;
-    // A repetition without a time has been complained of.
+    // A period of zero has been reported already.
     let timed = |(event, _): &&(Event, _)| event.every != Some(Nanos::ZERO);
     for (event, span) in events.iter().filter(timed) {
         let load = Load::of(event, &mut |pattern: &str| links.of(pattern, builder));
-        if load.a_second > CHANGES_A_SECOND_MAX {
+        if load.per_second > CHANGES_PER_SECOND_MAX {
             let (field, reason, remedy) = load.refusal(event);
             builder
-                .complaints
+                .diagnostics
                 .refuse(span.clone(), field, reason, remedy);
         } else if event.every.is_some() {
-            repeated = repeated.saturating_add(load.a_second);
-            if repeated > CHANGES_A_SECOND_MAX {
-                let reason =
-                    format!("with the events above, links are changed {repeated} times a second");
+            repeated = repeated.saturating_add(load.per_second);
+            if repeated > CHANGES_PER_SECOND_MAX {
+                let reason = format!("together with earlier events, {repeated} link changes/s");
                 let remedy = format!(
-                    "at most {CHANGES_A_SECOND_MAX} are possible; repeat them less often, or \
+                    "the maximum is {CHANGES_PER_SECOND_MAX}; repeat less often, or \
                      change fewer links"
                 );
                 builder
-                    .complaints
+                    .diagnostics
                     .refuse(span.clone(), "at.every", reason, remedy);
                 return;
             }
@@ -55,13 +52,13 @@ pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
     }
 }
 
-/// The work of one event.
+/// Link changes of one event.
 struct Load {
-    /// Changes of links each time that it happens.
+    /// Changes per round.
     each: u64,
-    /// The most of them within a second.
-    a_second: u64,
-    /// The same of its ramps alone, when they happen once.
+    /// Maximum changes per second.
+    per_second: u64,
+    /// The same for its ramps in a single round.
     ramps: u64,
 }
 
@@ -77,10 +74,10 @@ impl Load {
         let (mut each, mut ramps) = (at_once, 0_u64);
         for ramp in &event.ramps {
             let links = links(&ramp.pattern);
-            // A first step, and that many more.
+            // One for the first value, and one per step.
             let steps = ramp.steps.saturating_add(1);
             let step = Nanos::from_nanos(ramp.time.as_nanos() / ramp.steps.max(1));
-            let within = in_a_second(step).saturating_add(1).min(steps);
+            let within = per_second(step).saturating_add(1).min(steps);
             ramps = ramps.saturating_add(links.saturating_mul(within));
             each = each.saturating_add(links.saturating_mul(steps));
         }
@@ -91,33 +88,33 @@ impl Load {
         });
         Load {
             each,
-            a_second: repeated.max(ramps),
+            per_second: repeated.max(ramps),
             ramps,
         }
     }
 
-    /// The field to blame, why, and what to write instead.
+    /// Returns the field, the reason and the remedy.
     fn refusal(&self, event: &Event) -> (&'static str, String, String) {
-        let most = format!("at most {CHANGES_A_SECOND_MAX} are possible");
-        let changes = format!("links would be changed {} times a second", self.a_second);
+        let most = format!("the maximum is {CHANGES_PER_SECOND_MAX}");
+        let changes = format!("{} link changes/s", self.per_second);
         match event.every {
-            Some(every) if self.ramps <= CHANGES_A_SECOND_MAX => {
+            Some(every) if self.ramps <= CHANGES_PER_SECOND_MAX => {
                 let longer = u128::from(self.each) * 1_000_000_000;
-                let longer = longer.div_ceil(u128::from(CHANGES_A_SECOND_MAX));
+                let longer = longer.div_ceil(u128::from(CHANGES_PER_SECOND_MAX));
                 let longer = Nanos::from_nanos(u64::try_from(longer).unwrap_or(u64::MAX));
-                let reason = format!("repeated every {every}, {changes}");
+                let reason = format!("every = \"{every}\" means {changes}");
                 let remedy = format!("{most}; write every = \"{longer}\" or more");
                 ("at.every", reason, remedy)
             }
             _ => {
-                let remedy = format!("{most}; take fewer steps, a longer time, or fewer links");
+                let remedy = format!("{most}; use fewer steps, a longer time, or fewer links");
                 ("at.ramp", changes, remedy)
             }
         }
     }
 }
 
-/// The number of links that fit patterns, looked up once each.
+/// Caches the number of links that match a pattern.
 #[derive(Default)]
 struct LinkCounts(HashMap<String, u64>);
 
@@ -126,9 +123,9 @@ impl LinkCounts {
         if let Some(count) = self.0.get(pattern) {
             return *count;
         }
-        let (bare, _) = direction(pattern);
+        let (bare, _) = split_direction(pattern);
         let count = if glob::is_pattern(bare) {
-            let links = builder.links.iter().filter(|link| !link.is_gone());
+            let links = builder.links.iter().filter(|link| !link.is_removed());
             links.filter(|link| glob::fits(bare, &link.name)).count() as u64
         } else {
             1
@@ -138,7 +135,7 @@ impl LinkCounts {
     }
 }
 
-/// Complains of a repetition without a time, or with none between two times.
+/// Reports a period of zero, and repetitions without a period.
 pub(super) fn check_every(
     item: &Placed<&Table<'_>>,
     every: Option<Nanos>,
@@ -146,13 +143,13 @@ pub(super) fn check_every(
     builder: &mut Builder,
 ) {
     let remedy = "write every = \"10s\"";
-    let complaints = &mut builder.complaints;
+    let diagnostics = &mut builder.diagnostics;
     if every == Some(Nanos::ZERO) {
         let span = tree::text(item.value, "every").map_or(item.span.clone(), |every| every.span);
-        let reason = "is no time at all: the event would repeat without end at one time";
-        complaints.refuse(span, "at.every", reason, remedy);
+        let reason = "a period of zero repeats the event forever at one time";
+        diagnostics.refuse(span, "at.every", reason, remedy);
     } else if every.is_none() && times.is_some_and(|times| times > 1) {
-        let reason = "there is a number of times, and no time between two of them";
-        complaints.refuse(item.span.clone(), "at.every", reason, remedy);
+        let reason = "times without every";
+        diagnostics.refuse(item.span.clone(), "at.every", reason, remedy);
     }
 }

@@ -1,5 +1,5 @@
-//! A run with changes that are made at once, and its recomputation from the frames that
-//! entered and the changes of its report: the same verdict on every frame.
+//! Recomputes a live run with changes from its recorded frames and its report: every
+//! verdict must match.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -13,16 +13,15 @@ use longwire_runtime::record::{Batch, Epoch, Event};
 use longwire_runtime::{FileAccess, Recorder};
 
 use super::*;
-use crate::{Done, Scenario};
+use crate::{ChangeRecord, Scenario};
 
-/// A link between two ports, which changes.
+/// A link between two ports, which is changed.
 const LINK: &str = "[[link]]\nname = \"wire\"\nmatch = \"src=10.0.0.1\"\nrate = \"80mbit\"\n";
 const CHANGES: usize = 200;
 
-/// A frame's number on its link, and the verdicts on it and its copies.
+/// Verdicts on a frame and its copies, by link and frame number.
 type Verdicts = BTreeMap<(LinkId, u64), Vec<Verdict>>;
 
-/// The records of a run.
 #[derive(Debug, Default)]
 struct Rows {
     entered: Vec<(PortIndex, FrameMeta, Vec<u8>)>,
@@ -107,8 +106,8 @@ fn recompute(
     kept.into_rows().verdicts
 }
 
-/// Returns a file of the network with the changes of a report as its scenario.
-fn file_with<'a>(made: impl IntoIterator<Item = &'a Done>) -> String {
+/// Returns a topology with the changes of a report as its scenario.
+fn file_with<'a>(made: impl IntoIterator<Item = &'a ChangeRecord>) -> String {
     let mut text = format!("{PORTS}{LINK}");
     for done in made {
         let change: Value = serde_json::to_value(&done.change).expect("JSON");

@@ -1,4 +1,4 @@
-//! IP addresses: mapped by prefix, anonymised, shifted with every round.
+//! Rewrites IP addresses: prefix maps, anonymisation, shifts per round.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -18,18 +18,17 @@ pub(super) struct Addresses {
     anything: bool,
 }
 
-/// Maps and shifts of the addresses of one IP version. An address is a number of 128
-/// bits; one of IPv4 stands in the first 32.
+/// Maps and shifts of one IP version. Addresses are 128-bit numbers; IPv4 addresses occupy
+/// the first 32 bits.
 #[derive(Clone, Debug)]
 struct Changes {
     maps: Vec<Map>,
     shifts: Vec<Shift>,
-    /// The bits after an address.
+    /// Number of bits after an address.
     unused_bits: u32,
 }
 
-/// A map: an address with these bits under `mask` gets others under
-/// `new_mask`.
+/// Replaces the bits under `new_mask` in addresses whose bits under `mask` match.
 #[derive(Clone, Copy, Debug)]
 struct Map {
     role: Option<Role>,
@@ -39,8 +38,8 @@ struct Map {
     new_bits: u128,
 }
 
-/// A shift: addresses with these bits under `mask` are increased by `step` a round,
-/// outside of the bits under `keep`.
+/// Adds `step` per round to addresses whose bits under `mask` match; the bits under `keep`
+/// are preserved.
 #[derive(Clone, Copy, Debug)]
 struct Shift {
     mask: u128,
@@ -49,20 +48,20 @@ struct Shift {
     step: u32,
 }
 
-/// Without a network, addresses are shifted within their last 24 bits.
+/// Number of low bits shifted if no network is given.
 const MOVING_BITS: u32 = 24;
 
-/// The bits after an IPv4 address.
+/// Unused bits after an IPv4 address.
 const AFTER_V4: u32 = 96;
 
-/// Returns the mask of a network and its bits under it.
+/// Returns the mask of a network, and its bits under it.
 fn masked(net: &Net) -> (u128, u128) {
     let mask = !u128::MAX.checked_shr(net.prefix.into()).unwrap_or(0);
     (mask, u128::from_be_bytes(net.address) & mask)
 }
 
 impl Changes {
-    /// `maps` have the longest prefix first.
+    /// `maps` is sorted by decreasing prefix length.
     fn new(version: IpVersion, maps: &[AddressMap], shifts: &[LoopAddresses]) -> Changes {
         let unused_bits = match version {
             IpVersion::V4 => AFTER_V4,
@@ -102,7 +101,7 @@ impl Changes {
         }
     }
 
-    /// Returns the address that the maps have in place of this one.
+    /// Returns the replacement of an address, if a map matches.
     #[inline]
     fn mapped(&self, address: u128, role: Role) -> Option<u128> {
         let meant = |map: &&Map| {
@@ -126,7 +125,7 @@ impl Changes {
 impl Addresses {
     pub fn new(options: &AlterOptions) -> Addresses {
         let mut maps = options.address_maps.clone();
-        // The longest prefix first; of equal ones, the one given first.
+        // Longest prefix first; ties keep their order.
         maps.sort_by_key(|map| Reverse(map.from.prefix));
         let changes = |version| Changes::new(version, &maps, &options.loop_addresses);
         let anonymizer = options.anonymize.as_ref();
@@ -161,7 +160,7 @@ impl Addresses {
             (None, Some(anonymizer)) => anonymizer.v4(address),
             (None, None) => address,
         };
-        // An address that is no host's is not shifted.
+        // Only host addresses are shifted.
         if round == 0 || is_group(changed) || [0, 127].contains(&(changed >> 24)) {
             return changed;
         }

@@ -1,4 +1,4 @@
-//! Addresses that SCTP and Multipath TCP announce to the other end.
+//! Rewrites addresses announced by SCTP and Multipath TCP.
 
 use super::options::Role;
 use super::rewriting::Rewriting;
@@ -16,7 +16,7 @@ pub(super) fn sctp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize, e
         if len < CHUNK_HEADER {
             break;
         }
-        // Initiations and their acknowledgements; changes of addresses.
+        // INIT and INIT ACK; ASCONF.
         let parameters = match kind {
             1 | 2 => Some(20),
             0xc1 => Some(8),
@@ -43,7 +43,7 @@ fn sctp_parameters(
         let version = match u16::from_be_bytes([high, low]) {
             5 => Some(IpVersion::V4),
             6 => Some(IpVersion::V6),
-            // An address is added, deleted, made the primary one: it is a parameter inside.
+            // Adds, deletes or selects an address: the address is a nested parameter.
             0xc001 | 0xc002 | 0xc004 => {
                 at += 8;
                 continue;
@@ -62,7 +62,7 @@ fn sctp_parameters(
     changed
 }
 
-/// Returns the four bytes at a place before `end`.
+/// Returns the four bytes at an offset before `end`.
 fn four(frame: &[u8], at: usize, end: usize) -> Option<[u8; 4]> {
     let rest = frame.get(at..end.min(frame.len()))?;
     rest.first_chunk().copied()
@@ -85,7 +85,7 @@ pub(super) fn multipath_tcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at:
         };
         let is_address =
             *kind == MULTIPATH && rest.get(1).is_some_and(|byte| byte >> 4 == ADD_ADDRESS);
-        // With or without a port and the sender's proof.
+        // With or without port and HMAC.
         let version = match len {
             8 | 10 | 16 | 18 => Some(IpVersion::V4),
             20 | 22 | 28 | 30 => Some(IpVersion::V6),

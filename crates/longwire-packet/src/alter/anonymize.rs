@@ -10,15 +10,15 @@ use core::fmt;
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
-/// Bits computed at once: the cipher works on several blocks in parallel.
+/// Bits computed per batch, since the cipher processes several blocks in parallel.
 const BATCH: usize = 32;
 
-/// The published algorithm: two addresses with n leading bits in common have n
-/// in common afterwards, and no more. One to one for each key.
+/// The published algorithm: a bijection per key. Two addresses with exactly n common
+/// leading bits still have exactly n afterwards.
 #[derive(Clone)]
 pub struct CryptoPan {
     cipher: Aes128,
-    /// Replaces the bits that do not count yet.
+    /// Padding for bits that are not known yet.
     pad: u128,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for CryptoPan {
 }
 
 impl CryptoPan {
-    /// Creates it from a key: 16 bytes of AES-128, and 16 that become the padding.
+    /// Creates it from a key: 16 bytes for AES-128, and 16 for the padding.
     pub fn new(key: &[u8; 32]) -> CryptoPan {
         let (cipher_key, pad) = key.split_at(16);
         let (mut first, mut block) = ([0; 16], [0; 16]);
@@ -55,14 +55,14 @@ impl CryptoPan {
         address ^ self.flips(address, 128)
     }
 
-    /// Returns which of the first `bits` bits are inverted: each depends on the bits
-    /// before it, under the key.
+    /// Returns which of the first `bits` bits are inverted; each depends on the preceding
+    /// bits and the key.
     fn flips(&self, address: u128, bits: usize) -> u128 {
         let mut flips = 0;
         for first in (0..bits).step_by(BATCH) {
             let mut blocks = [Array([0; 16]); BATCH];
             for (index, block) in blocks.iter_mut().enumerate() {
-                // No shift by 128 for the bit that has none before it.
+                // Avoids a shift by 128 for the first bit.
                 let padded = u128::MAX >> (first + index);
                 let input = address & !padded | self.pad & padded;
                 *block = Array(input.to_be_bytes());
@@ -76,11 +76,11 @@ impl CryptoPan {
     }
 }
 
-/// A block of addresses with a universal meaning: their first bits, the number of
-/// those, and whether the following bits are kept too.
+/// A block of well-known addresses: its leading bits, their number, and whether the
+/// remaining bits are preserved.
 ///
-/// Where an address leaves the path to such a block, no bit up to there is inverted, so
-/// that no other address is mapped into the block.
+/// No bit is inverted up to the one where an address diverges from such a block, so no
+/// other address is mapped into the block.
 struct Block<T> {
     start: T,
     prefix: u32,
@@ -111,8 +111,8 @@ const BLOCKS4: [Block<u32>; 4] = [
     },
 ];
 
-/// Solicited-node groups, which hold the end of an address; other groups;
-/// link-local addresses; unspecified and loopback.
+/// Solicited-node multicast, which embeds part of an address; other multicast; link-local;
+/// unspecified and loopback.
 const BLOCKS6: [Block<u128>; 4] = [
     Block {
         start: 0xff02_0000_0000_0000_0000_0001_ff00_0000,
@@ -136,21 +136,21 @@ const BLOCKS6: [Block<u128>; 4] = [
     },
 ];
 
-/// Results kept, of each kind: a power of two.
+/// Cached results per version; a power of two.
 const CACHE: usize = 1 << 12;
 
 /// Anonymisation with a cache of results.
 #[derive(Clone, Debug)]
 pub(super) struct Anonymizer {
     pan: CryptoPan,
-    /// Every address, as in the published algorithm.
+    /// Anonymises all addresses, like the published algorithm.
     plain: bool,
     cache4: Vec<(u32, Option<u32>)>,
     cache6: Vec<(u128, Option<u128>)>,
 }
 
-/// Returns how many of an address's first bits are kept; `common` returns the leading
-/// bits that it has in common with a block's start.
+/// Returns the number of leading bits to preserve; `common` returns the common prefix
+/// length with a block's start.
 fn kept_bits<T>(blocks: &[Block<T>], bits: u32, common: impl Fn(&T) -> u32) -> u32 {
     let inside = blocks
         .iter()

@@ -52,8 +52,7 @@ fn ipv4_is_as_published() {
     }
 }
 
-/// From the tests of implementations that agree on the extension of the paper's
-/// algorithm to 128 bits.
+/// From the tests of implementations that agree on the 128-bit extension.
 #[test]
 fn ipv6_is_as_elsewhere() {
     let pan = CryptoPan::new(&KEY);
@@ -68,8 +67,8 @@ fn ipv6_is_as_elsewhere() {
     }
 }
 
-/// 4,000 pairs of addresses with a random number of leading bits in common,
-/// some of them with the kept blocks.
+/// 4,000 address pairs with random common prefix lengths, some of them with well-known
+/// blocks.
 #[test]
 fn prefixes_are_kept_and_no_more() {
     let mut anonymizers = [Anonymizer::new(&KEY, true), Anonymizer::new(&KEY, false)];
@@ -100,7 +99,7 @@ fn prefixes_are_kept_and_no_more() {
     }
 }
 
-/// Addresses with a universal meaning stay, and no other address becomes one.
+/// Well-known addresses are preserved, and no other address maps to one.
 #[test]
 fn what_means_something_everywhere_stays() {
     let mut anonymizer = Anonymizer::new(&KEY, false);
@@ -123,7 +122,7 @@ fn what_means_something_everywhere_stays() {
     }
 }
 
-/// The cache returns the same results as the computation, also where slots are shared.
+/// The cache agrees with the computation, also on collisions.
 #[test]
 fn what_is_remembered_is_right() {
     let mut anonymizer = Anonymizer::new(&KEY, false);

@@ -1,11 +1,11 @@
-//! ARP (RFC 826) and RARP: their addresses are those of packets.
+//! Rewrites addresses in ARP (RFC 826) and RARP packets.
 
 use super::options::Role;
 use super::rewriting::Rewriting;
 use super::unaltered::Unaltered;
 use crate::header::IpVersion;
 
-/// The length of the fixed part, in bytes.
+/// Length of the fixed part.
 const FIXED: usize = 8;
 
 /// Rewrites the addresses of IPv4, and of Ethernet, in the ARP packet at `at`.

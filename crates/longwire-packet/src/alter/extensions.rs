@@ -1,4 +1,5 @@
-//! Addresses in IPv4's options and IPv6's extension headers: routes, and home addresses.
+//! Rewrites addresses in IPv4 options and IPv6 extension headers: source routes and home
+//! addresses.
 
 use super::options::Role;
 use super::rewriting::Rewriting;
@@ -9,8 +10,8 @@ use crate::header::{
     Transport, home_address,
 };
 
-/// Rewrites the addresses after a packet's own two, whose `changes` these are. Returns the
-/// change of the pseudo-header.
+/// Rewrites the addresses after the header's own; `changes` are those of the header.
+/// Returns the change of the pseudo-header.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
     frame: &mut [u8],
@@ -36,13 +37,13 @@ pub(super) fn rewrite(
     change
 }
 
-/// The addresses inside of a packet's headers.
+/// Rewrites addresses in options and extension headers.
 struct Inside<'a, 'b> {
     rewriting: &'a mut Rewriting<'b>,
     version: IpVersion,
-    /// Where the source and the destination stand that the checksum covers.
+    /// Offsets of the source and destination in the pseudo-header.
     checked: [Option<usize>; 2],
-    /// The changes of these.
+    /// Their changes.
     changes: [Change; 2],
 }
 
@@ -68,7 +69,7 @@ impl Inside<'_, '_> {
                 return;
             };
             next = at + option.len();
-            // The pointer counts from 1; recorded entries after it are unused.
+            // The pointer is 1-based; entries after it are unused.
             let filled = usize::from(option.get(2).copied().unwrap_or(0)).saturating_sub(1);
             let (first, step, last) = match *option {
                 [131 | 137, ..] => (3, 4, option.len()),

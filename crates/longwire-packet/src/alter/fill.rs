@@ -11,7 +11,7 @@ use super::workspace::Workspace;
 use crate::edit::{self, Repair};
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Protocols by number.
+/// Protocol numbers.
 const ICMP: u8 = 1;
 const IGMP: u8 = 2;
 const TCP: u8 = 6;
@@ -19,7 +19,7 @@ const UDP: u8 = 17;
 const ICMP6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// The bytes written in place of missing payload.
+/// Source of missing payload bytes.
 pub(super) enum Payload<'a> {
     Zeros,
     Random(Stream),
@@ -27,7 +27,7 @@ pub(super) enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// For the frame of this number.
+    /// For frame number `number`.
     pub fn new(options: &AlterOptions, number: u64) -> Payload<'_> {
         match &options.truncated {
             Truncated::Random => Payload::Random(Stream::of_seed(absorb(options.seed, number))),
@@ -54,7 +54,7 @@ impl Payload<'_> {
     }
 }
 
-/// Fixes the checksums of a whole frame, and lengths that a super-packet lacks.
+/// Repairs the checksums of a whole frame, and the missing lengths of a super-packet.
 pub(super) fn fix_checksums(frame: &mut [u8], inner: bool, counts: &mut Counts) {
     if let Some(ip) = layers::packet_of(frame) {
         counts.lengths_fixed += u64::from(complete_lengths(frame, &ip));
@@ -64,8 +64,8 @@ pub(super) fn fix_checksums(frame: &mut [u8], inner: bool, counts: &mut Counts) 
     }
 }
 
-/// Fixes the checksums of a packet; before them, with `inner`, those of a packet inside of it,
-/// which a tunnel's checksum covers.
+/// Repairs the checksums of a packet; with `inner`, first those of the packet inside, which
+/// a tunnel's checksum covers.
 fn repair(frame: &mut [u8], ip: &IpHeader, inner: bool, depth: u32) -> Repair {
     let mut repaired = Repair::default();
     if inner && depth < DEPTH_MAX {
@@ -84,11 +84,11 @@ fn repair(frame: &mut [u8], ip: &IpHeader, inner: bool, depth: u32) -> Repair {
     }
 }
 
-/// Writes the lengths that a super-packet lacks, as far as their fields can say them. Returns
-/// whether it did. The packet must end where the frame does.
+/// Writes the missing lengths of a super-packet if they fit their fields; returns whether
+/// they did. The packet must end with the frame.
 pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
     let (field, from) = edit::length_field(frame, ip);
-    // With a jumbo payload option the length is zero by RFC 2675.
+    // With a jumbo payload option, the length is zero (RFC 2675).
     let lacks = edit::is_super_packet(frame, ip) && ip.protocol != 0;
     let Ok(len) = u16::try_from(frame.len().saturating_sub(from)) else {
         return false;
@@ -108,10 +108,10 @@ pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
     true
 }
 
-/// Extends a frame to `len` bytes, and fixes its lengths and checksums.
+/// Extends a frame to `len` bytes, and repairs its lengths and checksums.
 ///
-/// Missing bytes of a header are zeros, except for values that a reader needs to accept
-/// the frame; the rest is payload. After an IP packet's end there are zeros.
+/// Missing header bytes are zero, except where parsers need other values; the rest is
+/// payload. Bytes after the IP packet are zero.
 pub(super) fn fill(
     frame: &mut Workspace,
     len: usize,
@@ -132,8 +132,8 @@ pub(super) fn fill(
         _ => return payload.write(&mut frame[captured..]),
     };
     let end = set_packet_len(frame, &ip);
-    // An IPv4 header's missing options are ends of options: the bytes after them are
-    // known. IPv6's chain of headers ends where the capture does.
+    // Missing IPv4 options are zero, that is, end of options. IPv6 extension headers end
+    // with the capture.
     let known = match ip.version {
         IpVersion::V4 => len,
         IpVersion::V6 => captured,
@@ -155,8 +155,7 @@ pub(super) fn fill(
     counts.checksums_unknown += u64::from(repair.unknown);
 }
 
-/// Makes the packet's length fit the frame, unless it does: it may be shorter
-/// than the frame. Returns the packet's end.
+/// Shortens the packet's length to the frame, if necessary. Returns the packet's end.
 fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     let (start, said) = (ip.end(frame), edit::packet_end(frame, ip));
     let fits = (start..=frame.len()).contains(&said) && said > ip.at;
@@ -171,7 +170,7 @@ fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     };
     match u16::try_from(there) {
         Ok(len) => set(len),
-        // Zero where a super-packet may have it.
+        // Zero, where super-packets allow it.
         Err(_) => match set(0) {
             end if end == from + there => end,
             _ => set(u16::MAX),
@@ -179,7 +178,7 @@ fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     }
 }
 
-/// Completes a transport header that may be cut, and returns its end.
+/// Completes a truncated transport header; returns its end.
 fn complete_header(frame: &mut [u8], captured: usize, transport: &Transport, end: usize) -> usize {
     let at = transport.at;
     if transport.piece == Piece::Later {
@@ -206,7 +205,7 @@ fn complete_header(frame: &mut [u8], captured: usize, transport: &Transport, end
                     header[4..6].copy_from_slice(&there.to_be_bytes());
                 }
                 if captured < at + 8 {
-                    // Zero would say that there is none.
+                    // Zero would mean no checksum.
                     header[6..8].fill(0xff);
                 }
             }
@@ -218,15 +217,14 @@ fn complete_header(frame: &mut [u8], captured: usize, transport: &Transport, end
     }
 }
 
-/// SCTP's padding chunk (RFC 4820): a receiver ignores it.
+/// The SCTP padding chunk (RFC 4820), which receivers ignore.
 pub(super) const PADDING_CHUNK: u8 = 0x84;
 
-/// Makes a padding chunk of what follows the last chunk whose header was
-/// captured.
+/// Turns everything after the last captured chunk header into a padding chunk.
 fn complete_chunks(packet: &mut [u8], captured: usize, at: usize) {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;
-    // A trailer behind the packet may have been captured too.
+    // A trailer after the packet may have been captured too.
     let known = captured.min(packet.len());
     let mut chunk = at + HEADER;
     while chunk + CHUNK_HEADER <= known {

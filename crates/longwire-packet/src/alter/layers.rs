@@ -1,20 +1,19 @@
-//! Finds the packet in a frame, after tags, LLC, PPPoE, MPLS and Ethernet inside Ethernet.
+//! Finds the packet in a frame: after tags, LLC, PPPoE, MPLS and nested Ethernet.
 //!
-//! The common frame, Ethernet with VLAN tags and IP, does not come here:
-//! [`IpHeader::parse`] reads it.
+//! Plain Ethernet with VLAN tags and IP takes the fast path in [`IpHeader::parse`].
 
 use super::unaltered::Unaltered;
 use crate::checksum::{fold, sum_words};
 use crate::edit::{is_super_packet, packet_end};
 use crate::header::{IpHeader, IpVersion};
 
-/// Maximum number of headers before a packet; every label of MPLS is one.
+/// Maximum headers before a packet; every MPLS label counts.
 const HEADERS_MAX: usize = 32;
 
-/// Maximum depth of packets inside of packets.
+/// Maximum nesting of packets.
 pub(super) const DEPTH_MAX: u32 = 8;
 
-/// Maximum number of fields noted on the way.
+/// Maximum header fields recorded.
 const FIELDS_MAX: usize = 8;
 
 /// The content of a frame or of a tunnel's packet.
@@ -22,15 +21,15 @@ const FIELDS_MAX: usize = 8;
 pub(super) enum Content {
     /// An IP packet.
     Ip(IpHeader),
-    /// ARP or RARP, from its first byte on.
+    /// ARP or RARP, with its offset.
     Arp(usize),
-    /// PPP's configuration of IPv4 (RFC 1332), from its code on.
+    /// IPCP (RFC 1332), with the offset of its code.
     Ipcp(usize),
-    /// Content without addresses that can be altered.
+    /// Content without rewritable addresses.
     Other(Unaltered),
 }
 
-/// Types by which an Ethernet header is recognised where it may be something else: IP, ARP,
+/// EtherTypes that identify an Ethernet header where the content is ambiguous: IP, ARP,
 /// tags, MPLS, PPPoE, NSH, LLDP, OAM.
 const TYPES: [u16; 18] = [
     0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8, 0x9100, 0x8847, 0x8848, 0x8863, 0x8864, 0x88e7, 0x8926,
@@ -40,13 +39,13 @@ const TYPES: [u16; 18] = [
 /// A field of a header before the content, in bytes of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkField {
-    /// The destination address of an Ethernet header; its source address follows.
+    /// Destination address of an Ethernet header, followed by the source address.
     Addresses(usize),
-    /// A length in two bytes at `at`, which counts from `from`.
+    /// A two-byte length field.
     Length {
-        /// Where it stands.
+        /// Offset of the field.
         at: usize,
-        /// From where it counts.
+        /// Offset from which it counts.
         from: usize,
     },
 }
@@ -55,13 +54,13 @@ pub(super) enum LinkField {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub content: Content,
-    /// Where the Ethernet header that carries the content begins.
+    /// Offset of the innermost Ethernet header.
     pub mac_at: Option<usize>,
     fields: [Option<LinkField>; FIELDS_MAX],
 }
 
 impl Found {
-    /// Returns the IP header, if the content is a packet.
+    /// Returns the IP header, if the content is an IP packet.
     pub fn ip(&self) -> Option<IpHeader> {
         match self.content {
             Content::Ip(ip) => Some(ip),
@@ -69,13 +68,12 @@ impl Found {
         }
     }
 
-    /// Returns the fields of the headers, from the outside in.
+    /// Returns the recorded fields, outermost first.
     pub fn fields(&self) -> impl Iterator<Item = LinkField> + use<> {
         self.fields.into_iter().flatten()
     }
 
-    /// Makes the lengths of the headers fit content that ends at `end`, in bytes of the
-    /// frame. Lengths that are shorter stay.
+    /// Shortens the headers' lengths to content that ends at `end`.
     pub fn fit_lengths(&self, frame: &mut [u8], end: usize) {
         for field in self.fields() {
             if let LinkField::Length { at, from } = field
@@ -88,11 +86,11 @@ impl Found {
     }
 }
 
-/// A header that comes next.
+/// Type of the next header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkLayer {
     Ethernet,
-    /// Content of this Ethernet type.
+    /// Content of this EtherType.
     Type(u16),
     Llc,
     Ppp,
@@ -100,12 +98,12 @@ pub(super) enum LinkLayer {
     /// The network service header (RFC 8300).
     Nsh,
     Ip(IpVersion),
-    /// IP of the version in its first four bits.
+    /// IP, by the version nibble.
     AnyIp,
     Content(Content),
 }
 
-/// Content of no use to the caller.
+/// Content without a packet.
 const fn other(reason: Unaltered) -> LinkLayer {
     LinkLayer::Content(Content::Other(reason))
 }
@@ -120,7 +118,7 @@ pub(super) fn packet_of(frame: &[u8]) -> Option<IpHeader> {
     IpHeader::parse(frame).or_else(|| find(frame).ip())
 }
 
-/// A reader that goes from header to header.
+/// Parses header by header.
 pub(super) struct Walk<'a> {
     frame: &'a [u8],
     pub at: usize,
@@ -138,7 +136,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes to the content, from this header on.
+    /// Parses from `first` to the content.
     pub fn content(mut self, first: LinkLayer) -> Found {
         let mut layer = first;
         for _ in 0..HEADERS_MAX {
@@ -166,7 +164,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the next bytes. `None` if the frame ends before.
+    /// Consumes bytes; `None` if the frame is too short.
     pub fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = self.peek(0)?;
         self.at += N;
@@ -177,7 +175,7 @@ impl<'a> Walk<'a> {
         self.frame.get(self.at + after..)?.first_chunk().copied()
     }
 
-    /// Notes a field; those beyond the maximum are not noted.
+    /// Records a field, up to the maximum.
     pub fn note(&mut self, field: LinkField) {
         if let Some(free) = self.fields.iter_mut().find(|field| field.is_none()) {
             *free = Some(field);
@@ -188,7 +186,7 @@ impl<'a> Walk<'a> {
         let at = self.at;
         let header: [u8; 14] = self.take()?;
         if at > 0 {
-            // The outermost addresses are rewritten apart.
+            // The outermost addresses are rewritten separately.
             self.note(LinkField::Addresses(at));
         }
         self.mac_at = Some(at);
@@ -197,7 +195,7 @@ impl<'a> Walk<'a> {
         ])))
     }
 
-    /// Takes a tag of `N` bytes, of which the last two are the type of what follows.
+    /// Consumes a tag of `N` bytes that ends with the next type.
     fn tag<const N: usize>(&mut self) -> Option<LinkLayer> {
         let tag: [u8; N] = self.take()?;
         Some(LinkLayer::Type(u16::from_be_bytes([
@@ -216,13 +214,13 @@ impl<'a> Walk<'a> {
                 });
                 Some(LinkLayer::Llc)
             }
-            // VLAN tags, of all vendors.
+            // VLAN tags, including vendor types.
             0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => self.tag::<4>(),
             // VN-tag; E-tag (802.1BR); redundancy (802.1CB); HSR (IEC 62439-3).
             0x8926 => self.tag::<6>(),
             0x893f => self.tag::<8>(),
             0xf1c1 | 0x892f => self.tag::<6>(),
-            // The I-tag of provider backbone bridges (802.1ah).
+            // I-tag of provider backbone bridges (802.1ah).
             0x88e7 => self.take::<4>().map(|_| LinkLayer::Ethernet),
             // FabricPath; TRILL (RFC 6325), with options in words of 4 bytes.
             0x8903 => self.take::<2>().map(|_| LinkLayer::Ethernet),
@@ -231,7 +229,7 @@ impl<'a> Walk<'a> {
                 self.at += usize::from((high & 7) << 2 | low >> 6) * 4;
                 Some(LinkLayer::Ethernet)
             }
-            // Ethernet in GRE, Geneve and others.
+            // Transparent Ethernet bridging in GRE, Geneve and others.
             0x6558 => Some(LinkLayer::Ethernet),
             0x8847 | 0x8848 => Some(LinkLayer::Mpls),
             0x8864 => self.pppoe(),
@@ -241,9 +239,9 @@ impl<'a> Walk<'a> {
             0x0800 => Some(LinkLayer::Ip(IpVersion::V4)),
             0x86dd => Some(LinkLayer::Ip(IpVersion::V6)),
             0x0806 | 0x8035 => Some(LinkLayer::Content(Content::Arp(self.at))),
-            // PPPoE's discovery; 802.1X; slow protocols; PAUSE.
+            // PPPoE discovery; 802.1X; slow protocols; PAUSE.
             0x8863 | 0x888e | 0x8809 | 0x8808 => Some(other(Unaltered::Control)),
-            // MACsec, whose check value covers the addresses even without encryption.
+            // MACsec: the integrity check covers the addresses.
             0x88e5 => Some(other(Unaltered::Encrypted)),
             _ => Some(other(Unaltered::NotIp)),
         }
@@ -255,7 +253,7 @@ impl<'a> Walk<'a> {
             [0xaa, 0xaa, 3] => {
                 let [.., a, b, c, high, low] = self.take::<8>()?;
                 Some(match [a, b, c] {
-                    // RFC 1042, and bridges that translate (802.1H).
+                    // RFC 1042, and bridge tunnelling (802.1H).
                     [0, 0, 0] | [0, 0, 0xf8] if high >= 6 => {
                         LinkLayer::Type(u16::from_be_bytes([high, low]))
                     }
@@ -270,7 +268,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A session of PPPoE (RFC 2516).
+    /// A PPPoE session (RFC 2516).
     fn pppoe(&mut self) -> Option<LinkLayer> {
         let [version, code, ..] = self.take::<6>()?;
         self.note(LinkField::Length {
@@ -289,7 +287,7 @@ impl<'a> Walk<'a> {
         if self.peek(0) == Some(ALL_STATIONS) {
             self.at += 2;
         }
-        // A protocol in one byte is odd; the first byte of two is even (RFC 1661, section 2).
+        // Compressed protocol fields are odd (RFC 1661, section 2).
         let [first] = self.take()?;
         let protocol = if first & 1 == 1 {
             u16::from(first)
@@ -309,7 +307,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// One label of MPLS (RFC 3032); after the last, the content by its first bits.
+    /// An MPLS label (RFC 3032); after the last, guesses the content.
     fn mpls(&mut self) -> Option<LinkLayer> {
         /// The generic associated channel (RFC 5586).
         const CHANNEL_LABEL: u32 = 13;
@@ -325,7 +323,7 @@ impl<'a> Walk<'a> {
             6 => Some(IpVersion::V6),
             _ => None,
         };
-        // An Ethernet address may begin like a header of IP.
+        // An Ethernet address may resemble an IP header.
         if let Some(version) = version
             && (self.fits_ip(version) || !self.fits_ethernet(0))
         {
@@ -339,13 +337,13 @@ impl<'a> Walk<'a> {
         }
         Some(match control_word[0] >> 4 {
             _ if self.fits_ethernet(0) => LinkLayer::Ethernet,
-            // The associated channel of a pseudowire (RFC 4385).
+            // Associated channel of a pseudowire (RFC 4385).
             1 => other(Unaltered::Control),
             _ => other(Unaltered::NotIp),
         })
     }
 
-    /// Whether this is an IP header by its checksum or its length.
+    /// Whether the IP header's checksum or length is valid.
     fn fits_ip(&self, version: IpVersion) -> bool {
         let Some(ip) = IpHeader::parse_at(self.frame, self.at, version) else {
             return false;
@@ -358,13 +356,13 @@ impl<'a> Walk<'a> {
                 && (end..=self.frame.len()).contains(&packet_end(self.frame, &ip))
     }
 
-    /// Whether an Ethernet header of a known type may begin after this many bytes.
+    /// Whether a plausible Ethernet header starts after this many bytes.
     pub fn fits_ethernet(&self, after: usize) -> bool {
         let Some(header) = self.peek::<16>(after) else {
             return false;
         };
         match u16::from_be_bytes([header[12], header[13]]) {
-            // LLC of SNAP, spanning trees, IS-IS.
+            // LLC of SNAP, STP or IS-IS.
             0..=1_500 => matches!(header[14..], [0xaa, 0xaa] | [0x42, 0x42] | [0xfe, 0xfe]),
             kind => TYPES.contains(&kind),
         }
@@ -402,7 +400,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The header after this next protocol of NSH (RFC 8300, section 2.2) or VXLAN-GPE.
+/// Maps the next protocol of NSH (RFC 8300, section 2.2) or VXLAN-GPE.
 pub(super) fn next_protocol(number: u8) -> LinkLayer {
     match number {
         1 => LinkLayer::Ip(IpVersion::V4),

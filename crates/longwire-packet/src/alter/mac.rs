@@ -1,4 +1,4 @@
-//! Ethernet addresses.
+//! Rewrites Ethernet addresses.
 
 use alloc::vec::Vec;
 
@@ -7,10 +7,10 @@ use super::options::{AlterOptions, MacMap, SidedMac};
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
 
-/// Where destination and source stand.
+/// Length of destination and source.
 const ADDRESSES: usize = 12;
 
-/// Changes of Ethernet addresses.
+/// Rewrites Ethernet addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Macs {
     source: Option<SidedMac>,
@@ -19,7 +19,7 @@ pub(super) struct Macs {
     keep_groups: bool,
 }
 
-/// The changes of a frame's addresses, for further occurrences inside the frame.
+/// Replacements made in a frame's header, to be repeated inside the frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renamed<'a> {
     source: (Mac, Mac),
@@ -28,7 +28,7 @@ pub(super) struct Renamed<'a> {
     anything: bool,
 }
 
-/// Broadcast and multicast.
+/// Whether an address is broadcast or multicast.
 fn is_group(mac: Mac) -> bool {
     mac[0] & 1 == 1
 }
@@ -43,7 +43,7 @@ impl Macs {
         }
     }
 
-    /// Whether frames of the two sides get different addresses.
+    /// Whether the two sides have different addresses.
     #[inline]
     pub fn is_sided(&self) -> bool {
         let sided = |mac: &Option<SidedMac>| mac.is_some_and(|mac| mac.is_sided);
@@ -94,20 +94,20 @@ fn mapped(maps: &[MacMap], mac: Mac) -> Option<Mac> {
 }
 
 impl Renamed<'_> {
-    /// Whether any address may be replaced.
+    /// Whether any address may change.
     #[inline]
     pub fn anything(&self) -> bool {
         self.anything
     }
 
-    /// Replaces an address at a position inside the frame, if it is present.
+    /// Replaces an address inside the frame, if present.
     pub fn rename(&self, frame: &mut [u8], at: usize) {
         if let Some(mac) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<6>) {
             *mac = self.name(*mac);
         }
     }
 
-    /// Returns the replacement of an address inside the frame.
+    /// Returns the replacement of an address.
     fn name(&self, mac: Mac) -> Mac {
         let known = [self.source, self.destination]
             .into_iter()

@@ -1,5 +1,5 @@
-//! Addresses in messages about IP: ICMP and ICMPv6 with neighbour discovery and listener
-//! reports, IGMP, Mobile IPv6, PPP's configuration.
+//! Rewrites addresses in control messages: ICMP, ICMPv6 with neighbour and listener
+//! discovery, IGMP, Mobile IPv6, IPCP.
 
 use super::options::Role;
 use super::rewriting::Rewriting;
@@ -8,23 +8,23 @@ use crate::checksum::{Change, sum_words};
 use crate::edit;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Protocols by number.
+/// Protocol numbers.
 const ICMP: u8 = 1;
 const IGMP: u8 = 2;
 const ICMP6: u8 = 58;
 
-/// IPv4's errors that quote a packet (RFC 792): unreachable, source quench, redirect, time
+/// ICMPv4 errors that quote a packet (RFC 792): unreachable, source quench, redirect, time
 /// exceeded, parameter problem.
 const REDIRECT4: u8 = 5;
 const ERRORS4: [u8; 5] = [3, 4, REDIRECT4, 11, 12];
 
-/// A router's advertisement (RFC 1256).
+/// Router advertisement (RFC 1256).
 const ROUTERS4: u8 = 9;
 
-/// Neighbour discovery's redirect (RFC 4861).
+/// Redirect (RFC 4861).
 const REDIRECT6: u8 = 137;
 
-/// Rewrites the contents of a message, and returns their change.
+/// Rewrites a message; returns the change of its contents.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
     frame: &mut [u8],
@@ -67,8 +67,8 @@ pub(super) fn rewrite(
     change
 }
 
-/// Rewrites the addresses that a peer of PPP asks for or is given: its own, and those of
-/// name servers (RFC 1332, RFC 1877).
+/// Rewrites the addresses in IPCP options: those of the ends and of name servers (RFC 1332,
+/// RFC 1877).
 pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     const CONFIGURATION: core::ops::RangeInclusive<u8> = 1..=4;
     let Some([code, _, high, low]) = frame.get(at..).and_then(|rest| rest.first_chunk()) else {
@@ -98,10 +98,10 @@ pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     }
 }
 
-/// A message whose addresses are rewritten. Positions count from its first byte.
+/// A message to rewrite. Offsets are relative to its start.
 struct Message<'a, 'b> {
     rewriting: &'a mut Rewriting<'b>,
-    /// The bytes up to the end of the message.
+    /// The frame up to the end of the message.
     frame: &'a mut [u8],
     at: usize,
     version: IpVersion,
@@ -125,12 +125,12 @@ impl Message<'_, '_> {
     fn address(&mut self, at: usize, role: Role) {
         if self.rewriting.addresses.anything() {
             let at = self.at + at;
-            // The change is computed from the sums before and after.
+            // The caller computes the change from sums before and after.
             _ = self.rewriting.address(self.frame, at, self.version, role);
         }
     }
 
-    /// Rewrites addresses one after the other.
+    /// Rewrites consecutive addresses.
     fn addresses(&mut self, first: usize, end: usize, role: Role) {
         let end = end.min(self.len());
         for at in (first..end).step_by(self.version.address_len()) {
@@ -138,7 +138,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// Rewrites the prefix of this many bits in `len` bytes; the bits after it stay.
+    /// Rewrites a prefix of `bits` bits in `len` bytes; the remaining bits are preserved.
     fn prefix(&mut self, at: usize, len: usize, bits: u8) {
         let at = self.at + at;
         let Some(field) = self.frame.get_mut(at..at + len.min(16)) else {
@@ -161,7 +161,7 @@ impl Message<'_, '_> {
         field.copy_from_slice(&after.to_be_bytes()[..field.len()]);
     }
 
-    /// Notes that there may be addresses which are not understood.
+    /// Records that unknown contents may hold addresses.
     fn unknown(&mut self) {
         if self.rewriting.addresses.anything() {
             self.rewriting.leave(Unaltered::Unknown);
@@ -190,7 +190,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// IGMP's versions 1 to 3 (RFC 9776).
+    /// IGMPv1 to IGMPv3 (RFC 9776).
     fn igmp(&mut self, kind: u8) {
         match kind {
             0x11 => {
@@ -199,7 +199,7 @@ impl Message<'_, '_> {
             }
             0x12 | 0x16 | 0x17 => self.address(4, Role::Destination),
             0x22 => self.group_records(),
-            // Multicast routing, and traces of its paths.
+            // Multicast routing and traceroute.
             _ => self.unknown(),
         }
     }
@@ -223,14 +223,14 @@ impl Message<'_, '_> {
     fn icmp6(&mut self, kind: u8) {
         match kind {
             1..=4 => self.quoted(8),
-            // Listener discovery: queries, reports, done.
+            // Multicast listener discovery: query, report, done.
             130 => {
                 self.address(8, Role::Destination);
                 self.addresses(28, 28 + 16 * self.word(26), Role::Source);
             }
             131 | 132 => self.address(8, Role::Destination),
             143 => self.group_records(),
-            // Solicitations and advertisements of routers and of neighbours.
+            // Router and neighbour solicitation and advertisement.
             133 => self.options(8),
             134 => self.options(16),
             135 | 136 => {
@@ -241,7 +241,8 @@ impl Message<'_, '_> {
                 self.addresses(8, 40, Role::Destination);
                 self.options(40);
             }
-            // Inverse discovery (RFC 3122); home agents and prefixes (RFC 6275).
+            // Inverse neighbour discovery (RFC 3122); home agents and mobile prefixes (RFC
+            // 6275).
             141 | 142 | 147 => self.options(8),
             145 => self.addresses(8, self.len(), Role::Destination),
             144 | 146 => {}
@@ -249,7 +250,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// Options of neighbour discovery, from `at` on.
+    /// Rewrites neighbour discovery options from `at`.
     fn options(&mut self, mut at: usize) {
         while let Some(kind) = self.byte(at) {
             let len = usize::from(self.byte(at + 1).unwrap_or(0)) * 8;
@@ -262,7 +263,7 @@ impl Message<'_, '_> {
                 1 | 2 if len == 8 && self.rewriting.macs.anything() => {
                     self.rewriting.macs.rename(self.frame, self.at + at + 2);
                 }
-                // Prefixes; routes (RFC 4191); IPv4 behind a prefix (RFC 8781).
+                // Prefix; route (RFC 4191); NAT64 prefix (RFC 8781).
                 3 => self.prefix(at + 16, 16, self.byte(at + 2).unwrap_or(0)),
                 24 => self.prefix(at + 8, len - 8, self.byte(at + 2).unwrap_or(0)),
                 38 => {
@@ -270,7 +271,7 @@ impl Message<'_, '_> {
                     let code = self.word(at + 2) & 7;
                     self.prefix(at + 4, 12, PREFIX_LENGTHS[code]);
                 }
-                // A redirected packet.
+                // Redirected header.
                 4 => self.quoted(at + 8),
                 // Lists of addresses (RFC 3122); name servers (RFC 8106).
                 9 | 10 | 25 => self.addresses(at + 8, end, Role::Destination),
@@ -280,11 +281,11 @@ impl Message<'_, '_> {
         }
     }
 
-    /// Mobile IPv6's messages (RFC 6275, section 6.1).
+    /// Mobile IPv6 messages (RFC 6275, section 6.1).
     fn mobility(&mut self) {
         let mut option = match self.byte(2).unwrap_or(0) {
             0 => 8,
-            // Initiations of tests, updates and acknowledgements of bindings; tests.
+            // Test init, binding update and acknowledgement; test.
             1 | 2 => 16,
             3 | 4 => 24,
             5 | 6 => 12,
@@ -301,7 +302,7 @@ impl Message<'_, '_> {
                     option += 1;
                     continue;
                 }
-                // The other care-of address; a home network (RFC 5213).
+                // Alternate care-of address; home network prefix (RFC 5213).
                 3 => self.address(option + 2, Role::Source),
                 22 => self.prefix(option + 4, 16, self.byte(option + 3).unwrap_or(0)),
                 _ => {}

@@ -1,8 +1,8 @@
 //! Alters the frames of a trace before they are sent: extends truncated ones, rewrites
-//! addresses, ports and tags, keeps checksums right.
+//! addresses, ports and tags, and keeps checksums valid.
 //!
-//! [`Alterations::apply`] and `rewrite` below it show everything that happens to a
-//! frame, in order. `docs/rewriting.md` is the user's documentation.
+//! [`Alterations::apply`] and `rewrite` show the complete sequence. `docs/rewriting.md` is
+//! the user documentation.
 
 mod addresses;
 mod announced;
@@ -51,17 +51,17 @@ pub use vlan::VlanChange;
 pub struct About {
     /// Number of previous rounds of the trace.
     pub round: u64,
-    /// When the frame is due after this round began.
+    /// Due time relative to the start of the round.
     pub into_round: Nanos,
     /// Number of the frame in the trace, from 0.
     pub number: u64,
 }
 
-/// Maximum length of an extended frame: that of a large IPv6 packet of a kernel (BIG
-/// TCP). A capture that claims more is wrong.
+/// Maximum length of an extended frame: that of a BIG TCP packet. Larger claims of a
+/// capture are invalid.
 const FRAME_MAX: u32 = 1 << 19;
 
-/// The frame check sequence, in bytes.
+/// Length of the FCS.
 const FCS_LEN: u32 = 4;
 
 /// Alters frames. Created once, then applied to every frame to be sent, in order.
@@ -71,15 +71,15 @@ pub struct Alterations {
     addresses: Addresses,
     macs: Macs,
     renumber: Option<Renumber>,
-    /// Maximum number of bytes by which frames grow.
+    /// Maximum growth of a frame in bytes.
     growth: usize,
-    /// Only the extension of truncated frames is requested.
+    /// Whether truncated frames are extended and nothing else changes.
     only_fills: bool,
-    /// Fields of packets change, so that a frame without a packet is an exception.
+    /// Whether packet fields change, so that frames without a packet are exceptions.
     rewrites_packets: bool,
-    /// Fields change that a packet inside of a tunnel has too.
+    /// Whether fields change that packets inside tunnels have as well.
     looks_inside: bool,
-    /// Treatment of these exceptions.
+    /// Handling of exceptions.
     on_unaltered: UnalteredAction,
     segmenter: Option<Segmenter>,
     counts: Counts,
@@ -87,9 +87,8 @@ pub struct Alterations {
     piece: Vec<u8>,
 }
 
-/// Cuts the TCP packet of a whole frame into segments whose IP packets fit an MTU in bytes.
-/// Each is passed on as a frame; the vector is scratch memory. Returns `false`, and
-/// passes nothing on, if the frame is not of that kind.
+/// Segments the TCP packet of a whole frame to an MTU in bytes, and passes each frame on;
+/// the vector is scratch memory. Returns `false` without output if the frame is unsuitable.
 pub type Segmenter = fn(&mut [u8], usize, &mut Vec<u8>, &mut dyn FnMut(&[u8])) -> bool;
 
 /// Counters.
@@ -111,7 +110,7 @@ pub(crate) struct Counts {
 }
 
 impl Default for Alterations {
-    /// No alterations: frames pass unchanged, truncated ones too.
+    /// Passes all frames unchanged, including truncated ones.
     fn default() -> Alterations {
         Alterations::new(AlterOptions {
             truncated: Truncated::Keep,
@@ -121,7 +120,7 @@ impl Default for Alterations {
 }
 
 impl Alterations {
-    /// Creates the alterations of the options.
+    /// Creates alterations from options.
     pub fn new(options: AlterOptions) -> Alterations {
         Alterations {
             addresses: Addresses::new(&options),
@@ -142,26 +141,24 @@ impl Alterations {
         }
     }
 
-    /// Cuts TCP packets beyond the MTU that must not be fragmented with this, instead of
-    /// leaving them out.
+    /// Segments TCP packets beyond the MTU that must not be fragmented, instead of dropping
+    /// them.
     pub fn segment_with(&mut self, segmenter: Segmenter) {
         self.segmenter = Some(segmenter);
     }
 
-    /// Whether every frame passes unchanged.
+    /// Whether all frames pass unchanged.
     pub fn is_nothing(&self) -> bool {
         self.only_fills && self.options.truncated == Truncated::Keep
     }
 
-    /// Returns the maximum number of bytes by which a frame becomes longer than on the
-    /// wire.
+    /// Returns the maximum growth of a frame beyond its wire length.
     pub fn growth(&self) -> usize {
         self.growth
     }
 
-    /// Alters a frame of `wire_len` bytes, of which `bytes` are the first. Each frame
-    /// to be sent in its place is passed to `take`, with its length on the wire: none,
-    /// one, or several if it is fragmented.
+    /// Alters a frame of `wire_len` bytes that starts with `bytes`. Passes the resulting
+    /// frames to `take` with their wire lengths: none, one, or several fragments.
     pub fn apply(
         &mut self,
         bytes: &[u8],
@@ -169,7 +166,7 @@ impl Alterations {
         about: About,
         take: &mut dyn FnMut(&[u8], u32),
     ) {
-        // A record that holds more than was on the wire was on the wire.
+        // A record longer than its wire length is inconsistent: trust its bytes.
         let mut wire_len = wire_len.max(bytes.len() as u32);
         let mut bytes = bytes;
         if self.options.strip_fcs {
@@ -206,7 +203,7 @@ impl Alterations {
         self.send(wire_len as u32, take);
     }
 
-    /// Returns the side that the frame comes from, if an option needs it.
+    /// Returns the side that sent the frame, if an option needs it.
     fn side(&mut self, bytes: &[u8]) -> usize {
         match &mut self.options.splitter {
             Some(splitter) if self.macs.is_sided() => splitter.side(bytes),
@@ -225,7 +222,7 @@ impl Alterations {
         );
     }
 
-    /// Rewrites a frame: all changes, in order. Returns why a part of it is not rewritten.
+    /// Rewrites a frame. Returns why a part was not rewritten.
     fn rewrite(&mut self, side: usize, about: &About) -> Option<Unaltered> {
         let macs = self.macs.rewrite(&mut self.frame, side);
         let mut unaltered = None;
@@ -265,7 +262,7 @@ impl Alterations {
         unaltered
     }
 
-    /// Passes the frame on, in pieces or truncated if it is too long.
+    /// Passes the frame on, fragmented or truncated if it is too long.
     fn send(&mut self, wire_len: u32, take: &mut dyn FnMut(&[u8], u32)) {
         let header_len = mac_header_len(&self.frame);
         let fits = |mtu| wire_len <= header_len.saturating_add(mtu);
@@ -289,7 +286,7 @@ impl Alterations {
         }
     }
 
-    /// Returns the counters, by name.
+    /// Returns the counters by name.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         let counts = &self.counts;
         let mut list = alloc::vec![
@@ -310,7 +307,7 @@ impl Alterations {
         list
     }
 
-    /// Returns a sentence about frames that were not altered, or not wholly.
+    /// Returns a note about frames that were not fully altered.
     pub fn note(&self) -> Option<String> {
         self.counts.unaltered.note(self.on_unaltered)
     }
@@ -318,7 +315,7 @@ impl Alterations {
 
 /// Whether whole frames pass unchanged.
 fn only_fills(options: &AlterOptions) -> bool {
-    // Listed one by one, so that a new option is not forgotten here.
+    // Destructured so that a new option cannot be missed.
     let AlterOptions {
         truncated: _,
         strip_fcs,
@@ -359,8 +356,8 @@ fn only_fills(options: &AlterOptions) -> bool {
     !changed
 }
 
-/// Whether fields of packets change that those inside of a tunnel have too. Class and time
-/// to live are of the outermost packet.
+/// Whether fields change that packets inside tunnels have as well. DSCP and TTL apply to
+/// the outermost packet only.
 fn looks_inside(options: &AlterOptions) -> bool {
     options.fix_checksums
         || options.loop_renumber

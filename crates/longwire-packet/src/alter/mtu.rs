@@ -1,5 +1,4 @@
-//! Frames that are too long for a link: cut into segments or fragments, cut off, or not
-//! sent.
+//! Handles frames beyond the MTU: segments, fragments, truncates or drops them.
 
 use alloc::vec::Vec;
 
@@ -14,14 +13,14 @@ use crate::fragment::fragment_packet;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece};
 
-/// Protocols by number.
+/// Protocol numbers.
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
 /// Shortens frames whose payload is longer than an MTU.
 pub(super) struct Shortening<'a> {
     pub mtu: u32,
-    /// Packets inside of tunnels are shortened too.
+    /// Whether packets inside tunnels are truncated too.
     pub inner: bool,
     pub segmenter: Option<Segmenter>,
     /// Scratch memory.
@@ -30,7 +29,7 @@ pub(super) struct Shortening<'a> {
 }
 
 impl Shortening<'_> {
-    /// Makes shorter frames of a frame of `wire_len` bytes.
+    /// Splits or truncates a frame of `wire_len` bytes.
     pub fn shorten(
         mut self,
         frame: &mut Workspace,
@@ -62,8 +61,8 @@ impl Shortening<'_> {
         }
     }
 
-    /// Cuts a packet into TCP segments if it must not be fragmented or was never a packet of
-    /// the wire, otherwise into fragments. `None` if neither is possible.
+    /// Segments a TCP packet that must not be fragmented or never was on the wire;
+    /// fragments others. `None` if neither is possible.
     fn cut(
         &mut self,
         frame: &mut Workspace,
@@ -89,7 +88,7 @@ impl Shortening<'_> {
                 return Some(());
             }
         }
-        // Headers between Ethernet and IP, such as those of PPPoE, count as payload.
+        // Headers between Ethernet and IP, such as PPPoE, count as payload.
         let before = ip.at as u32 - mac_header_len(frame);
         let room = self.mtu.checked_sub(before)?;
         fragment_packet(frame, &ip, room, self.piece, |piece| {
@@ -100,7 +99,7 @@ impl Shortening<'_> {
         Some(())
     }
 
-    /// Makes a packet's lengths and checksums fit a frame that ends at `end`.
+    /// Adjusts a packet's lengths and checksums to a frame that ends at `end`.
     fn truncate(&self, frame: &mut [u8], ip: &IpHeader, end: usize, depth: u32) {
         let is_super_packet = edit::is_super_packet(frame, ip);
         let (field, from) = edit::length_field(frame, ip);
@@ -147,18 +146,18 @@ impl Shortening<'_> {
                 }
             }
         }
-        // Where the frame is whole, what its checksums cover is here.
+        // In a whole frame, all checksummed bytes are available.
         _ = edit::repair_packet(frame, ip);
     }
 }
 
-/// Makes the chunk of an SCTP packet that was cut fit what is left of it: data
-/// is shorter (RFC 9260, section 3.3.1), anything else becomes padding.
+/// Shortens the last chunk of a truncated SCTP packet: data chunks get shorter (RFC 9260,
+/// section 3.3.1), others become padding.
 fn shorten_chunks(packet: &mut [u8]) {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;
     const DATA: u8 = 0;
-    // A data chunk has at least one byte of data.
+    // A data chunk carries at least one byte.
     const DATA_MIN: usize = 17;
     let mut at = HEADER;
     while at + CHUNK_HEADER <= packet.len() {

@@ -1,4 +1,4 @@
-//! Options of altering, and their text.
+//! Options of alterations, and their syntax.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use super::vlan::VlanChange;
 use crate::filter::values::{Net, code_point, hexadecimal, mac, number};
 use crate::split::Splitter;
 
-/// An option's value that cannot be read: what it is, and what would do.
+/// Error of an option's value, with valid values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlterError {
     message: String,
@@ -38,53 +38,52 @@ impl fmt::Display for AlterError {
 
 impl core::error::Error for AlterError {}
 
-/// All options of altering. With its default an option changes nothing, except that
-/// truncated frames are extended.
+/// Options of alterations. By default, nothing changes except that truncated frames are
+/// extended.
 #[derive(Clone, Debug, Default)]
 pub struct AlterOptions {
-    /// Treatment of truncated frames.
+    /// Handling of truncated frames.
     pub truncated: Truncated,
-    /// The last four bytes of every frame are its check sequence, and are removed.
+    /// Whether frames end with an FCS, which is removed.
     pub strip_fcs: bool,
-    /// All checksums are fixed, also of whole frames.
+    /// Whether to repair all checksums, including those of whole frames.
     pub fix_checksums: bool,
-    /// Every frame's source address.
+    /// Source address of all frames.
     pub source_mac: Option<SidedMac>,
-    /// Every frame's destination address.
+    /// Destination address of all frames.
     pub destination_mac: Option<SidedMac>,
-    /// Ethernet addresses that are replaced in all positions.
+    /// Ethernet addresses to replace everywhere.
     pub mac_maps: Vec<MacMap>,
-    /// Changes of VLAN tags, one after the other.
+    /// Changes of VLAN tags in order.
     pub vlan: Vec<VlanChange>,
-    /// Networks that are replaced by others.
+    /// Networks to replace.
     pub address_maps: Vec<AddressMap>,
-    /// IP addresses are anonymised.
+    /// Anonymisation of IP addresses.
     pub anonymize: Option<Anonymize>,
-    /// Ports that are replaced.
+    /// Ports to replace.
     pub port_maps: Vec<PortMap>,
-    /// The differentiated services code point of every packet, 0 to 63.
+    /// DSCP of all packets, 0 to 63.
     pub dscp: Option<u8>,
-    /// Time to live, or hop limit.
+    /// TTL or hop limit.
     pub ttl: Option<TtlChange>,
-    /// The longest payload after the Ethernet header, in bytes.
+    /// Maximum payload after the Ethernet header in bytes.
     pub mtu: Option<u32>,
-    /// Treatment of longer frames.
+    /// Handling of longer frames.
     pub mtu_action: MtuAction,
-    /// Addresses are shifted with every round.
+    /// Shifts of addresses per round.
     pub loop_addresses: Vec<LoopAddresses>,
-    /// TCP and RTP continue with every round, instead of starting again.
+    /// Whether TCP and RTP sequences continue across rounds.
     pub loop_renumber: bool,
-    /// Group addresses, of Ethernet and of IP, stay as they are.
+    /// Whether Ethernet and IP group addresses are preserved.
     pub keep_groups: bool,
-    /// Packets inside of tunnels are altered too.
+    /// Whether packets inside tunnels are altered too.
     pub inner: bool,
-    /// Treatment of frames whose packets cannot be altered. `None`: they are sent, unless
-    /// addresses are to be anonymised.
+    /// Handling of frames whose packets cannot be altered. `None`: send, or drop if
+    /// addresses are anonymised.
     pub unaltered: Option<UnalteredAction>,
-    /// Determines the random payload.
+    /// Seed of random payload.
     pub seed: u64,
-    /// Distinguishes the two sides of a conversation, if an option has a value for
-    /// each.
+    /// Determines the side that sent a frame, for options with a value per side.
     pub splitter: Option<Splitter>,
 }
 
@@ -99,19 +98,19 @@ impl AlterOptions {
     }
 }
 
-/// Treatment of truncated frames, of which the capture kept only the beginning.
+/// Handling of truncated frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Truncated {
-    /// Missing bytes are zeros.
+    /// Fill with zeros.
     #[default]
     Zeros,
-    /// Missing bytes are random, the same for the same seed and frame.
+    /// Fill with random bytes that depend on seed and frame.
     Random,
-    /// Missing bytes are these, repeated.
+    /// Fill with a repeated pattern.
     Pattern(Vec<u8>),
-    /// They are sent truncated.
+    /// Send truncated.
     Keep,
-    /// They are not sent.
+    /// Drop.
     Skip,
 }
 
@@ -137,17 +136,17 @@ impl FromStr for Truncated {
     }
 }
 
-/// An Ethernet address for all frames, or one for each side.
+/// An Ethernet address for all frames, or one per side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SidedMac {
-    /// From the client to the server, and back.
+    /// For frames from the client and from the server.
     pub(super) sides: [[u8; 6]; 2],
-    /// There are two.
+    /// Whether the sides differ.
     pub(super) is_sided: bool,
 }
 
 impl SidedMac {
-    /// Whether there is one for each side.
+    /// Whether the sides have different addresses.
     pub fn is_sided(&self) -> bool {
         self.is_sided
     }
@@ -174,7 +173,7 @@ fn one_mac(text: &str) -> Result<[u8; 6], AlterError> {
     mac(text).ok_or_else(|| AlterError::not(text, "an Ethernet address such as 02:00:00:00:00:01"))
 }
 
-/// An Ethernet address that is replaced.
+/// A replacement of an Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacMap {
     pub(super) from: [u8; 6],
@@ -198,17 +197,17 @@ fn pair<'a>(text: &'a str, what: &str) -> Result<(&'a str, &'a str), AlterError>
         .ok_or_else(|| AlterError::not(text, what))
 }
 
-/// One of a packet's addresses.
+/// Role of an address in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Source,
     Destination,
 }
 
-/// A network that is replaced by another: the bits after the new prefix stay.
+/// Replaces the prefix of addresses in a network; the remaining bits are preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMap {
-    /// Source or destination alone; both without it.
+    /// Applies to sources or destinations only, if set.
     pub(super) role: Option<Role>,
     pub(super) from: Net,
     pub(super) to: Net,
@@ -241,11 +240,11 @@ fn one_net(text: &str) -> Result<Net, AlterError> {
     Net::host_or_prefix(text).ok_or_else(|| AlterError::not(text, what))
 }
 
-/// A key of Crypto-PAn, and the addresses to which it applies.
+/// Key and scope of Crypto-PAn.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Anonymize {
     pub(super) key: [u8; 32],
-    /// Every address, as in the published algorithm.
+    /// Anonymises all addresses, like the published algorithm.
     pub(super) plain: bool,
 }
 
@@ -261,7 +260,7 @@ impl fmt::Debug for Anonymize {
 impl FromStr for Anonymize {
     type Err = AlterError;
 
-    /// The key is not repeated in errors.
+    /// Errors do not repeat the key.
     fn from_str(text: &str) -> Result<Anonymize, AlterError> {
         let (key, plain) = match text.strip_suffix(",plain") {
             Some(key) => (key, true),
@@ -272,17 +271,17 @@ impl FromStr for Anonymize {
             let digits = text.len();
             AlterError::new(format!(
                 "the key ({digits} characters) is not 64 hexadecimal digits, perhaps with \
-                 ',plain' behind them"
+                 ',plain' after them"
             ))
         })?;
         Ok(Anonymize { key, plain })
     }
 }
 
-/// Ports that are replaced by others.
+/// A replacement of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortMap {
-    /// TCP, UDP or SCTP alone; all without it.
+    /// Applies to TCP, UDP or SCTP only, if set.
     pub(super) protocol: Option<u8>,
     pub(super) from: (u16, u16),
     pub(super) to: (u16, u16),
@@ -316,14 +315,14 @@ fn port_range(text: &str) -> Result<(u16, u16), AlterError> {
         .ok_or_else(|| AlterError::not(text, "a port or a range of ports such as 5000-5010"))
 }
 
-/// Change of the time to live, or hop limit.
+/// Change of TTL or hop limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TtlChange {
-    /// This, 1 to 255.
+    /// Set to 1 to 255.
     Set(u8),
-    /// Increased by this, never above 255.
+    /// Increase, up to 255.
     Raise(u8),
-    /// Decreased by this, never below 1.
+    /// Decrease, down to 1.
     Lower(u8),
 }
 
@@ -340,10 +339,10 @@ impl FromStr for TtlChange {
     }
 }
 
-/// Reads a code point: 0 to 63, or a name such as ef.
+/// Parses a code point: 0 to 63, or a name such as ef.
 ///
 /// # Errors
-/// For anything else.
+/// Any other text.
 pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
     let value = number(text).or_else(|| code_point(text));
     let value = value.filter(|value| *value < 64);
@@ -352,15 +351,15 @@ pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
         .ok_or_else(|| AlterError::not(text, "a code point: 0 to 63, ef, cs1 or af11"))
 }
 
-/// Treatment of frames that are too long.
+/// Handling of frames that are too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MtuAction {
-    /// IPv4 packets that may be fragmented are; others are not sent.
+    /// Fragment IPv4 packets that permit it, and drop others.
     #[default]
     Fragment,
-    /// They are truncated, and lengths and checksums fixed.
+    /// Truncate, and repair lengths and checksums.
     Truncate,
-    /// They are not sent.
+    /// Drop.
     Drop,
 }
 
@@ -377,11 +376,11 @@ impl FromStr for MtuAction {
     }
 }
 
-/// The shift of addresses with every round.
+/// Shift of addresses per round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopAddresses {
     pub(super) step: u32,
-    /// Addresses of this network alone, which they do not leave.
+    /// Restricts the shift to this network.
     pub(super) within: Option<Net>,
 }
 
@@ -393,7 +392,7 @@ impl FromStr for LoopAddresses {
             Some((step, net)) => (step, Some(one_net(net)?)),
             None => (text, None),
         };
-        let what = "a number of addresses, 1 to 4294967295, perhaps with ',NETWORK' behind it";
+        let what = "a number of addresses, 1 to 4294967295, optionally followed by ',NETWORK'";
         let step = number(step).filter(|step: &u32| *step > 0);
         let step = step.ok_or_else(|| AlterError::not(text, what))?;
         Ok(LoopAddresses { step, within })

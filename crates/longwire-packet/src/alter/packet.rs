@@ -1,4 +1,4 @@
-//! An IP packet's addresses and ports, and the checksums over them; packets inside of it.
+//! Rewrites addresses and ports of IP packets, their checksums, and packets inside.
 
 use super::announced;
 use super::arp;
@@ -14,7 +14,7 @@ use crate::edit::{self, IpEdit};
 use crate::header::stays_on_link;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Protocols by number.
+/// Protocol numbers.
 const ICMP: u8 = 1;
 const IGMP: u8 = 2;
 const TCP: u8 = 6;
@@ -27,7 +27,7 @@ const MOBILITY: u8 = 135;
 const UDP_LITE: u8 = 136;
 
 impl Rewriting<'_> {
-    /// Rewrites what was found in a frame, or in a tunnel's packet.
+    /// Rewrites the content of a frame or tunnel packet.
     pub fn content(&mut self, frame: &mut [u8], found: &Found) {
         if self.macs.anything() {
             for field in found.fields() {
@@ -45,7 +45,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Rewrites a packet, which ends within `frame`. Its Ethernet header begins at `mac_at`.
+    /// Rewrites a packet that ends within `frame`; its Ethernet header is at `mac_at`.
     #[inline]
     pub fn packet(&mut self, frame: &mut [u8], ip: &IpHeader, mac_at: Option<usize>) {
         let transport = ip.transport(frame);
@@ -56,8 +56,8 @@ impl Rewriting<'_> {
         self.headers(frame, ip, transport.as_ref(), mac_at, renumbered);
     }
 
-    /// Rewrites a packet's headers and its contents. `covered` is the previous change of
-    /// bytes that the transport checksum covers.
+    /// Rewrites a packet's headers and contents. `covered` is the change so far of bytes
+    /// covered by the transport checksum.
     #[inline]
     fn headers(
         &mut self,
@@ -72,7 +72,7 @@ impl Rewriting<'_> {
             pseudo = self.ip_addresses(frame, ip, transport, mac_at);
         }
         let Some(transport) = transport else {
-            // The chain of headers is cut, or too long.
+            // Extension headers are truncated, or too many.
             if self.looks_inside {
                 self.leave(Unaltered::Truncated);
             }
@@ -106,8 +106,8 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Rewrites the addresses of a packet's headers, and its Ethernet destination where that
-    /// follows from a group. Returns the change of the pseudo-header.
+    /// Rewrites the addresses of a packet, and the Ethernet destination if it is derived
+    /// from a group. Returns the change of the pseudo-header.
     #[inline]
     fn ip_addresses(
         &mut self,
@@ -121,7 +121,7 @@ impl Rewriting<'_> {
         let group = mac_at.and_then(|at| GroupMac::of(frame, at, ip));
         let has_options = ip.has_options(frame);
         let options_before = match version {
-            // Options may stand at odd places: their words are summed.
+            // Options may be misaligned, so sum their words.
             IpVersion::V4 if has_options => frame.get(ip.at + 20..ip.end(frame)).map(sum_words),
             _ => None,
         };
@@ -145,8 +145,8 @@ impl Rewriting<'_> {
         pseudo
     }
 
-    /// Rewrites the packet inside of a tunnel's, if it is to be. Returns the change of the
-    /// bytes that the tunnel's checksum covers.
+    /// Rewrites the packet inside a tunnel packet, if requested. Returns the change of
+    /// bytes covered by the tunnel's checksum.
     #[inline]
     fn inside(&mut self, frame: &mut [u8], ip: &IpHeader, transport: &Transport) -> Change {
         let mut change = Change::NONE;
@@ -169,8 +169,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// Rewrites a packet that an error quotes, like the packet itself: its addresses have
-    /// the same roles.
+    /// Rewrites a packet quoted by an error like the packet itself.
     pub fn quoted(&mut self, frame: &mut [u8], at: usize, version: IpVersion) {
         let Some(ip) = IpHeader::parse_at(frame, at, version) else {
             if at < frame.len() {
@@ -213,7 +212,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// SCTP's checksum covers every byte of the packet, and no address of IP.
+    /// Rewrites an SCTP packet, whose checksum covers the packet but no IP addresses.
     fn sctp(&mut self, frame: &mut [u8], ip: &IpHeader, transport: &Transport) {
         let end = edit::packet_end(frame, ip);
         let mut changed = false;
@@ -246,7 +245,7 @@ fn mapped_port(maps: &[PortMap], protocol: u8, port: u16) -> u16 {
     })
 }
 
-/// Updates the checksum at a place, if it is there.
+/// Updates a checksum field, if present.
 #[inline]
 pub(super) fn update_word(frame: &mut [u8], at: usize, change: Change) {
     if let Some(field) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>) {
@@ -254,14 +253,13 @@ pub(super) fn update_word(frame: &mut [u8], at: usize, change: Change) {
     }
 }
 
-/// The Ethernet address of a group of IP: a frame's destination that follows from the
-/// packet's (RFC 1112, section 6.4; RFC 2464, section 7).
+/// Ethernet address derived from an IP group (RFC 1112, section 6.4; RFC 2464, section 7).
 struct GroupMac {
     mac_at: usize,
 }
 
 impl GroupMac {
-    /// The group whose frame begins at `mac_at`. `None` if its destination is another.
+    /// Returns the group if the frame's destination is derived from it.
     #[inline]
     fn of(frame: &[u8], mac_at: usize, ip: &IpHeader) -> Option<GroupMac> {
         let mac = frame.get(mac_at..mac_at + 6)?;
@@ -280,7 +278,7 @@ impl GroupMac {
         }
     }
 
-    /// Writes the address of the packet's group as it is now.
+    /// Writes the address derived from the packet's current group.
     fn follow(&self, frame: &mut [u8], ip: &IpHeader) {
         if let Some(mac) = GroupMac::mac(frame, ip) {
             frame[self.mac_at..self.mac_at + 6].copy_from_slice(&mac);
@@ -288,8 +286,8 @@ impl GroupMac {
     }
 }
 
-/// Updates a transport checksum, if it is present. That of a first fragment is right
-/// afterwards if it was before: all changes are in it.
+/// Updates a transport checksum, if present. A valid checksum of a first fragment stays
+/// valid, since all changes are in the fragment.
 #[inline]
 fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
     let at = transport.at
@@ -307,7 +305,7 @@ fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
     let before = u16::from_be_bytes(*field);
     let is_udp = matches!(transport.protocol, UDP | UDP_LITE);
     if before == 0 && transport.protocol == UDP {
-        // The sender did without (RFC 768, RFC 6935).
+        // The sender omitted it (RFC 768, RFC 6935).
         return;
     }
     let after = match change.update(before) {
@@ -317,7 +315,7 @@ fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
     *field = after.to_be_bytes();
 }
 
-/// Writes code point and time to live.
+/// Writes DSCP and TTL.
 #[inline]
 pub(super) fn set_class(frame: &mut [u8], ip: &IpHeader, dscp: Option<u8>, ttl: Option<TtlChange>) {
     if dscp.is_none() && ttl.is_none() {

@@ -1,5 +1,5 @@
-//! TCP and RTP over several rounds of a trace: every round's connections have other
-//! initial sequence numbers, and RTP streams continue.
+//! Continues TCP and RTP across rounds of a trace: connections get new initial sequence
+//! numbers, and RTP streams go on.
 
 use alloc::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const STREAMS_MAX: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renumber {
     streams: BTreeMap<u64, RtpStream>,
-    /// Total duration of the previous rounds, and of this one so far.
+    /// Duration of the previous rounds, and of this one so far.
     before: Nanos,
     into: Nanos,
 }
@@ -28,18 +28,18 @@ pub(super) struct Renumber {
 #[derive(Clone, Copy, Debug)]
 struct RtpStream {
     packets: u64,
-    /// Packets that followed their predecessor.
+    /// Packets that directly followed their predecessor.
     following: u64,
     last_sequence: u16,
-    /// Total advance of sequence and time since the first packet.
+    /// Total advance of sequence number and timestamp since the first packet.
     sequence_span: u64,
     first_time: u32,
     time_span: u32,
 }
 
 impl RtpStream {
-    /// Maximum step forward that is considered loss; a larger one is another stream or
-    /// no RTP (RFC 3550, appendix A.1 has such limits).
+    /// Maximum step that counts as loss; beyond it, the packet belongs to another stream or
+    /// is not RTP (compare RFC 3550, appendix A.1).
     const STEP_MAX: u16 = 100;
 
     fn new(sequence: u16, time: u32) -> RtpStream {
@@ -64,14 +64,13 @@ impl RtpStream {
         }
     }
 
-    /// Whether it behaves like RTP: three packets or more, most of which follow one
-    /// another.
+    /// Whether it resembles RTP: at least three packets, mostly consecutive.
     fn is_rtp(&self) -> bool {
         self.packets >= 3 && self.following * 2 >= self.packets
     }
 
-    /// Returns the advance of sequence and time with a round: the span of the round,
-    /// and one step to the next one's first packet.
+    /// Returns the advance of sequence number and timestamp per round, including the step
+    /// to the next round's first packet.
     fn step(&self) -> (u16, u32) {
         let time_step = u64::from(self.time_span) / self.sequence_span.max(1);
         let sequence = self.sequence_span.wrapping_add(1) as u16;
@@ -92,8 +91,7 @@ impl Renumber {
         self.into = Nanos::ZERO;
     }
 
-    /// Renumbers a packet, and returns the change of the bytes that its transport
-    /// checksum covers.
+    /// Renumbers a packet; returns the change of bytes covered by its transport checksum.
     pub fn rewrite(
         &mut self,
         frame: &mut [u8],
@@ -121,8 +119,7 @@ impl Renumber {
         changed.unwrap_or(Change::NONE)
     }
 
-    /// Moves a segment's numbers to those of this round's connection: each direction's
-    /// by an amount that its ends and the round determine.
+    /// Offsets a segment's numbers by amounts derived from connection, direction and round.
     fn tcp(&self, segment: &mut [u8], ends: &Ends, round: u64) -> Option<Change> {
         const ACK: u8 = 0x10;
         const HEADER: usize = 20;
@@ -140,7 +137,7 @@ impl Renumber {
             && !options.is_empty()
         {
             let before = sum_words(options);
-            // Ticks of a millisecond, as nearly every system has them.
+            // Assumes millisecond ticks, which nearly all systems use.
             let elapsed = (self.before.as_nanos() / 1_000_000) as u32;
             tcp_options(options, back, elapsed, acknowledges);
             change.sums(before, sum_words(options));
@@ -148,8 +145,8 @@ impl Renumber {
         Some(change)
     }
 
-    /// Advances an RTP packet's sequence and time by the span of the previous rounds
-    /// (RFC 3550, section 5.1).
+    /// Advances an RTP packet's sequence number and timestamp by the previous rounds (RFC
+    /// 3550, section 5.1).
     fn rtp(
         &mut self,
         segment: &mut [u8],
@@ -185,7 +182,7 @@ impl Renumber {
     }
 }
 
-/// Adds to a number of 32 bits.
+/// Adds to a 32-bit number.
 fn add(change: &mut Change, field: &mut [u8], by: u32) {
     if let Some(field) = field.first_chunk_mut::<4>() {
         let before = u32::from_be_bytes(*field);
@@ -195,12 +192,11 @@ fn add(change: &mut Change, field: &mut [u8], by: u32) {
     }
 }
 
-/// Moves the numbers in selective acknowledgements (RFC 2018) and timestamps (RFC
-/// 7323).
+/// Offsets the numbers in selective acknowledgements (RFC 2018) and timestamps (RFC 7323).
 fn tcp_options(options: &mut [u8], back: u32, elapsed: u32, acknowledges: bool) {
     const SACK: u8 = 5;
     const TIMESTAMPS: u8 = 8;
-    // The change is computed from the sums before and after.
+    // The caller computes the change from sums before and after.
     let mut unused = Change::NONE;
     let mut at = 0;
     while let Some(kind) = options.get(at).copied() {
@@ -228,8 +224,8 @@ fn tcp_options(options: &mut [u8], back: u32, elapsed: u32, acknowledges: bool) 
     }
 }
 
-/// Whether a UDP datagram looks like RTP: version 2, no RTCP type (RFC 5761,
-/// section 4), ports that calls use.
+/// Whether a UDP datagram may be RTP: version 2, no RTCP type (RFC 5761, section 4),
+/// unprivileged ports.
 fn may_be_rtp(datagram: &[u8], transport: &Transport) -> bool {
     const FIRST_PORT: u16 = 1_024;
     let looks = matches!(datagram.get(8..10), Some([first, kind])

@@ -1,4 +1,4 @@
-//! State while the packets of a frame are rewritten.
+//! State of rewriting a frame.
 
 use super::About;
 use super::Counts;
@@ -11,7 +11,7 @@ use super::unaltered::Unaltered;
 use crate::checksum::Change;
 use crate::header::IpVersion;
 
-/// Changes of the packets of one frame.
+/// State of rewriting the packets of a frame.
 pub(super) struct Rewriting<'a> {
     pub addresses: &'a mut Addresses,
     pub ports: &'a [PortMap],
@@ -19,23 +19,23 @@ pub(super) struct Rewriting<'a> {
     pub renumber: Option<&'a mut Renumber>,
     pub counts: &'a mut Counts,
     pub about: &'a About,
-    /// Packets inside of tunnels are rewritten too.
+    /// Whether packets inside tunnels are rewritten.
     pub inner: bool,
-    /// Packets inside of tunnels are looked for.
+    /// Whether packets inside tunnels are looked for.
     pub looks_inside: bool,
-    /// The first reason why a part of the frame is not rewritten.
+    /// The first reason why a part of the frame was not rewritten.
     pub unaltered: Option<Unaltered>,
-    /// Number of packets around the present one.
+    /// Number of enclosing packets.
     pub depth: u32,
 }
 
 impl Rewriting<'_> {
-    /// Notes that a part of the frame is not rewritten.
+    /// Records that a part of the frame is not rewritten.
     pub fn leave(&mut self, reason: Unaltered) {
         self.unaltered = self.unaltered.or(Some(reason));
     }
 
-    /// Rewrites an address at a position, if it is present.
+    /// Rewrites an address at an offset, if present.
     #[inline]
     pub fn address(
         &mut self,
@@ -77,7 +77,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// Calls `rewrite` for a packet inside of the present one.
+    /// Calls `rewrite` for a nested packet.
     pub fn nested(&mut self, frame: &mut [u8], rewrite: impl FnOnce(&mut Self, &mut [u8])) {
         if self.depth == DEPTH_MAX {
             return self.leave(Unaltered::Malformed);

@@ -1,24 +1,24 @@
-//! Packets inside of tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U, L2TP and others.
+//! Finds packets in tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U, L2TP and others.
 
 use super::layers::{Content, Found, LinkField, LinkLayer, Walk, next_protocol};
 use super::unaltered::Unaltered;
 use crate::header::{IpVersion, Piece, Transport};
 
-/// Content that may be a packet, at a place that is not known.
+/// Possibly a packet, at an unknown offset.
 const UNKNOWN: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unaltered::Unknown)));
 
 /// Content without addresses.
 const CONTROL: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unaltered::Control)));
 
-/// Finds the inner packet of a tunnel packet. `None` if `packet` belongs to no tunnel, or is
-/// truncated before the inner packet.
+/// Finds the inner packet of a tunnel packet. `None` if `packet` is not a tunnel packet, or
+/// is truncated before the inner packet.
 #[inline]
 pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
     if transport.piece == Piece::Later {
         return None;
     }
     match transport.protocol {
-        // The four that nearly every packet is of.
+        // The most common protocols first.
         1 | 6 | 58 => None,
         17 => {
             let port = packet.get(transport.at + 2..)?.first_chunk()?;
@@ -31,7 +31,7 @@ pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
     }
 }
 
-/// Goes to the content from the header that `first` finds.
+/// Parses from the header found by `first` to the content.
 fn walk(
     packet: &[u8],
     at: usize,
@@ -48,18 +48,18 @@ fn of_protocol(walk: &mut Walk<'_>, protocol: u8) -> Option<LinkLayer> {
         4 => Some(LinkLayer::Ip(IpVersion::V4)),
         41 => Some(LinkLayer::Ip(IpVersion::V6)),
         47 => gre(walk),
-        // EtherIP (RFC 3378); Ethernet in IPv6 (RFC 8986); MPLS in IP (RFC 4023).
+        // EtherIP (RFC 3378); Ethernet in SRv6 (RFC 8986); MPLS in IP (RFC 4023).
         97 => walk.take::<2>().map(|_| LinkLayer::Ethernet),
         143 => Some(LinkLayer::Ethernet),
         137 => Some(LinkLayer::Mpls),
-        // Minimal encapsulation; L2TPv3, whose cookie has a length that only its ends know.
+        // Minimal encapsulation; L2TPv3, whose cookie length is known to its ends only.
         55 | 115 => UNKNOWN,
         _ => None,
     }
 }
 
-/// UDP ports of tunnels: L2TP, GTP-U, Teredo, LISP, VXLAN, VXLAN-GPE, CAPWAP, GUE, Geneve,
-/// MPLS, VXLAN as Linux first had it, TZSP.
+/// UDP ports of L2TP, GTP-U, Teredo, LISP, VXLAN, VXLAN-GPE, CAPWAP, GUE, Geneve, MPLS,
+/// Linux's original VXLAN and TZSP.
 const UDP_PORTS: [u16; 12] = [
     1_701, 2_152, 3_544, 4_341, 4_789, 4_790, 5_247, 6_080, 6_081, 6_635, 8_472, 37_008,
 ];
@@ -88,7 +88,7 @@ fn of_port(walk: &mut Walk<'_>, port: u16) -> Option<LinkLayer> {
     }
 }
 
-/// GRE (RFC 2784, RFC 2890), that of PPTP (RFC 2637), and ERSPAN.
+/// GRE (RFC 2784, RFC 2890), its PPTP variant (RFC 2637), and ERSPAN.
 fn gre(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const CHECKSUM: u8 = 0x80;
     const ROUTING: u8 = 0x40;
@@ -103,7 +103,7 @@ fn gre(walk: &mut Walk<'_>) -> Option<LinkLayer> {
         + u32::from(version & 7 == 1 && version & ACKNOWLEDGEMENT != 0);
     walk.at += options as usize * 4;
     match u16::from_be_bytes([high, low]) {
-        // ERSPAN of types I and II, and of type III with its optional part.
+        // ERSPAN types I and II, and type III with its optional subheader.
         0x88be => {
             if flags & SEQUENCE != 0 {
                 walk.take::<8>()?;
@@ -115,20 +115,20 @@ fn gre(walk: &mut Walk<'_>) -> Option<LinkLayer> {
             walk.at += usize::from(last & 1) * 8;
             Some(LinkLayer::Ethernet)
         }
-        // WCCP, whose second version has four bytes more.
+        // WCCP; version 2 has four more bytes.
         0x883e => {
             let [first, ..] = walk.take::<4>()?;
             walk.at -= if first >> 4 == 4 { 4 } else { 0 };
             Some(LinkLayer::Ip(IpVersion::V4))
         }
-        // Next hop resolution, which names addresses; keep-alives.
+        // NHRP, which contains addresses; keep-alives.
         0x2001 => UNKNOWN,
         0 => None,
         kind => Some(LinkLayer::Type(kind)),
     }
 }
 
-/// GTP-U (3GPP TS 29.281): a user's packet, or a message between nodes.
+/// GTP-U (3GPP TS 29.281): a user packet, or a control message.
 fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const USER_PACKET: u8 = 255;
     const END_MARKER: u8 = 254;
@@ -136,14 +136,14 @@ fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const HAS_EXTENSIONS: u8 = 4;
     let from = walk.at + 8;
     let [flags, kind, ..] = walk.take::<8>()?;
-    // Version 1 of GTP, not of its charging protocol.
+    // GTP version 1, not GTP'.
     if flags >> 4 != 3 {
         return UNKNOWN;
     }
     match kind {
         USER_PACKET => {}
         1 | 2 | END_MARKER => return None,
-        // Errors name the address of a node.
+        // Error indications contain the address of a node.
         _ => return UNKNOWN,
     }
     walk.note(LinkField::Length { at: from - 6, from });
@@ -161,7 +161,7 @@ fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     any_content(walk)
 }
 
-/// IP or Ethernet, by the first bits.
+/// Guesses IP or Ethernet by the first nibble.
 fn any_content(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     Some(match walk.peek::<1>(0)?[0] >> 4 {
         4 => LinkLayer::Ip(IpVersion::V4),
@@ -171,7 +171,7 @@ fn any_content(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     })
 }
 
-/// L2TP (RFC 2661); of its third version only the ends know where the content begins.
+/// L2TP (RFC 2661). For version 3, only the ends know the offset of the content.
 fn l2tp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const CONTROL_MESSAGE: u8 = 0x80;
     const LENGTH: u8 = 0x40;
@@ -192,7 +192,7 @@ fn l2tp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
         });
         walk.take::<2>()?;
     }
-    // Tunnel and session; sequence numbers.
+    // Tunnel and session IDs; sequence numbers.
     walk.take::<4>()?;
     if flags & SEQUENCE != 0 {
         walk.take::<4>()?;

@@ -9,28 +9,28 @@ use longwire_units::number_of;
 
 use super::options::AlterError;
 
-/// Why a frame left unaltered, or a part of it.
+/// Why a frame, or a part of it, was not altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unaltered {
-    /// Its type is not one that carries IP.
+    /// An EtherType that does not carry IP.
     NotIp,
-    /// LLC that carries no IP.
+    /// LLC without IP.
     Llc,
-    /// It controls a link: PPPoE's discovery, LCP, 802.1X, OAM.
+    /// Link control: PPPoE discovery, LCP, 802.1X, OAM.
     Control,
-    /// It is encrypted, compressed, or secured by MACsec.
+    /// Encrypted, compressed, or protected by MACsec.
     Encrypted,
-    /// Its bytes end within a header.
+    /// Truncated within a header.
     Truncated,
-    /// A header contradicts itself.
+    /// A contradictory header.
     Malformed,
-    /// A header or message whose addresses are not understood.
+    /// A header or message of an unknown format, which may contain addresses.
     Unknown,
-    /// The packet in it is to stay.
+    /// The configuration preserves packets inside tunnels.
     Tunnel,
 }
 
-/// Every reason, with the name of its counter.
+/// Counter names by reason.
 const REASONS: [(Unaltered, &str); 8] = [
     (Unaltered::NotIp, "unaltered_not_ip"),
     (Unaltered::Llc, "unaltered_llc"),
@@ -42,12 +42,12 @@ const REASONS: [(Unaltered, &str); 8] = [
     (Unaltered::Tunnel, "unaltered_tunnel"),
 ];
 
-/// Treatment of frames that cannot be altered.
+/// Handling of frames that cannot be altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnalteredAction {
-    /// They are sent.
+    /// Send.
     Send,
-    /// They are not sent.
+    /// Drop.
     Drop,
 }
 
@@ -63,7 +63,7 @@ impl FromStr for UnalteredAction {
     }
 }
 
-/// Counts of frames that were not altered, or only in part.
+/// Counts of frames that were not fully altered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnalteredCounts {
     by_reason: [u64; REASONS.len()],
@@ -79,14 +79,14 @@ impl UnalteredCounts {
         self.dropped += u64::from(action == UnalteredAction::Drop);
     }
 
-    /// Adds the counters, by name.
+    /// Appends the counters by name.
     pub fn list(&self, list: &mut Vec<(&'static str, u64)>) {
         let names = REASONS.iter().map(|(_, name)| *name);
         list.extend(names.zip(self.by_reason));
         list.push(("unaltered_dropped", self.dropped));
     }
 
-    /// Returns a sentence about these frames, if there are any.
+    /// Returns a note about these frames, if any.
     pub fn note(&self, action: UnalteredAction) -> Option<String> {
         let frames = self.by_reason.iter().sum();
         let tunnels = self.by_reason[REASONS.len() - 1];

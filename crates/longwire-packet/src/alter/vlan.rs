@@ -1,4 +1,4 @@
-//! VLAN tags (IEEE 802.1Q): pushed, popped, changed.
+//! Pushes, pops and changes VLAN tags (IEEE 802.1Q).
 
 use core::str::FromStr;
 
@@ -7,32 +7,32 @@ use super::workspace::Workspace;
 use crate::filter::values::number;
 use crate::frame::mac_header_len;
 
-/// A tag's length, in bytes.
+/// Length of a tag in bytes.
 pub(super) const TAG_LEN: usize = 4;
 
-/// Where the outermost tag is: behind the two addresses.
+/// Offset of the outermost tag, after the addresses.
 const TAG_AT: usize = 12;
 
 /// A change of VLAN tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VlanChange {
-    /// A new outermost tag: its type and its content.
+    /// Pushes an outermost tag.
     Push {
         /// 0x8100, 0x88a8 or 0x9100.
         tag_type: u16,
         /// Priority, drop eligible indicator, VLAN.
         control: u16,
     },
-    /// The outermost tag goes, if there is one.
+    /// Pops the outermost tag, if any.
     Pop,
-    /// Tags of one VLAN, however deep, are of another.
+    /// Replaces a VLAN ID in all tags.
     Map {
-        /// The VLAN that was.
+        /// Old VLAN ID.
         from: u16,
-        /// The VLAN that is.
+        /// New VLAN ID.
         to: u16,
     },
-    /// The priority of all tags, 0 to 7.
+    /// Sets the priority of all tags, 0 to 7.
     Priority(u8),
 }
 
@@ -98,7 +98,7 @@ fn up_to(text: &str, max: u16) -> Result<u16, AlterError> {
 }
 
 impl VlanChange {
-    /// Returns the maximum number of bytes by which frames grow.
+    /// Returns the maximum growth of frames in bytes.
     pub(super) fn growth(&self) -> usize {
         match self {
             VlanChange::Push { .. } => TAG_LEN,
@@ -106,8 +106,7 @@ impl VlanChange {
         }
     }
 
-    /// Makes the change. Frames that end within their Ethernet header stay as
-    /// they are.
+    /// Applies the change. Frames truncated within the Ethernet header are left unchanged.
     pub(super) fn make(&self, frame: &mut Workspace) {
         if frame.len() < TAG_AT + 2 {
             return;

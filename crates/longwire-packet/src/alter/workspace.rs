@@ -1,19 +1,19 @@
-//! A frame that is being altered, with space before it to grow.
+//! A frame buffer with headroom.
 
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// A frame that is being altered. Its memory is kept from frame to frame.
+/// A frame under alteration, with reusable memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Workspace {
     buffer: Vec<u8>,
-    /// Where the frame begins and ends in the buffer.
+    /// Bounds of the frame in the buffer.
     start: usize,
     end: usize,
 }
 
 impl Workspace {
-    /// Takes a frame in, with `room` bytes before it.
+    /// Loads a frame with `room` bytes of headroom.
     #[inline]
     pub fn load(&mut self, bytes: &[u8], room: usize) {
         let end = room + bytes.len();
@@ -25,7 +25,7 @@ impl Workspace {
         self.buffer[room..end].copy_from_slice(bytes);
     }
 
-    /// Makes the frame longer, what is new all zeros, or shorter.
+    /// Truncates the frame, or extends it with zeros.
     pub fn resize(&mut self, len: usize) {
         let end = self.start + len;
         if self.buffer.len() < end {
@@ -37,10 +37,10 @@ impl Workspace {
         self.end = end;
     }
 
-    /// Opens a gap of `len` bytes, `at` bytes into the frame.
+    /// Inserts a gap of `len` bytes at offset `at`.
     pub fn insert(&mut self, at: usize, len: usize) {
         if self.start < len {
-            // Only when more was put in than room was asked for.
+            // Insertions exceed the requested headroom.
             let (start, end) = (self.start, self.end);
             self.buffer.resize(end + len, 0);
             self.buffer.copy_within(start..end, start + len);
@@ -52,7 +52,7 @@ impl Workspace {
         self.start -= len;
     }
 
-    /// Takes out `len` bytes, `at` bytes into the frame.
+    /// Removes `len` bytes at offset `at`.
     pub fn remove(&mut self, at: usize, len: usize) {
         let start = self.start;
         self.buffer.copy_within(start..start + at, start + len);

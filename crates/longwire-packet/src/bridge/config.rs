@@ -7,89 +7,88 @@ use longwire_units::{Nanos, PacketRate, Packets};
 
 use super::PortIndex;
 
-/// The selection of output ports.
+/// Selection of output ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Switching {
-    /// By learnt stations and static entries; unknown destinations are flooded (IEEE
+    /// By learned stations and static entries; unknown destinations are flooded (IEEE
     /// 802.1D, section 7.7).
     #[default]
     Bridge,
-    /// Each port has a partner: all frames that arrive at one leave at the other.
-    /// Nothing is learnt. A port without a partner forwards nothing.
+    /// Ports are connected in pairs: all frames of a port leave by its partner. Nothing is
+    /// learned. A port without a partner forwards nothing.
     Pairs(Vec<(PortIndex, PortIndex)>),
-    /// By static entries alone. Nothing is learnt; broadcast and multicast
-    /// are flooded, and unicast without an entry is dropped.
+    /// By static entries only. Nothing is learned; broadcast and multicast are flooded, and
+    /// unicast without an entry is dropped.
     Static,
 }
 
-/// Treatment of frames to 01-80-C2-00-00-00 … 0F: spanning tree, pause frames, LACP,
-/// LLDP (IEEE 802.1D, table 7-10).
+/// Handling of frames to 01-80-C2-00-00-00 … 0F: spanning tree, pause frames, LACP, LLDP
+/// (IEEE 802.1D, table 7-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reserved {
-    /// They are dropped, as in the standard: they are for the bridge.
+    /// Drop them, as the standard requires: they are for the bridge.
     #[default]
     Drop,
-    /// They are flooded like other multicast, so that devices on both sides consider
-    /// themselves directly connected.
+    /// Flood them like other multicast, so that devices on both sides see each other as
+    /// neighbours.
     Pass,
 }
 
-/// A station with a given port.
+/// A static entry for a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaticEntry {
-    /// The VLAN, 0 for untagged frames, to 4094.
+    /// VLAN, 0 (untagged) to 4094.
     pub vlan: u16,
-    /// The station's Ethernet address.
+    /// Ethernet address.
     pub mac: [u8; 6],
-    /// Its port.
+    /// Port.
     pub port: PortIndex,
 }
 
-/// A limit of flooded frames for each port: a token bucket.
+/// A token bucket per port for flooded frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StormLimit {
-    /// Flooded frames a second that arrive at one port, on average.
+    /// Mean flooded frames/s per ingress port.
     pub rate: PacketRate,
-    /// Maximum burst: 1 to 2^20.
+    /// Burst size in frames, 1 to 2^20.
     pub burst: Packets,
 }
 
 impl StormLimit {
-    /// The largest burst.
+    /// Maximum burst.
     pub const BURST_MAX: Packets = Packets(1 << 20);
 }
 
-/// A bridge's settings.
+/// Configuration of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeConfig {
     /// Number of ports, at least one.
     pub ports: u16,
-    /// The selection of output ports.
+    /// Selection of output ports.
     pub switching: Switching,
-    /// How long a silent station is remembered; counted in ticks of 2^20 ns, so to
-    /// within 2.1 ms. 300 s by default (802.1D, table 7-5). Zero learns nothing,
-    /// [`Nanos::MAX`] forgets nothing.
+    /// Ageing time of silent stations, in ticks of 2^20 ns, that is, to within 2.1 ms. 300
+    /// s by default (802.1D, table 7-5). Zero disables learning, [`Nanos::MAX`] disables
+    /// ageing.
     pub ageing: Nanos,
-    /// Maximum number of remembered stations, static ones included: 65,536 by default,
-    /// at most 2^24. Memory is 32 bytes for each, rounded up to a power of two,
-    /// allocated when the bridge is created.
+    /// Maximum number of stations, including static ones: 65,536 by default, at most 2^24.
+    /// The table takes 32 bytes per station, rounded up to a power of two, allocated at
+    /// creation.
     pub table_max: u32,
-    /// Stations with given ports. They are not learnt, do not age and do not move.
+    /// Static entries. They are not learned, do not age and do not move.
     pub statics: Vec<StaticEntry>,
-    /// Frames to reserved addresses.
+    /// Handling of frames to reserved addresses.
     pub reserved: Reserved,
-    /// Limit of flooded frames. None by default.
+    /// Limit of flooded frames; default: none.
     pub storm: Option<StormLimit>,
-    /// Loop detection. On by default.
+    /// Whether to detect loops; default: true.
     pub loop_detection: bool,
-    /// Determines the positions of stations in the table. Decisions do not depend on
-    /// it, but a sender who knows it can choose addresses for which the table has no
-    /// space.
+    /// Seed of the table's hash. Decisions do not depend on it, but a sender who knows it
+    /// could choose colliding addresses.
     pub seed: u64,
 }
 
 impl BridgeConfig {
-    /// The most stations.
+    /// Maximum number of stations.
     pub const TABLE_MAX: u32 = 1 << 24;
 
     /// Creates the configuration of a learning bridge with `ports` ports.
@@ -122,7 +121,7 @@ impl BridgeConfig {
         Ok(())
     }
 
-    /// Returns each port's partner.
+    /// Returns the partner of each port.
     pub(super) fn partners(&self) -> Result<Option<Vec<Option<PortIndex>>>, BridgeError> {
         let Switching::Pairs(pairs) = &self.switching else {
             return Ok(None);
@@ -144,39 +143,39 @@ impl BridgeConfig {
     }
 }
 
-/// An invalid configuration of a bridge.
+/// Error of a bridge configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BridgeError {
-    /// Without ports.
+    /// No ports.
     #[error("a bridge needs at least one port")]
     NoPorts,
-    /// The size of the table.
-    #[error("a table of {0} stations: there can be 1 to {max}", max = BridgeConfig::TABLE_MAX)]
+    /// Invalid table size.
+    #[error("a table of {0} stations: the range is 1 to {max}", max = BridgeConfig::TABLE_MAX)]
     TableMax(u32),
-    /// A token bucket that lets nothing through, or one that is too large.
-    #[error("a burst of {0} flooded frames: there can be 1 to {max}", max = StormLimit::BURST_MAX.0)]
+    /// Invalid burst size.
+    #[error("a burst of {0} flooded frames: the range is 1 to {max}", max = StormLimit::BURST_MAX.0)]
     StormBurst(u64),
-    /// A port that the bridge does not have.
-    #[error("there is no port {port}: this bridge has {ports}, counted from 0")]
+    /// Unknown port.
+    #[error("unknown port {port}: this bridge has {ports}, counted from 0")]
     NoSuchPort {
         /// The port.
         port: PortIndex,
-        /// How many there are.
+        /// Number of ports.
         ports: u16,
     },
-    /// A pair of one port.
+    /// A port is paired with itself.
     #[error("port {0} is paired with itself; name two ports")]
     OwnPartner(PortIndex),
-    /// A port in two pairs.
+    /// A port is in several pairs.
     #[error("port {0} is in two pairs; a port has one partner")]
     TwoPartners(PortIndex),
-    /// A static entry of an address that is no station's.
+    /// A static entry for an address that cannot be a station's.
     #[error("{mac} is no station's address: it is zero, or of a group", mac = DisplayMac(.0))]
     NoStation([u8; 6]),
-    /// A VLAN out of range.
-    #[error("VLAN {0}: there are 1 to 4094, and 0 for untagged frames")]
+    /// Invalid VLAN.
+    #[error("VLAN {0}: the range is 1 to 4094, with 0 for untagged frames")]
     NoSuchVlan(u16),
-    /// More static entries than the table may hold.
+    /// More static entries than the table holds.
     #[error(
         "no room for another static entry among {0} stations; raise the table's size, or remove \
          entries"
@@ -190,7 +189,7 @@ impl BridgeError {
     }
 }
 
-/// An Ethernet address in messages.
+/// Displays an Ethernet address.
 struct DisplayMac<'a>(&'a [u8; 6]);
 
 impl core::fmt::Display for DisplayMac<'_> {

@@ -1,25 +1,24 @@
-//! Signs of a loop: frames that this bridge flooded return to it.
+//! Detects loops: frames flooded by this bridge that return to it.
 //!
-//! Two signs are watched, each in a small table that never grows.
+//! Two signs are tracked, each in a small fixed-size table:
 //!
-//! * **Stations that move repeatedly.** In a loop a station's frames arrive at its
-//!   own port and at the loop's, in turn. A station that moves four times within a
-//!   second is a sign; a laptop that roams, a virtual machine that migrates or an
-//!   address that fails over moves once or twice.
-//! * **Identical flooded frames.** Within 100 ms, the same bytes four more times by
-//!   another port than at first, or 64 more times by the same port, which is a loop at
-//!   that port. Frames of the same source by two ports have no other cause. Repetition
-//!   by one port has: generators that repeat one broadcast frame 640 times a second and
-//!   more are reported as a loop too, which is the one known false alarm. A hash of 64
-//!   bits of the first 128 bytes, and the length, are compared.
+//! * **Stations that move repeatedly.** In a loop, a station's frames arrive alternately at
+//!   its own port and at the loop's. Four moves within a second are a sign; roaming,
+//!   migration or failover cause one or two.
+//! * **Repeated flooded frames.** A sign is the same frame four more times by a different
+//!   port within 100 ms, or 64 more times by the same port, which means a loop at that
+//!   port. Repetition by another port has no other cause. Repetition by the same port has:
+//!   a generator that repeats one broadcast frame at 640 frames/s or more is the only known
+//!   false positive. Frames are compared by length and a 64-bit hash of their first 128
+//!   bytes.
 //!
-//! Both tables keep the oldest entries until their time is over, so that even thousands
-//! of stations in a loop do not displace one another before any is counted completely.
-//! Notices are given at most once a second; the signs themselves are all counted.
+//! Both tables keep their oldest entries until these expire, so that thousands of stations
+//! in a loop do not evict each other before one is counted completely. At most one notice
+//! per second is issued; all signs are counted.
 //!
-//! Loops of frames that are not flooded do not exist, and two bridges that each assign
-//! a station to the other's port are not detected. A loop in which another device
-//! changes frames is detected by moving stations only.
+//! Frames that are not flooded do not loop. Two bridges that each assign a station to the
+//! other's port are not detected. A loop in which another device modifies frames is
+//! detected by moving stations only.
 
 use longwire_units::Nanos;
 use longwire_units::random::absorb;
@@ -27,61 +26,61 @@ use longwire_units::random::absorb;
 use super::PortIndex;
 use super::table::StationKey;
 
-/// Number of stations, and of flooded frames, watched at one time.
+/// Maximum stations and flooded frames tracked.
 const STATIONS: usize = 64;
 const FRAMES: usize = 256;
 
-/// Moves of one station within this time that are a sign.
+/// Moves of a station within the interval that are a sign.
 const MOVES: u32 = 4;
 const MOVES_WITHIN: Nanos = Nanos::from_secs(1);
 
-/// Repetitions of one frame within this time that are a sign: by another
-/// port, and by the same.
+/// Repetitions of a frame within the interval that are a sign: by another port, and by the
+/// same.
 const RETURNS: u32 = 4;
 const REPEATS: u32 = 64;
 const FRAMES_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// The least time between two notices.
+/// Minimum time between notices.
 const NOTICE_EVERY: Nanos = Nanos::from_secs(1);
 
-/// How much of a frame is compared.
+/// Number of bytes compared.
 const COMPARED: usize = 128;
 
-/// The sign of a loop.
+/// Sign of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopSign {
     /// A station moved repeatedly between two ports.
     StationMoves,
     /// A flooded frame returned by another port.
     FrameReturns,
-    /// A flooded frame returned repeatedly by one port, at which the loop is.
+    /// A flooded frame returned repeatedly by the same port.
     FrameRepeats,
 }
 
-/// A probable loop.
+/// A suspected loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopNotice {
-    /// When it was noticed.
+    /// Time of detection.
     pub at: Nanos,
     /// The sign.
     pub sign: LoopSign,
-    /// The two ports that the loop connects; the same twice if it is at one port.
+    /// Ports connected by the loop; equal if the loop is at one port.
     pub ports: (PortIndex, PortIndex),
-    /// The VLAN of the frame that was the sign, 0 for none.
+    /// VLAN of the frame, 0 for untagged.
     pub vlan: u16,
-    /// The frame's source address.
+    /// Source address of the frame.
     pub station: [u8; 6],
 }
 
-/// A station that moves.
+/// A moving station.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mover {
+struct MovingStation {
     station: StationKey,
     since: Nanos,
     moves: u32,
 }
 
-/// A frame that was flooded.
+/// A flooded frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     digest: u64,
@@ -91,10 +90,10 @@ struct Seen {
     returns: u32,
 }
 
-/// Watches for loops.
+/// Detects loops.
 #[derive(Clone, Debug)]
 pub(super) struct LoopWatch {
-    movers: [Mover; STATIONS],
+    moving: [MovingStation; STATIONS],
     seen: [Seen; FRAMES],
     signs: u64,
     notice: Option<LoopNotice>,
@@ -104,7 +103,7 @@ pub(super) struct LoopWatch {
 impl LoopWatch {
     pub fn new() -> LoopWatch {
         LoopWatch {
-            movers: [Mover::default(); STATIONS],
+            moving: [MovingStation::default(); STATIONS],
             seen: [Seen::default(); FRAMES],
             signs: 0,
             notice: None,
@@ -117,35 +116,35 @@ impl LoopWatch {
         self.signs
     }
 
-    /// Takes the last notice.
+    /// Takes the latest notice.
     pub fn take(&mut self) -> Option<LoopNotice> {
         self.notice.take()
     }
 
-    /// Notes that a station was seen at another port.
+    /// Records that a station was seen at another port.
     #[cold]
     pub fn note_move(&mut self, now: Nanos, station: StationKey, ports: (u16, u16)) {
         let place = absorb(0, station) as usize % STATIONS;
-        let mover = &mut self.movers[place];
-        let over = now.saturating_sub(mover.since) > MOVES_WITHIN;
-        if mover.station == 0 || over {
-            *mover = Mover {
+        let moving = &mut self.moving[place];
+        let over = now.saturating_sub(moving.since) > MOVES_WITHIN;
+        if moving.station == 0 || over {
+            *moving = MovingStation {
                 station,
                 since: now,
                 moves: 0,
             };
         }
-        if mover.station != station {
+        if moving.station != station {
             return;
         }
-        mover.moves += 1;
-        if mover.moves >= MOVES {
-            *mover = Mover::default();
+        moving.moves += 1;
+        if moving.moves >= MOVES {
+            *moving = MovingStation::default();
             self.note(now, LoopSign::StationMoves, ports, station);
         }
     }
 
-    /// Notes that a frame is about to be flooded.
+    /// Records a frame that is about to be flooded.
     pub fn note_flooded(&mut self, now: Nanos, port: u16, station: StationKey, frame: &[u8]) {
         let digest = fingerprint(frame);
         let seen = &mut self.seen[(digest >> 32) as usize % FRAMES];
@@ -195,7 +194,7 @@ impl LoopWatch {
     }
 }
 
-/// Returns a hash of a frame's beginning and length, never zero.
+/// Returns a nonzero hash of a frame's beginning and length.
 fn fingerprint(frame: &[u8]) -> u64 {
     let compared = &frame[..frame.len().min(COMPARED)];
     let word = |bytes: &[u8]| {

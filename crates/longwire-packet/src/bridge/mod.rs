@@ -1,7 +1,7 @@
-//! A learning bridge: it selects the output ports of a frame.
+//! A learning bridge: selects the output ports of frames.
 //!
-//! [`Bridge::forward`] shows in order all that happens to a frame. It is pure: the same
-//! frames at the same times give the same answers.
+//! [`Bridge::forward`] shows the complete sequence. It is pure: the same frames at the same
+//! times give the same result.
 
 mod config;
 mod loops;
@@ -21,7 +21,7 @@ use table::{Learnt, StationKey, Stations, station_key, tick};
 
 use longwire_units::Nanos;
 
-/// A port of a bridge or a run, from 0.
+/// Index of a port of a bridge or run, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortIndex(pub u16);
 
@@ -34,23 +34,23 @@ impl core::fmt::Display for PortIndex {
 /// A station known to a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Station {
-    /// Its VLAN, 0 for untagged frames.
+    /// VLAN, 0 for untagged.
     pub vlan: u16,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: [u8; 6],
-    /// Its port.
+    /// Port.
     pub port: PortIndex,
-    /// Whether the port was given, not learnt.
+    /// Whether the entry is static.
     pub is_static: bool,
 }
 
 /// A bridge (IEEE 802.1D, clause 7) that learns stations by VLAN and Ethernet address
-/// (802.1Q: independent learning), where the outermost tag determines the VLAN. Tags
-/// are carried unchanged: every port belongs to every VLAN.
+/// (independent VLAN learning, 802.1Q). The outermost tag determines the VLAN. Tags are not
+/// modified: every port belongs to every VLAN.
 ///
-/// When its table is full, new stations are not learnt, which is counted, and frames to
-/// them are flooded; aged stations are removed. So a sender of invented addresses
-/// cannot make the bridge forget existing stations.
+/// When the table is full, aged stations are evicted; if there are none, new stations are
+/// not learned, and frames to them are flooded. So a sender of random addresses cannot
+/// evict active stations.
 #[derive(Clone, Debug)]
 pub struct Bridge {
     ports: u16,
@@ -65,7 +65,7 @@ pub struct Bridge {
     counters: BridgeCounters,
 }
 
-/// The lowest bit of an address's first byte: a group's.
+/// The group bit of an address.
 const GROUP: u64 = 1 << 40;
 const BROADCAST: u64 = 0xffff_ffff_ffff;
 
@@ -78,7 +78,7 @@ impl Bridge {
     /// Creates a bridge.
     ///
     /// # Errors
-    /// The invalid value, and valid ones.
+    /// An invalid value, with valid ones.
     pub fn new(config: BridgeConfig) -> Result<Bridge, BridgeError> {
         config.check()?;
         let partners = config.partners()?;
@@ -101,7 +101,7 @@ impl Bridge {
             counters: BridgeCounters::default(),
             partners,
         };
-        // With pairs, static entries have no effect; they are checked nevertheless.
+        // Static entries have no effect with pairs, but are checked.
         for entry in config.statics {
             bridge.check_static(&entry)?;
             if bridge.partners.is_none() {
@@ -111,18 +111,18 @@ impl Bridge {
         Ok(bridge)
     }
 
-    /// Returns the port by which all frames of `port` leave, where ports are in pairs.
+    /// Returns the partner of a port, with pairs.
     pub fn partner(&self, port: PortIndex) -> Option<PortIndex> {
         *self.partners.as_ref()?.get(usize::from(port.0))?
     }
 
-    /// Counts frames that went to their port's partner without [`Bridge::forward`].
+    /// Counts frames passed to a partner without [`Bridge::forward`].
     pub fn count_paired(&mut self, frames: u64) {
         self.counters.forwarded += frames;
     }
 
-    /// Decides about a frame that arrived at `port` at `now`; `frame` holds at least
-    /// its first 128 bytes, or all of it.
+    /// Decides on a frame that arrives at `port` at `now`; `frame` holds at least its first
+    /// 128 bytes, or all of it.
     #[inline]
     pub fn forward(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         let forwarding = self.decide(now, port, frame);
@@ -130,8 +130,8 @@ impl Bridge {
         forwarding
     }
 
-    /// Arrival port → partner → headers → source learnt → reserved → group →
-    /// destination known → loop and storm.
+    /// Port → partner → headers → learn source → reserved → group → known destination →
+    /// loop and storm.
     #[inline]
     fn decide(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         if port.0 >= self.ports {
@@ -193,7 +193,7 @@ impl Bridge {
         frame: &[u8],
         kind: Flooded,
     ) -> Forwarding {
-        // Loops first: the storm limit drops the frames that they repeat.
+        // Before the storm limit, which would drop the repeated frames.
         if let Some(loops) = &mut self.loops {
             loops.note_flooded(now, port.0, station, frame);
         }
@@ -205,7 +205,7 @@ impl Bridge {
         Forwarding::Flood(kind)
     }
 
-    /// Returns the ports by which a frame leaves.
+    /// Returns the output ports of a frame.
     pub fn ports_of(
         &self,
         forwarding: Forwarding,
@@ -231,18 +231,17 @@ impl Bridge {
         }
     }
 
-    /// Takes the last loop noticed. There is at most one a second.
+    /// Takes the latest loop notice, at most one per second.
     pub fn take_loop(&mut self) -> Option<LoopNotice> {
         self.loops.as_mut()?.take()
     }
 
-    /// Returns the number of stations in the table, including aged ones that are still
-    /// there.
+    /// Returns the number of stations in the table, including aged ones.
     pub fn station_count(&self) -> usize {
         self.stations.len()
     }
 
-    /// Returns the stations known at `now`, by VLAN and address.
+    /// Returns the stations known at `now`, sorted by VLAN and address.
     pub fn stations(&self, now: Nanos) -> Vec<Station> {
         let station = |(key, port, is_static): (StationKey, u16, bool)| {
             let [_, _, mac @ ..] = key.to_be_bytes();
@@ -258,10 +257,10 @@ impl Bridge {
         stations
     }
 
-    /// Assigns a port to a station, replacing what was learnt.
+    /// Adds a static entry, replacing a learned one.
     ///
     /// # Errors
-    /// An unknown port, an address of no station, or a full table.
+    /// An unknown port, an invalid address, or a full table.
     pub fn insert_static(&mut self, entry: StaticEntry) -> Result<(), BridgeError> {
         self.check_static(&entry)?;
         let key = station_key(entry.vlan, mac_number(entry.mac));
@@ -286,13 +285,12 @@ impl Bridge {
         }
     }
 
-    /// Removes a static entry; returns false if there is none.
+    /// Removes a static entry; returns `false` if there is none.
     pub fn remove_static(&mut self, vlan: u16, mac: [u8; 6]) -> bool {
         self.stations.take_back(station_key(vlan, mac_number(mac)))
     }
 
-    /// Forgets the stations learnt at a port, for example when its link goes down, or
-    /// all. Static entries stay.
+    /// Removes the stations learned at a port, or all. Static entries stay.
     pub fn flush(&mut self, port: Option<PortIndex>) {
         self.stations.flush(port.map(|port| port.0));
     }

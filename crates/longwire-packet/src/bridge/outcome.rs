@@ -2,35 +2,35 @@
 
 use super::PortIndex;
 
-/// A decision about a frame.
+/// A forwarding decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
-    /// Nowhere.
+    /// To no port.
     None(NotForwarded),
     /// To one port.
     One(PortIndex),
-    /// To all ports but the one it arrived at.
+    /// To all ports except the ingress port.
     Flood(Flooded),
 }
 
-/// The reason why a frame is not forwarded.
+/// Why a frame is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotForwarded {
-    /// Its destination is at the port it arrived at.
+    /// The destination is at the ingress port.
     Reflection,
-    /// It is to a reserved address, for the bridge itself.
+    /// Reserved address, for the bridge itself.
     Reserved,
-    /// It is shorter than an Ethernet header.
+    /// Shorter than an Ethernet header.
     Short,
-    /// Its source address is zero, or of a group: no station sent it.
+    /// Invalid source address: zero, or a group.
     Source,
-    /// The storm limit of its port is exceeded.
+    /// The ingress port exceeds the storm limit.
     Storm,
-    /// There is no static entry for its destination.
+    /// No static entry for the destination.
     Unknown,
-    /// Its port has no partner.
+    /// The port has no partner.
     Unpaired,
-    /// The bridge has no such port.
+    /// Unknown port.
     NoSuchPort,
 }
 
@@ -47,7 +47,7 @@ impl NotForwarded {
         NotForwarded::NoSuchPort,
     ];
 
-    /// The reason's name in reports and JSON.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             NotForwarded::Reflection => "reflection",
@@ -62,22 +62,22 @@ impl NotForwarded {
     }
 }
 
-/// The reason why a frame is flooded.
+/// Why a frame is flooded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flooded {
-    /// It is for all.
+    /// Broadcast destination.
     Broadcast,
-    /// It is for a group.
+    /// Multicast destination.
     Multicast,
-    /// The port of its destination is not known.
+    /// Unknown destination.
     Unknown,
 }
 
 impl Flooded {
-    /// Every reason, in the order of their indices.
+    /// All reasons by index.
     pub const ALL: [Flooded; 3] = [Flooded::Broadcast, Flooded::Multicast, Flooded::Unknown];
 
-    /// Returns the reason's name in metrics.
+    /// Returns the name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Flooded::Broadcast => "broadcast",
@@ -92,20 +92,19 @@ impl Flooded {
 pub struct BridgeCounters {
     /// Frames to one port.
     pub forwarded: u64,
-    /// Frames to all ports, in the order of [`Flooded::ALL`].
+    /// Flooded frames, in the order of [`Flooded::ALL`].
     pub flooded: [u64; Flooded::ALL.len()],
-    /// Frames to no port, in the order of [`NotForwarded::ALL`].
+    /// Frames not forwarded, in the order of [`NotForwarded::ALL`].
     pub not_forwarded: [u64; NotForwarded::ALL.len()],
-    /// Stations learnt, including aged ones that returned.
+    /// Stations learned, including returning aged ones.
     pub learnt: u64,
-    /// Stations seen at another port than before.
+    /// Stations that moved to another port.
     pub moved: u64,
-    /// Aged stations found when they returned, or when their rows were checked.
+    /// Stations found to have aged.
     pub aged: u64,
-    /// Frames of stations that were not learnt because the table was full.
+    /// Frames whose source was not learned because the table was full.
     pub not_learnt: u64,
-    /// Frames of stations at another port than that of their static entry. They are
-    /// forwarded.
+    /// Frames from stations at a port other than their static one. They are forwarded.
     pub static_elsewhere: u64,
     /// Signs of a loop.
     pub loop_signs: u64,

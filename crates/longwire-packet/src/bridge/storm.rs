@@ -1,4 +1,4 @@
-//! A limit of flooded frames for each port.
+//! Limits flooded frames per port.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,16 +7,15 @@ use longwire_units::Nanos;
 
 use super::config::StormLimit;
 
-/// One frame, in the unit of credit: nanoseconds times packets in a thousand
-/// seconds. So a rate needs no rounding.
+/// Credit of one frame, in nanoseconds times packets per 1000 s, so that rates are exact.
 const FRAME: u64 = 1_000_000_000_000;
 
-/// Token buckets that are full at first.
+/// Token buckets, initially full.
 #[derive(Clone, Debug)]
 pub(super) struct Storms {
     rate: u64,
     credit_max: u64,
-    /// Credit, and when it was counted.
+    /// Credit, and time of its last update.
     ports: Vec<(u64, Nanos)>,
 }
 
@@ -30,7 +29,7 @@ impl Storms {
         }
     }
 
-    /// Whether a port may have one more frame flooded, which is then charged.
+    /// Whether a port may flood another frame; if so, charges it.
     pub fn allow(&mut self, now: Nanos, port: u16) -> bool {
         let (credit, counted) = &mut self.ports[usize::from(port)];
         let passed = now.saturating_sub(*counted).as_nanos();

@@ -1,36 +1,33 @@
-//! Stations and their ports.
+//! Table of stations.
 //!
-//! Open addressing over a fixed number of rows: no memory is allocated while frames
-//! pass. A row is 16 bytes, and half of the rows stay empty, so a lookup is one cache
-//! line. The hash is keyed, since senders choose the keys; and should the key be known,
-//! no lookup checks more than [`PROBES_MAX`] rows, because no station is stored further
-//! from its place.
+//! Open addressing with a fixed number of rows, so that forwarding does not allocate. A row
+//! has 16 bytes and half of the rows stay empty, so a lookup touches one cache line. The
+//! hash is keyed, since senders choose addresses. Even with a known key, lookups check at
+//! most [`PROBES_MAX`] rows, because no station is stored farther from its home.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use longwire_units::Nanos;
 
-/// Maximum number of rows in a lookup. With half of the rows empty, runs of even half
-/// that length do not occur by chance.
+/// Maximum rows per lookup. At 50 % load, runs of even half that length do not occur by
+/// chance.
 const PROBES_MAX: usize = 128;
 
-/// Rows checked for aged stations when there is a new one: with free space, and
-/// without.
+/// Rows checked for aged stations per new station: with free space, and without.
 const SWEEP: usize = 4;
 const SWEEP_FULL: usize = 64;
 
-/// Time is counted in ticks of 2^20 ns here: so a station that sends a million times a
-/// second is written to memory only once a tick.
+/// Time resolution is 2^20 ns, so that an active station causes at most one write per tick.
 const TICK_BITS: u32 = 20;
 
-/// A tick of a point in time.
+/// Converts a time to ticks.
 #[inline]
 pub(super) fn tick(now: Nanos) -> u64 {
     now.as_nanos() >> TICK_BITS
 }
 
-/// VLAN and Ethernet address in one word; zero is no station.
+/// VLAN and Ethernet address; zero is invalid.
 pub(super) type StationKey = u64;
 
 #[inline]
@@ -38,7 +35,7 @@ pub(super) fn station_key(vlan: u16, mac: u64) -> StationKey {
     u64::from(vlan) << 48 | mac
 }
 
-/// A station's port and when it was last seen, in one word.
+/// A station's port and the time it was last seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct StationPlace(u64);
 
@@ -69,20 +66,20 @@ impl StationPlace {
     }
 }
 
-/// The result of learning a frame's source.
+/// Result of learning a source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learnt {
-    /// Nothing new.
+    /// Already known.
     Known,
-    /// A station that was not known.
+    /// A new station.
     New,
-    /// A station that had aged, and returned.
+    /// An aged station that returned.
     Again,
-    /// A station that was at another port.
+    /// A station that moved.
     Moved { from: u16 },
-    /// A station whose static entry has another port.
+    /// A static entry with another port.
     Static,
-    /// A station for which the table has no space.
+    /// The table is full.
     Full,
 }
 
@@ -90,11 +87,11 @@ pub(super) enum Learnt {
 #[derive(Clone, Debug)]
 pub(super) struct Stations {
     rows: Vec<(StationKey, StationPlace)>,
-    /// A power of two, less one.
+    /// Number of rows minus one; the number is a power of two.
     last_row: usize,
     len: usize,
     len_max: usize,
-    /// Ticks; at the largest value stations do not age.
+    /// In ticks; the maximum disables ageing.
     ageing: u64,
     seed: u64,
     /// Position of the search for aged stations.
@@ -120,12 +117,12 @@ impl Stations {
         }
     }
 
-    /// Returns the number of stations in the table, including aged ones.
+    /// Returns the number of stations, including aged ones.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Stations that were found to have aged.
+    /// Returns the number of stations found to have aged.
     pub fn aged(&self) -> u64 {
         self.aged
     }
@@ -136,8 +133,8 @@ impl Stations {
         (product as u64 ^ (product >> 64) as u64) as usize & self.last_row
     }
 
-    /// Returns the row of a station, or the empty one for it. `None` if that would be
-    /// too far from its place.
+    /// Returns the row of a station, or the empty row for it. `None` if that is too far
+    /// from its home.
     #[inline]
     fn find(&self, key: StationKey) -> Option<usize> {
         let mut row = self.home(key);
@@ -163,7 +160,7 @@ impl Stations {
         (there != 0 && !self.has_aged(place, tick)).then(|| place.port())
     }
 
-    /// Notes a station's port.
+    /// Records a station's port.
     #[inline]
     pub fn learn(&mut self, key: StationKey, port: u16, tick: u64) -> Learnt {
         let Some(row) = self.find(key) else {
@@ -185,7 +182,7 @@ impl Stations {
                 Learnt::Known
             };
         }
-        // An earlier time is as good as now: nothing is unlearnt by it.
+        // Time never moves backwards.
         let now = StationPlace::new(port, tick.max(place.tick()));
         self.rows[row].1 = now;
         if self.has_aged(place, tick) {
@@ -221,13 +218,13 @@ impl Stations {
         true
     }
 
-    /// Assigns a port to a station; returns false if there is no space.
+    /// Adds a static entry; returns `false` if the table is full.
     pub fn give(&mut self, key: StationKey, port: u16) -> bool {
         let known = self.find(key).is_some_and(|row| self.rows[row].0 == key);
         (known || self.len < self.len_max) && self.put(key, StationPlace::given(port))
     }
 
-    /// Removes a static entry; returns false if there is none.
+    /// Removes a static entry; returns `false` if there is none.
     pub fn take_back(&mut self, key: StationKey) -> bool {
         let row = self.find(key).filter(|row| {
             let (there, place) = self.rows[*row];
@@ -244,7 +241,7 @@ impl Stations {
         for _ in 0..rows.min(self.rows.len()) {
             let (key, place) = self.rows[self.hand];
             if key != 0 && self.has_aged(place, tick) {
-                // Another station may have taken the row: it is next.
+                // Recheck the row, since another station may have moved there.
                 self.remove(self.hand);
                 self.aged += 1;
             } else {
@@ -253,7 +250,7 @@ impl Stations {
         }
     }
 
-    /// Forgets learnt stations, of one port or of all.
+    /// Removes learned stations of one port, or all.
     pub fn flush(&mut self, port: Option<u16>) {
         let mut row = 0;
         while row < self.rows.len() {
@@ -267,7 +264,7 @@ impl Stations {
         }
     }
 
-    /// Empties a row. Later rows move up, so that no run has a gap.
+    /// Clears a row, and moves later ones up to keep runs contiguous.
     fn remove(&mut self, row: usize) {
         self.len -= 1;
         let mut gap = row;
@@ -278,7 +275,7 @@ impl Stations {
             if key == 0 {
                 break;
             }
-            // A row may move to the gap if its home is not after the gap.
+            // A row may fill the gap unless its home lies after the gap.
             let from_home = row.wrapping_sub(self.home(key)) & self.last_row;
             let from_gap = row.wrapping_sub(gap) & self.last_row;
             if from_home >= from_gap {
@@ -289,7 +286,7 @@ impl Stations {
         self.rows[gap] = (0, StationPlace::default());
     }
 
-    /// Every station that has not aged: key, port, whether it is static.
+    /// Returns key, port and whether it is static for all stations that have not aged.
     pub fn all(&self, tick: u64) -> impl Iterator<Item = (StationKey, u16, bool)> + '_ {
         let there = self.rows.iter().filter(|(key, _)| *key != 0);
         let fresh = there.filter(move |(_, place)| !self.has_aged(*place, tick));

@@ -1,4 +1,4 @@
-//! Rules that can never match, and rules whose order decides.
+//! Finds unreachable and overlapping rules.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use super::matcher::Matcher;
 use super::shape::Shape;
 use super::table::hash;
 
-/// Comparisons after which an analysis gives up: some seconds.
+/// Maximum comparisons of an analysis, which take some seconds.
 const WORK_MAX: u64 = 50_000_000;
 
 /// A rule that can never match.
@@ -16,46 +16,45 @@ const WORK_MAX: u64 = 50_000_000;
 pub struct Unreachable {
     /// The rule.
     pub rule: RuleId,
-    /// An earlier rule that matches all its frames.
-    pub behind: RuleId,
+    /// An earlier rule that covers it.
+    pub covered_by: RuleId,
 }
 
 /// The rules that can never match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnreachableRules {
-    /// By rule number, each with one rule that is before it.
+    /// By rule number, each with one rule that covers it.
     pub rules: Vec<Unreachable>,
-    /// Whether all rules were compared. With very many shapes, or chains of
-    /// very many port ranges, the analysis ends early.
+    /// Whether the analysis is complete. It ends early with very many shapes or very long
+    /// chains of port ranges.
     pub complete: bool,
 }
 
-/// Two rules that match some frames both, others not.
+/// Two rules that overlap partially.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// The one that gets the frames that both match.
+    /// The rule that applies to common frames.
     pub winner: RuleId,
-    /// The one that does not.
+    /// The other rule.
     pub loser: RuleId,
 }
 
-/// The rules that overlap.
+/// Result of the search for overlapping rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overlaps {
-    /// By the winner's place, then by the loser's.
+    /// Sorted by the winner's place, then the loser's.
     pub pairs: Vec<Overlap>,
-    /// Whether these are all of them: neither the limit nor the maximum work was
-    /// exceeded.
+    /// Whether all overlaps were found, within `limit` and the maximum work.
     pub complete: bool,
-    /// Rules with a filter, whose overlaps are not detected.
+    /// Rules with filters, which are not analysed.
     pub unjudged: usize,
 }
 
-/// A count of comparisons, up to a limit.
+/// Counts comparisons up to a limit.
 struct Work(u64);
 
 impl Work {
-    /// Whether another one may be made.
+    /// Counts a comparison; returns `false` beyond the limit.
     fn spend(&mut self) -> bool {
         self.0 += 1;
         self.0 <= WORK_MAX
@@ -67,35 +66,31 @@ impl Work {
 }
 
 impl<T: Copy + PartialEq> Classifier<T> {
-    /// Returns the rules that can never match, because one earlier rule matches all
-    /// their frames.
+    /// Returns rules that can never match, because a single earlier rule covers them.
     ///
-    /// Coverage by several rules together is not detected: a rule after the two halves
-    /// of its prefix is not reported. Filters are not analysed, except that a filter
-    /// covers itself: a rule with a filter is reported if a rule without one covers it.
-    /// Takes one lookup for each rule and shape.
+    /// Coverage by a union of rules is not detected. Filters are opaque: a filter covers
+    /// only itself, and a rule with a filter is reported if a rule without one covers it.
+    /// Takes one lookup per rule and shape.
     pub fn unreachable(&self) -> UnreachableRules {
         let mut work = Work(0);
         let mut rules = Vec::new();
         for rule in self.rule_numbers() {
-            if let Some(behind) = self.covered_by(rule, &mut work) {
-                let (rule, behind) = (RuleId(rule), RuleId(behind));
-                rules.push(Unreachable { rule, behind });
+            if let Some(covered_by) = self.covered_by(rule, &mut work) {
+                let (rule, covered_by) = (RuleId(rule), RuleId(covered_by));
+                rules.push(Unreachable { rule, covered_by });
             }
         }
         let complete = work.is_within();
         UnreachableRules { rules, complete }
     }
 
-    /// Returns pairs of rules with different targets, neither of which covers the
-    /// other, that match some frames both; at most `limit` of them. A narrow rule
-    /// before a wide one is an exception and no such pair, a wide one before a narrow
-    /// one makes that unreachable. Nor is a rule for all other frames of a port that
-    /// follows.
+    /// Returns at most `limit` pairs of rules with different targets that overlap without
+    /// either covering the other. A narrow rule before a wide one is an exception, not an
+    /// overlap; a wide rule before a narrow one makes the latter unreachable. A catch-all
+    /// rule of a port that follows does not count either.
     ///
-    /// Rules with filters are left out, and counted. Pairs are joined by the bits that
-    /// both of their shapes use: that takes time in proportion to rules times shapes,
-    /// and to the pairs.
+    /// Rules with filters are skipped and counted. Pairs are joined on the bits common to
+    /// both shapes, which takes time proportional to rules times shapes, plus the pairs.
     pub fn overlaps(&self, limit: usize) -> Overlaps {
         let mut search = Search {
             classifier: self,
@@ -126,7 +121,7 @@ impl<T: Copy + PartialEq> Classifier<T> {
         }
     }
 
-    /// The numbers of all rules.
+    /// Iterates over the numbers of all rules.
     fn rule_numbers(&self) -> impl Iterator<Item = u32> + '_ {
         let there = |(_, matcher): &(u32, &Option<_>)| matcher.is_some();
         (0..)
@@ -135,12 +130,12 @@ impl<T: Copy + PartialEq> Classifier<T> {
             .map(|(rule, _)| rule)
     }
 
-    /// A rule's cube with all that follows from it.
+    /// Returns the closure of a rule's conditions.
     fn closed_cube(&self, rule: u32) -> Option<Cube> {
         Cube::of(self.matchers[rule as usize].as_ref()?).closed()
     }
 
-    /// Returns an earlier rule that matches all frames of this one.
+    /// Returns an earlier rule that covers this one.
     fn covered_by(&self, rule: u32, work: &mut Work) -> Option<u32> {
         let matcher = self.matchers[rule as usize].as_ref()?;
         let cube = self.closed_cube(rule)?;
@@ -162,16 +157,16 @@ impl<T: Copy + PartialEq> Classifier<T> {
         None
     }
 
-    /// A shape's rules without those that have filters.
+    /// Returns a shape's rules without filters.
     fn rules_of(&self, shape: &Shape) -> Vec<u32> {
         let chains = shape.table.values().flat_map(|entry| self.chain(entry));
         let mut rules: Vec<u32> = chains.filter(|rule| !self.has_filter(*rule)).collect();
-        // A table's own order must never show.
+        // The order of a hash table must not be visible.
         rules.sort_unstable();
         rules
     }
 
-    /// Whether a rule asks for nothing but the arrival port.
+    /// Whether a rule matches on the ingress port only.
     fn is_rest(&self, rule: u32) -> bool {
         let matcher = self.matchers[rule as usize].as_ref();
         matcher.is_some_and(|matcher| {
@@ -189,7 +184,7 @@ impl<T: Copy + PartialEq> Classifier<T> {
     }
 }
 
-/// A search for pairs.
+/// A search for overlapping pairs.
 struct Search<'a, T> {
     classifier: &'a Classifier<T>,
     work: Work,
@@ -198,13 +193,12 @@ struct Search<'a, T> {
 }
 
 impl<T: Copy + PartialEq> Search<'_, T> {
-    /// One more than the limit shows that there are more.
+    /// One pair beyond the limit reveals that there are more.
     fn goes_on(&self) -> bool {
         self.pairs.len() <= self.limit && self.work.is_within()
     }
 
-    /// Rules of one shape have frames in common only where their keys are the
-    /// same.
+    /// Rules of one shape overlap only if their keys are equal.
     fn within(&mut self, shape: &Shape) {
         let classifier = self.classifier;
         let mut entries: Vec<u64> = shape.table.values().collect();
@@ -221,8 +215,7 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         }
     }
 
-    /// Rules of two shapes have frames in common only where the bits are the
-    /// same that both shapes ask for.
+    /// Rules of two shapes overlap only if their common bits are equal.
     fn between(&mut self, shape: &Shape, rules: &[u32], other: &Shape, others: &[u32]) {
         let (mine, theirs) = (shape.mask(), other.mask());
         let common: [u64; WORDS] = core::array::from_fn(|at| mine[at] & theirs[at]);
@@ -245,7 +238,7 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         }
     }
 
-    /// Rules with a hash of some of their bits, in its order.
+    /// Returns rules sorted by a hash of some of their bits.
     fn by_bits(&mut self, rules: &[u32], bits: &[u64; WORDS]) -> Vec<(u64, u32)> {
         self.work.0 += rules.len() as u64;
         let hashed = rules.iter().filter_map(|rule| {
@@ -258,7 +251,7 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         hashed
     }
 
-    /// Notes two rules if they overlap.
+    /// Records two rules if they overlap.
     fn compare(&mut self, first: u32, second: u32) {
         let classifier = self.classifier;
         if !self.work.spend()
@@ -284,8 +277,7 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         });
     }
 
-    /// Whether two rules have frames in common and neither is within the
-    /// other.
+    /// Whether two rules overlap without either covering the other.
     fn overlap(&self, first: u32, second: u32) -> Option<()> {
         let matcher = |rule: u32| self.classifier.matchers[rule as usize].as_ref();
         let (a, b) = (matcher(first)?, matcher(second)?);

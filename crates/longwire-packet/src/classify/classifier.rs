@@ -1,4 +1,4 @@
-//! The rules, and the way from a frame to its rule.
+//! The classifier: maps frames to rules.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,25 +9,24 @@ use super::matcher::Matcher;
 use super::shape::{RulePlace, Shape, ShapeKey, sequence_of};
 use crate::bridge::PortIndex;
 
-/// The choice between several matching rules.
+/// Precedence among matching rules.
 ///
-/// In either order a rule of a lower priority number precedes all of higher ones, and
-/// ties are broken by the order of insertion.
+/// In either order, a lower priority number takes precedence, and ties are broken by order
+/// of insertion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The rule that was inserted first.
+    /// The first rule inserted.
     #[default]
     First,
-    /// The more specific rule. Compared in this order, the first difference decides:
-    /// length of the destination's prefix (`/0` is more than none), of the source's;
-    /// how few destination ports, source ports; then whether a rule has the protocol,
-    /// code point, VLAN, inner VLAN, VLAN priority, destination MAC, source MAC, type,
-    /// arrival port, filter. A rule that another covers thus always precedes it, unless
-    /// both have a filter: filters are not compared.
+    /// The more specific rule. The first difference decides: destination prefix length
+    /// (`/0` is longer than none), source prefix length; fewer destination ports, fewer
+    /// source ports; then the presence of protocol, DSCP, VLAN, inner VLAN, VLAN priority,
+    /// destination MAC, source MAC, EtherType, ingress port, filter. A covered rule thus
+    /// precedes the rule that covers it, unless both have filters, which are not compared.
     MostSpecific,
 }
 
-/// Number of a rule in a classifier. It may be reused once its rule was removed.
+/// Number of a rule. It may be reused after removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(pub u32);
 
@@ -37,36 +36,36 @@ impl core::fmt::Display for RuleId {
     }
 }
 
-/// A frame's target, and the rule that it matched.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classified<T> {
-    /// The rule's target, or that of unmatched frames.
+    /// Target of the rule, or of unmatched frames.
     pub target: T,
-    /// The rule; `None` for unmatched frames.
+    /// The matched rule; `None` for unmatched frames.
     pub rule: Option<RuleId>,
 }
 
-/// An error of inserting or changing a rule.
+/// Error of inserting or changing a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// No frame can match.
     #[error("{0}")]
     Matcher(#[from] MatcherError),
-    /// There is no such rule.
-    #[error("there is no rule {0}: it was never inserted, or has been removed")]
+    /// Unknown rule.
+    #[error("unknown rule {0}: it was never inserted, or has been removed")]
     NoSuchRule(RuleId),
     /// The classifier is full.
     #[error("a classifier holds at most {max} rules; remove some first", max = RULES_MAX)]
     TooMany,
 }
 
-/// The most rules at one time.
+/// Maximum number of rules.
 const RULES_MAX: u32 = 1 << 30;
 
-/// With more shapes than this, a classifier is slow enough for a warning.
+/// Number of shapes above which lookups are slow enough for a warning.
 pub const SHAPES_MANY: usize = 64;
 
-/// With more rules in one chain than this, likewise.
+/// Likewise, length of a chain.
 pub const CHAIN_LONG: usize = 64;
 
 /// Cost of lookups.
@@ -74,18 +73,18 @@ pub const CHAIN_LONG: usize = 64;
 pub struct SearchCost {
     /// Rules.
     pub rules: usize,
-    /// Shapes: a lookup reads at most this many tables.
+    /// Number of shapes, the maximum number of tables read per lookup.
     pub shapes: usize,
-    /// The longest chain: rules that differ only in port ranges and filters are checked
-    /// in sequence.
+    /// Longest chain: rules that differ only in port ranges and filters are checked
+    /// sequentially.
     pub longest_chain: usize,
-    /// Rules with a filter, which reads the whole frame again.
+    /// Number of rules with a filter, which parses the whole frame again.
     pub filters: usize,
 }
 
 impl SearchCost {
-    /// Whether the cost deserves a warning: more than 64 shapes, or more than 64 rules
-    /// in a chain.
+    /// Whether the cost deserves a warning: more than 64 shapes, or a chain of more than 64
+    /// rules.
     pub fn is_high(&self) -> bool {
         self.shapes > SHAPES_MANY || self.longest_chain > CHAIN_LONG
     }
@@ -94,24 +93,23 @@ impl SearchCost {
 /// No rule.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// In a table: the first rule that has this key, plus one.
+/// Table entry: first rule with this key, plus one.
 const HEAD: u64 = u32::MAX as u64;
 
-/// In a table: that rule asks for nothing else.
+/// Table entry: that rule has no further conditions.
 pub(super) const WHOLE: u64 = 1 << 32;
 
-/// Rules for frames. `T` is their target: a link's number, a class.
+/// A classifier with targets of type `T`, such as link numbers or classes.
 ///
-/// Inserting, removing and replacing a rule takes time that does not grow with the
-/// number of rules, except that a table doubles now and then, which moves all of its
-/// rows, and that chains of rules that differ only in port ranges and filters are
-/// searched. It grows with the number of shapes.
+/// Inserting, removing and replacing a rule takes constant time in the number of rules,
+/// except when a table doubles, and for chains of rules that differ only in port ranges and
+/// filters. It grows with the number of shapes.
 #[derive(Clone, Debug)]
 pub struct Classifier<T> {
     pub(super) order: Order,
     unmatched: T,
-    /// Each rule's target, place, and successor in its chain: by number, in separate
-    /// arrays, because a lookup reads few of them.
+    /// Target, place and chain successor by rule number, in separate arrays, since a lookup
+    /// reads few of them.
     pub(super) targets: Vec<T>,
     pub(super) places: Vec<RulePlace>,
     pub(super) next: Vec<u32>,
@@ -121,18 +119,17 @@ pub struct Classifier<T> {
     pub(super) shapes: Vec<Shape>,
     pub(super) numbers: BTreeMap<ShapeKey, u32>,
     pub(super) free_shapes: Vec<u32>,
-    /// Shapes that have rules, by the best place that a rule of theirs may
-    /// have.
+    /// Shapes with rules, by a lower bound of their rules' places.
     pub(super) visits: Vec<(RulePlace, u32)>,
-    /// Number of rules with a protocol, ports or another field after the IP header.
+    /// Number of rules with conditions after the IP header.
     pub(super) transports: usize,
-    /// Number of rules with a field of the Ethernet header, a tag, or the arrival port.
+    /// Number of rules with conditions on the Ethernet header, a tag, or the ingress port.
     pub(super) below_ip: usize,
     pub(super) filters: usize,
 }
 
 impl<T: Copy> Classifier<T> {
-    /// Creates a classifier without rules: all frames go to `unmatched`.
+    /// Creates a classifier without rules.
     pub fn new(order: Order, unmatched: T) -> Classifier<T> {
         Classifier {
             order,
@@ -153,8 +150,7 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Creates a classifier with rules: matcher, target, priority. They get numbers
-    /// from 0.
+    /// Creates a classifier with rules (matcher, target, priority), numbered from 0.
     ///
     /// # Errors
     /// The index of an invalid rule, and its error.
@@ -171,8 +167,8 @@ impl<T: Copy> Classifier<T> {
         Ok(classifier)
     }
 
-    /// Classifies a frame of `wire_len` bytes that arrived at port `arrival`; `frame`
-    /// holds its first bytes. Allocates no memory.
+    /// Classifies a frame of `wire_len` bytes that arrived at `arrival`; `frame` holds its
+    /// first bytes. Does not allocate.
     #[inline]
     pub fn classify(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> Classified<T> {
         self.classify_by(&self.key(arrival, frame), frame, wire_len)
@@ -184,14 +180,13 @@ impl<T: Copy> Classifier<T> {
         self.transports > 0
     }
 
-    /// Reads the fields of a frame that rules may use, for [`Classifier::classify_by`].
+    /// Extracts the fields of a frame for [`Classifier::classify_by`].
     #[inline]
     pub fn key(&self, arrival: PortIndex, frame: &[u8]) -> FrameKey {
         FrameKey::of(arrival, frame, self.transports > 0, self.below_ip > 0)
     }
 
-    /// Passes the address of the table row with which a lookup begins to `fetch`, which may
-    /// prefetch it.
+    /// Passes the address of the first table row of a lookup to `fetch`, for prefetching.
     #[inline]
     pub fn prefetch(&self, key: &FrameKey, fetch: impl Fn(*const u8)) {
         if let Some((_, number)) = self.visits.first() {
@@ -199,8 +194,7 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// As [`Classifier::classify`], for a frame whose key was read since the last change of
-    /// the rules.
+    /// Like [`Classifier::classify`], for a key extracted since the last change of rules.
     #[inline]
     pub fn classify_by(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
         let [(_, number)] = self.visits[..] else {
@@ -212,7 +206,7 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Finds the best rule where there are several shapes, or none.
+    /// Finds the best rule among several shapes, or none.
     fn classify_among(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
         let mut best: Option<(RulePlace, u32)> = None;
         let mut visits = self.visits.iter().peekable();
@@ -228,7 +222,7 @@ impl<T: Copy> Classifier<T> {
             let Some(rule) = self.first_of_chain(entry, key, frame, wire_len) else {
                 continue;
             };
-            // Places are read only where shapes compete.
+            // Places are read only if shapes compete.
             if best.is_none() && visits.peek().is_none_or(|(next, _)| shape.worst() < *next) {
                 return self.classified(Some(rule));
             }
@@ -247,8 +241,8 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Returns the target of all frames that arrive at a port; `None` if that depends on
-    /// the frame. Goes through all rules.
+    /// Returns the target of all frames that arrive at a port; `None` if it depends on the
+    /// frame. Scans all rules.
     pub fn target_of_port(&self, arrival: PortIndex) -> Option<T> {
         let may_match = |matcher: &Matcher| matcher.arrival_port.is_none_or(|port| port == arrival);
         let rules = self.matchers.iter().enumerate();
@@ -266,7 +260,7 @@ impl<T: Copy> Classifier<T> {
         (*matcher == any_frame).then_some(self.targets[rule])
     }
 
-    /// The first rule of a table's entry whose ranges and filter match.
+    /// Returns the first rule of a chain whose ranges and filter match.
     #[inline]
     fn first_of_chain(
         &self,
@@ -285,7 +279,7 @@ impl<T: Copy> Classifier<T> {
         })
     }
 
-    /// The rules of a table's entry, by place.
+    /// Returns the rules of a table entry by place.
     pub(super) fn chain(&self, entry: u64) -> impl Iterator<Item = u32> + '_ {
         let first = (entry != 0).then(|| head(entry));
         core::iter::successors(first, |rule| {
@@ -294,10 +288,11 @@ impl<T: Copy> Classifier<T> {
         })
     }
 
-    /// Adds a rule, after all those of its priority. Lower priority numbers go first.
+    /// Adds a rule as the last of its priority. Lower priority numbers take
+    /// precedence.
     ///
     /// # Errors
-    /// A matcher that no frame can match, or more than 2^30 rules.
+    /// An unsatisfiable matcher, or more than 2^30 rules.
     pub fn insert(
         &mut self,
         matcher: Matcher,
@@ -322,22 +317,21 @@ impl<T: Copy> Classifier<T> {
         Ok(RuleId(rule))
     }
 
-    /// Removes a rule, and returns it.
+    /// Removes and returns a rule.
     ///
     /// # Errors
-    /// There is no such rule.
+    /// Unknown rule.
     pub fn remove(&mut self, id: RuleId) -> Result<(Matcher, T), RuleError> {
         let matcher = self.unlink(id)?;
         self.free.push(id.0);
         Ok((matcher, self.targets[id.0 as usize]))
     }
 
-    /// Changes a rule's matcher and target. It keeps its number, its priority and its
-    /// place in the order of insertion. If the new matcher is refused, the rule stays
-    /// as it was.
+    /// Replaces a rule's matcher and target, keeping number, priority and order. On error,
+    /// the rule is unchanged.
     ///
     /// # Errors
-    /// There is no such rule, or no frame can match.
+    /// Unknown rule, or unsatisfiable matcher.
     pub fn replace(&mut self, id: RuleId, matcher: Matcher, target: T) -> Result<(), RuleError> {
         self.rule(id)?;
         matcher.check()?;
@@ -349,25 +343,25 @@ impl<T: Copy> Classifier<T> {
         Ok(())
     }
 
-    /// Changes a rule's target.
+    /// Sets a rule's target.
     ///
     /// # Errors
-    /// There is no such rule.
+    /// Unknown rule.
     pub fn set_target(&mut self, id: RuleId, target: T) -> Result<(), RuleError> {
         self.rule(id)?;
         self.targets[id.0 as usize] = target;
         Ok(())
     }
 
-    /// Changes the target of frames that match no rule.
+    /// Sets the target of unmatched frames.
     pub fn set_unmatched(&mut self, target: T) {
         self.unmatched = target;
     }
 
-    /// A rule's matcher and target.
+    /// Returns a rule's matcher and target.
     ///
     /// # Errors
-    /// There is no such rule.
+    /// Unknown rule.
     pub fn rule(&self, id: RuleId) -> Result<(&Matcher, T), RuleError> {
         let matcher = self.matchers.get(id.0 as usize).and_then(Option::as_ref);
         let matcher = matcher.ok_or(RuleError::NoSuchRule(id))?;
@@ -379,12 +373,12 @@ impl<T: Copy> Classifier<T> {
         self.matchers.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the cost of lookups; goes through all rules.
+    /// Returns the cost of lookups. Scans all rules.
     pub fn cost(&self) -> SearchCost {
         let shapes = self
             .visits
@@ -410,7 +404,7 @@ impl<T: Copy> Classifier<T> {
         self.places[rule as usize]
     }
 
-    /// Shapes that have rules.
+    /// Returns shapes with rules.
     pub(super) fn used_shapes(&self) -> impl Iterator<Item = &Shape> + Clone {
         self.visits
             .iter()
@@ -418,7 +412,7 @@ impl<T: Copy> Classifier<T> {
     }
 }
 
-/// The first rule of a table's entry.
+/// Returns the first rule of a table entry.
 #[inline]
 pub(super) fn head(entry: u64) -> u32 {
     (entry & HEAD) as u32 - 1

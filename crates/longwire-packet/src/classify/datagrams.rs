@@ -1,4 +1,4 @@
-//! Ports of datagrams that come in fragments.
+//! Ports of fragmented datagrams.
 
 use longwire_units::random::absorb;
 
@@ -6,18 +6,16 @@ use crate::flow::{Ends, FlowTable, ports};
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece};
 
-/// The ports of the last 65,536 datagrams whose first fragments have come, so that their
-/// later fragments, which have no ports, fall under the same rule. Takes 1 MiB from the
-/// first fragment on.
+/// Remembers the ports of the last 65,536 fragmented datagrams, so that later fragments
+/// match the same rule as the first. Allocates 1 MiB at the first fragment.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramPorts {
     known: Option<FlowTable<(u16, u16)>>,
 }
 
 impl DatagramPorts {
-    /// Returns the ports of the datagram of a later fragment, if its first fragment came
-    /// before. `None` of all other frames. Of a first fragment, notes the ports. To be called
-    /// for every frame, in the order of arrival.
+    /// Returns the ports of a later fragment if its first fragment is known; records those
+    /// of a first fragment. Must be called for every frame in order of arrival.
     #[inline]
     pub fn of_later(&mut self, frame: &[u8]) -> Option<(u16, u16)> {
         let at = mac_header_len(frame) as usize;
@@ -62,7 +60,7 @@ mod tests {
 
     use super::DatagramPorts;
 
-    /// A piece of a UDP datagram from port 5000 to `port`.
+    /// Returns a fragment of a UDP datagram from port 5000 to `port`.
     fn v4(number: u16, field: u16, port: u16) -> Vec<u8> {
         let mut frame = vec![0; 12];
         frame.extend([0x08, 0x00, 0x45, 0, 0, 28]);
@@ -77,7 +75,7 @@ mod tests {
 
     fn v6(number: u8, field: u16, port: u16) -> Vec<u8> {
         let mut frame = vec![0; 12];
-        // Hop-by-hop options come before the fragment header.
+        // Hop-by-hop options precede the fragment header.
         frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 0, 64]);
         frame.extend([0xfd; 32]);
         frame.extend([44, 0, 1, 4, 0, 0, 0, 0, 17, 0]);
@@ -104,7 +102,7 @@ mod tests {
             (v6(7, 1, 53), None),
             (v6(7, 9, 1), Some((5_000, 53))),
             (v6(8, 8, 1), None),
-            // The number is used again.
+            // The identification is reused.
             (v4(7, 0x2000, 443), None),
             (v4(7, 0x0006, 1), Some((5_000, 443))),
         ];

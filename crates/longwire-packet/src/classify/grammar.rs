@@ -1,4 +1,4 @@
-//! Matchers as text.
+//! Text form of matchers.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -13,12 +13,12 @@ use crate::bridge::PortIndex;
 use crate::filter::values as names;
 use crate::filter::values::{code_point, mac, number};
 
-/// Refusal of a matcher.
+/// Error of a matcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatcherError {
-    /// The field, as it is written.
+    /// The field as written.
     pub field: String,
-    /// The fault, and valid values.
+    /// The reason, with valid values.
     pub message: String,
 }
 
@@ -37,10 +37,10 @@ fn wrong(field: &str, message: impl Into<String>) -> MatcherError {
     }
 }
 
-/// Notation of a matcher without conditions.
+/// Text of a matcher without conditions.
 const ANY: &str = "any";
 
-/// The fields of a matcher, in the order in which they are written.
+/// Fields of a matcher in output order.
 pub const KEYS: [&str; 14] = [
     "src",
     "dst",
@@ -58,13 +58,13 @@ pub const KEYS: [&str; 14] = [
     "filter",
 ];
 
-/// The last VLAN; 4095 is reserved (IEEE 802.1Q, table 9-2).
+/// Maximum VLAN ID; 4095 is reserved (IEEE 802.1Q, table 9-2).
 const VLAN_MAX: u16 = 4094;
 
 const DSCP_MAX: u8 = 63;
 const PRIORITY_MAX: u8 = 7;
 
-/// Types of VLAN tags: never the type after all tags.
+/// VLAN tag types, which are never the type after all tags.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
 impl FromStr for Matcher {
@@ -95,10 +95,7 @@ impl FromStr for Matcher {
             let (key, value) = (key.trim(), value.trim());
             let Some(index) = KEYS.iter().position(|known| *known == key) else {
                 let known = KEYS.join(", ");
-                return Err(wrong(
-                    key,
-                    format!("there is no such field; there are {known}"),
-                ));
+                return Err(wrong(key, format!("unknown field; the fields are {known}")));
             };
             if core::mem::replace(&mut seen[index], true) {
                 return Err(wrong(key, "is given twice; give it once"));
@@ -114,8 +111,7 @@ impl FromStr for Matcher {
     }
 }
 
-/// Splits off the first field. A filter extends to the end, because it may contain
-/// commas.
+/// Splits off the first field. A filter extends to the end, since it may contain commas.
 fn next_part(text: &str) -> (&str, Option<&str>) {
     let is_filter = text
         .trim_start()
@@ -208,7 +204,7 @@ fn prefix(field: &str, text: &str) -> Result<Prefix, MatcherError> {
             IpAddr::V6(address) => IpAddr::from((u128::from(address) & ones(bits)).to_be_bytes()),
         };
         let message = format!(
-            "'{text}' has bits behind its prefix; write {network}/{bits} for the network, or \
+            "'{text}' has bits after its prefix; write {network}/{bits} for the network, or \
              {address} for the one address"
         );
         wrong(field, message)
@@ -236,7 +232,7 @@ pub(super) fn check(matcher: &Matcher) -> Result<(), MatcherError> {
     let within = |field: &str, value: Option<u16>, max: u16| match value {
         Some(value) if value > max => Err(wrong(
             field,
-            format!("{value} is too large; the most is {max}"),
+            format!("{value} is too large; the maximum is {max}"),
         )),
         _ => Ok(()),
     };
@@ -254,7 +250,7 @@ pub(super) fn check(matcher: &Matcher) -> Result<(), MatcherError> {
     within("inner-vlan", matcher.inner_vlan, VLAN_MAX)?;
     if let Some(ethertype) = matcher.ethertype.filter(|found| TAGS.contains(found)) {
         let message = format!(
-            "{ethertype:#06x} says that a VLAN tag follows, and the type is the one behind all \
+            "{ethertype:#06x} says that a VLAN tag follows, and the type is the one after all \
              tags; write vlan= to ask for a tag"
         );
         return Err(wrong("ethertype", message));
@@ -269,8 +265,7 @@ fn closes(matcher: &Matcher) -> bool {
     Cube::of(matcher).closed().is_some()
 }
 
-/// Names the fields that contradict each other: those without which the rest is
-/// possible.
+/// Reports the contradictory fields: those whose removal makes the matcher satisfiable.
 fn contradiction(matcher: &Matcher) -> MatcherError {
     let without = |key: &str| {
         let mut other = matcher.clone();
@@ -333,7 +328,7 @@ impl Display for Matcher {
     }
 }
 
-/// Writes `key=value` with commas between.
+/// Writes `key=value` pairs separated by commas.
 struct Fields<'a, 'b> {
     f: &'a mut fmt::Formatter<'b>,
     any: bool,
@@ -379,7 +374,7 @@ impl Display for PortRange {
     }
 }
 
-/// An Ethernet address as it is written.
+/// Formats an Ethernet address.
 struct Written([u8; 6]);
 
 impl Display for Written {

@@ -1,5 +1,5 @@
-//! A frame's and a matcher's fields, packed into the same words, so that one masked
-//! comparison checks all of them.
+//! Packs the fields of frames and matchers into words, so that one masked comparison checks
+//! them all.
 
 use super::matcher::{Matcher, Prefix, VlanMatch, ones};
 use crate::bridge::PortIndex;
@@ -22,15 +22,15 @@ use core::net::IpAddr;
 /// A pair of IPv4 addresses is one word: the commonest rules are the cheapest.
 pub(super) const WORDS: usize = 8;
 
-/// Flags of the fields that are present: needed because zero is a value too.
+/// Presence flags, since zero is a valid value.
 pub(super) mod presence {
-    /// A whole Ethernet header.
+    /// A complete Ethernet header.
     pub const ETHER: u16 = 1;
-    /// The type behind all VLAN tags.
+    /// The type after all VLAN tags.
     pub const TYPE: u16 = 1 << 1;
     pub const VLAN: u16 = 1 << 2;
     pub const INNER: u16 = 1 << 3;
-    /// A whole IP header, of either version.
+    /// A complete IP header of either version.
     pub const IP: u16 = 1 << 4;
     pub const V4: u16 = 1 << 5;
     pub const V6: u16 = 1 << 6;
@@ -39,7 +39,7 @@ pub(super) mod presence {
 }
 use presence::{ETHER, INNER, IP, PORTS, PROTOCOL, TYPE, V4, V6, VLAN};
 
-/// Where fields are: word, shift, mask before the shift.
+/// Position of a field: word, shift, mask before shifting.
 type FieldPlace = (usize, u32, u64);
 const SOURCE_MAC: FieldPlace = (4, 16, 0xffff_ffff_ffff);
 const ETHERTYPE: FieldPlace = (4, 0, 0xffff);
@@ -53,13 +53,13 @@ const VLAN_PRIORITY: FieldPlace = (6, 12, 7);
 const VLAN_ID: FieldPlace = (6, 0, 0xfff);
 const INNER_ID: FieldPlace = (7, 0, 0xfff);
 
-/// The bits of word 6 that are of the outer VLAN tag.
+/// Bits of word 6 that belong to the outer VLAN tag.
 pub(super) const VLAN_PRIORITY_AND_ID: u64 = 7 << 12 | 0xfff;
 
 const TYPE_V4: u16 = 0x0800;
 const TYPE_V6: u16 = 0x86dd;
 
-/// The fields of a frame that rules may use.
+/// Fields of a frame used by rules.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameKey {
     pub(super) presence: u16,
@@ -73,8 +73,8 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
 }
 
 impl FrameKey {
-    /// Reads a frame's headers; those after the IP header, and of an untagged frame those
-    /// before it, only if requested.
+    /// Extracts a frame's fields; those after the IP header, and those before it in an
+    /// untagged frame, only on request.
     #[inline]
     pub(super) fn of(
         arrival: PortIndex,
@@ -160,7 +160,7 @@ impl FrameKey {
         }
         let transport = ip.transport(frame);
         let protocol = match ip.version {
-            // IPv4 has it in a header that is whole.
+            // In IPv4, it is in the fixed header.
             IpVersion::V4 => Some(ip.protocol),
             IpVersion::V6 => transport.map(|transport| transport.protocol),
         };
@@ -175,7 +175,7 @@ impl FrameKey {
         }
     }
 
-    /// Sets the ports of a later fragment, which are those of its datagram.
+    /// Sets the ports of a later fragment to those of its datagram.
     #[inline]
     pub fn set_ports(&mut self, (source, destination): (u16, u16)) {
         if self.presence & PROTOCOL != 0 {
@@ -185,7 +185,7 @@ impl FrameKey {
         }
     }
 
-    /// Source and destination port; zero where there are none.
+    /// Source and destination port; zero if absent.
     pub(super) fn ports(&self) -> (u16, u16) {
         (
             (self.words[6] >> SOURCE_PORT.1) as u16,
@@ -194,20 +194,19 @@ impl FrameKey {
     }
 }
 
-/// The conditions of a matcher except ranges and the filter: some fields present or
-/// absent, some bits given.
+/// Conditions of a matcher except ranges and the filter: presence or absence of fields, and
+/// values of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cube {
     pub asked: u16,
     pub presence: u16,
     pub mask: [u64; WORDS],
     pub value: [u64; WORDS],
-    /// A field is required to be present and absent.
+    /// Whether a field is required to be both present and absent.
     contradicts: bool,
 }
 
-/// If the first holds, so does the second. The converse is used too: if the second does
-/// not hold, nor does the first.
+/// Implications between presence conditions; contrapositives are used too.
 const IMPLIED: [((u16, bool), (u16, bool)); 9] = [
     ((INNER, true), (VLAN, true)),
     ((VLAN, true), (ETHER, true)),
@@ -315,7 +314,7 @@ impl Cube {
             && words.all(|((mask, value), word)| word & mask == *value)
     }
 
-    /// Whether a frame may fit both.
+    /// Whether a frame can satisfy both.
     pub fn meets(&self, other: &Cube) -> bool {
         let mut words = (0..WORDS)
             .map(|at| (self.value[at] ^ other.value[at]) & self.mask[at] & other.mask[at]);
@@ -323,7 +322,7 @@ impl Cube {
             && words.all(|difference| difference == 0)
     }
 
-    /// Whether every frame of a closed cube is in this one.
+    /// Whether this contains every frame of a closed cube.
     pub fn covers(&self, closed: &Cube) -> bool {
         let within = |at: usize| {
             closed.mask[at] & self.mask[at] == self.mask[at]
@@ -334,8 +333,7 @@ impl Cube {
             && (0..WORDS).all(within)
     }
 
-    /// Returns the closure with all implied conditions. `None` if that is a
-    /// contradiction: there is no such frame.
+    /// Returns the closure under implications; `None` if it is contradictory.
     pub fn closed(mut self) -> Option<Cube> {
         if self.contradicts {
             return None;
@@ -346,7 +344,7 @@ impl Cube {
                 self.imply((first, is), (second, so))?;
                 self.imply((second, !so), (first, !is))?;
             }
-            // An IP header is of one of the two versions.
+            // An IP header has one of two versions.
             if self.says(IP) == Some(true) {
                 self.imply((V4, false), (V6, true))?;
                 self.imply((V6, false), (V4, true))?;
@@ -372,7 +370,7 @@ impl Cube {
         Some(())
     }
 
-    /// Adds the conditions that types and protocols imply for each other.
+    /// Adds implications between types and protocols.
     fn close_values(&mut self) -> Option<()> {
         let always = (ETHER, true);
         for (flag, ethertype) in [(V4, TYPE_V4), (V6, TYPE_V6)] {

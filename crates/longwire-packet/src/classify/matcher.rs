@@ -1,4 +1,4 @@
-//! The conditions of a rule on frames.
+//! Conditions of a rule.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use super::key::{Cube, FrameKey};
 use crate::bridge::PortIndex;
 use crate::filter::Filter;
 
-/// The first bits of IPv4 or IPv6 addresses; the following bits are zero.
+/// An IPv4 or IPv6 prefix; the host bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,
@@ -17,8 +17,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Creates the prefix of the first `bits` bits of `address`. `None` for more bits
-    /// than the address has, and if a later bit is set.
+    /// Creates a prefix. `None` if `bits` is too large, or a host bit is set.
     pub fn new(address: IpAddr, bits: u8) -> Option<Prefix> {
         let (number, width) = match address {
             IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
@@ -28,23 +27,23 @@ impl Prefix {
         fits.then_some(Prefix { address, bits })
     }
 
-    /// One address.
+    /// Creates a host prefix.
     pub fn host(address: IpAddr) -> Prefix {
         let bits = if address.is_ipv4() { 32 } else { 128 };
         Prefix { address, bits }
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Returns the number of bits: at most 32 of IPv4, 128 of IPv6.
+    /// Returns the prefix length: at most 32 for IPv4, 128 for IPv6.
     pub fn bits(&self) -> u8 {
         self.bits
     }
 
-    /// Whether that is a whole address.
+    /// Whether it is a single address.
     pub fn is_host(&self) -> bool {
         *self == Prefix::host(self.address)
     }
@@ -57,7 +56,7 @@ pub(super) fn ones(bits: u8) -> u128 {
         .unwrap_or(0)
 }
 
-/// Ports from the first to the last, both included.
+/// An inclusive range of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
     low: u16,
@@ -65,18 +64,18 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// Any port.
+    /// All ports.
     pub const ALL: PortRange = PortRange {
         low: 0,
         high: u16::MAX,
     };
 
-    /// Ports from `low` to `high`; `None` where that is backwards.
+    /// Creates a range; `None` if `low` exceeds `high`.
     pub fn new(low: u16, high: u16) -> Option<PortRange> {
         (low <= high).then_some(PortRange { low, high })
     }
 
-    /// One port.
+    /// Creates a range of one port.
     pub fn one(port: u16) -> PortRange {
         PortRange {
             low: port,
@@ -84,17 +83,17 @@ impl PortRange {
         }
     }
 
-    /// The first port.
+    /// Returns the first port.
     pub fn low(&self) -> u16 {
         self.low
     }
 
-    /// The last port.
+    /// Returns the last port.
     pub fn high(&self) -> u16 {
         self.high
     }
 
-    /// The port, if there is only one.
+    /// Returns the port if there is only one.
     pub(super) fn single(&self) -> Option<u16> {
         (self.low == self.high).then_some(self.low)
     }
@@ -115,13 +114,13 @@ impl PortRange {
 /// A condition on the outermost VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VlanMatch {
-    /// No readable tag.
+    /// Untagged, or the tag is truncated.
     Untagged,
-    /// Its VLAN: 0 (the tag gives a priority only) to 4094.
+    /// VLAN ID: 0 (priority-tagged) to 4094.
     Id(u16),
 }
 
-/// A filter with its text, so that it can be written again.
+/// A filter with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenFilter {
     text: String,
@@ -132,7 +131,7 @@ impl WrittenFilter {
     /// Parses a filter.
     ///
     /// # Errors
-    /// The fault with its column, and what would be accepted.
+    /// The error with its column.
     pub fn parse(text: &str) -> Result<WrittenFilter, crate::filter::FilterError> {
         Ok(WrittenFilter {
             text: text.into(),
@@ -146,7 +145,7 @@ impl WrittenFilter {
     }
 }
 
-/// Conditions on a frame. A field that is `None` may have any value; all others must be
+/// Conditions on a frame. A field that is `None` may have any value; the rest must be
 /// as given.
 ///
 /// As text, fields are `key=value` with commas between them, each key at most once and
@@ -190,46 +189,46 @@ pub struct Matcher {
     pub vlan: Option<VlanMatch>,
     /// The priority in the outermost VLAN tag, 0 to 7.
     pub vlan_priority: Option<u8>,
-    /// The VLAN in the second tag, 0 to 4094.
+    /// VLAN ID in the second tag, 0 to 4094.
     pub inner_vlan: Option<u16>,
     /// Source Ethernet address.
     pub source_mac: Option<[u8; 6]>,
     /// Destination Ethernet address.
     pub destination_mac: Option<[u8; 6]>,
-    /// The type behind all VLAN tags.
+    /// The type after all VLAN tags.
     pub ethertype: Option<u16>,
-    /// The port that the frame arrived at.
+    /// Ingress port.
     pub arrival_port: Option<PortIndex>,
-    /// Any further condition. It is checked last: it costs more, and the classifier
-    /// cannot look it up.
+    /// A further condition. It is checked last, since it is expensive and cannot be looked
+    /// up.
     pub filter: Option<Box<WrittenFilter>>,
 }
 
 impl Matcher {
-    /// Whether a frame of `wire_len` bytes, of which `frame` are the first, matches.
+    /// Whether a frame of `wire_len` bytes that starts with `frame` matches.
     pub fn matches(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> bool {
         let key = FrameKey::of(arrival, frame, true, true);
         Cube::of(self).holds(&key) && self.rest_matches(&key, frame, wire_len)
     }
 
-    /// Whether any frame can match, and all numbers are within their ranges. `filter`
-    /// is not analysed.
+    /// Checks that a frame can match, and that all numbers are in range. The filter is not
+    /// analysed.
     ///
     /// # Errors
-    /// The field that is out of its range, or that contradicts another.
+    /// The field that is out of range, or contradicts another.
     pub fn check(&self) -> Result<(), MatcherError> {
         super::grammar::check(self)
     }
 
-    /// Whether it has conditions that no table can look up.
+    /// Whether it has conditions that cannot be looked up.
     pub(super) fn has_rest(&self) -> bool {
         let ranges = [self.source_ports, self.destination_ports];
         let is_range = |range: &PortRange| range.single().is_none();
         self.filter.is_some() || ranges.iter().flatten().any(is_range)
     }
 
-    /// Whether the frame meets the conditions that no table can look up. The others
-    /// must have been checked.
+    /// Whether the frame meets the conditions that cannot be looked up. The others must
+    /// hold.
     pub(super) fn rest_matches(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> bool {
         let (source, destination) = key.ports();
         let within = |range: Option<PortRange>, port| range.is_none_or(|range| range.holds(port));
@@ -241,13 +240,13 @@ impl Matcher {
                 .is_none_or(|filter| filter.filter.matches(frame, wire_len))
     }
 
-    /// Whether the rest of `other` is within this one's, given that the other's key is.
-    /// A filter covers only an identical one.
+    /// Whether this covers the remaining conditions of `other`, given that its key is
+    /// covered. A filter covers only an identical one.
     pub(super) fn rest_covers(&self, other: &Matcher) -> bool {
         let covers = |mine: Option<PortRange>, theirs: Option<PortRange>| match (mine, theirs) {
             (None, _) => true,
             (Some(mine), Some(theirs)) => mine.covers(&theirs),
-            // That there are ports at all is part of the key.
+            // The presence of ports is part of the key.
             (Some(mine), None) => mine == PortRange::ALL,
         };
         covers(self.source_ports, other.source_ports)
@@ -255,7 +254,7 @@ impl Matcher {
             && (self.filter.is_none() || self.filter == other.filter)
     }
 
-    /// Whether ports may be within the ranges of both.
+    /// Whether the port ranges of both intersect.
     pub(super) fn ranges_meet(&self, other: &Matcher) -> bool {
         let meet = |mine: Option<PortRange>, theirs: Option<PortRange>| {
             mine.zip(theirs)
@@ -265,8 +264,7 @@ impl Matcher {
             && meet(self.destination_ports, other.destination_ports)
     }
 
-    /// Returns how specific it is; see [`Order::MostSpecific`](super::Order). At most
-    /// 60 bits.
+    /// Returns the specificity ([`Order::MostSpecific`](super::Order)), at most 60 bits.
     pub(super) fn specificity(&self) -> u64 {
         let address =
             |prefix: Option<Prefix>| prefix.map_or(0, |prefix| 1 + u64::from(prefix.bits));

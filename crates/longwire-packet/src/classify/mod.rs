@@ -1,13 +1,12 @@
-//! Classification: from a frame's headers to a rule and its target, usually a link.
+//! Classification: maps the headers of a frame to a rule and its target, usually a link.
 //!
-//! A [`Matcher`] holds conditions on frames, a [`Classifier`] finds the rule of a frame
-//! among up to millions of them. Rules whose matchers use the same fields, with
-//! prefixes of the same lengths, have one *shape* and are in one hash table (tuple
-//! space search: Srinivasan, Suri and Varghese, "Packet Classification using Tuple
-//! Space Search", SIGCOMM 1999). A lookup reads one table a shape, best rules first,
-//! and ends as soon as no remaining shape can have a better one. So a million pairs of
-//! addresses cost the same as ten except for cache misses, and a hundred shapes cost a
-//! hundred times one. [`Classifier::cost`] returns the number of shapes.
+//! A [`Matcher`] holds the conditions of a rule; a [`Classifier`] finds the rule of a frame
+//! among up to millions. Rules with the same fields and prefix lengths have one *shape* and
+//! share a hash table (tuple space search: Srinivasan, Suri and Varghese, "Packet
+//! Classification using Tuple Space Search", SIGCOMM 1999). A lookup probes one table per
+//! shape, best rules first, until no remaining shape can have a better one. A million
+//! address pairs thus cost the same as ten, except for cache misses, and a hundred shapes
+//! cost a hundred times one. [`Classifier::cost`] returns the number of shapes.
 
 mod analysis;
 mod classifier;

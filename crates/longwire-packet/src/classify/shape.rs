@@ -1,26 +1,25 @@
-//! Rules that use the same bits.
+//! Shapes: sets of rules that use the same bits.
 
 use alloc::collections::BTreeMap;
 
 use super::key::{Cube, FrameKey, WORDS};
 use super::table::Table;
 
-/// The identity of a shape: the bits that its rules use, and the fields that must be
-/// present. It follows that IPv4 and IPv6 never share one.
+/// Identity of a shape: used bits and required fields. IPv4 and IPv6 never share a shape.
 pub(super) type ShapeKey = (u16, u16, [u64; WORDS]);
 
-/// Number of low bits of a rule's order that are its sequence number.
+/// Low bits of a rule's place that hold its sequence number.
 pub(super) const SEQUENCE_BITS: u32 = 36;
 
-/// The place of a rule among all: lower ones are checked first. Priority, then lack of
-/// specificity, then sequence number.
+/// Order of a rule; lower ones are checked first: priority, then inverse specificity, then
+/// sequence number.
 pub(super) type RulePlace = u128;
 
-/// The rules of a place's priority and specificity.
+/// Rules with equal priority and specificity.
 #[derive(Clone, Copy, Debug)]
 struct PlaceGroup {
     count: usize,
-    /// The least sequence number that any of them has had.
+    /// Lower bound of their sequence numbers.
     first: u64,
 }
 
@@ -29,12 +28,12 @@ struct PlaceGroup {
 pub(super) struct Shape {
     asked: u16,
     presence: u16,
-    /// Words of which bits are asked for, and which bits.
+    /// Used words, with the mask of used bits.
     words: [(u8, u64); WORDS],
     count: usize,
     pub table: Table,
     groups: BTreeMap<u128, PlaceGroup>,
-    /// No rule's place is above it.
+    /// Upper bound of the places of its rules.
     worst: RulePlace,
 }
 
@@ -61,12 +60,12 @@ impl Shape {
         }
     }
 
-    /// Returns its identity.
+    /// Returns the shape's identity.
     pub fn key(&self) -> ShapeKey {
         (self.asked, self.presence, self.mask())
     }
 
-    /// Returns the bits that its rules use.
+    /// Returns the bits used by its rules.
     pub fn mask(&self) -> [u64; WORDS] {
         let mut mask = [0; WORDS];
         for (at, bits) in &self.words[..self.count] {
@@ -75,13 +74,12 @@ impl Shape {
         mask
     }
 
-    /// Whether there are frames that have the fields of both shapes, as far
-    /// as that shows.
+    /// Whether presence conditions permit frames that match both shapes.
     pub fn meets(&self, other: &Shape) -> bool {
         (self.presence ^ other.presence) & self.asked & other.asked == 0
     }
 
-    /// Returns the words of a key under the mask.
+    /// Masks the words of a key.
     #[inline]
     pub fn project(&self, words: &[u64; WORDS]) -> [u64; WORDS] {
         let mut key = [0; WORDS];
@@ -91,13 +89,13 @@ impl Shape {
         key
     }
 
-    /// Returns the table's value for a frame; zero if there is none.
+    /// Returns the table entry for a frame; zero if there is none.
     #[inline]
     pub fn find(&self, key: &FrameKey) -> u64 {
         if key.presence & self.asked != self.presence {
             return 0;
         }
-        // Most shapes ask for bits of one word, or of none.
+        // Most shapes use bits of at most one word.
         if self.count == 1 {
             let (at, mask) = self.words[0];
             return self.table.get(&[key.words[usize::from(at) % WORDS] & mask]);
@@ -116,8 +114,7 @@ impl Shape {
         }
     }
 
-    /// Returns the table's value for all frames of a closed cube; zero if frames of the
-    /// cube have different values.
+    /// Returns the table entry for all frames of a closed cube; zero if they differ.
     pub fn find_all(&self, cube: &Cube) -> u64 {
         let said = cube.asked & self.asked == self.asked;
         let bits = self.words[..self.count].iter();
@@ -128,12 +125,12 @@ impl Shape {
         self.table.get(&self.project(&cube.value))
     }
 
-    /// Whether there is no rule.
+    /// Whether the shape has no rules.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// No rule's place is below it.
+    /// Returns a lower bound of its rules' places.
     pub fn bound(&self) -> RulePlace {
         let first = self.groups.first_key_value();
         first.map_or(RulePlace::MAX, |(key, group)| {
@@ -141,7 +138,7 @@ impl Shape {
         })
     }
 
-    /// No rule's place is above it.
+    /// Returns an upper bound of its rules' places.
     #[inline]
     pub fn worst(&self) -> RulePlace {
         self.worst

@@ -1,41 +1,39 @@
-//! An open-addressing hash table from keys of some words to one word.
+//! An open-addressing hash table from keys of several words to one word.
 //!
-//! Rows hold the key itself, so that a lookup is one place in memory. A key's search
-//! begins at the first of four rows and continues row by row; a lookup compares the
-//! four at once, because a branch at each of them would be mispredicted too often, and
-//! each misprediction waits for memory.
+//! Rows contain the key, so that a lookup touches one place in memory. A key's home is the
+//! first of four rows, which are compared at once: a branch per row would be mispredicted
+//! too often, and every misprediction waits for memory.
 //!
-//! The order of rows is never visible from outside.
+//! The order of rows is never visible.
 //!
-//! The hash has no seed. Keys come from rules, which the user writes; frames only look
-//! up, and a lookup takes at most as long as the longest run of rows, for every frame.
+//! The hash is not keyed: keys come from rules, which the user writes. Frames only look up,
+//! and the longest run of rows bounds every lookup.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The hash's first state, and its multiplier: digits of the golden ratio
-/// and of pi.
+/// Initial state and multiplier of the hash: digits of the golden ratio and of pi.
 const START: u64 = 0x9e37_79b9_7f4a_7c15;
 const MULTIPLIER: u64 = 0x2436_a88a_85a3_08d3 | 1;
 
-/// Rows at first.
+/// Initial number of rows.
 const ROWS_MIN: usize = 8;
 
-/// Rows that are compared at once.
+/// Rows compared at once.
 const BUCKET: usize = 4;
 
-/// Keys of `key_words` words, each with a word that is not zero.
+/// A table with keys of `key_words` words, not all zero.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     key_words: usize,
-    /// Key and value one behind the other; a value of zero is an empty row.
+    /// Key and value per row; a zero value marks an empty row.
     rows: Vec<u64>,
-    /// A power of two, less one.
+    /// Number of rows minus one; the number is a power of two.
     last_row: usize,
     len: usize,
 }
 
-/// Mixes by a product of 128 bits, of which both halves count.
+/// Mixes by a 128-bit product, folding both halves.
 #[inline]
 pub(super) fn hash(key: &[u64]) -> u64 {
     let mix = |state: u64, word: &u64| {
@@ -73,7 +71,7 @@ impl Table {
         hash(key) as usize & self.last_row & !(BUCKET - 1)
     }
 
-    /// Returns the address of the row with which the search for a key begins.
+    /// Returns the address of a key's home row.
     #[inline]
     pub fn row_of(&self, key: &[u64]) -> *const u64 {
         let row = self.home(&key[..self.key_words.min(key.len())]);
@@ -81,7 +79,7 @@ impl Table {
         rows.map_or(core::ptr::null(), <[u64]>::as_ptr)
     }
 
-    /// Returns the row of a key, or the empty one for it.
+    /// Returns the row of a key, or the empty row for it.
     #[inline]
     fn find(&self, key: &[u64]) -> (usize, u64) {
         let mut row = self.home(key);
@@ -94,7 +92,7 @@ impl Table {
         }
     }
 
-    /// The value of a key; zero if there is none.
+    /// Returns the value of a key; zero if there is none.
     #[inline]
     pub fn get(&self, key: &[u64]) -> u64 {
         let key = &key[..self.key_words];
@@ -104,7 +102,7 @@ impl Table {
         }
     }
 
-    /// The same for keys of one word, which pairs of IPv4 addresses are.
+    /// Like `get`, for one-word keys such as IPv4 address pairs.
     #[inline]
     fn get_word(&self, word: u64) -> u64 {
         const WORDS: usize = 2 * BUCKET;
@@ -117,7 +115,7 @@ impl Table {
             let (mut found, mut is_full) = (0, true);
             for at in 0..BUCKET {
                 let (there, value) = (rows[2 * at], rows[2 * at + 1]);
-                // An empty row's value is zero, for every key.
+                // Empty rows have zero values.
                 found |= if there == word { value } else { 0 };
                 is_full &= value != 0;
             }
@@ -128,14 +126,13 @@ impl Table {
         }
     }
 
-    /// Sets the value of a key. Takes the same time for every size of the table, except
-    /// when it doubles.
+    /// Sets the value of a key. Takes constant time, except when the table doubles.
     pub fn put(&mut self, key: &[u64], value: u64) {
         debug_assert!(value != 0, "zero is an empty row");
         let key = &key[..self.key_words];
         let (mut row, before) = self.find(key);
         if before == 0 {
-            // Half of the rows stay empty, so that few buckets are full.
+            // At most 50 % load, so that few buckets are full.
             if (self.len + 1) * 2 > self.last_row + 1 {
                 self.grow();
                 row = self.find(key).0;
@@ -159,7 +156,7 @@ impl Table {
         }
     }
 
-    /// Removes a key. Later rows move up, so that no run has a gap.
+    /// Removes a key, and moves later rows up to keep runs contiguous.
     pub fn remove(&mut self, key: &[u64]) {
         let (mut gap, value) = self.find(&key[..self.key_words]);
         if value == 0 {
@@ -174,7 +171,7 @@ impl Table {
                 break;
             }
             let home = self.home(key);
-            // A row may move to the gap if its home is not after the gap.
+            // A row may fill the gap unless its home lies after the gap.
             let from_home = row.wrapping_sub(home) & self.last_row;
             let from_gap = row.wrapping_sub(gap) & self.last_row;
             if from_home >= from_gap {

@@ -1,4 +1,4 @@
-//! Insertion and removal of rules, between lookups.
+//! Insertion and removal of rules.
 
 use super::classifier::{Classifier, NONE, Order, RuleError, RuleId, WHOLE, head};
 use super::key::{Cube, VLAN_PRIORITY_AND_ID, presence};
@@ -15,7 +15,7 @@ impl<T: Copy> Classifier<T> {
         u128::from(priority) << 96 | u128::from(lack) << SEQUENCE_BITS | u128::from(sequence)
     }
 
-    /// Puts a rule into its shape.
+    /// Adds a rule to its shape.
     pub(super) fn link(&mut self, rule: u32, matcher: Matcher, place: RulePlace) {
         let cube = Cube::of(&matcher);
         let number = self.shape_of(&cube);
@@ -25,7 +25,7 @@ impl<T: Copy> Classifier<T> {
         let shape = &self.shapes[number as usize];
         let key = shape.project(&cube.value);
         let entry = shape.table.get(&key);
-        // Chains are in the order of their places.
+        // Chains are sorted by place.
         let before = self
             .chain(entry)
             .take_while(|other| self.places[*other as usize] < place);
@@ -43,7 +43,7 @@ impl<T: Copy> Classifier<T> {
         self.note(number, |shape| shape.note_added(place));
     }
 
-    /// Takes a rule out of its shape.
+    /// Removes a rule from its shape.
     pub(super) fn unlink(&mut self, id: RuleId) -> Result<Matcher, RuleError> {
         let rule = id.0;
         let taken = self.matchers.get_mut(rule as usize).and_then(Option::take);
@@ -69,14 +69,14 @@ impl<T: Copy> Classifier<T> {
         Ok(matcher)
     }
 
-    /// Returns a table's entry for the first rule of a key.
+    /// Returns the table entry for the first rule of a key.
     fn entry(&self, rule: u32) -> u64 {
         let matcher = &self.matchers[rule as usize];
         let whole = matcher.as_ref().is_some_and(|matcher| !matcher.has_rest());
         u64::from(rule + 1) | if whole { WHOLE } else { 0 }
     }
 
-    /// Updates the parts of frames that lookups must read.
+    /// Updates which fields lookups must extract.
     fn count(&mut self, cube: &Cube, matcher: &Matcher, change: isize) {
         let asks = cube.asked & (presence::PROTOCOL | presence::PORTS) != 0;
         let add = |count: &mut usize, is: bool| {
@@ -90,7 +90,7 @@ impl<T: Copy> Classifier<T> {
         add(&mut self.filters, matcher.filter.is_some());
     }
 
-    /// The number of a cube's shape, which is made if there is none.
+    /// Returns the number of a cube's shape, which is created if necessary.
     fn shape_of(&mut self, cube: &Cube) -> u32 {
         let key = Shape::key_of(cube);
         if let Some(number) = self.numbers.get(&key) {
@@ -111,8 +111,7 @@ impl<T: Copy> Classifier<T> {
         number
     }
 
-    /// Updates a shape's bounds of its rules' places, and its own place among the
-    /// shapes.
+    /// Updates a shape, its bounds, and its position among the shapes.
     fn note(&mut self, number: u32, change: impl FnOnce(&mut Shape)) {
         let shape = &mut self.shapes[number as usize];
         let before = (shape.bound(), number);

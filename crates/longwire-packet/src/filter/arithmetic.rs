@@ -1,4 +1,4 @@
-//! Parses arithmetic expressions and the words for relations.
+//! Parses arithmetic expressions and relational operators.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -10,7 +10,7 @@ use super::parser::Parser;
 use super::tokens::FilterError;
 use super::values::number;
 
-/// Operations, those that bind loosest first.
+/// Operators by increasing precedence.
 const LEVELS: [&[(&str, Operation)]; 5] = [
     &[("|", Operation::Or), ("^", Operation::Exclusive)],
     &[("&", Operation::And)],
@@ -23,7 +23,7 @@ const LEVELS: [&[(&str, Operation)]; 5] = [
     ],
 ];
 
-/// Words for relations: tcpdump's marks, and Wireshark's words.
+/// Relational operators of tcpdump and Wireshark.
 const RELATIONS: [(&str, Relation); 13] = [
     ("==", Relation::Equal),
     ("=", Relation::Equal),
@@ -40,19 +40,19 @@ const RELATIONS: [(&str, Relation); 13] = [
     ("gt", Relation::Greater),
 ];
 
-/// The relation that a word stands for.
+/// Returns the relation of a word.
 pub(super) fn relation(word: &str) -> Option<Relation> {
     let found = RELATIONS.iter().find(|(name, _)| *name == word);
     found.map(|(_, relation)| *relation)
 }
 
-/// Whether a word goes on or compares an expression.
+/// Whether a word continues or compares an expression.
 pub(super) fn continues(word: &str) -> bool {
     let mut operations = LEVELS.iter().flat_map(|level| level.iter());
     operations.any(|(mark, _)| *mark == word) || relation(word).is_some()
 }
 
-/// The layer whose bytes are read with brackets behind this word.
+/// Returns the layer that a word with brackets reads.
 pub(super) fn layer(word: &str) -> Option<Layer> {
     Some(match word {
         "ether" | "link" => Layer::Ether,
@@ -65,8 +65,7 @@ pub(super) fn layer(word: &str) -> Option<Layer> {
 }
 
 impl Parser<'_> {
-    /// Reads an expression of the operations of a level and those that bind
-    /// closer.
+    /// Parses an expression with operators of this precedence level or higher.
     pub(super) fn expression(
         &mut self,
         level: usize,
@@ -125,7 +124,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads `tcp[13]`, `ip[2:2]` and the like.
+    /// Parses `tcp[13]`, `ip[2:2]` and similar.
     fn bytes_of(&mut self, word: &str, depth: u32) -> Result<Expression, FilterError> {
         let layer = layer(word).ok_or_else(|| {
             self.wrong(format!(

@@ -1,28 +1,27 @@
-//! Numbers of a frame and their arithmetic, as in pcap-filter(7): 32 bits
-//! without sign, carries lost.
+//! Numeric expressions on frames, as in pcap-filter(7): unsigned 32 bits, wrapping.
 
 use alloc::boxed::Box;
 
 use super::facts::{Facts, Layer};
 
-/// A number of a frame.
+/// A numeric expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Expression {
     Number(u32),
-    /// The frame's length.
+    /// Length of the frame.
     Length,
-    /// Its length as far as it is available.
+    /// Captured length.
     Captured,
-    /// A field of an IP header of either version.
+    /// An IP header field of either version.
     Ip(IpNumber),
-    /// Bytes at a place in a layer.
+    /// Bytes at a fixed offset in a layer.
     Load {
         layer: Layer,
         offset: u32,
         size: usize,
     },
-    /// Bytes at a computed place.
+    /// Bytes at a computed offset.
     LoadAt {
         layer: Layer,
         offset: Box<Expression>,
@@ -31,7 +30,7 @@ pub enum Expression {
     Binary(Operation, Box<(Expression, Expression)>),
 }
 
-/// A field that both versions of IP have.
+/// A field common to both IP versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum IpNumber {
@@ -74,7 +73,7 @@ impl Operation {
 }
 
 impl Expression {
-    /// Returns the number, if the frame has it.
+    /// Returns the value, if the frame has it.
     #[inline]
     pub(super) fn value(&self, facts: &Facts<'_>) -> Option<u32> {
         match self {
@@ -98,7 +97,7 @@ impl Expression {
         }
     }
 
-    /// Combines two numbers; computed at once if both are constants.
+    /// Combines two expressions; folds constants.
     pub(super) fn joined(operation: Operation, left: Expression, right: Expression) -> Expression {
         if let (Expression::Number(a), Expression::Number(b)) = (&left, &right)
             && let Some(number) = operation.of(*a, *b)
@@ -108,7 +107,7 @@ impl Expression {
         Expression::Binary(operation, Box::new((left, right)))
     }
 
-    /// Returns some bits of bytes in a layer, as a number.
+    /// Returns an expression for masked bytes in a layer.
     pub(super) fn bits(layer: Layer, offset: u32, size: usize, mask: u32) -> Expression {
         let whole = Expression::Load {
             layer,

@@ -1,4 +1,4 @@
-//! The tests of a filter, and their evaluation.
+//! Tests of a filter, and their evaluation.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,41 +18,41 @@ pub enum Node {
     Any(Vec<Node>),
 }
 
-/// One test of a frame.
+/// A test of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Test {
-    /// The type behind all VLAN tags.
+    /// The type after all VLAN tags.
     EtherType(u16),
-    /// A VLAN tag, counted from the outermost, of this VLAN if one is given.
+    /// The `nth` VLAN tag from the outside, with this ID if given.
     Vlan { nth: usize, id: Option<u16> },
-    /// The transport protocol, after extension headers, or the first header after the
-    /// IP header; of this version of IP, if one is given.
+    /// The transport protocol after extension headers, or the first header after the IP
+    /// header; of this IP version if given.
     Protocol {
         version: Option<IpVersion>,
         number: u8,
     },
-    /// TCP, UDP or SCTP from or to a port.
+    /// TCP, UDP or SCTP ports.
     Port { side: Side, low: u16, high: u16 },
-    /// An address's first bits.
+    /// An address prefix.
     Net { side: Side, net: Net, of: Carrier },
     /// An Ethernet address.
     Mac { side: Side, address: [u8; 6] },
     /// A group destination.
     Group(Group),
-    /// Two numbers.
+    /// A comparison of two expressions.
     Relation(Box<(Expression, Relation, Expression)>),
-    /// A number that is present.
+    /// An expression has a value.
     Present(Expression),
-    /// TCP with one of these flags.
+    /// TCP with at least one of these flags.
     Flag(u8),
-    /// A piece of a larger IP packet.
+    /// A fragment.
     Fragment,
-    /// These bytes at this place.
+    /// Bytes at an offset.
     Bytes { offset: usize, bytes: Vec<u8> },
 }
 
-/// The side of an address or port.
+/// Side of an address or port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Side {
@@ -62,18 +62,18 @@ pub enum Side {
     Both,
 }
 
-/// The protocol that carries an IPv4 address.
+/// Protocols that carry an IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// IP, ARP or RARP.
     Any,
     /// IP.
     Ip,
-    /// A packet of this type, laid out as ARP.
+    /// An ARP-like packet of this type.
     Arp(u16),
 }
 
-/// A kind of destinations.
+/// Kinds of group destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Group {
@@ -83,12 +83,12 @@ pub enum Group {
     Ip6Multicast,
 }
 
-/// Where bytes are counted from.
+/// Base of byte offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     /// The frame.
     Ether,
-    /// The outermost VLAN tag's content.
+    /// Contents of the outermost VLAN tag.
     Tag,
     /// ARP or RARP.
     Resolution,
@@ -102,7 +102,7 @@ pub enum Layer {
     Transport(u8),
 }
 
-/// How two numbers compare.
+/// A relational operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Relation {
@@ -115,7 +115,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether it holds between two numbers.
+    /// Whether the relation holds.
     pub fn holds(self, a: u32, b: u32) -> bool {
         match self {
             Relation::Equal => a == b,
@@ -128,30 +128,30 @@ impl Relation {
     }
 }
 
-/// The type of ARP's Ethernet frames.
+/// EtherType of ARP.
 pub const ARP: u16 = 0x0806;
 /// Reverse ARP.
 pub const RARP: u16 = 0x8035;
 
-/// The number of TCP.
+/// Protocol number of TCP.
 pub const TCP: u8 = 6;
 
 /// Offset of the flags in a TCP header.
 pub const FLAGS_AT: u32 = 13;
 
-/// Protocols with ports that tests look at: TCP, UDP, SCTP.
+/// Protocols with ports: TCP, UDP, SCTP.
 pub const WITH_PORTS: [u8; 3] = [TCP, 17, 132];
 
-/// Where the first VLAN tag's content is.
+/// Offset of the first VLAN tag's contents.
 const TAG_AT: usize = 14;
 
-/// The facts about a frame that tests use, looked up once.
+/// Parsed fields of a frame, shared by all tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
     bytes: &'a [u8],
-    /// The frame's length, of which `bytes` may hold a part.
+    /// Length of the frame, which may exceed `bytes`.
     len: u32,
-    /// Where the type is, behind all VLAN tags.
+    /// Offset of the type after all VLAN tags.
     type_at: usize,
     ip: Option<IpHeader>,
     transport: Option<Transport>,
@@ -170,17 +170,17 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The frame's length.
+    /// Returns the length of the frame.
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// How many of its bytes are here.
+    /// Returns the captured length.
     pub fn captured(&self) -> u32 {
         self.bytes.len() as u32
     }
 
-    /// A field of the IP header.
+    /// Returns a field of the IP header.
     pub fn ip_number(&self, field: IpNumber) -> Option<u32> {
         let ip = self.ip?;
         Some(match field {
@@ -195,7 +195,7 @@ impl<'a> Facts<'a> {
         Some(u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// Where a layer begins, if the frame has it.
+    /// Returns the offset of a layer, if present.
     #[inline]
     fn begin(&self, layer: Layer) -> Option<usize> {
         let of = |version| self.ip.filter(|ip| ip.version == version);
@@ -218,7 +218,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The number in `size` bytes, `offset` bytes into a layer.
+    /// Returns the number in `size` bytes at `offset` in a layer.
     #[inline]
     pub fn load(&self, layer: Layer, offset: u32, size: usize) -> Option<u32> {
         let at = self.begin(layer)?.checked_add(offset as usize)?;
@@ -226,7 +226,7 @@ impl<'a> Facts<'a> {
         Some(bytes.iter().fold(0, |n, byte| n << 8 | u32::from(*byte)))
     }
 
-    /// The VLAN of a tag, of several the outer one's first.
+    /// Returns the VLAN ID of the `nth` tag, outermost first.
     fn vlan(&self, nth: usize) -> Option<u16> {
         let at = TAG_AT + 4 * nth;
         if self.type_at < at {
@@ -240,7 +240,7 @@ impl<'a> Facts<'a> {
         transport.is_some_and(|transport| transport.piece != Piece::Whole)
     }
 
-    /// Whether a condition holds for one side, for either, or for both.
+    /// Whether a condition holds for one side, either, or both.
     fn of_sides(&self, side: Side, is: impl Fn(bool) -> Option<bool>) -> bool {
         let is = |destination| is(destination).unwrap_or(false);
         match side {
@@ -251,7 +251,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The transport header, if it is here.
+    /// Returns the transport header, if present.
     fn header(&self) -> Option<Transport> {
         self.transport.filter(|header| header.piece != Piece::Later)
     }
@@ -281,7 +281,7 @@ impl<'a> Facts<'a> {
         Some(net.holds(self.bytes.get(at..at + len)?))
     }
 
-    /// Where an ARP packet's sender or target address is.
+    /// Returns the offset of an ARP sender or target address.
     fn arp_address(&self, target: bool, of: Carrier) -> Option<usize> {
         let found = self.word(self.type_at)?;
         let meant = match of {

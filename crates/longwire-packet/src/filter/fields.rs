@@ -1,4 +1,4 @@
-//! Tests of named fields, as Wireshark's display filters have them.
+//! Tests of named fields in the notation of Wireshark's display filters.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -12,16 +12,16 @@ use super::tokens::FilterError;
 use super::values::{Net, code_point, mac, number};
 use crate::header::IpVersion;
 
-/// A field by name.
+/// A field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     /// A number.
     Number(Expression),
-    /// An IP address, or two.
+    /// IP addresses.
     Address(IpVersion, Side),
-    /// An Ethernet address, or two.
+    /// Ethernet addresses.
     Mac(Side),
-    /// A port of a protocol, or two.
+    /// Ports of a protocol.
     Port(u8, Side),
 }
 
@@ -29,12 +29,12 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
-/// Numbers: the layer, the offset, the size, and which bits.
+/// Name, layer, offset, size and mask of a numeric field.
 type NumberField = (&'static str, Layer, u32, usize, u32);
 
 const ALL: u32 = u32::MAX;
 
-/// Fields that are numbers at a place.
+/// Numeric fields at fixed offsets.
 const PLACES: [NumberField; 48] = [
     ("eth.type", Layer::Ether, 12, 2, ALL),
     ("vlan.id", Layer::Tag, 0, 2, 0x0fff),
@@ -86,7 +86,7 @@ const PLACES: [NumberField; 48] = [
     ("sctp.verification_tag", Layer::Transport(SCTP), 4, 4, ALL),
 ];
 
-/// Finds a field by its name.
+/// Looks up a field by name.
 pub(super) fn find(name: &str) -> Option<Field> {
     let place = PLACES.iter().find(|(known, ..)| *known == name);
     if let Some((_, layer, offset, size, mask)) = place {
@@ -98,7 +98,7 @@ pub(super) fn find(name: &str) -> Option<Field> {
     Some(match name {
         "frame.len" => Field::Number(Expression::Length),
         "frame.cap_len" => Field::Number(Expression::Captured),
-        // Headers contain their length in words of four bytes.
+        // Header lengths are in units of four bytes.
         "ip.hdr_len" => Field::Number(Expression::joined(
             Operation::Multiply,
             Expression::bits(Layer::Ip4, 0, 1, 0x0f),
@@ -138,7 +138,7 @@ pub(super) fn find(name: &str) -> Option<Field> {
 }
 
 impl Field {
-    /// The expressions of its one or two numbers.
+    /// Returns the expressions of one or two numbers.
     fn expressions(&self) -> alloc::vec::Vec<Expression> {
         match self {
             Field::Number(expression) => vec![expression.clone()],
@@ -156,7 +156,7 @@ impl Field {
         }
     }
 
-    /// The test that the frame has the field.
+    /// Returns the test for presence of the field.
     fn present(&self) -> Test {
         match self {
             Field::Number(expression) => Test::Present(expression.clone()),
@@ -175,8 +175,8 @@ impl Field {
 }
 
 impl Parser<'_> {
-    /// Parses the condition on a field: none, so that it must be present; a relation
-    /// and a value; or a set of values.
+    /// Parses the condition on a field: nothing (presence), a relation and a value, or a
+    /// set of values.
     pub(super) fn field(&mut self, field: Field) -> Result<Node, FilterError> {
         self.take();
         let mask = match self.peek() {
@@ -212,7 +212,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Values in braces, or a network.
+    /// Parses a set in braces, or a network.
     fn set(&mut self, field: &Field) -> Result<Node, FilterError> {
         if !self.take_if(&["{"]) {
             return self.equal(field);
@@ -229,7 +229,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A value, or a range of them: that the field is among them.
+    /// Parses a value or range, for a membership test.
     fn equal(&mut self, field: &Field) -> Result<Node, FilterError> {
         match field {
             Field::Address(version, side) => {
@@ -280,7 +280,7 @@ impl Parser<'_> {
                 Ok(numbers(field, mask, relation, value))
             }
             (_, Relation::Equal) => self.equal(field),
-            // Of two addresses, neither may be it, as in Wireshark 4.
+            // With two addresses, both must differ, as in Wireshark 4.
             (_, Relation::Unequal) => {
                 let equal = self.equal(field)?;
                 Ok(Node::All(vec![
@@ -293,7 +293,7 @@ impl Parser<'_> {
     }
 }
 
-/// A relation of a field's numbers: of one of them, or for `!=` of all.
+/// Compares a field's numbers: any of them, or all for `!=`.
 fn numbers(field: &Field, mask: Option<u32>, relation: Relation, value: u32) -> Node {
     let tests = field.expressions().into_iter().map(|expression| {
         let expression = match mask {

@@ -1,5 +1,5 @@
-//! The grammar: tests joined by `and`, `or`, `not` and parentheses. Every text is
-//! parsed or refused; none nests too deep.
+//! The grammar: tests joined by `and`, `or`, `not` and parentheses, with bounded nesting.
+//! Every text is either parsed or refused.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -65,7 +65,7 @@ impl Parser<'_> {
         self.test(depth)
     }
 
-    /// Whether a comparison of two expressions follows, and no other test.
+    /// Whether a comparison of expressions follows.
     fn begins_arithmetic(&self) -> bool {
         let Some(word) = self.peek() else {
             return false;

@@ -1,4 +1,4 @@
-//! The filter of the way back: source and destination exchanged.
+//! Mirrors filters: exchanges source and destination.
 
 use alloc::boxed::Box;
 
@@ -6,20 +6,20 @@ use super::Filter;
 use super::expression::Expression;
 use super::facts::{Layer, Node, Side, Test, WITH_PORTS};
 
-/// Fields of which a header has two: the layer, offsets of source and destination, length.
+/// Paired header fields: layer, offsets of source and destination, length.
 const PAIRS: [(Layer, u32, u32, u32); 3] = [
     (Layer::Ether, 6, 0, 6),
     (Layer::Ip4, 12, 16, 4),
     (Layer::Ip6, 8, 24, 16),
 ];
-/// Ports, of the protocols that have them.
+/// Paired ports of transport protocols.
 const PORTS: (u32, u32, u32) = (0, 2, 2);
 
 impl Filter {
-    /// Returns the filter that matches a frame if this one matches the frame with source
-    /// and destination exchanged: Ethernet addresses, IP addresses, those in ARP, and ports.
-    /// Bytes that are read by their place are exchanged if they lie in one of these fields.
-    /// `multicast`, `broadcast`, `bytes`, and bytes at a computed place stay as they are.
+    /// Returns a filter that matches a frame if this one matches it with source and
+    /// destination exchanged: Ethernet, IP and ARP addresses, and ports. Byte accesses at
+    /// fixed offsets are mirrored within these fields. `multicast`, `broadcast`, `bytes`
+    /// and computed offsets are unchanged.
     pub fn mirrored(&self) -> Filter {
         Filter {
             root: node(&self.root),
@@ -88,7 +88,7 @@ fn expression(of: &Expression) -> Expression {
     }
 }
 
-/// Returns the place of the same bytes in the field of the other side.
+/// Returns the mirrored offset within a paired field.
 fn exchanged(layer: Layer, offset: u32, size: usize) -> u32 {
     let (source, destination, len) = match layer {
         Layer::Transport(protocol) if WITH_PORTS.contains(&protocol) => PORTS,

@@ -1,5 +1,4 @@
-//! Filters: conditions on frames, written like those of tcpdump or, in part, like those
-//! of Wireshark.
+//! Filters: conditions on frames, in the language of tcpdump and, in part, of Wireshark.
 
 mod arithmetic;
 mod expression;
@@ -20,8 +19,7 @@ use facts::{Facts, Node};
 
 pub use tokens::FilterError;
 
-/// Expands to [`LANGUAGE`](crate::filter::LANGUAGE) as a literal, for use in
-/// `concat!`.
+/// Expands to [`LANGUAGE`](crate::filter::LANGUAGE) as a literal for `concat!`.
 #[macro_export]
 macro_rules! filter_language {
     () => {
@@ -34,8 +32,8 @@ macro_rules! filter_language {
     };
 }
 
-/// The tests of a filter, for programs that evaluate them elsewhere than here.
-/// [`Filter::matches`] defines their meaning.
+/// The tests of a filter, for other evaluators. [`Filter::matches`] defines their
+/// semantics.
 pub mod tree {
     pub use super::expression::{Expression, IpNumber, Operation};
     pub use super::facts::{
@@ -44,11 +42,10 @@ pub mod tree {
     pub use super::values::Net;
 }
 
-/// The language of filters in a sentence, for all help texts.
+/// One-sentence description of the filter language for help texts.
 pub const LANGUAGE: &str = crate::filter_language!();
 
-/// A condition on frames. Parsed from text, then evaluated for each frame without
-/// allocating memory.
+/// A condition on frames. Evaluation does not allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     root: Node,
@@ -58,19 +55,19 @@ impl Filter {
     /// Parses a filter.
     ///
     /// # Errors
-    /// The fault with its column, and what would be accepted.
+    /// The error with its column.
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
         let root = grammar::parse(text)?;
         Ok(Filter { root })
     }
 
-    /// Returns its tests.
+    /// Returns the root of the tests.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// Whether a frame of `wire_len` bytes, of which `bytes` are the first, matches. A
-    /// test of bytes that are not available fails.
+    /// Whether a frame of `wire_len` bytes that starts with `bytes` matches. Tests of
+    /// unavailable bytes fail.
     pub fn matches(&self, bytes: &[u8], wire_len: u32) -> bool {
         self.root.matches(&Facts::of(bytes, wire_len))
     }

@@ -1,6 +1,6 @@
-//! Names of protocols, services and numbers.
+//! Names of protocols, services and constants.
 
-/// Protocols that IP carries (IANA's protocol numbers).
+/// IP protocols (IANA).
 const PROTOCOLS: [(&str, u8); 18] = [
     ("icmp", 1),
     ("igmp", 2),
@@ -22,7 +22,7 @@ const PROTOCOLS: [(&str, u8); 18] = [
     ("udplite", 136),
 ];
 
-/// Types of Ethernet frames.
+/// EtherTypes.
 const ETHERTYPES: [(&str, u16); 10] = [
     ("ip", 0x0800),
     ("arp", 0x0806),
@@ -36,7 +36,7 @@ const ETHERTYPES: [(&str, u16); 10] = [
     ("loopback", 0x9000),
 ];
 
-/// Services with registered ports (IANA's service names).
+/// Registered service ports (IANA).
 const SERVICES: [(&str, u16); 39] = [
     ("ftp-data", 20),
     ("ftp", 21),
@@ -79,7 +79,7 @@ const SERVICES: [(&str, u16); 39] = [
     ("mdns", 5_353),
 ];
 
-/// Numbers of pcap-filter(7): offsets, flags of TCP, types of ICMP.
+/// Constants of pcap-filter(7): offsets, TCP flags, ICMP types.
 const CONSTANTS: [(&str, u32); 44] = [
     ("tcpflags", 13),
     ("tcp-fin", 0x01),
@@ -137,32 +137,32 @@ fn name_of<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> Option
     found.map(|(name, _)| *name)
 }
 
-/// A protocol's name: of several, the one that comes first.
+/// Returns the first name of a protocol.
 pub(crate) fn protocol_name(number: u8) -> Option<&'static str> {
     name_of(&PROTOCOLS, number)
 }
 
-/// The name of a type of Ethernet frames, likewise.
+/// Returns the first name of an EtherType.
 pub(crate) fn ethertype_name(number: u16) -> Option<&'static str> {
     name_of(&ETHERTYPES, number)
 }
 
-/// A protocol's number.
+/// Returns the number of a protocol.
 pub(crate) fn protocol(name: &str) -> Option<u8> {
     find(&PROTOCOLS, name)
 }
 
-/// A type of Ethernet frames.
+/// Returns an EtherType.
 pub(crate) fn ethertype(name: &str) -> Option<u16> {
     find(&ETHERTYPES, name)
 }
 
-/// A service's port.
+/// Returns the port of a service.
 pub(super) fn service(name: &str) -> Option<u16> {
     find(&SERVICES, name)
 }
 
-/// A number of pcap-filter(7).
+/// Returns a constant of pcap-filter(7).
 pub(super) fn constant(name: &str) -> Option<u32> {
     find(&CONSTANTS, name)
 }

@@ -1,4 +1,4 @@
-//! Tests that begin with a specific word.
+//! Tests with a dedicated keyword.
 
 use alloc::boxed::Box;
 
@@ -9,14 +9,13 @@ use super::parser::Parser;
 use super::tokens::FilterError;
 use super::values::{code_point, hexadecimal, number};
 
-/// A test of two numbers.
+/// Creates a comparison with a constant.
 fn related(left: Expression, relation: Relation, right: u32) -> Test {
     Test::Relation(Box::new((left, relation, Expression::Number(right))))
 }
 
 impl Parser<'_> {
-    /// Parses a test that begins with a specific word. `None` if the word begins no
-    /// such test.
+    /// Parses a test with a dedicated keyword; `None` for other words.
     pub(super) fn own(&mut self, word: &str) -> Result<Option<Test>, FilterError> {
         let test = match word {
             "len" => self.compare(Expression::Length, |parser| {
@@ -70,7 +69,7 @@ impl Parser<'_> {
         Ok(Some(test))
     }
 
-    /// Reads a relation and a value; "dscp 46" is "dscp = 46".
+    /// Parses an optional relation and a value; "dscp 46" is "dscp = 46".
     fn compare(
         &mut self,
         left: Expression,
@@ -85,8 +84,7 @@ impl Parser<'_> {
         Ok(related(left, wanted.unwrap_or(Relation::Equal), right))
     }
 
-    /// Parses the VLAN, if one is given. Tests joined by `and` are about consecutive
-    /// tags.
+    /// Parses an optional VLAN ID. Tests joined by `and` refer to consecutive tags.
     fn vlan(&mut self) -> Test {
         self.take();
         let id = self.peek().and_then(number).filter(|vlan| *vlan < 4096);

@@ -1,4 +1,4 @@
-//! The parser's state: the words of a filter that follow, and errors at their place.
+//! State of the parser, and errors with positions.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,23 +8,23 @@ use super::facts::Node;
 use super::primitives::Qualifier;
 use super::tokens::{FilterError, Token};
 
-/// Parentheses and negations within one another, at the most.
+/// Maximum nesting of parentheses and negations.
 const DEPTH_MAX: u32 = 32;
 
 /// The words that have not been read.
 pub(super) struct Parser<'a> {
     tokens: &'a [Token<'a>],
-    /// The column after the text.
+    /// Column after the text.
     end: usize,
-    /// VLAN tags that previous tests in the same conjunction are about: the next one is
-    /// about the following tag.
+    /// VLAN tags tested earlier in the conjunction; the next test refers to the following
+    /// tag.
     pub(super) vlans: usize,
-    /// The last qualifier such as `udp dst port`: it applies to bare values after `or`.
+    /// The last qualifier, such as `udp dst port`, which applies to bare values after `or`.
     pub(super) qualifier: Option<Qualifier>,
 }
 
 impl<'a> Parser<'a> {
-    /// Creates a parser of these words; the text ends before the column `end`.
+    /// Creates a parser; `end` is the column after the text.
     pub(super) fn new(tokens: &'a [Token<'a>], end: usize) -> Parser<'a> {
         Parser {
             tokens,
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
         there
     }
 
-    /// Reads what closes a bracket.
+    /// Parses a closing bracket.
     pub(super) fn close(&mut self, mark: &str) -> Result<(), FilterError> {
         if self.take_if(&[mark]) {
             Ok(())
@@ -65,12 +65,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Where the next word begins.
+    /// Returns the column of the next token.
     pub(super) fn column(&self) -> usize {
         self.tokens.first().map_or(self.end, |token| token.column)
     }
 
-    /// An error at the next word.
+    /// Returns an error at the next token.
     pub(super) fn wrong(&self, message: impl Into<String>) -> FilterError {
         FilterError {
             column: self.column(),
@@ -78,7 +78,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An error about the next word, or that there is none.
+    /// Returns an error about an unexpected or missing token.
     pub(super) fn expected(&self, what: &str) -> FilterError {
         match self.peek() {
             Some(word) => self.wrong(format!("'{word}' is not {what}")),
@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the next word, or leaves it and says what was expected.
+    /// Parses the next token, or reports what was expected.
     pub(super) fn read<T>(
         &mut self,
         what: &str,
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The word behind the parenthesis that the next word opens.
+    /// Returns the token after the matching parenthesis.
     pub(super) fn behind_parenthesis(&self) -> Option<&'a str> {
         let mut open = 0;
         for (index, token) in self.tokens.iter().enumerate() {
@@ -123,7 +123,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// One filter as it is, several as one.
+/// Joins several nodes; a single one is returned unchanged.
 pub(super) fn joined(mut filters: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
     match filters.len() {
         1 => filters.swap_remove(0),

@@ -1,4 +1,4 @@
-//! Tests in tcpdump's language: qualifiers, then a value.
+//! tcpdump primitives: qualifiers and a value.
 
 use alloc::vec;
 use core::net::Ipv4Addr;
@@ -11,16 +11,16 @@ use super::tokens::FilterError;
 use super::values::{Net, mac, number};
 use crate::header::IpVersion;
 
-/// The qualifiers of a value: `udp dst port` and similar.
+/// Qualifiers of a value, such as `udp dst port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Qualifier {
-    /// An additional test that must hold.
+    /// Additional condition.
     protocol: Protocol,
     side: Side,
     kind: Kind,
 }
 
-/// The word before.
+/// Protocol qualifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     None,
@@ -29,7 +29,7 @@ enum Protocol {
     Carried(u8),
 }
 
-/// Kind of the value.
+/// Type qualifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Host,
@@ -55,14 +55,14 @@ fn protocol(word: &str) -> Option<Protocol> {
 }
 
 impl Protocol {
-    /// Returns the test that this word alone means.
+    /// Returns the test of the qualifier alone.
     fn test(self) -> Option<Test> {
         Some(match self {
             Protocol::None | Protocol::Ether => return None,
             Protocol::Type(wanted) => Test::EtherType(wanted),
             Protocol::Carried(number) => Test::Protocol {
                 version: match number {
-                    // ICMP, IGMP, IGRP and VRRP are IPv4's, ICMPv6 is IPv6's.
+                    // ICMP, IGMP, IGRP and VRRP are IPv4; ICMPv6 is IPv6.
                     1 | 2 | 9 | 112 => Some(IpVersion::V4),
                     58 => Some(IpVersion::V6),
                     _ => None,
@@ -76,7 +76,7 @@ impl Protocol {
 const SIDES: [&str; 2] = ["src", "dst"];
 
 impl Parser<'_> {
-    /// Parses a test of qualifiers and a value. `None` if the word begins no such test.
+    /// Parses qualifiers and a value; `None` for other words.
     pub(super) fn qualified(&mut self, depth: u32) -> Result<Option<Node>, FilterError> {
         let protocol = match self.peek().and_then(protocol) {
             Some(protocol) => {
@@ -109,7 +109,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Destinations for many: `multicast`, `ip multicast` and the like.
+    /// Parses `multicast`, `ip multicast` and similar.
     fn group(&mut self, protocol: Protocol) -> Result<Option<Group>, FilterError> {
         let group = match (protocol, self.peek()) {
             (Protocol::None | Protocol::Ether, Some("broadcast")) => Group::EtherBroadcast,
@@ -130,7 +130,7 @@ impl Parser<'_> {
         Ok(Some(group))
     }
 
-    /// `src`, `dst`, `src or dst`, `src and dst`.
+    /// Parses `src`, `dst`, `src or dst` or `src and dst`.
     fn side(&mut self) -> Option<Side> {
         let first = self.peek().filter(|word| SIDES.contains(word))?;
         self.take();
@@ -162,7 +162,7 @@ impl Parser<'_> {
         Some(kind)
     }
 
-    /// Reads values in parentheses: `port (80 or 443)`.
+    /// Parses values in parentheses: `port (80 or 443)`.
     fn values(&mut self, qualifier: &Qualifier, depth: u32) -> Result<Node, FilterError> {
         self.check_depth(depth)?;
         self.take();
@@ -197,12 +197,12 @@ impl Parser<'_> {
         }
     }
 
-    /// The test of the next word as a value, if it is one.
+    /// Returns the test if the next token is a value.
     pub(super) fn value_of(&mut self, qualifier: &Qualifier) -> Option<Node> {
         self.value(qualifier).ok()
     }
 
-    /// Reads a value.
+    /// Parses a value.
     fn value(&mut self, qualifier: &Qualifier) -> Result<Node, FilterError> {
         let Qualifier { protocol, side, .. } = *qualifier;
         let test = match qualifier.kind {
@@ -235,7 +235,7 @@ impl Parser<'_> {
                 Test::Port { side, low, high }
             }
         };
-        Ok(beside(protocol, test))
+        Ok(with_protocol(protocol, test))
     }
 
     fn net(&mut self) -> Result<Net, FilterError> {
@@ -274,8 +274,7 @@ impl Parser<'_> {
     }
 }
 
-/// Removes the escape of a name, which tcpdump requires for names that are its
-/// keywords.
+/// Strips the escape that tcpdump requires for keywords used as names.
 fn unescaped(text: &str) -> &str {
     text.strip_prefix('\\').unwrap_or(text)
 }
@@ -284,20 +283,20 @@ fn port(text: &str) -> Option<u16> {
     number(text).or_else(|| names::service(text))
 }
 
-/// Joins a test with that of the word before it.
-fn beside(protocol: Protocol, test: Test) -> Node {
+/// Adds the protocol's test.
+fn with_protocol(protocol: Protocol, test: Test) -> Node {
     match protocol.test() {
         Some(other) => Node::All(vec![Node::Test(other), Node::Test(test)]),
         None => Node::Test(test),
     }
 }
 
-/// Returns a test of addresses in the protocol of the word before it.
+/// Returns a test of addresses in a protocol.
 fn in_net(protocol: Protocol, side: Side, net: Net) -> Node {
     let of = match protocol {
         Protocol::Type(wanted @ (ARP | RARP)) => Carrier::Arp(wanted),
         Protocol::None | Protocol::Ether => Carrier::Any,
         Protocol::Type(_) | Protocol::Carried(_) => Carrier::Ip,
     };
-    beside(protocol, Test::Net { side, net, of })
+    with_protocol(protocol, Test::Net { side, net, of })
 }

@@ -1,15 +1,15 @@
-//! A filter's text, cut into words and marks.
+//! Splits a filter into tokens.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Refusal of a filter, with its position.
+/// Error of a filter, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
-    /// The column, in characters from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// The fault, and valid alternatives.
+    /// The reason, with alternatives.
     pub message: String,
 }
 
@@ -21,27 +21,27 @@ impl fmt::Display for FilterError {
 
 impl core::error::Error for FilterError {}
 
-/// A word and where it begins, in characters from 1.
+/// A token with its column in characters, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub text: &'a str,
     pub column: usize,
 }
 
-/// Marks that are separate words, the longer ones first.
+/// Separate tokens, longest first.
 const MARKS: [&str; 22] = [
     "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "=", "<", ">", "!", "(", ")", "[", "]", "{",
     "}", "&", "|", "^", "%",
 ];
 
-/// Marks that may be within a word: in a network, a name, an address, a list. They are
-/// separate where no word can begin with them or, some, in brackets.
+/// Characters that may occur within a word: networks, names, addresses, lists. They are
+/// separate tokens where no word can start with them, and some in brackets.
 const BETWEEN: [&str; 6] = ["+", "-", "*", "/", ":", ","];
 
 /// Characters that end a word.
 const ENDS: &str = "=!<>&|()[]{}^%";
 
-/// The context of a position.
+/// Context of a position.
 #[derive(Clone, Copy, Default)]
 struct Within {
     brackets: u32,
@@ -68,8 +68,8 @@ impl Within {
     }
 }
 
-/// Cuts a text at blanks and around marks. Returns the words, and the column
-/// behind the last character.
+/// Splits a text at blanks and operators. Returns the tokens, and the column after the
+/// text.
 pub(super) fn tokens(text: &str) -> (Vec<Token<'_>>, usize) {
     let mut tokens = Vec::new();
     let mut within = Within::default();
@@ -81,7 +81,7 @@ pub(super) fn tokens(text: &str) -> (Vec<Token<'_>>, usize) {
             continue;
         }
         let starts = |mark: &&&str| rest.starts_with(**mark);
-        // An IPv6 address may begin with two colons.
+        // An IPv6 address may start with two colons.
         let mark = MARKS.iter().chain(&BETWEEN).find(starts);
         let len = match mark.filter(|_| !rest.starts_with("::") || within.brackets > 0) {
             Some(mark) => mark.len(),

@@ -1,4 +1,4 @@
-//! Values as users write them: numbers, addresses, networks, bytes.
+//! Literals: numbers, addresses, networks, bytes.
 
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -7,19 +7,19 @@ use core::str::FromStr;
 pub(crate) use super::names::{ethertype, ethertype_name, protocol, protocol_name};
 use crate::header::IpVersion;
 
-/// The first bits of addresses.
+/// An address prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Net {
-    /// The version of IP.
+    /// IP version.
     pub version: IpVersion,
-    /// The address. Of IPv4, only the first four bytes count.
+    /// Address; IPv4 uses the first four bytes.
     pub address: [u8; 16],
-    /// How many bits are compared.
+    /// Number of bits compared.
     pub prefix: u8,
 }
 
 impl Net {
-    /// A whole address.
+    /// Parses an address.
     pub(crate) fn host(text: &str) -> Option<Net> {
         if let Ok(address) = Ipv6Addr::from_str(text) {
             return Some(Net {
@@ -42,7 +42,7 @@ impl Net {
         }
     }
 
-    /// An address with a prefix length, as in 10.0.0.0/8.
+    /// Parses an address with prefix length, such as 10.0.0.0/8.
     pub(crate) fn with_prefix(text: &str) -> Option<Net> {
         let (start, prefix) = text.split_once('/')?;
         let whole = Net::host(start).or_else(|| Net::short(start))?;
@@ -51,13 +51,13 @@ impl Net {
         Some(Net { prefix, ..whole })
     }
 
-    /// An address with or without a prefix length.
+    /// Parses an address with optional prefix length.
     pub(crate) fn host_or_prefix(text: &str) -> Option<Net> {
         Net::with_prefix(text).or_else(|| Net::host(text))
     }
 
-    /// The first one to three numbers of an IPv4 address, which are then the
-    /// prefix: 192.168 is 192.168.0.0/16.
+    /// Parses one to three octets of an IPv4 address as a prefix: 192.168 is
+    /// 192.168.0.0/16.
     pub(super) fn short(text: &str) -> Option<Net> {
         let mut octets = [0; 4];
         let mut count = 0;
@@ -68,7 +68,7 @@ impl Net {
         (count < 4).then(|| Net::v4(octets, count as u8 * 8))
     }
 
-    /// The bits of an address.
+    /// Returns the address length in bits.
     pub fn bits(version: IpVersion) -> u8 {
         match version {
             IpVersion::V4 => 32,
@@ -76,7 +76,7 @@ impl Net {
         }
     }
 
-    /// Whether an address's bytes begin with these bits.
+    /// Whether an address has this prefix.
     #[inline]
     pub fn holds(&self, address: &[u8]) -> bool {
         let (whole, rest) = (usize::from(self.prefix / 8), self.prefix % 8);
@@ -85,7 +85,7 @@ impl Net {
     }
 }
 
-/// A whole number, also as 0x88cc.
+/// Parses a decimal or hexadecimal (0x88cc) integer.
 pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     let value = match text.strip_prefix("0x") {
         Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
@@ -97,7 +97,7 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     T::try_from(value).ok()
 }
 
-/// Names of code points: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43 (RFC 2597).
+/// Parses DSCP names: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43 (RFC 2597).
 pub(crate) fn code_point(text: &str) -> Option<u64> {
     let digit = |byte: &u8| u64::from(byte - b'0');
     match text.as_bytes() {
@@ -110,8 +110,8 @@ pub(crate) fn code_point(text: &str) -> Option<u64> {
     }
 }
 
-/// An Ethernet address: six pairs of digits with colons or hyphens between
-/// them, of which a leading zero may be left out.
+/// Parses an Ethernet address: six hexadecimal bytes separated by colons or hyphens;
+/// leading zeros are optional.
 pub(crate) fn mac(text: &str) -> Option<[u8; 6]> {
     let mark = if text.contains(':') { ':' } else { '-' };
     let mut address = [0; 6];
@@ -127,7 +127,7 @@ pub(crate) fn mac(text: &str) -> Option<[u8; 6]> {
     (count == 6).then_some(address)
 }
 
-/// Bytes as pairs of digits, with or without colons between them.
+/// Parses hexadecimal bytes, optionally separated by colons.
 pub(crate) fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for digits in text.split(':') {

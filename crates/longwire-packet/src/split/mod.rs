@@ -1,5 +1,5 @@
-//! The sides of conversations, so that a trace can be replayed from two ports: the
-//! client's and the server's.
+//! Splits a trace by the sides of conversations, client and server, for replay from two
+//! ports.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,38 +14,37 @@ use crate::flow::{Ends, FlowTable, ports};
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// From the client to the server.
+/// Side of frames from the client.
 pub const CLIENT: usize = 0;
 
-/// From the server to the client.
+/// Side of frames from the server.
 pub const SERVER: usize = 1;
 
-/// Distinguishes the two sides of conversations.
+/// Determines the sender's side in conversations.
 ///
-/// Frames without information about their side, such as those without IP, go where the
-/// last frame from the same Ethernet address went; the first of them, with the
-/// client's.
+/// Frames without information, such as those without IP, have the side of the last frame
+/// from the same Ethernet address, or else the client's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splitter {
     rule: Rule,
-    /// Whether each conversation's client is the end with the lower hash, and
-    /// whether each Ethernet address is a client's.
+    /// By conversation: whether the end with the lower hash is the client. By Ethernet
+    /// address: whether it is a client's.
     known: FlowTable<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// Clients have addresses of these networks.
+    /// By the networks of clients.
     Networks(Vec<Net>),
-    /// Clients' frames come from these Ethernet addresses.
+    /// By the Ethernet addresses of clients.
     Macs(Vec<[u8; 6]>),
-    /// The client sends the first SYN; without TCP, the first packet.
+    /// The client sends the first SYN or, without TCP, the first packet.
     Syn,
-    /// The server has the lower port; with equal ones or none, as `Syn`.
+    /// The server has the lower port; `Syn` breaks ties.
     Port,
 }
 
-/// An invalid rule: the fault, and valid alternatives.
+/// Error of a rule, with alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitError {
     message: String,
@@ -61,15 +60,15 @@ impl core::error::Error for SplitError {}
 
 const WHAT: &str = "one of client=NETWORK,..., mac=ADDRESS,..., syn, port";
 
-/// TCP's protocol number.
+/// Protocol number of TCP.
 const TCP: u8 = 6;
 
 impl Splitter {
-    /// Parses a rule: `client=10.0.0.0/8,2001:db8::/32`, `mac=02:00:00:00:00:01`, `syn`
-    /// or `port`.
+    /// Parses a rule: `client=10.0.0.0/8,2001:db8::/32`, `mac=02:00:00:00:00:01`, `syn` or
+    /// `port`.
     ///
     /// # Errors
-    /// The fault, and what would be accepted.
+    /// The reason, with alternatives.
     pub fn parse(text: &str) -> Result<Splitter, SplitError> {
         let not = |text: &str, what: &str| SplitError {
             message: format!("'{text}' is not {what}"),
@@ -99,8 +98,7 @@ impl Splitter {
         })
     }
 
-    /// Returns the side that a captured frame comes from: 0 for frames from clients to
-    /// servers, 1 for frames from servers to clients.
+    /// Returns the sender's side: 0 for clients, 1 for servers.
     pub fn side(&mut self, bytes: &[u8]) -> usize {
         let from_client = match &self.rule {
             Rule::Macs(clients) => {
@@ -125,8 +123,7 @@ impl Splitter {
         }
     }
 
-    /// Uses the side of the last frame from the same Ethernet address, if a frame's own
-    /// is not known.
+    /// Falls back to the side of the last frame from the same Ethernet address.
     fn as_neighbour(&mut self, bytes: &[u8], told: Option<bool>) -> bool {
         let Some(source) = bytes.get(6..12) else {
             return told.unwrap_or(true);
@@ -142,8 +139,8 @@ impl Splitter {
         }
     }
 
-    /// Whether the conversation's client sent the packet: the sender of the first SYN,
-    /// or otherwise of the first packet.
+    /// Whether the sender is the client: the sender of the first SYN, or of the first
+    /// packet.
     fn first_sender(&mut self, bytes: &[u8]) -> Option<bool> {
         let ip = IpHeader::parse(bytes)?;
         let transport = ip.transport(bytes)?;
@@ -154,7 +151,7 @@ impl Splitter {
         }
         let (key, from_low) = Ends::of(bytes, &ip, &transport)?.conversation();
         let client_is_low = match (opening(bytes, &transport), self.known.get(key)) {
-            // A SYN is certain, also when ports are reused.
+            // A SYN is certain, even if ports are reused.
             (Some(by_client), _) => by_client == from_low,
             (None, Some(known)) => known,
             (None, None) => from_low,
@@ -165,7 +162,7 @@ impl Splitter {
         Some(by_client)
     }
 
-    /// Whether the packet goes to the lower of its two ports.
+    /// Whether the destination has the lower port.
     fn lower_port(&mut self, bytes: &[u8]) -> Option<bool> {
         let ip = IpHeader::parse(bytes)?;
         let transport = ip.transport(bytes)?;
@@ -175,7 +172,7 @@ impl Splitter {
         Some(by_client)
     }
 
-    /// Remembers the side of a first fragment: later fragments have no ports.
+    /// Records the side of a first fragment, since later ones have no ports.
     fn remember_pieces(&mut self, bytes: &[u8], ip: &IpHeader, first: &Transport, by_client: bool) {
         if first.piece == Piece::First
             && let Some(pieces) = Ends::of_datagram(bytes, ip, first)
@@ -194,7 +191,7 @@ impl FromStr for Splitter {
     }
 }
 
-/// Whether a SYN comes from the client; `None` for packets that are none.
+/// Whether a SYN comes from the client; `None` for other packets.
 fn opening(bytes: &[u8], transport: &Transport) -> Option<bool> {
     const FLAGS_AT: usize = 13;
     const SYN: u8 = 0x02;
@@ -213,7 +210,7 @@ fn from_networks(bytes: &[u8], clients: &[Net]) -> Option<bool> {
             };
             (ip.version, &bytes[range])
         }
-        // ARP contains its sender's address.
+        // ARP contains the sender's address.
         None => {
             let at = mac_header_len(bytes) as usize;
             let is_arp = bytes.get(at - 2..at) == Some(&[0x08, 0x06]);

@@ -51,7 +51,7 @@ fn payloads_are_where_scapy_finds_them() {
     }
 }
 
-/// Lengths that contradict each other: what is certainly no payload is not part of it.
+/// Contradictory lengths: bytes that are certainly not payload are excluded.
 #[test]
 fn lengths_of_malformed_packets_bound_the_payload() {
     let rows = scapy();

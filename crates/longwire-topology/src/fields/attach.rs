@@ -1,29 +1,29 @@
-//! Fields of ports that are more than a text.
+//! Fields of ports with options.
 
 use super::{Field, Kind, Section, field};
 
 const TO: Field = field(
     "to",
     Kind::Texts,
-    "packets to these addresses enter the network: one or more, as in \"10.0.0.2\" or \"10.0.3.0/24\". All others pass by",
+    "addresses whose packets enter the network, such as \"10.0.0.2\" or \"10.0.3.0/24\"; all other packets bypass it",
 );
 
 /// `[ports.NAME]`.
 pub static PORT: Section = Section {
     name: "port",
-    help: "A port with options, or at an interface that is in use",
+    help: "A port with options, or at an interface in use",
     options: false,
     fields: &[
-        field("opens", Kind::Text, "the port to open, as in \"tap:lw0\""),
+        field("opens", Kind::Text, "the port to open, such as \"tap:lw0\""),
         field(
             "carrier",
             Kind::Texts,
-            "the links toward it, as in \"access.down\": while all of them are down, the interface at the port has no carrier. For tap:NAME, and for the hosts of exec",
+            "links toward the port, such as \"access.down\"; while all are down, its interface has no carrier. For tap:NAME and hosts of exec",
         ),
         field(
             "attach",
             Kind::Table(&ATTACH),
-            "an interface that is in use, in place of opens, and the packets that it exchanges with the network",
+            "an interface in use, instead of opens, and the packets that enter the network",
         ),
     ],
 };
@@ -37,38 +37,34 @@ pub static ATTACH: Section = Section {
         field(
             "netns",
             Kind::Text,
-            "the network namespace: a name of `ip netns`, or a path",
+            "network namespace: a name from `ip netns`, or a path",
         ),
         field(
             "pid",
             Kind::Number(1, i32::MAX as u64),
-            "the network namespace of this process",
+            "a process in the network namespace",
         ),
         field(
             "container",
             Kind::Text,
-            "this container: a name, an ID or its start, as in docker:web",
+            "container: a name, an ID or a prefix of one, such as docker:web",
         ),
-        field(
-            "pod",
-            Kind::Text,
-            "this pod of Kubernetes, as in shop/cart-0",
-        ),
+        field("pod", Kind::Text, "Kubernetes pod, such as shop/cart-0"),
         field(
             "interface",
             Kind::Text,
-            "its name; that of the default route when it is left out",
+            "interface name; default: that of the default route",
         ),
         TO,
         field(
             "filter",
             Kind::Text,
-            "of the packets to these addresses, only those that match, as in \"udp dst port 53\"",
+            "only matching packets to these addresses enter, such as \"udp dst port 53\"",
         ),
         field(
             "host-network",
             Kind::Flag,
-            "whether the network of the machine may be meant; false by default",
+            "whether the target may be the host's network; default: false",
         ),
     ],
 };

@@ -1,44 +1,44 @@
-//! Fields of what changes while a network runs.
+//! Fields of changes.
 
 use super::{Field, Kind, LINK, PATH, STEPS_MAX, Section, field};
 
 const SET_FIELD: Field = field(
     "set",
     Kind::TableMap(&SET),
-    "options by names of links, in which * stands for anything and ? for a letter; with .up or .down behind for one direction",
+    "options by link name; * and ? are wildcards, a suffix .up or .down selects one direction",
 );
-const UP_FIELD: Field = field("up", Kind::Texts, "links that are up again");
+const UP_FIELD: Field = field("up", Kind::Texts, "links to set up");
 const DOWN_FIELD: Field = field(
     "down",
     Kind::Texts,
-    "links that are down: they lose what arrives",
+    "links to set down; they drop arriving frames",
 );
 const PAUSE_FIELD: Field = field(
     "pause",
     Kind::Texts,
-    "links that hold what they have, until they are up",
+    "links to pause; they hold frames until they are up",
 );
 const MOVE_FIELD: Field = field(
     "move",
     Kind::TextMap,
-    "whose frames take another way: name of a link or a path = name of the link or path that they take from now on",
+    "moves frames: name of their link or path = name of the link or path that they take from now on",
 );
 const OUTAGE_FIELD: Field = field(
     "outage",
     Kind::Text,
-    "how long frames that are moved are lost, as in 50ms; not at all by default",
+    "how long moved frames are lost, such as 50ms; default: 0",
 );
 
 /// `[[at]]`.
 pub static EVENT: Section = Section {
     name: "at",
-    help: "What changes while it runs",
+    help: "A change during the run",
     options: false,
     fields: &[
         field(
             "time",
             Kind::Text,
-            "when, from the start of the run, as in 30s",
+            "time since the start of the run, such as 30s",
         ),
         SET_FIELD,
         UP_FIELD,
@@ -49,30 +49,30 @@ pub static EVENT: Section = Section {
         field(
             "ramp",
             Kind::TableMap(&RAMP),
-            "options that change in steps, by names of links",
+            "options that change in steps, by link name",
         ),
-        field("every", Kind::Text, "repeat it every so often"),
+        field("every", Kind::Text, "repetition period"),
         field(
             "times",
             Kind::Number(1, 1_000_000_000),
-            "how often it happens in all; without end by default",
+            "total number of repetitions; default: unlimited",
         ),
     ],
 };
 
-/// A change of a running network: what `[[at]]` does at once, and links and
-/// paths that come and go.
+/// A change of a running network: the immediate actions of `[[at]]`, plus links and paths
+/// to add or remove.
 pub static CHANGE: Section = Section {
     name: "change",
-    help: "What is to be another in a running network: all of it, or nothing",
+    help: "A change of a running network; applied as a whole, or not at all",
     options: false,
     fields: &[
         field(
             "at",
             Kind::Text,
-            "when, from the start of the run, as in 30s; at once by default",
+            "time since the start of the run, such as 30s; default: now",
         ),
-        field("in", Kind::Text, "in how long, as in 500ms"),
+        field("in", Kind::Text, "time from now, such as 500ms"),
         SET_FIELD,
         UP_FIELD,
         DOWN_FIELD,
@@ -82,12 +82,12 @@ pub static CHANGE: Section = Section {
         field(
             "add",
             Kind::Table(&ADD),
-            "links and paths that come; their rules stand behind those that there are",
+            "links and paths to add; their rules follow the existing ones",
         ),
         field(
             "remove",
             Kind::Texts,
-            "links and paths that go, by name, with * and ?; what is on its way arrives",
+            "links and paths to remove, by name or pattern; frames in flight still arrive",
         ),
     ],
 };
@@ -95,7 +95,7 @@ pub static CHANGE: Section = Section {
 /// `add` of a change.
 pub static ADD: Section = Section {
     name: "add",
-    help: "Links and paths that come",
+    help: "Links and paths to add",
     options: false,
     fields: &[
         field("link", Kind::Tables(&LINK), "links, as under [[link]]"),
@@ -120,19 +120,19 @@ pub static RAMP: Section = Section {
         field(
             "option",
             Kind::Choice(&["rate", "delay", "loss", "corrupt", "duplicate"]),
-            "which option",
+            "the option to change",
         ),
         field(
             "from",
             Kind::Text,
-            "its first value: a plain one, as in 10mbit, 20ms or 1%",
+            "first value, such as 10mbit, 20ms or 1%",
         ),
-        field("to", Kind::Text, "its last value"),
-        field("time", Kind::Text, "how long it takes"),
+        field("to", Kind::Text, "last value"),
+        field("time", Kind::Text, "duration"),
         field(
             "steps",
             Kind::Number(1, STEPS_MAX),
-            "in how many steps; 100 by default",
+            "number of steps; default: 100",
         ),
     ],
 };

@@ -1,12 +1,11 @@
-//! Fields of the machines that run a network together.
+//! Fields of hosts that run a network together.
 
 use super::{Field, Kind, Section, field};
 
-/// The shortest datagrams that an underlay may be limited to, in bytes of UDP payload:
-/// those that every IPv4 host accepts.
+/// Minimum underlay MTU in bytes of UDP payload: what every IPv4 host accepts.
 pub const UNDERLAY_MTU_MIN: u64 = 548;
 
-/// The longest.
+/// Maximum underlay MTU in bytes of UDP payload.
 pub const UNDERLAY_MTU_MAX: u64 = 65_000;
 
 const NAME: Field = field("name", Kind::Text, "its name, for `run --host NAME`");
@@ -14,21 +13,21 @@ const NAME: Field = field("name", Kind::Text, "its name, for `run --host NAME`")
 /// `[[host]]`.
 pub static HOST: Section = Section {
     name: "host",
-    help: "A machine that runs a part of the network, with `run --host NAME`",
+    help: "A machine that runs a part of the network with `run --host NAME`",
     options: false,
     fields: &[
         NAME,
         field(
             "address",
             Kind::Text,
-            "where the other hosts reach it: an IP address, and a UDP port, which is 4795 by default",
+            "address at which the other hosts reach it: IP address and optional UDP port; default port: 4795",
         ),
         field(
             "listen",
             Kind::Text,
-            "where it receives, if that is another address, as in \"0.0.0.0:4795\"",
+            "address to listen on, if different, such as \"0.0.0.0:4795\"",
         ),
-        field("ports", Kind::Texts, "the ports that it opens"),
+        field("ports", Kind::Texts, "ports that it opens"),
     ],
 };
 
@@ -41,12 +40,12 @@ pub static UNDERLAY: Section = Section {
         field(
             "key",
             Kind::Text,
-            "the file with the key that all hosts share, next to this file; `longwire key` makes one",
+            "file with the key shared by all hosts, relative to this file; `longwire key` creates one",
         ),
         field(
             "mtu",
             Kind::Number(UNDERLAY_MTU_MIN, UNDERLAY_MTU_MAX),
-            "the longest UDP payload that it carries in one piece; 1400 by default. Longer frames are split and joined again",
+            "maximum UDP payload; default: 1400. Longer frames are fragmented",
         ),
     ],
 };

@@ -5,23 +5,23 @@ use super::{Field, Kind, LINKS_MAX, Section, field};
 const UP: Field = field(
     "up",
     Kind::Table(&ONE_WAY),
-    "options of the direction up: the one that match is about",
+    "options of direction up, the one that match selects",
 );
 const DOWN: Field = field(
     "down",
     Kind::Table(&DOWNWARDS),
-    "options of the direction down: the way back",
+    "options of direction down, the reverse",
 );
 const PRESET: Field = field(
     "preset",
     Kind::Text,
-    "a preset that lies under the options, as in lte",
+    "preset below the options, such as lte",
 );
 
 /// `[defaults]`.
 pub static DEFAULTS: Section = Section {
     name: "defaults",
-    help: "Options under those of every link",
+    help: "Default options of all links",
     options: true,
     fields: &[PRESET, UP, DOWN],
 };
@@ -29,7 +29,7 @@ pub static DEFAULTS: Section = Section {
 /// `[templates.NAME]`.
 pub static TEMPLATE: Section = Section {
     name: "templates",
-    help: "Options by name",
+    help: "Named options",
     options: true,
     fields: &[PRESET, UP, DOWN],
 };
@@ -37,7 +37,7 @@ pub static TEMPLATE: Section = Section {
 /// `up` of a link.
 pub static ONE_WAY: Section = Section {
     name: "up",
-    help: "Options of one direction",
+    help: "Options of direction up",
     options: true,
     fields: &[],
 };
@@ -45,64 +45,64 @@ pub static ONE_WAY: Section = Section {
 /// `down` of a link.
 pub static DOWNWARDS: Section = Section {
     name: "down",
-    help: "Options of the direction down",
+    help: "Options of direction down",
     options: true,
     fields: &[field(
         "match",
         Kind::Texts,
-        "which frames cross the link downwards; the link's matchers with source and destination swapped by default",
+        "matchers for direction down; default: those of the link with source and destination swapped",
     )],
 };
 
 /// `[[link]]`.
 pub static LINK: Section = Section {
     name: "link",
-    help: "A link, or many",
+    help: "One link, or many",
     options: true,
     fields: &[
         field(
             "name",
             Kind::Text,
-            "its name; of many links, with {n}, {a} or {b} in it",
+            "name; for many links, it contains {n}, {a} or {b}",
         ),
-        field("template", Kind::Text, "the template under its options"),
+        field("template", Kind::Text, "template below the options"),
         PRESET,
         field(
             "match",
             Kind::Texts,
-            "which frames cross it upwards, as in \"src=10.0.0.1,dst=10.0.0.2\"; one or several",
+            "matchers for direction up, such as \"src=10.0.0.1,dst=10.0.0.2\"",
         ),
         field(
             "shared",
             Kind::Flag,
-            "whether both directions share one queue and one rate; false by default",
+            "whether both directions share one queue and rate; default: false",
         ),
         UP,
         DOWN,
         field(
             "count",
             Kind::Number(1, LINKS_MAX),
-            "so many links, with {n} for the number of each",
+            "number of links; {n} is the number of each",
         ),
         field(
             "first",
             Kind::Number(0, u32::MAX as u64),
-            "the number of the first; 1 by default",
+            "number of the first link; default: 1",
         ),
         field(
             "between",
             Kind::Tuple(1, 2),
-            "links between the hosts of two networks, with {a} and {b} for their addresses; or from those of one to anywhere",
+            "one link per host of a subnet, or per pair of hosts of two; {a} and {b} are their addresses",
         ),
         field(
             "pairing",
             Kind::Choice(&["one-to-one", "all"]),
-            "which hosts of the two networks: the first with the first (by default), or each with each",
+            "pairs of hosts of two subnets: one-to-one in order (default), or all combinations",
         ),
         field(
             "csv",
             Kind::Text,
-            "a CSV file with a link a line; its header names options, with up- and down- before them for one direction, and name, match, template, shared",
+            "CSV file with one link per line; columns are name, match, template, shared and options, with a prefix up- or down- for one direction",
         ),
     ],
 };
@@ -110,20 +110,20 @@ pub static LINK: Section = Section {
 /// `[[path]]`.
 pub static PATH: Section = Section {
     name: "path",
-    help: "Links that are crossed one after the other",
+    help: "Links crossed in sequence",
     options: false,
     fields: &[
-        field("name", Kind::Text, "its name"),
+        field("name", Kind::Text, "name"),
         field(
             "via",
             Kind::Texts,
-            "the links in order; NAME.down crosses one downwards. The way back crosses them the other way round",
+            "links in order; NAME.down crosses one in direction down. The reverse direction crosses them backwards",
         ),
-        field("match", Kind::Texts, "which frames cross it in this order"),
+        field("match", Kind::Texts, "matchers for this order"),
         field(
             "match-back",
             Kind::Texts,
-            "which frames cross it backwards; the matchers with source and destination swapped by default",
+            "matchers for the reverse; default: match with source and destination swapped",
         ),
     ],
 };

@@ -1,5 +1,5 @@
-//! The fields there are: one table for each section of the file, from which
-//! the reader, its messages and the JSON schema follow.
+//! The field tables, one per section of the file. Parser, messages and JSON schema follow
+//! from them.
 
 mod attach;
 mod events;
@@ -14,51 +14,51 @@ pub use links::{DEFAULTS, DOWNWARDS, LINK, ONE_WAY, PATH, TEMPLATE};
 /// A table of the file.
 #[derive(Debug)]
 pub struct Section {
-    /// Its header, as in `[switching]`.
+    /// Its header, such as `[switching]`.
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// Its own fields.
+    /// Its fields, without link options.
     pub fields: &'static [Field],
-    /// Whether it takes the options of a link too.
+    /// Whether it also takes link options.
     pub options: bool,
 }
 
 /// A field of a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The text before the equals sign.
+    /// The key in the file.
     pub name: &'static str,
-    /// The kind of its values.
+    /// The type of its value.
     pub kind: Kind,
     /// One line of help.
     pub help: &'static str,
 }
 
-/// The kinds of values.
+/// The type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A text.
+    /// A string.
     Text,
-    /// One text or a list of them.
+    /// A string or a list of strings.
     Texts,
-    /// A list of texts of this length.
+    /// A list of strings with a length in this range.
     Tuple(usize, usize),
-    /// A list of pairs of texts.
+    /// A list of pairs of strings.
     Pairs,
-    /// A whole number in these bounds.
+    /// An integer in this range.
     Number(u64, u64),
     /// `true` or `false`.
     Flag,
-    /// One of some words.
+    /// One of these words.
     Choice(&'static [&'static str]),
-    /// A table of texts by names of the user's.
+    /// A table of strings with arbitrary keys.
     TextMap,
-    /// A table of texts or tables by names of the user's.
+    /// A table of strings or tables with arbitrary keys.
     TextOrTableMap(&'static Section),
     /// A table.
     Table(&'static Section),
-    /// Tables by names of the user's.
+    /// Tables with arbitrary keys.
     TableMap(&'static Section),
     /// An array of tables, `[[name]]`.
     Tables(&'static Section),
@@ -68,70 +68,66 @@ const fn field(name: &'static str, kind: Kind, help: &'static str) -> Field {
     Field { name, kind, help }
 }
 
-/// The most links a file may make.
+/// Maximum number of links.
 pub const LINKS_MAX: u64 = 1 << 22;
 
-/// The most ports.
+/// Maximum number of ports.
 pub const PORTS_MAX: u64 = 1024;
 
-/// The most hosts.
+/// Maximum number of hosts.
 pub const HOSTS_MAX: usize = 256;
 
-/// The most steps of a ramp.
+/// Maximum number of steps of a ramp.
 pub const STEPS_MAX: u64 = 1_000_000;
 
-/// The file.
+/// The top level of the file.
 pub static FILE: Section = Section {
     name: "file",
-    help: "A topology: ports, links between them, and what happens to them",
+    help: "A topology: ports, links and their scenario",
     options: false,
     fields: &[
         field(
             "seed",
             Kind::Number(0, i64::MAX as u64),
-            "what all randomness follows from; that of --seed when it is not given, which is 1 by itself",
+            "random seed; default: --seed, or 1",
         ),
         field(
             "classify",
             Kind::Choice(&["first", "specific"]),
-            "which matcher counts when several match: the first of the file (by default), or the most specific",
+            "which of several matching rules applies: the first in the file (default), or the most specific",
         ),
         field(
             "unmatched",
             Kind::Text,
-            "what becomes of frames that no matcher is about: pass (by default), drop, or link:NAME, which they cross upwards",
+            "handling of unmatched frames: pass (default), drop, or link:NAME, which they cross in direction up",
         ),
         field(
             "on-port-loss",
             Kind::Choice(&["end", "continue"]),
-            "what happens when a port goes away: the run ends (by default), or continues without it, and frames for it are lost",
+            "handling of a lost port: end the run (default), or continue and drop frames for it",
         ),
         field(
             "ports",
             Kind::TextOrTableMap(&PORT),
-            "ports by name, as in left = \"packet:eth1\", left = { opens = \"tap:lw0\", carrier = \"access.down\" }, or left.attach = { pod = \"shop/cart-0\", to = \"10.0.0.2\" }; numbered from 0 in the order of the file",
+            "ports by name, such as left = \"packet:eth1\", left = { opens = \"tap:lw0\", carrier = \"access.down\" }, or left.attach = { pod = \"shop/cart-0\", to = \"10.0.0.2\" }; numbered from 0 in file order",
         ),
         field(
             "switching",
             Kind::Table(&SWITCHING),
-            "which port a frame leaves by",
+            "how output ports are selected",
         ),
         field(
             "defaults",
             Kind::Table(&DEFAULTS),
-            "options under those of every link",
+            "default options of all links",
         ),
         field(
             "templates",
             Kind::TableMap(&TEMPLATE),
-            "options by name, for links that name them",
+            "named options that links refer to",
         ),
-        field("link", Kind::Tables(&LINK), "a link, or many"),
-        field(
-            "path",
-            Kind::Tables(&PATH),
-            "links that are crossed one after the other",
-        ),
+        field("link", Kind::Tables(&LINK), "one link, or many"),
+        field("path", Kind::Tables(&PATH), "links crossed in sequence"),
         field(
             "host",
             Kind::Tables(&HOST),
@@ -145,7 +141,7 @@ pub static FILE: Section = Section {
         field(
             "at",
             Kind::Tables(&EVENT),
-            "what changes while it runs, in order of time",
+            "changes during the run, sorted by time",
         ),
     ],
 };
@@ -153,59 +149,59 @@ pub static FILE: Section = Section {
 /// `[switching]`.
 pub static SWITCHING: Section = Section {
     name: "switching",
-    help: "Which port a frame leaves by",
+    help: "How output ports are selected",
     options: false,
     fields: &[
         field(
             "mode",
             Kind::Choice(&["bridge", "pairs", "static"]),
-            "bridge learns where stations are (by default with three ports and more), pairs joins ports two by two (by default with two), static knows stations only",
+            "bridge learns addresses (default with three or more ports), pairs connects ports in pairs (default with two), static uses stations only",
         ),
         field(
             "ageing",
             Kind::Text,
-            "how long a bridge remembers a station that it does not hear of; 300s by default",
+            "ageing time of learned addresses; default: 300s",
         ),
         field(
             "table-size",
             Kind::Number(1, 1 << 24),
-            "how many stations a bridge remembers; 65,536 by default",
+            "maximum number of learned addresses; default: 65,536",
         ),
         field(
             "storm-limit",
             Kind::Text,
-            "how many frames a second that arrive at one port may be flooded, as in 1kpps; not limited by default",
+            "maximum flooded frames/s per ingress port, such as 1kpps; default: unlimited",
         ),
         field(
             "storm-burst",
             Kind::Number(1, 1 << 20),
-            "how many frames may be flooded at once, within the storm limit; 100 by default",
+            "maximum burst of flooded frames under the storm limit; default: 100",
         ),
         field(
             "reserved",
             Kind::Choice(&["drop", "pass"]),
-            "frames to 01-80-C2-00-00-00 … 0F (spanning tree, LLDP): drop, as bridges do, or pass",
+            "frames to 01-80-C2-00-00-00 … 0F (spanning tree, LLDP): drop, as IEEE 802.1D bridges do, or pass",
         ),
         field(
             "loop-detection",
             Kind::Flag,
-            "whether loops are looked for and said; true by default",
+            "whether to detect and report loops; default: true",
         ),
         field(
             "pairs",
             Kind::Pairs,
-            "pairs of ports by name; those of two ports are known",
+            "pairs of port names; not needed with two ports",
         ),
         field(
             "stations",
             Kind::TextMap,
-            "stations whose port is given: \"02:00:00:00:00:01\" = \"left\", with @VLAN behind the address for a tagged one",
+            "stations with a fixed port: \"02:00:00:00:00:01\" = \"left\", append @VLAN to the address in a VLAN",
         ),
     ],
 };
 
 impl Section {
-    /// The field of a name.
+    /// Returns the field with a name.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }

@@ -1,6 +1,6 @@
-//! Topologies from scripts of ns-2 and Emulab: as much of their language as
-//! describes nodes and links. Any other command of a script is refused with
-//! its line, except those that do not change the network.
+//! Imports topologies from ns-2 and Emulab scripts: the commands that describe nodes and
+//! links. Commands that do not affect the network are ignored; others are refused with
+//! their line.
 
 mod network;
 mod script;
@@ -10,19 +10,19 @@ mod variables;
 
 use std::fmt::Write;
 
-use network::{Edge, EdgeSide, Network};
+use network::{Edge, EdgeOptions, Network};
 use script::Script;
 
-/// The queue of a link that gives none: both ns-2 and Emulab have 50 packets.
+/// Default queue of ns-2 and Emulab, in packets.
 const QUEUE: u64 = 50;
 
-/// The most nodes: addresses are given to those that have none.
+/// Maximum number of nodes.
 const NODES_MAX: usize = 60_000;
 
-/// The TOML of a script. At most `paths_max` paths join its nodes.
+/// Converts a script to TOML, with at most `paths_max` paths between nodes.
 ///
 /// # Errors
-/// `LINE: what is wrong, and what would do`.
+/// `LINE: reason; remedy`.
 pub fn import(text: &str, paths_max: usize) -> Result<String, String> {
     let mut script = Script::default();
     script
@@ -31,21 +31,21 @@ pub fn import(text: &str, paths_max: usize) -> Result<String, String> {
     let mut network = script.network;
     if let Some(edge) = network.edges.iter().find(|edge| edge.down.is_none()) {
         return Err(format!(
-            "{}: the link '{}' has no way back; write a second simplex-link, or duplex-link",
+            "{}: link '{}' has no reverse direction; add a second simplex-link, or use duplex-link",
             edge.line, edge.name
         ));
     }
     let nodes: Vec<usize> = nodes(&network);
     if nodes.len() < 2 || nodes.len() > NODES_MAX {
         return Err(format!(
-            "1: there are {} nodes; there can be 2 to {NODES_MAX}",
+            "1: {} nodes; a topology has 2 to {NODES_MAX}",
             nodes.len()
         ));
     }
     let pairs = nodes.len() * (nodes.len() - 1) / 2;
     if pairs > paths_max {
         return Err(format!(
-            "1: {} nodes need up to {pairs} paths, and {paths_max} are allowed; give --paths \
+            "1: {} nodes need up to {pairs} paths, but {paths_max} are allowed; pass --paths \
              {pairs}",
             nodes.len()
         ));
@@ -55,25 +55,25 @@ pub fn import(text: &str, paths_max: usize) -> Result<String, String> {
 }
 
 fn nodes(network: &Network) -> Vec<usize> {
-    let places = network.places.iter().enumerate();
-    places
-        .filter(|(_, place)| !place.is_lan)
+    let vertices = network.vertices.iter().enumerate();
+    vertices
+        .filter(|(_, vertex)| !vertex.is_lan)
         .map(|(index, _)| index)
         .collect()
 }
 
-/// Nodes without an address get one of 10.0.0.0/8 that no other node has.
+/// Assigns unused addresses of 10.0.0.0/8 to nodes without one.
 fn give_addresses(network: &mut Network, nodes: &[usize]) {
     let taken: Vec<String> = network
-        .places
+        .vertices
         .iter()
-        .flat_map(|place| place.addresses.clone())
+        .flat_map(|vertex| vertex.addresses.clone())
         .collect();
     let mut free = (1..).map(|nth: u32| std::net::Ipv4Addr::from((10 << 24) + nth).to_string());
     for node in nodes {
-        let place = &mut network.places[*node];
-        if place.addresses.is_empty() {
-            place
+        let vertex = &mut network.vertices[*node];
+        if vertex.addresses.is_empty() {
+            vertex
                 .addresses
                 .extend(free.by_ref().find(|address| !taken.contains(address)));
         }
@@ -82,16 +82,16 @@ fn give_addresses(network: &mut Network, nodes: &[usize]) {
 
 fn written(network: &Network, nodes: &[usize]) -> String {
     let mut toml = String::from(
-        "# Imported from a script. Change what the ports open to what there is.\n\n[ports]\n",
+        "# Imported from a script. Replace the ports by existing interfaces.\n\n[ports]\n",
     );
     let mut line = |text: String| toml = std::mem::take(&mut toml) + &text + "\n";
     for node in nodes {
-        let place = &network.places[*node];
-        let opens = quoted(&format!("packet:{}", place.name));
+        let vertex = &network.vertices[*node];
+        let opens = quoted(&format!("packet:{}", vertex.name));
         line(format!(
             "{} = {opens} # {}",
-            quoted(&place.name),
-            place.addresses.join(", ")
+            quoted(&vertex.name),
+            vertex.addresses.join(", ")
         ));
     }
     if nodes.len() == 2 {
@@ -102,7 +102,7 @@ fn written(network: &Network, nodes: &[usize]) -> String {
         line(link(edge));
     }
     for (index, from) in nodes.iter().enumerate() {
-        let reached = network.reached(*from);
+        let reached = network.shortest_paths(*from);
         for to in &nodes[index + 1..] {
             if let Some(text) = path(network, (*from, *to), &reached) {
                 line(text);
@@ -116,18 +116,18 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn options(side: &EdgeSide) -> String {
-    let mut text = format!("rate = \"{}\"\n", side.rate);
-    if side.delay_ns > 0 {
-        let delay = longwire_engine::Nanos::from_nanos(side.delay_ns);
+fn options(options: &EdgeOptions) -> String {
+    let mut text = format!("rate = \"{}\"\n", options.rate);
+    if options.delay_ns > 0 {
+        let delay = longwire_engine::Nanos::from_nanos(options.delay_ns);
         let _ = writeln!(text, "delay = \"{delay}\"");
     }
-    if side.loss > 0.0 {
-        let percent = format!("{:.7}", side.loss * 100.0);
+    if options.loss > 0.0 {
+        let percent = format!("{:.7}", options.loss * 100.0);
         let percent = percent.trim_end_matches('0').trim_end_matches('.');
         let _ = writeln!(text, "loss = \"{percent}%\"");
     }
-    if let Some(queue) = side.queue {
+    if let Some(queue) = options.queue {
         let _ = writeln!(text, "queue = \"{queue}p\"");
     }
     text
@@ -144,23 +144,22 @@ fn link(edge: &Edge) -> String {
     text.trim_end().to_owned()
 }
 
-/// The path between two nodes, if there is one.
 fn path(
     network: &Network,
     (from, to): (usize, usize),
     reached: &[Option<(usize, usize)>],
 ) -> Option<String> {
     let mut via = Vec::new();
-    let mut place = to;
-    while place != from {
-        let (edge, before) = reached[place]?;
+    let mut vertex = to;
+    while vertex != from {
+        let (edge, before) = reached[vertex]?;
         let edge = &network.edges[edge];
-        let way = if edge.ends.0 == before { "" } else { ".down" };
-        via.push(quoted(&format!("{}{way}", edge.name)));
-        place = before;
+        let direction = if edge.ends.0 == before { "" } else { ".down" };
+        via.push(quoted(&format!("{}{direction}", edge.name)));
+        vertex = before;
     }
     via.reverse();
-    let (from, to) = (&network.places[from], &network.places[to]);
+    let (from, to) = (&network.vertices[from], &network.vertices[to]);
     let mut matches = Vec::new();
     for source in &from.addresses {
         for destination in &to.addresses {

@@ -1,13 +1,13 @@
-//! The network of a script: nodes, LANs, and links between them.
+//! The network of a script: nodes, LANs and links.
 
 use std::collections::{HashMap, VecDeque};
 
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct EdgeSide {
-    /// As `rate` takes it.
+pub struct EdgeOptions {
+    /// In the syntax of `rate`.
     pub rate: String,
-    /// One way, in nanoseconds.
+    /// In nanoseconds.
     pub delay_ns: u64,
     /// A probability.
     pub loss: f64,
@@ -15,20 +15,20 @@ pub struct EdgeSide {
     pub queue: Option<u64>,
 }
 
-/// A link between two places.
+/// A link between two vertices.
 #[derive(Clone, Debug)]
 pub struct Edge {
     /// Its name in the topology.
     pub name: String,
-    /// The nodes between which `up` leads.
+    /// Vertices in direction up.
     pub ends: (usize, usize),
-    /// From the first to the second.
-    pub up: EdgeSide,
-    /// Back; a simplex link has none until its counterpart is found.
-    pub down: Option<EdgeSide>,
-    /// The line that made it.
+    /// Options of direction up.
+    pub up: EdgeOptions,
+    /// Options of direction down; `None` for a simplex link without a counterpart.
+    pub down: Option<EdgeOptions>,
+    /// Line of its command.
     pub line: usize,
-    /// The LAN that it leads to.
+    /// The LAN that it belongs to.
     pub lan: Option<String>,
 }
 
@@ -39,27 +39,27 @@ pub struct Vertex {
     pub name: String,
     /// LANs have no port.
     pub is_lan: bool,
-    /// Of a node.
+    /// Addresses of a node.
     pub addresses: Vec<String>,
 }
 
-/// All of it.
+/// All vertices and edges.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
-    /// Nodes and LANs in the order of the script.
-    pub places: Vec<Vertex>,
-    /// Links in the order of the script.
+    /// Nodes and LANs in script order.
+    pub vertices: Vec<Vertex>,
+    /// Links in script order.
     pub edges: Vec<Edge>,
 }
 
 impl Network {
-    /// The number of a place.
-    pub fn place(&self, name: &str) -> Option<usize> {
-        self.places.iter().position(|place| place.name == name)
+    /// Returns the index of a vertex.
+    pub fn vertex(&self, name: &str) -> Option<usize> {
+        self.vertices.iter().position(|vertex| vertex.name == name)
     }
 
-    /// The link between two places, and whether its `up` leads from the first
-    /// to the second.
+    /// Returns the link between two vertices, and whether its direction up is from `a` to
+    /// `b`.
     pub fn between(&mut self, a: usize, b: usize) -> Option<(&mut Edge, bool)> {
         let joins = |edge: &&mut Edge| edge.ends == (a, b) || edge.ends == (b, a);
         let edge = self.edges.iter_mut().find(joins)?;
@@ -67,22 +67,21 @@ impl Network {
         Some((edge, forward))
     }
 
-    /// From a place to all others by the fewest links, and among those by the
-    /// order of the script: for each place the link that leads to it, and the
-    /// place before.
-    pub fn reached(&self, from: usize) -> Vec<Option<(usize, usize)>> {
+    /// Breadth-first search from a vertex, ties broken by script order: for each reachable
+    /// vertex, the link that leads to it and the previous vertex.
+    pub fn shortest_paths(&self, from: usize) -> Vec<Option<(usize, usize)>> {
         let mut neighbours: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
         for (index, edge) in self.edges.iter().enumerate() {
             let (a, b) = edge.ends;
             neighbours.entry(a).or_default().push((index, b));
             neighbours.entry(b).or_default().push((index, a));
         }
-        let mut reached = vec![None; self.places.len()];
+        let mut reached = vec![None; self.vertices.len()];
         let mut waiting = VecDeque::from([from]);
-        while let Some(place) = waiting.pop_front() {
-            for (edge, next) in neighbours.get(&place).into_iter().flatten() {
+        while let Some(vertex) = waiting.pop_front() {
+            for (edge, next) in neighbours.get(&vertex).into_iter().flatten() {
                 if *next != from && reached[*next].is_none() {
-                    reached[*next] = Some((*edge, place));
+                    reached[*next] = Some((*edge, vertex));
                     waiting.push_back(*next);
                 }
             }

@@ -1,15 +1,15 @@
-//! The commands of a script.
+//! Executes the commands of a script.
 
 use std::collections::HashMap;
 
-use super::network::{Edge, EdgeSide, Network, Vertex};
+use super::network::{Edge, EdgeOptions, Network, Vertex};
 use super::tcl::{ScriptCommand, ScriptError, Word, commands};
 use super::values::{delay, loss, rate};
 
-/// The most commands that are run, loops counted: a script is no program.
+/// Maximum commands, including those in loops.
 pub(super) const COMMANDS_MAX: u64 = 1_000_000;
 
-/// Commands that say nothing of the network.
+/// Commands that do not affect the network.
 const IGNORED: [&str; 12] = [
     "source",
     "puts",
@@ -25,7 +25,7 @@ const IGNORED: [&str; 12] = [
     "tb-set-sync-server",
 ];
 
-/// Methods of `$ns` that do not change the network.
+/// Methods of `$ns` that do not affect the network.
 const IGNORED_OF_NS: [&str; 6] = [
     "run",
     "rtproto",
@@ -35,10 +35,10 @@ const IGNORED_OF_NS: [&str; 6] = [
     "duplex-link-op",
 ];
 
-/// A script that is being run.
+/// A script under execution.
 #[derive(Debug, Default)]
 pub struct Script {
-    /// The network that it made.
+    /// The network described so far.
     pub network: Network,
     pub(super) values: HashMap<String, String>,
     simulator: Option<String>,
@@ -46,10 +46,10 @@ pub struct Script {
 }
 
 impl Script {
-    /// Runs a script, or a loop's body.
+    /// Runs a script or a loop body.
     ///
     /// # Errors
-    /// What is not understood, with its line.
+    /// An unsupported command, with its line.
     pub fn run(&mut self, text: &str, line: usize) -> Result<(), ScriptError> {
         for command in commands(text, line)? {
             self.run += 1;
@@ -58,14 +58,14 @@ impl Script {
                 return Err((command.line, reason));
             }
             self.command(&command).map_err(|reason| match reason {
-                Reason::Here(reason) => (command.line, reason),
-                Reason::There(wrong) => wrong,
+                CommandError::Plain(reason) => (command.line, reason),
+                CommandError::Nested(wrong) => wrong,
             })?;
         }
         Ok(())
     }
 
-    fn command(&mut self, command: &ScriptCommand) -> Result<(), Reason> {
+    fn command(&mut self, command: &ScriptCommand) -> Result<(), CommandError> {
         if let [
             Word::Plain(name),
             Word::Braced(first, _),
@@ -84,13 +84,13 @@ impl Script {
         ] = command.words.as_slice()
             && name == "set"
         {
-            let variable = self.filled(variable)?;
-            let inner = commands(made, command.line).map_err(Reason::There)?;
+            let variable = self.substitute(variable)?;
+            let inner = commands(made, command.line).map_err(CommandError::Nested)?;
             let [inner] = inner.as_slice() else {
                 return Err(format!("'[{made}]' is not one command").into());
             };
             let words = self.words(inner)?;
-            let value = self.made(&variable, &words, command.line)?;
+            let value = self.evaluate(&variable, &words, command.line)?;
             self.values.insert(variable, value);
             return Ok(());
         }
@@ -106,7 +106,7 @@ impl Script {
             [name, ..] if IGNORED.contains(name) => Ok(()),
             [ns, name, ..] if self.is_simulator(ns) && IGNORED_OF_NS.contains(name) => Ok(()),
             [ns, rest @ ..] if self.is_simulator(ns) => {
-                let made = self.of_simulator("", rest, command.line)?;
+                let made = self.simulator_method("", rest, command.line)?;
                 drop(made);
                 Ok(())
             }
@@ -120,8 +120,8 @@ impl Script {
                 address,
             ] => self.address(node, address),
             [name, ..] => Err(format!(
-                "'{name}' is not understood; nodes, duplex-link, simplex-link, queue-limit, \
-                 make-lan, tb-set-link-loss, tb-set-lan-loss, tb-set-ip, set, incr and for are"
+                "'{name}' is not supported; supported are nodes, duplex-link, simplex-link, queue-limit, \
+                 make-lan, tb-set-link-loss, tb-set-lan-loss, tb-set-ip, set, incr and for"
             )
             .into()),
             [] => Ok(()),
@@ -132,21 +132,26 @@ impl Script {
         self.simulator.as_deref() == Some(word)
     }
 
-    /// A command's words with all variables replaced.
-    fn words(&self, command: &ScriptCommand) -> Result<Vec<String>, Reason> {
+    /// Returns a command's words with variables substituted.
+    fn words(&self, command: &ScriptCommand) -> Result<Vec<String>, CommandError> {
         let word = |word: &Word| match word {
-            Word::Plain(text) => self.filled(text),
+            Word::Plain(text) => self.substitute(text),
             Word::Braced(text, _) => Ok(text.clone()),
             Word::Bracket(text) => {
-                Err(format!("'[{text}]' is understood only behind 'set NAME'").into())
+                Err(format!("'[{text}]' is supported only after 'set NAME'").into())
             }
         };
-        // What is set is a name, not a value, but its index may be one.
+        // The target of `set` is a name, but its index may be a variable.
         command.words.iter().map(word).collect()
     }
 
-    /// Runs the `[…]` whose result a variable gets.
-    fn made(&mut self, variable: &str, words: &[String], line: usize) -> Result<String, Reason> {
+    /// Runs a `[…]` whose result is assigned to a variable.
+    fn evaluate(
+        &mut self,
+        variable: &str,
+        words: &[String],
+        line: usize,
+    ) -> Result<String, CommandError> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["new", "Simulator"] => {
@@ -154,71 +159,71 @@ impl Script {
                 self.simulator = Some(simulator.clone());
                 Ok(simulator)
             }
-            [ns, rest @ ..] if self.is_simulator(ns) => self.of_simulator(variable, rest, line),
-            _ => Err(format!("'[{}]' is not understood", words.join(" ")).into()),
+            [ns, rest @ ..] if self.is_simulator(ns) => self.simulator_method(variable, rest, line),
+            _ => Err(format!("'[{}]' is not supported", words.join(" ")).into()),
         }
     }
 
-    /// Runs a method of the simulator.
-    fn of_simulator(
+    /// Runs a method of `$ns`.
+    fn simulator_method(
         &mut self,
         variable: &str,
         words: &[&str],
         line: usize,
-    ) -> Result<String, Reason> {
-        // The names that Emulab gives, too: nodes(3) is nodes-3.
+    ) -> Result<String, CommandError> {
+        // As Emulab names them: nodes(3) is nodes-3.
         let name = variable.replace('(', "-").replace(')', "");
         match words {
-            ["node"] if !name.is_empty() => self.add_place(&name, false),
+            ["node"] if !name.is_empty() => self.add_vertex(&name, false),
             ["make-lan", members, bandwidth, time] if !name.is_empty() => {
                 self.lan(&name, members, (bandwidth, time), line)
             }
             ["duplex-link", a, b, bandwidth, time, queue] => {
-                let side = side(bandwidth, time, queue)?;
-                self.link(&name, (a, b), side.clone(), Some(side), line)
+                let options = edge_options(bandwidth, time, queue)?;
+                self.link(&name, (a, b), options.clone(), Some(options), line)
             }
             ["simplex-link", a, b, bandwidth, time, queue] => {
-                let side = side(bandwidth, time, queue)?;
+                let options = edge_options(bandwidth, time, queue)?;
                 let (from, to) = (self.node(a)?, self.node(b)?);
                 if let Some((edge, false)) = self.network.between(from, to)
                     && edge.down.is_none()
                 {
-                    edge.down = Some(side);
+                    edge.down = Some(options);
                     return Ok(edge.name.clone());
                 }
-                self.link(&name, (a, b), side, None, line)
+                self.link(&name, (a, b), options, None, line)
             }
             ["queue-limit", a, b, limit] => {
                 let packets: u64 = limit
                     .parse()
-                    .map_err(|_| Reason::from(format!("'{limit}' is no number of packets")))?;
+                    .map_err(|_| CommandError::from(format!("'{limit}' is not a number of packets")))?;
                 let (from, to) = (self.node(a)?, self.node(b)?);
                 let found = self.network.between(from, to);
                 let (edge, forward) = found
-                    .ok_or_else(|| Reason::from(format!("there is no link from {a} to {b}")))?;
-                let side = if forward {
+                    .ok_or_else(|| CommandError::from(format!("no link from {a} to {b}")))?;
+                let options = if forward {
                     Some(&mut edge.up)
                 } else {
                     edge.down.as_mut()
                 };
-                side.ok_or_else(|| Reason::from(format!("there is no link from {a} to {b}")))?
+                options.ok_or_else(|| CommandError::from(format!("no link from {a} to {b}")))?
                     .queue = Some(packets);
                 Ok(String::new())
             }
             _ => Err(format!(
-                "'$ns {}' is not understood; node, duplex-link A B 100Mb 10ms DropTail, \
-                 simplex-link, queue-limit and make-lan \"A B\" 100Mb 0ms are",
+                "'$ns {}' is not supported; supported are node, duplex-link A B 100Mb 10ms DropTail, \
+                 simplex-link, queue-limit and make-lan \"A B\" 100Mb 0ms",
                 words.join(" ")
             )
             .into()),
         }
     }
 
-    fn add_place(&mut self, name: &str, is_lan: bool) -> Result<String, Reason> {
-        if self.network.place(name).is_some() {
-            return Err(format!("there is a '{name}' already").into());
+    fn add_vertex(&mut self, name: &str, is_lan: bool) -> Result<String, CommandError> {
+        if self.network.vertex(name).is_some() {
+            return Err(format!("'{name}' already exists").into());
         }
-        self.network.places.push(Vertex {
+        self.network.vertices.push(Vertex {
             name: name.to_owned(),
             is_lan,
             addresses: Vec::new(),
@@ -226,22 +231,22 @@ impl Script {
         Ok(name.to_owned())
     }
 
-    fn node(&self, name: &str) -> Result<usize, Reason> {
-        let place = self.network.place(name);
-        place.ok_or_else(|| format!("there is no node '{name}'").into())
+    fn node(&self, name: &str) -> Result<usize, CommandError> {
+        let vertex = self.network.vertex(name);
+        vertex.ok_or_else(|| format!("no node named '{name}'").into())
     }
 
     fn link(
         &mut self,
         name: &str,
         (a, b): (&str, &str),
-        up: EdgeSide,
-        down: Option<EdgeSide>,
+        up: EdgeOptions,
+        down: Option<EdgeOptions>,
         line: usize,
-    ) -> Result<String, Reason> {
+    ) -> Result<String, CommandError> {
         let ends = (self.node(a)?, self.node(b)?);
         if ends.0 == ends.1 {
-            return Err(format!("the link leads from {a} to itself").into());
+            return Err(format!("the link connects {a} to itself").into());
         }
         let plain = if name.is_empty() {
             format!("{a}-{b}")
@@ -268,21 +273,21 @@ impl Script {
         Ok(name)
     }
 
-    /// Each member has a link to the middle. What is given is from one member
-    /// to another, so each of the two links has half of it.
+    /// Each member has a link to a central vertex. Delays are given between members, so
+    /// each link gets half.
     fn lan(
         &mut self,
         name: &str,
         members: &str,
         (bandwidth, time): (&str, &str),
         line: usize,
-    ) -> Result<String, Reason> {
-        let whole = side(bandwidth, time, "DropTail")?;
-        let half = EdgeSide {
+    ) -> Result<String, CommandError> {
+        let whole = edge_options(bandwidth, time, "DropTail")?;
+        let half = EdgeOptions {
             delay_ns: whole.delay_ns / 2,
             ..whole
         };
-        self.add_place(name, true)?;
+        self.add_vertex(name, true)?;
         for member in members.split_whitespace() {
             let link = format!("{name}-{member}");
             self.link(
@@ -299,7 +304,7 @@ impl Script {
         Ok(name.to_owned())
     }
 
-    fn link_loss(&mut self, words: &[&str]) -> Result<(), Reason> {
+    fn link_loss(&mut self, words: &[&str]) -> Result<(), CommandError> {
         let (edge, share) = match words {
             [name, share] => {
                 let edges = &mut self.network.edges;
@@ -318,7 +323,7 @@ impl Script {
                     .into());
             }
         };
-        let edge = edge.ok_or_else(|| Reason::from("there is no such link".to_owned()))?;
+        let edge = edge.ok_or_else(|| CommandError::from("no such link".to_owned()))?;
         let share = loss(share)?;
         edge.up.loss = share;
         if let Some(down) = &mut edge.down {
@@ -327,8 +332,8 @@ impl Script {
         Ok(())
     }
 
-    fn lan_loss(&mut self, lan: &str, share: &str) -> Result<(), Reason> {
-        // Lost on one of two links: 1 - (1 - p)².
+    fn lan_loss(&mut self, lan: &str, share: &str) -> Result<(), CommandError> {
+        // Frames cross two links, so each gets 1 - √(1 - p).
         let each = 1.0 - (1.0 - loss(share)?).sqrt();
         let mut found = false;
         for edge in &mut self.network.edges {
@@ -341,15 +346,15 @@ impl Script {
         if found {
             Ok(())
         } else {
-            Err(format!("there is no LAN '{lan}'").into())
+            Err(format!("no LAN named '{lan}'").into())
         }
     }
 
-    fn address(&mut self, node: &str, address: &str) -> Result<(), Reason> {
+    fn address(&mut self, node: &str, address: &str) -> Result<(), CommandError> {
         let node = self.node(node)?;
         let parsed: Result<std::net::IpAddr, _> = address.parse();
-        parsed.map_err(|_| Reason::from(format!("'{address}' is no IP address")))?;
-        let addresses = &mut self.network.places[node].addresses;
+        parsed.map_err(|_| CommandError::from(format!("'{address}' is not an IP address")))?;
+        let addresses = &mut self.network.vertices[node].addresses;
         if !addresses.iter().any(|known| known == address) {
             addresses.push(address.to_owned());
         }
@@ -357,15 +362,15 @@ impl Script {
     }
 }
 
-fn side(bandwidth: &str, time: &str, queue: &str) -> Result<EdgeSide, Reason> {
+fn edge_options(bandwidth: &str, time: &str, queue: &str) -> Result<EdgeOptions, CommandError> {
     if queue != "DropTail" {
         let reason = format!(
-            "the queue '{queue}' is not understood; DropTail is. Import that, and give the link \
+            "queue '{queue}' is not supported; use DropTail, and set \
              another queue in the topology"
         );
         return Err(reason.into());
     }
-    Ok(EdgeSide {
+    Ok(EdgeOptions {
         rate: rate(bandwidth)?,
         delay_ns: delay(time)?,
         loss: 0.0,
@@ -373,16 +378,16 @@ fn side(bandwidth: &str, time: &str, queue: &str) -> Result<EdgeSide, Reason> {
     })
 }
 
-/// The reason to refuse a command.
-pub(super) enum Reason {
-    /// At its own line.
-    Here(String),
-    /// At a line within it.
-    There(ScriptError),
+/// Why a command is refused.
+pub(super) enum CommandError {
+    /// At the command's own line.
+    Plain(String),
+    /// At a nested line.
+    Nested(ScriptError),
 }
 
-impl From<String> for Reason {
-    fn from(reason: String) -> Reason {
-        Reason::Here(reason)
+impl From<String> for CommandError {
+    fn from(reason: String) -> CommandError {
+        CommandError::Plain(reason)
     }
 }

@@ -1,33 +1,31 @@
-//! As much of Tcl as topologies are written in: commands of words, variables,
-//! and what stands in braces, brackets and quotes.
+//! A subset of Tcl: commands of words, variables, and text in braces, brackets and quotes.
 
-/// A word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// As it stands, or in quotes: variables in it are replaced.
+    /// A bare or quoted word, subject to variable substitution.
     Plain(String),
-    /// In braces: as it is; with the line where it begins.
+    /// Literal text in braces, with its first line.
     Braced(String, usize),
-    /// In brackets: a command whose result it is.
+    /// A command in brackets, whose result is substituted.
     Bracket(String),
 }
 
 /// A command and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptCommand {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Never empty.
+    /// At least one word.
     pub words: Vec<Word>,
 }
 
-/// A line and what is wrong with it.
+/// A line number and a message.
 pub type ScriptError = (usize, String);
 
-/// Cuts a script into commands; `line` is the number of its first.
+/// Splits a script into commands; `line` is the number of its first line.
 ///
 /// # Errors
-/// A brace, bracket or quote that is not closed.
+/// An unclosed brace, bracket or quote.
 pub fn commands(script: &str, line: usize) -> Result<Vec<ScriptCommand>, ScriptError> {
     let mut scanner = Scanner { rest: script, line };
     let mut commands = Vec::new();
@@ -101,7 +99,7 @@ impl Scanner<'_> {
                     match self.take() {
                         Some('"') => return Ok(Word::Plain(text)),
                         Some(next) => text.push(next),
-                        None => return Err((line, "a quote is not closed".to_owned())),
+                        None => return Err((line, "unclosed quote".to_owned())),
                     }
                 }
             }
@@ -117,18 +115,18 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads the text between an opening and its closing character.
+    /// Reads text up to the matching closing character.
     fn nested(&mut self, open: char, close: char) -> Result<String, ScriptError> {
         let line = self.line;
         let (mut depth, mut text) = (0, String::new());
         while let Some(next) = self.take() {
             depth += i32::from(next == open) - i32::from(next == close);
             if depth == 0 {
-                // Without the one that opened it.
+                // Without the opening character.
                 return Ok(text.split_off(open.len_utf8()));
             }
             text.push(next);
         }
-        Err((line, format!("'{open}' is not closed")))
+        Err((line, format!("unclosed '{open}'")))
     }
 }

@@ -1,10 +1,10 @@
-//! Bandwidths, delays and losses as ns-2 and Emulab write them.
+//! Bandwidths, delays and losses in the notation of ns-2 and Emulab.
 
 use longwire_engine::BitRate;
 
-/// `100Mb`, `1.5Mbps`, `56Kb`, `1Gb` as `rate` takes it.
+/// Converts `100Mb`, `1.5Mbps`, `56Kb` or `1Gb` to the syntax of `rate`.
 pub fn rate(text: &str) -> Result<String, String> {
-    let wrong = || format!("'{text}' is no bandwidth such as 100Mb, 1.5Mb or 56kb");
+    let wrong = || format!("'{text}' is not a bandwidth such as 100Mb, 1.5Mb or 56kb");
     let bare = text.strip_suffix("bps").or_else(|| text.strip_suffix('b'));
     let bare = bare.unwrap_or(text);
     let (digits, unit) = match bare.chars().last() {
@@ -18,19 +18,19 @@ pub fn rate(text: &str) -> Result<String, String> {
     Ok(rate.to_string())
 }
 
-/// `10ms`, `0.01s`, `50us` in nanoseconds.
+/// Converts `10ms`, `0.01s` or `50us` to nanoseconds.
 pub fn delay(text: &str) -> Result<u64, String> {
     if text.parse::<f64>() == Ok(0.0) {
         return Ok(0);
     }
     let time: Result<longwire_engine::Nanos, _> = text.parse();
     time.map(longwire_engine::Nanos::as_nanos)
-        .map_err(|_| format!("'{text}' is no delay such as 10ms; write its unit"))
+        .map_err(|_| format!("'{text}' is not a delay such as 10ms"))
 }
 
-/// `0.05`, a probability.
+/// Parses a probability, such as `0.05`.
 pub fn loss(text: &str) -> Result<f64, String> {
     let share: Option<f64> = text.parse().ok();
     let share = share.filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| format!("'{text}' is no loss; write a number from 0 to 1"))
+    share.ok_or_else(|| format!("'{text}' is not a loss ratio from 0 to 1"))
 }

@@ -1,10 +1,10 @@
-//! Variables of a script, and loops over them.
+//! Variables and loops of a script.
 
-use super::script::{COMMANDS_MAX, Reason, Script};
+use super::script::{COMMANDS_MAX, CommandError, Script};
 
 impl Script {
-    /// A text with `$name` and `$name(index)` replaced.
-    pub(super) fn filled(&self, text: &str) -> Result<String, Reason> {
+    /// Substitutes `$name` and `$name(index)`.
+    pub(super) fn substitute(&self, text: &str) -> Result<String, CommandError> {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('$') {
@@ -15,20 +15,20 @@ impl Script {
             if let Some(index) = behind.strip_prefix('(')
                 && let Some((index, more)) = index.split_once(')')
             {
-                name = format!("{name}({})", self.filled(index)?);
+                name = format!("{name}({})", self.substitute(index)?);
                 behind = more;
             }
             let value = self.values.get(&name);
-            filled += value.ok_or_else(|| Reason::from(format!("'${name}' was never set")))?;
+            filled += value.ok_or_else(|| CommandError::from(format!("'${name}' is not set")))?;
             rest = behind;
         }
         Ok(filled + rest)
     }
 
-    pub(super) fn increase(&mut self, variable: &str, by: &[&str]) -> Result<(), Reason> {
+    pub(super) fn increase(&mut self, variable: &str, by: &[&str]) -> Result<(), CommandError> {
         let whole = |text: &str| {
             let number: Result<i64, _> = text.parse();
-            number.map_err(|_| Reason::from(format!("'{text}' is no whole number")))
+            number.map_err(|_| CommandError::from(format!("'{text}' is not an integer")))
         };
         let by = by.first().map_or(Ok(1), |by| whole(by))?;
         let value = self.values.get(variable).map_or("0", String::as_str);
@@ -37,30 +37,34 @@ impl Script {
         Ok(())
     }
 
-    /// `for {set i 0} {$i < 4} {incr i} { … }`.
+    /// Runs `for {set i 0} {$i < 4} {incr i} { … }`.
     pub(super) fn repeat(
         &mut self,
         (first, test, step): (&str, &str, &str),
         body: &str,
         body_line: usize,
         line: usize,
-    ) -> Result<(), Reason> {
-        self.run(first, line).map_err(Reason::There)?;
-        while self.holds(test)? {
-            self.run(body, body_line).map_err(Reason::There)?;
-            self.run(step, line).map_err(Reason::There)?;
+    ) -> Result<(), CommandError> {
+        self.run(first, line).map_err(CommandError::Nested)?;
+        while self.condition(test)? {
+            self.run(body, body_line).map_err(CommandError::Nested)?;
+            self.run(step, line).map_err(CommandError::Nested)?;
         }
         Ok(())
     }
 
-    fn holds(&mut self, test: &str) -> Result<bool, Reason> {
-        // A loop without a body runs commands too.
+    fn condition(&mut self, test: &str) -> Result<bool, CommandError> {
+        // A loop with an empty body counts too.
         self.run += 1;
-        let wrong = || Reason::from(format!("'{test}' is not understood; write $i < 4"));
+        let wrong = || {
+            CommandError::from(format!(
+                "condition '{test}' is not supported; write it as $i < 4"
+            ))
+        };
         if self.run > COMMANDS_MAX {
             return Err(format!("the loop runs more than {COMMANDS_MAX} times").into());
         }
-        let filled = self.filled(test)?;
+        let filled = self.substitute(test)?;
         let words: Vec<&str> = filled.split_whitespace().collect();
         let [a, sign, b] = words.as_slice() else {
             return Err(wrong());

@@ -1,4 +1,4 @@
-//! Ports at interfaces that are in use.
+//! Ports at interfaces in use.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Hosts, and which of them decides about a link.
+//! Hosts, and the assignment of links to them.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use crate::{Class, Topology, Way, ns};
+use crate::{Class, Direction, Topology, ns};
 
 #[test]
 fn scripts_of_emulab_become_topologies_that_are_right() {
@@ -25,16 +25,18 @@ fn scripts_of_emulab_become_topologies_that_are_right() {
     let Some(Class::Path(path)) = topology.named("n-0:n-2") else {
         panic!("{toml}");
     };
-    let hops = topology.paths[path as usize].hops(Way::Up).into_iter();
-    let hops: Vec<(&str, Way)> = hops
-        .map(|hop| (&*topology.links[hop.link as usize].name, hop.way))
+    let hops = topology.paths[path as usize]
+        .hops(Direction::Up)
+        .into_iter();
+    let hops: Vec<(&str, Direction)> = hops
+        .map(|hop| (&*topology.links[hop.link as usize].name, hop.direction))
         .collect();
     assert_eq!(
         hops,
         [
-            ("access", Way::Up),
-            ("lan0-r", Way::Up),
-            ("lan0-n-2", Way::Down)
+            ("access", Direction::Up),
+            ("lan0-r", Direction::Up),
+            ("lan0-n-2", Direction::Down)
         ]
     );
     let lan = &topology.links[2].up;
@@ -49,6 +51,10 @@ fn scripts_of_emulab_become_topologies_that_are_right() {
         [down.texts("queue"), one.up.texts("queue")],
         [["20p"], ["50p"]]
     );
+}
+
+#[test]
+fn scripts_that_cannot_be_imported_are_refused_by_line() {
     for (wrong, line) in [
         (
             "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 1Mb 1ms RED",

@@ -14,7 +14,7 @@ mod import;
 mod refused;
 mod rows;
 
-/// Two ports, so that what is tested stands alone.
+/// Two ports, for tests of everything else.
 const PORTS: &str = "[ports]\na = \"packet:eth1\"\nb = \"packet:eth2\"\n";
 
 fn parse(text: &str) -> Result<Topology, Vec<Problem>> {
@@ -40,8 +40,10 @@ fn one_line_makes_a_thousand_links_forth_and_back() {
     let link = Class::Link(1021);
     assert_eq!(topology.named("x1022"), Some(link));
     assert_eq!(
-        last.iter().map(|rule| rule.target.way).collect::<Vec<_>>(),
-        [Way::Up, Way::Down]
+        last.iter()
+            .map(|rule| rule.target.direction)
+            .collect::<Vec<_>>(),
+        [Direction::Up, Direction::Down]
     );
     assert!(last.iter().all(|rule| rule.target.class == link));
     let all = good(
@@ -66,14 +68,27 @@ fn the_only_link_between_two_ports_needs_no_match() {
     let rules: Vec<_> = topology
         .rules
         .iter()
-        .map(|rule| (topology.matcher_in_words(&rule.matcher), rule.target.way))
+        .map(|rule| {
+            (
+                topology.matcher_in_words(&rule.matcher),
+                rule.target.direction,
+            )
+        })
         .collect();
     let named = |name: &str| format!("in-port={name}");
-    assert_eq!(rules, [(named("a"), Way::Up), (named("b"), Way::Down)]);
+    assert_eq!(
+        rules,
+        [(named("a"), Direction::Up), (named("b"), Direction::Down)]
+    );
     let shared = good("[[link]]\nname = \"x\"\nshared = true\n");
-    assert!(shared.rules.iter().all(|rule| rule.target.way == Way::Up));
+    assert!(
+        shared
+            .rules
+            .iter()
+            .all(|rule| rule.target.direction == Direction::Up)
+    );
     assert_eq!(shared.rules.len(), 2);
-    // Where the file says what else frames cross, it is followed.
+    // Explicit matchers take precedence.
     let two = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\n");
     assert!(two.rules.is_empty());
     let parse = |text: String| Topology::parse("n", &text, Path::new("")).expect("good");
@@ -101,7 +116,7 @@ fn no_host_is_paired_with_itself() {
     };
     let twice = names("\"10.0.0.0/30\", \"10.0.0.0/30\"", "");
     assert_eq!(twice, ["1-10.0.0.1-10.0.0.2", "2-10.0.0.2-10.0.0.1"]);
-    // Networks that overlap: 1 and 2 of four hosts are in both.
+    // Overlapping subnets: hosts 1 and 2 are in both.
     let overlap = names("\"10.0.0.0/30\", \"10.0.0.0/29\"", "");
     assert_eq!(overlap.len(), 2 * 6 - 2);
     assert_eq!(overlap[5], "6-10.0.0.2-10.0.0.1");
@@ -119,8 +134,8 @@ fn a_ramp_is_one_line() {
     assert_eq!(
         Summary::of(&good(text)).timeline,
         [
-            "1s: x changes rate from 10mbit to 1mbit within 2s, in 50 steps, again every 4s",
-            "2s: x is down, every 1s, 2 times in all"
+            "1s: x changes rate from 10mbit to 1mbit within 2s, in 50 steps, repeats every 4s",
+            "2s: x is down, every 1s, 2 times"
         ]
     );
 }
@@ -135,7 +150,7 @@ fn options_lie_over_each_other_from_defaults_to_the_link() {
     assert_eq!(link.up.to_string(), "rate=1mbit delay=4ms mtu=1400");
     let down = link.down.as_ref().expect("two directions");
     assert_eq!(down.to_string(), "rate=3mbit delay=2ms mtu=1400");
-    // With two ports, which are a pair, the way back comes from the other.
+    // With two paired ports, the reverse direction arrives at the other.
     assert_eq!(topology.rules[1].matcher.to_string(), "in-port=1");
 }
 
@@ -146,12 +161,19 @@ fn paths_are_crossed_backwards_on_the_way_back() {
         "{text}{PORTS}[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\n[[path]]\nname = \"p\"\nvia = [\"x\", \"y.down\"]\nmatch = \"src=1.1.1.1\"\n"
     );
     let topology = Topology::parse("n", &text, Path::new("")).expect("good");
-    let hops = |way| {
-        let hops = topology.paths[0].hops(way).into_iter();
-        hops.map(|hop| (hop.link, hop.way)).collect::<Vec<_>>()
+    let hops = |direction| {
+        let hops = topology.paths[0].hops(direction).into_iter();
+        hops.map(|hop| (hop.link, hop.direction))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(hops(Way::Up), [(0, Way::Up), (1, Way::Down)]);
-    assert_eq!(hops(Way::Down), [(1, Way::Up), (0, Way::Down)]);
+    assert_eq!(
+        hops(Direction::Up),
+        [(0, Direction::Up), (1, Direction::Down)]
+    );
+    assert_eq!(
+        hops(Direction::Down),
+        [(1, Direction::Up), (0, Direction::Down)]
+    );
     assert_eq!(
         (topology.unmatched, topology.order),
         (Unmatched::Link(0), Order::MostSpecific)
@@ -173,24 +195,26 @@ fn what_is_probably_not_meant_is_warned_of() {
         "{doubts:?}"
     );
     assert!(
-        doubts
-            .iter()
-            .any(|doubt| doubt.contains("match some frames both")),
+        doubts.iter().any(|doubt| doubt.contains("overlap")),
         "{doubts:?}"
     );
 }
 
-/// Each rule as `matcher: link.direction`.
+/// Formats each rule as `matcher: link.direction`.
 fn rules_in_words(topology: &Topology) -> Vec<String> {
     let rules = topology.rules.iter().map(|rule| {
-        let Target { class, way } = rule.target;
+        let Target { class, direction } = rule.target;
         let matcher = topology.matcher_in_words(&rule.matcher);
-        format!("{matcher}: {}.{}", topology.name_of(class), way.name())
+        format!(
+            "{matcher}: {}.{}",
+            topology.name_of(class),
+            direction.name()
+        )
     });
     rules.collect()
 }
 
-/// Between two ports the first one decides the direction of matchers that name no end.
+/// Between two ports, a matcher without an endpoint selects frames from the first.
 #[test]
 fn matchers_without_an_end_are_about_frames_of_the_first_port() {
     let link = |name: &str, text: &str| format!("[[link]]\nname = '{name}'\nmatch = '{text}'\n");
@@ -208,7 +232,7 @@ fn matchers_without_an_end_are_about_frames_of_the_first_port() {
         let expected = [format!("{up}: x.up"), format!("{down}: x.down")];
         assert_eq!(rules_in_words(&good(&link("x", text))), expected, "{text}");
     }
-    // A special link, then one for the rest.
+    // A specific link, then one for the rest.
     for special in ["dport=53", "src=10.0.0.1,dport=53", "dst=10.0.0.0/8"] {
         for rest in ["any", "in-port=a"] {
             let topology = good(&(link("x", special) + &link("y", rest)));
@@ -216,7 +240,7 @@ fn matchers_without_an_end_are_about_frames_of_the_first_port() {
             assert_eq!(doubts, Vec::<String>::new(), "{special} {rest}");
         }
     }
-    // The other way about, nothing is left for the special one.
+    // In the opposite order, the specific link gets no frames.
     let doubts = good(&(link("y", "any") + &link("x", "dport=53"))).doubts();
     assert_eq!(doubts.len(), 2, "{doubts:?}");
 }
@@ -235,7 +259,7 @@ fn ramps_that_replace_another_model_are_doubted() {
 
 #[test]
 fn directions_of_one_link_may_match_the_same_frames() {
-    // Both ways: from a network to itself.
+    // In both directions, within one subnet.
     let link =
         |name: &str, net: &str| format!("[[link]]\nname = \"{name}\"\nmatch = \"src={net}\"\n");
     let one = good(&link("x", "10.0.0.0/8"));
@@ -264,8 +288,7 @@ fn a_scenario_is_no_topology_and_is_told_so() {
     assert!(!empty[0].reason.contains("scenario"), "{empty:?}");
 }
 
-/// Values are warned of once, where they are written first; a pair of options
-/// at its link.
+/// Values are warned about once, at their first occurrence; combinations at their link.
 #[test]
 fn doubtful_values_are_warned_of() {
     let link = |name: &str| {
@@ -278,7 +301,7 @@ fn doubtful_values_are_warned_of() {
     assert!(found[0].reason.contains("10Mbps is 80mbit"), "{found:?}");
 }
 
-/// Each change warns: its reader has not seen the answer to the one before.
+/// Every change warns again, since its sender has not seen earlier responses.
 #[test]
 fn doubtful_values_of_a_change_are_warned_of() {
     let mut topology = good("[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n");
@@ -363,7 +386,7 @@ fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
         );
         let doubts = topology.doubts();
         assert!(doubts.is_empty(), "{name}: {doubts:?}");
-        // Ramps make their values when their time comes; an invalid one would be left out.
+        // Ramp values are computed when due; an invalid one would be skipped.
         for command in topology.timeline.commands().take(100) {
             for action in &command.actions {
                 if let Action::Set { options, .. } = action {
@@ -387,8 +410,7 @@ fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
     }
 }
 
-/// The reader knows all that the schema has, and the other way round: both follow
-/// one table, and this holds the link options to it too.
+/// The parser and the schema agree on all fields, including link options.
 #[test]
 fn the_schema_is_what_the_reader_takes() {
     let schema = schema::schema();

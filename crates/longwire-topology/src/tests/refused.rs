@@ -1,4 +1,4 @@
-//! Refusals: their places and their words.
+//! Refusals, with positions and messages.
 
 use std::path::Path;
 
@@ -7,57 +7,57 @@ use longwire_testbed::support::rows;
 use super::refused;
 use crate::{Topology, problem};
 
-/// Every refusal there is: what is written behind the ports, with two dashes for each end
-/// of a line; the line and the field of the one problem, and a part of its text.
+/// Every refusal: the text after the ports, with two dashes per line break; then line and
+/// field of the only problem, and a part of its text.
 const REFUSED: &str = "
     [[lnik]] -- name = 'x' | 4 | lnik | did you mean 'link'?
     [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rat = '1mbit' | 8 | link.rat | \
         did you mean 'rate'?
     [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rate = 'fast' | 8 | link.rate | fast
-    [[link]] -- name = 'x' -- rate = ['1mbit'] | 6 | link.rate | of type array
+    [[link]] -- name = 'x' -- rate = ['1mbit'] | 6 | link.rate | found array
     [[link]] -- name = 'x' -- shared = 'yes' | 6 | link.shared | true or false
     [[link]] -- match = 'src=1.1.1.1' | 4 | link.name | no name
-    [[link]] -- name = 'x*' | 5 | link.name | cannot be a name
+    [[link]] -- name = 'x*' | 5 | link.name | not a valid name
     [[link]] -- name = 'x' -- [[link]] -- name = 'x' | 7 | link.name | used twice
     [[link]] -- name = 'x' -- template = 'y' | 6 | link.template | [templates.y]
     [[link]] -- name = 'x' -- preset = 'y' | 6 | link.preset | unknown preset
-    [[link]] -- name = 'x' -- match = 'source=1.1.1.1' | 6 | link.match | no such field
+    [[link]] -- name = 'x' -- match = 'source=1.1.1.1' | 6 | link.match | unknown field
     [[link]] -- name = 'x' -- match = 'src=1.1.1.1,ethertype=arp' | 6 | link.match | \
         no frame can be so
-    [[link]] -- name = 'x' -- match = 'in-port=c' | 6 | link.match | no port 'c'
+    [[link]] -- name = 'x' -- match = 'in-port=c' | 6 | link.match | no port named 'c'
     c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'any' | 7 | link.match | add in-port=a, \
-        the port where its up frames come in and down = { match = 'in-port=b' }
+        the port where frames in direction up arrive and down = { match = 'in-port=b' }
     c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'vlan=7' | 7 | link.match | no direction
-    [[link]] -- name = 'x' -- match = 'filter=udp' | 6 | link.match | follow from a filter
+    [[link]] -- name = 'x' -- match = 'filter=udp' | 6 | link.match | a filter has no reverse
     [[link]] -- name = 'x' -- shared = true -- up = { rate = '1mbit' } | 4 | link.shared | \
         directions differ
-    [[link]] -- name = 'x' -- count = 3 | 5 | link.name | put {n} into it
+    [[link]] -- name = 'x' -- count = 3 | 5 | link.name | include {n}
     [[link]] -- name = 'x{n}' -- count = 0 | 6 | link.count | 1 to 4194304
     [[link]] -- name = 'x{n}' -- between = ['10.0.0.0/24', '10.0.1.0/25'] | 4 | link.between | \
         254 and 126 hosts
-    [[link]] -- name = 'x{n}' -- between = ['10.0.0.1/24'] | 6 | link.between | behind its prefix
+    [[link]] -- name = 'x{n}' -- between = ['10.0.0.1/24'] | 6 | link.between | host bits
     [[link]] -- name = 'x{n}' -- between = ['10.0.0.0/30'] -- count = 3 | 4 | link.count | \
-        there can be 2
+        the maximum is 2
     [[link]] -- csv = 'missing.csv' | 5 | link.csv | missing.csv
-    c = { opens = 'tap:c', carrier = 'x.down' } | 4 | ports.c.carrier | no link 'x'
-    c = { opens = 'tap:c', carrier = 'x*' } | 4 | ports.c.carrier | no link's name fits
+    c = { opens = 'tap:c', carrier = 'x.down' } | 4 | ports.c.carrier | no link named 'x'
+    c = { opens = 'tap:c', carrier = 'x*' } | 4 | ports.c.carrier | no link matches
     c = { carrier = 'x' } -- [[link]] -- name = 'x' -- shared = true -- match = 'any' | 4 | ports.c | \
-        no place
-    [[path]] -- name = 'p' -- via = ['x'] | 6 | path.via | no link 'x'
+        neither opens nor attach
+    [[path]] -- name = 'p' -- via = ['x'] | 6 | path.via | no link named 'x'
     [[path]] -- name = 'p' | 4 | path.via | 0 links
     [[link]] -- name = 'x' -- [[path]] -- name = 'p' -- via = ['x', 'x.down'] | 8 | path.via | \
         a loop
     [[link]] -- name = 'x' -- [[path]] -- name = 'x' -- via = 'x' | 7 | path.name | used twice
     [switching] -- mode = 'hub' | 5 | switching.mode | \"bridge\", \"pairs\", \"static\"
-    [switching] -- pairs = [['a', 'c']] | 5 | switching.pairs | no port 'c'
+    [switching] -- pairs = [['a', 'c']] | 5 | switching.pairs | no port named 'c'
     [switching] -- pairs = [['a', 'a']] | 4 | switching | paired with itself
-    [switching] -- stations = { x = 'a' } | 5 | switching.stations | no Ethernet address
+    [switching] -- stations = { x = 'a' } | 5 | switching.stations | not a MAC address
     [switching] -- ageing = '5' | 5 | switching.ageing | unit
-    [switching] -- storm-burst = 5 | 4 | switching.storm-burst | no limit
+    [switching] -- storm-burst = 5 | 4 | switching.storm-burst | without storm-limit
     [[at]] -- set = {} | 4 | at.time | no time
-    [[at]] -- time = '5s' | 4 | at | nothing happens
-    [[at]] -- time = '5s' -- down = 'x' | 6 | at.down | no link 'x'
-    [[at]] -- time = '5s' -- pause = 'x*' | 6 | at.pause | no link's name fits
+    [[at]] -- time = '5s' | 4 | at | no action
+    [[at]] -- time = '5s' -- down = 'x' | 6 | at.down | no link named 'x'
+    [[at]] -- time = '5s' -- pause = 'x*' | 6 | at.pause | no link matches
     [[at]] -- time = '5s' -- move = { x = 'y' } -- [[link]] -- name = 'x' | 6 | at.move | 'y'
     [[link]] -- name = 'x' -- [[link]] -- name = 'y' -- match = 'src=10.0.0.1' -- [[at]] -- \
         time = '5s' -- move = { x = 'y' } | 11 | at.move | 'x' has no matcher
@@ -68,16 +68,16 @@ const REFUSED: &str = "
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- times = 2 | 6 | at.every | \
         write every = \"10s\"
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '0s' | 9 | at.every | \
-        no time at all
+        a period of zero
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '1ns' | 9 | \
-        at.every | 1000000000 times a second; at most 100000 are possible; write every = \"10us\"
+        at.every | 1000000000 link changes/s; the maximum is 100000; write every = \"10us\"
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- \
         ramp = { x = { option = 'delay', from = '1ms', to = '2ms', time = '1s', steps = 1000000 } } | \
         6 | at.ramp | fewer steps
     [[link]] -- name = 'x{n}' -- count = 150000 -- [[at]] -- time = '5s' -- down = 'x*' -- \
         every = '500ms' | 10 | at.every | write every = \"1.5s\" or more
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '16us' -- [[at]] -- \
-        time = '6s' -- up = 'x' -- every = '16us' | 13 | at.every | 125000 times a second
+        time = '6s' -- up = 'x' -- every = '16us' | 13 | at.every | 125000 link changes/s
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- set = { x = { delay = '-1ms' } } | 8 | \
         at.set.x.delay | negative
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- \
@@ -85,16 +85,16 @@ const REFUSED: &str = "
         8 | at.ramp.x | plain numbers
     [[host]] -- address = '192.0.2.1' | 4 | host.name | no name
     [[host]] -- name = 'x' | 4 | host.address | no address
-    [[host]] -- name = 'x' -- address = 'localhost' | 6 | host.address | no IP address
+    [[host]] -- name = 'x' -- address = 'localhost' | 6 | host.address | not an IP address
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- listen = ':1' | 7 | host.listen | \
-        no IP address
+        not an IP address
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'c'] | 7 | host.ports | \
-        no port 'c'
+        no port named 'c'
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b', 'a'] | 7 | host.ports | \
-        'a' is of 'this host' already
-    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a'] | 4 | host.ports | of no host
+        'a' already belongs to 'this host'
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a'] | 4 | host.ports | to no host
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
-        name = 'x' -- address = '192.0.2.2' | 9 | host.name | two hosts 'x'
+        name = 'x' -- address = '192.0.2.2' | 9 | host.name | two hosts are named 'x'
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
         name = 'y' -- address = '192.0.2.1:4795' | 10 | host.address | of another host
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
@@ -104,15 +104,15 @@ const REFUSED: &str = "
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- listen = '[::]:4795' | 7 | host.listen | \
         does not receive
     [[host]] -- name = 'x' -- address = '192.0.2.1:0' | 6 | host.address | no UDP port
-    [[host]] -- name = 'x' -- address = '0.0.0.0' | 6 | host.address | no address of a machine
-    [[host]] -- name = 'x' -- address = '[::]:4795' | 6 | host.address | no address of a machine
+    [[host]] -- name = 'x' -- address = '0.0.0.0' | 6 | host.address | unspecified address
+    [[host]] -- name = 'x' -- address = '[::]:4795' | 6 | host.address | unspecified address
     [[host]] -- name = 'x' -- address = '224.0.0.1' | 6 | host.address | multicast
     [[host]] -- name = 'x' -- address = '255.255.255.255' | 6 | host.address | broadcast
-    [[host]] -- name = 'x' -- address = 'fe80::1' | 6 | host.address | another machine
-    [[host]] -- name = 'x y' -- address = '192.0.2.1' | 5 | host.name | cannot be a name
+    [[host]] -- name = 'x' -- address = 'fe80::1' | 6 | host.address | link-local
+    [[host]] -- name = 'x y' -- address = '192.0.2.1' | 5 | host.name | not a valid name
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
         name = 'y' -- address = '::ffff:192.0.2.1' | 10 | host.address | of another host
-    [underlay] -- mtu = 1200 | 4 | underlay | no hosts
+    [underlay] -- mtu = 1200 | 4 | underlay | without hosts
     DIVIDED [underlay] -- mtu = 100 | 13 | underlay.mtu | 548 to 65000
     DIVIDED [switching] -- mode = 'bridge' | 4 | switching.mode | learns from the frames of all
     DIVIDED [[link]] -- name = 'x' -- match = 'src=10.0.0.1' | 12 | link.match | add in-port=NAME
@@ -125,7 +125,7 @@ const REFUSED: &str = "
         cross 'y'
 ";
 
-/// Two hosts, each with a port, in eight lines.
+/// Two hosts with one port each, in eight lines.
 const DIVIDED: &str = "[[host]] -- name = 'one' -- address = '192.0.2.1' -- ports = 'a' -- \
     [[host]] -- name = 'two' -- address = '192.0.2.2' -- ports = 'b' -- ";
 
@@ -146,8 +146,7 @@ fn every_refusal_says_where_and_what() {
     }
 }
 
-/// Two names that look alike are two links, and a report that shows them in another order
-/// is no help.
+/// Names that look alike but differ, or reorder a report, are refused.
 #[test]
 fn names_have_characters_that_are_seen() {
     let read = |port: &str, link: &str| {
@@ -171,7 +170,7 @@ fn names_have_characters_that_are_seen() {
                 c.escape_unicode()
             );
             assert!(
-                problems[0].reason.contains("cannot be a name"),
+                problems[0].reason.contains("not a valid name"),
                 "{problems:?}"
             );
         }
@@ -189,7 +188,7 @@ fn files_without_ports_and_ports_twice_are_refused() {
         "{twice:?}"
     );
     assert_eq!(read("[ports]\na = \"pocket:eth1\"\n")[0].field, "ports.a");
-    // All lines that are not TOML are reported, and nothing that follows from them.
+    // All syntax errors are reported, without errors that follow from them.
     let broken = read("[ports\na = 1\nb = = 2\n");
     assert!(
         broken.len() >= 2 && broken.iter().all(|problem| problem.line > 0),

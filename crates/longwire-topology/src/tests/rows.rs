@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::{Problem, Topology};
 
-/// Reads a topology with these links and templates.
+/// Reads a topology with these CSV links, and TOML after them.
 fn read(csv: &str, more: &str) -> Result<Topology, Vec<Problem>> {
     let folder = Folder::new();
     fs::write(folder.file("links.csv"), csv).expect("written");
@@ -34,16 +34,16 @@ fn rows_become_links_with_their_options() {
 #[test]
 fn a_bad_row_refuses_all_with_its_line() {
     let good: String = (0..5000).map(|n| format!("l{n},1mbit\n")).collect();
-    // Of the files, a slash ends each line.
+    // In the files, a slash ends a line.
     for [csv, line, said] in support::rows(
         "
         name,rate/GOOD/bad,fast/ | 5002 | fast
         name,rate/GOOD/l7,1mbit/ | 5002 | used twice
-        name,rate/GOOD/short/ | 5002 | 1 columns, and 2
+        name,rate/GOOD/short/ | 5002 | 1 columns, but the header has 2
         name,raet/x,1mbit/ | 1 | did you mean 'rate'?
-        rate/1mbit/ | 1 | no column 'name'
-        name,rate,rate/x,1mbit,1mbit/ | 1 | there twice
-        name,template/x,fast/ | 2 | no template 'fast'
+        rate/1mbit/ | 1 | no column named 'name'
+        name,rate,rate/x,1mbit,1mbit/ | 1 | occurs twice
+        name,template/x,fast/ | 2 | no template named 'fast'
         name,shared/x,maybe/ | 2 | neither true nor false
         name,shared,up-rate/x,true,1mbit/ | 2 | directions differ
         ",
@@ -59,5 +59,10 @@ fn a_bad_row_refuses_all_with_its_line() {
         assert!(problem.to_string().contains(said), "{said}: {problem}");
     }
     let both = read("name\nx\n", "count = 2\n").expect_err("both");
-    assert!(both[0].reason.contains("'count' beside csv"), "{both:?}");
+    assert!(
+        both[0]
+            .reason
+            .contains("'count' cannot be combined with csv"),
+        "{both:?}"
+    );
 }

@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use longwire_engine::LinkSpec;
 use longwire_io::port::registry::Port;
 use longwire_io::rights::Capability;
-use longwire_testbed::{
-    Environment, EnvironmentConfig, HOSTS_BESIDE_ROUTERS, HostConfig, Networks,
-};
+use longwire_testbed::{Environment, EnvironmentConfig, HOSTS_WITH_ROUTERS, HostConfig, Networks};
 
 use super::exec::{environment_for, environment_needs, prepare};
 use super::exec_args::ExecArgs;
@@ -120,7 +118,7 @@ fn give_up_rights(args: &ExecArgs) {
 fn place_in(networks: &Networks, topology: &mut Topology, hosts: &Hosts, args: &ExecArgs) {
     hosts.teach(topology, networks);
     let plan = networks.plan();
-    if !args.hosts.address.is_empty() || topology.ports.len() > HOSTS_BESIDE_ROUTERS {
+    if !args.hosts.address.is_empty() || topology.ports.len() > HOSTS_WITH_ROUTERS {
         return;
     }
     for (number, link) in topology.links.iter_mut().enumerate() {

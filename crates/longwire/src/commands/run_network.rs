@@ -29,7 +29,7 @@ use crate::steps::StepsOnStderr;
 use crate::watch::{Pause, until_stopped, watch};
 use crate::{Error, Globals, rights, view};
 use longwire_control::Bound;
-use longwire_fabric::{Controller, NetworkReport, Numbered, Prepared, Scenario};
+use longwire_fabric::{Controller, NetworkReport, Numbered, PreparedCommand, Scenario};
 use longwire_node::parent;
 use longwire_topology::{Command, Problem, StartFiles, Topology};
 
@@ -291,9 +291,9 @@ fn follow_carriers(numbered: &Numbered, parts: &mut FabricParts) {
 fn first_commands(
     scenario: &mut Scenario<'_>,
     parts: &mut FabricParts,
-    prepare: impl Fn(&Command) -> Result<Prepared, Box<Problem>>,
+    prepare: impl Fn(&Command) -> Result<PreparedCommand, Box<Problem>>,
     stop: &AtomicBool,
-) -> Result<Vec<(Command, Prepared)>, Error> {
+) -> Result<Vec<(Command, PreparedCommand)>, Error> {
     let mut given = Vec::new();
     while let Some(command) = scenario.next_due(AHEAD) {
         if stop.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
 //! The changes of a run, as text.
 
-use longwire_fabric::{Changes, Done};
+use longwire_fabric::{ChangeRecord, Changes};
 use longwire_units::words::{count_of, seconds};
 
 /// Maximum number of changes with a line each.
@@ -23,7 +23,7 @@ pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
 }
 
 /// Formats a change of a run: `at 4.05 s by control: set link rate=4mbit`.
-pub fn change_line(done: &Done) -> String {
+pub fn change_line(done: &ChangeRecord) -> String {
     let until = done.until_ns.map(seconds);
     let until = until.map_or_else(String::new, |until| format!(" to {until}"));
     // Additions and removals set no options of links.
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn changes_are_one_line_each_or_their_number() {
-        let done = |at_ns: u64, links: u64| -> Done {
+        let done = |at_ns: u64, links: u64| -> ChangeRecord {
             let change = json!({ "set": { "adsl*": { "rate": "4mbit" } } });
             let done = json!({ "at_ns": at_ns, "by": "control", "change": change, "links": links });
             serde_json::from_str(&done.to_string()).expect("a change")

@@ -7,7 +7,7 @@ use longwire_runtime::fabric::{DeferredDrop, Simulation};
 use longwire_runtime::{Faults, FileLoader};
 
 use crate::Error;
-use longwire_fabric::{Changes, Done, Numbered, Scenario};
+use longwire_fabric::{ChangeRecord, Changes, Numbered, Scenario};
 
 /// A scenario in virtual time.
 pub struct Script<'a> {
@@ -56,7 +56,8 @@ impl<'a> Script<'a> {
             let at = command.at.unwrap_or(Nanos::ZERO);
             Error::Failed(format!("scenario at {at}: {problem}"))
         })?;
-        self.made.remember(Done::of_scenario(&command, &prepared));
+        self.made
+            .remember(ChangeRecord::of_scenario(&command, &prepared));
         for (at, work) in prepared.operations {
             simulation.order(at, work);
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use longwire_client::{Client, ClientError};
 use longwire_control::responses::{
-    Changed, Changes, Columns, Fidelity, Overview, Stats, TablePage,
+    ChangeResult, Changes, Columns, Fidelity, Overview, Stats, TablePage,
 };
 use longwire_fabric::{LinkView, options_in_words};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -213,7 +213,7 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
             }
             None => None,
         };
-        let _: Option<Changed> =
+        let _: Option<ChangeResult> =
             serde_json::from_value(client.post("/v1/changes", &request.body)?).ok();
         Ok(before)
     })();

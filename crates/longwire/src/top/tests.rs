@@ -1,6 +1,6 @@
 //! The screen as text, and the meaning of keys.
 
-use longwire_control::responses::{Changed, Columns};
+use longwire_control::responses::{ChangeResult, Columns};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -141,7 +141,7 @@ fn options_become_a_change_of_the_chosen_direction() {
         panic!("{screen:?}");
     };
     assert_eq!(change.body, json!({ "pause": ["link.down"] }));
-    let _ = Changed::default();
+    let _ = ChangeResult::default();
 }
 
 #[test]

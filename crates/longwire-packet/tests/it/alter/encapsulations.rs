@@ -348,7 +348,7 @@ fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Each reason is counted; the frame is sent, or not if it is to be anonymised.
+/// Each reason is counted; the frame is sent unless it should be anonymised.
 #[test]
 fn exceptions_are_counted_with_their_reason() {
     for (reason, frame) in exceptions() {

@@ -126,7 +126,7 @@ fn neighbour_discovery_is_rewritten() {
     }
 }
 
-/// With groups kept, what is for many stays so.
+/// With groups kept, multicast addresses remain multicast.
 #[test]
 fn groups_are_kept_if_asked() {
     let mut frame = udp((1, 2), b"many");

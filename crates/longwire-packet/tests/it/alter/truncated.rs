@@ -11,8 +11,8 @@ fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alteratio
     (taken.remove(0), alterations)
 }
 
-/// Cut anywhere behind its headers, a frame has its length and right checksums
-/// again, and what was captured is as it was but for them.
+/// A frame cut anywhere after its headers gets its length and correct checksums again;
+/// the captured bytes are otherwise unchanged.
 #[test]
 fn payload_is_filled_up() {
     for sample in frames::samples() {
@@ -181,7 +181,7 @@ fn truncated_frames_are_kept_or_skipped() {
         1
     );
     assert_eq!(count(&alterations, "truncated_skipped"), 1);
-    // Kept ones are altered as far as they are there.
+    // Preserved ones are altered as far as they were captured.
     let mut alterations = Alterations::new(options(|options| {
         options.truncated = Truncated::Keep;
         options.address_maps = vec!["10.0.0.0/8=11.0.0.0/8".parse().unwrap()];

@@ -17,8 +17,8 @@ fn bridge() -> Bridge {
     Bridge::new(BridgeConfig::new(4)).unwrap()
 }
 
-/// Ports 1 and 2 are joined by a cable: what is flooded out of one comes in
-/// by the other, a microsecond later.
+/// Ports 1 and 2 are joined by a cable: frames flooded out of one arrive at the
+/// other a microsecond later.
 #[test]
 fn a_cable_between_two_ports_is_found_at_once() {
     let mut bridge = bridge();

@@ -1,4 +1,4 @@
-//! The bridge against a naive one, and what it must never do.
+//! Compares the bridge with a naive one, and checks its invariants.
 
 mod behaviour;
 mod loops;

@@ -19,7 +19,7 @@ fn unreachable(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
     found
         .rules
         .iter()
-        .map(|found| (found.rule.0, found.behind.0))
+        .map(|found| (found.rule.0, found.covered_by.0))
         .collect()
 }
 
@@ -44,7 +44,7 @@ fn rules_behind_wider_ones_are_unreachable() {
         ("dport=1-10", "dport=3-7,proto=tcp", true),
         ("dport=1-10", "dport=5", true),
         ("dport=1-10", "dport=5-11", false),
-        // What follows from what is asked for: only such frames have it.
+        // Implied conditions: only IPv4 frames have IPv4 addresses.
         ("ethertype=ip", "dst=10.0.0.1", true),
         ("ethertype=ip", "dst=2001:db8::1", false),
         ("dport=0-65535", "sport=7", true),

@@ -82,7 +82,7 @@ fn refusals_name_the_field_and_what_would_do() {
          | an empty field | key=value
         src=10.0.0.1, | an empty field | key=value
         udp | udp | key=value
-        sorce=1.2.3.4 | sorce | there are src, dst
+        sorce=1.2.3.4 | sorce | the fields are src, dst
         src=1.2.3.4,src=1.2.3.5 | src | twice
         src=10.0.0.300 | src | 10.0.0.0/8
         src=10.0.0.0/33 | src | a prefix
@@ -92,10 +92,10 @@ fn refusals_name_the_field_and_what_would_do() {
         dport=20-10 | dport | from low to high
         proto=256 | proto | 0 to 255
         proto=upd | proto | such as udp
-        dscp=64 | dscp | the most is 63
+        dscp=64 | dscp | the maximum is 63
         dscp=af44 | dscp | af11
-        vlan=4095 | vlan | the most is 4094
-        vlan-priority=8 | vlan-priority | the most is 7
+        vlan=4095 | vlan | the maximum is 4094
+        vlan-priority=8 | vlan-priority | the maximum is 7
         inner-vlan=none | inner-vlan | 0 to 4094
         src-mac=02:00 | src-mac | 02:00:00:00:00:01
         ethertype=0x8100 | ethertype | write vlan=

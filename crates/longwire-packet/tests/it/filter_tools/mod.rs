@@ -1,6 +1,6 @@
-//! Filters against the programs whose language they take: tcpdump, and tshark
-//! for what is written like its display filters. Where those are not installed
-//! the tests say so and pass; in continuous integration they fail.
+//! Compares filters with the programs that define their languages: tcpdump, and
+//! tshark for display filters. Tests are skipped with a message where these are not
+//! installed, except in CI, where they fail.
 use std::fs;
 use std::process::Command;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{Action, body, print_json, read};
 use crate::{Error, Globals};
 use longwire_client::{Client, ClientError};
-use longwire_control::responses::{Changed, problem_body};
+use longwire_control::responses::{ChangeResult, problem_body};
 use longwire_units::words::seconds;
 
 /// Makes the change of an action.
@@ -25,7 +25,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     if globals.json {
         return print_json(&changed);
     }
-    let changed: Changed = read(changed)?;
+    let changed: ChangeResult = read(changed)?;
     for warning in &changed.warnings {
         writeln!(io::stderr(), "warning: {}", problem_body(warning.clone()))?;
     }
@@ -35,7 +35,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     Ok(())
 }
 
-fn words(changed: &Changed, check: bool) -> String {
+fn words(changed: &ChangeResult, check: bool) -> String {
     let link = if changed.links == 1 { "link" } else { "links" };
     let parts = [
         (changed.links, format!("{link} changed")),
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn changes_are_reported_with_their_time() {
-        let changed = Changed {
+        let changed = ChangeResult {
             at_ns: 2_500_000_000,
             links: 4,
             added: 0,
@@ -79,7 +79,7 @@ mod tests {
             checked,
             "nothing was changed; it would be: 4 links changed, 1 removed"
         );
-        let one = Changed {
+        let one = ChangeResult {
             at_ns: 4_049_022_260,
             links: 1,
             removed: 0,

@@ -12,9 +12,9 @@ use super::{GetArgs, encoded, print_json, read};
 use crate::table::Table;
 use crate::{Error, Globals};
 use longwire_client::{Client, ClientError};
-use longwire_fabric::{LinkView, WayView};
+use longwire_fabric::{DirectionView, LinkView};
 use longwire_runtime::fabric::Occupancy;
-use longwire_topology::Way;
+use longwire_topology::Direction;
 use longwire_topology::glob::is_pattern;
 
 /// Links of one request: a response takes about a megabyte.
@@ -49,8 +49,8 @@ pub(super) fn get(args: &GetArgs, client: &mut Client, globals: &Globals) -> Res
 }
 
 /// Splits a name into its stem and its direction, if it ends in one.
-fn direction(name: &str) -> (&str, Option<Way>) {
-    for way in [Way::Up, Way::Down] {
+fn direction(name: &str) -> (&str, Option<Direction>) {
+    for way in [Direction::Up, Direction::Down] {
         let base = name.strip_suffix(way.name());
         if let Some(base) = base.and_then(|base| base.strip_suffix('.')) {
             return (base, Some(way));
@@ -84,7 +84,7 @@ fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> 
 }
 
 /// Formats a link with all details.
-fn detail(link: &LinkView, way: Option<Way>) -> String {
+fn detail(link: &LinkView, way: Option<Direction>) -> String {
     let mut text = format!("{}\n", link.name);
     for matcher in &link.matchers {
         text += &format!("  match {matcher}\n");
@@ -92,11 +92,14 @@ fn detail(link: &LinkView, way: Option<Way>) -> String {
     if let Some(to) = &link.moved_to {
         text += &format!("  its frames take {to}\n");
     }
-    let directions = [(Way::Up, Some(&link.up)), (Way::Down, link.down.as_ref())];
+    let directions = [
+        (Direction::Up, Some(&link.up)),
+        (Direction::Down, link.down.as_ref()),
+    ];
     let shown = directions
         .into_iter()
         .filter(|(one, _)| way.is_none_or(|way| way == *one));
-    let shown: Vec<(&str, &WayView)> = shown
+    let shown: Vec<(&str, &DirectionView)> = shown
         .filter_map(|(one, direction)| Some((one.name(), direction?)))
         .collect();
     let mut header = vec![""];
@@ -123,7 +126,7 @@ fn detail(link: &LinkView, way: Option<Way>) -> String {
     text + &table.text()
 }
 
-fn facts(direction: &WayView) -> Vec<(String, String)> {
+fn facts(direction: &DirectionView) -> Vec<(String, String)> {
     let mut facts = vec![("state".to_owned(), direction.state.name().to_owned())];
     for (name, value) in &direction.options {
         facts.push((name.clone(), texts(value).join(" ")));
@@ -169,7 +172,10 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     for value in links {
         let link: LinkView = read(value)?;
         let apart = link.down.is_some();
-        let directions = [(Way::Up, Some(&link.up)), (Way::Down, link.down.as_ref())];
+        let directions = [
+            (Direction::Up, Some(&link.up)),
+            (Direction::Down, link.down.as_ref()),
+        ];
         for (one, direction) in directions {
             let Some(direction) = direction.filter(|_| way.is_none_or(|way| way == one)) else {
                 continue;
@@ -189,7 +195,11 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
 /// Fetches the pages of links whose names match. A pattern that ends in a
 /// direction and matches no name selects that direction of the links that match
 /// without it.
-fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<Option<Way>, Error> {
+fn pages(
+    pattern: &str,
+    client: &mut Client,
+    links: &mut Vec<Value>,
+) -> Result<Option<Direction>, Error> {
     let mut after: Option<String> = None;
     loop {
         let mut path = format!("/v1/links?match={}&limit={PAGE}", encoded(pattern));
@@ -217,7 +227,7 @@ fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<O
     }
 }
 
-fn row(name: String, direction: &WayView) -> Vec<String> {
+fn row(name: String, direction: &DirectionView) -> Vec<String> {
     let options = direction.options.iter();
     let options = options.flat_map(|(name, value)| {
         let texts = texts(value).into_iter();
@@ -278,7 +288,7 @@ mod tests {
         assert_eq!(line("loss"), ["loss", "-", "1%", "nth:every=5"]);
         assert_eq!(line("dropped: loss"), ["dropped:", "loss", "1", "1"]);
         assert_eq!(line("late"), ["late", "4", "4"]);
-        let down = detail(&link(), Some(Way::Down));
+        let down = detail(&link(), Some(Direction::Down));
         assert!(
             down.contains("16mbit") && !down.contains(" 1mbit"),
             "{down}"
@@ -287,8 +297,8 @@ mod tests {
 
     #[test]
     fn directions_stand_behind_names() {
-        assert_eq!(direction("a.b.down"), ("a.b", Some(Way::Down)));
+        assert_eq!(direction("a.b.down"), ("a.b", Some(Direction::Down)));
         assert_eq!(direction("up"), ("up", None));
-        assert_eq!(direction("*.up"), ("*", Some(Way::Up)));
+        assert_eq!(direction("*.up"), ("*", Some(Direction::Up)));
     }
 }
