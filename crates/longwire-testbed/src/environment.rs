@@ -16,54 +16,50 @@ use crate::spawn::{self, Place};
 use crate::supervise::{Children, Event};
 use crate::uplink::Uplink;
 
-/// The default time in which the peer's command begins to listen.
+/// Default time limit for the peer's command to start listening.
 pub const PEER_WAIT: Duration = Duration::from_secs(2);
-/// The interval between two looks at the peer's sockets grows from the first
-/// to the second: a server in a script is ready at once, a slow one costs no
-/// CPU time.
-const LOOK_MIN: Duration = Duration::from_millis(2);
-const LOOK_MAX: Duration = Duration::from_millis(50);
+/// Polling interval for the peer's sockets, growing from minimum to maximum: a quick server
+/// is detected at once, and waiting for a slow one uses little CPU time.
+const POLL_MIN: Duration = Duration::from_millis(2);
+const POLL_MAX: Duration = Duration::from_millis(50);
 
-/// The variable in which `longwire ctl` looks for the control API.
+/// Environment variable with the address of the control API for `longwire ctl`.
 const CONTROL_VARIABLE: &str = "LONGWIRE_CONTROL";
 
-/// The networks, until dropped. Everything in them goes with it, also
-/// when Longwire is killed.
+/// The networks. Dropping this removes everything in them, as does the guard if Longwire is
+/// killed.
 #[derive(Debug)]
 pub struct Environment {
     children: Children,
     relays: Vec<Relay>,
-    /// The commands at hosts other than near.
+    /// Commands at hosts other than near.
     commands: Vec<(usize, OsString)>,
     networks: Networks,
-    /// In the order of the hosts.
+    /// Indexed by host.
     mounts: Vec<Option<Mounts>>,
-    /// For the command in near only.
+    /// Only for the command in near.
     control: Option<OsString>,
     uplink: Option<Uplink>,
-    // The last to go: it looks after what the others leave.
+    // Dropped last: it cleans up the remains of the other fields.
     guard: Guard,
 }
 
 impl Environment {
-    /// Makes the networks. Call before any thread is started, as
-    /// [`Foundation::new`], which this begins with.
+    /// Creates the networks. Call before starting any thread, as for [`Foundation::new`].
     ///
     /// # Errors
     ///
-    /// As of [`Foundation::new`] and [`Environment::on`].
+    /// As for [`Foundation::new`] and [`Environment::on`].
     pub fn new(config: &EnvironmentConfig) -> Result<Environment, EnvironmentError> {
         Environment::on(Foundation::new(config.uplink)?, config)
     }
 
-    /// Makes the networks. There may be threads by now. The uplink must be
-    /// that of the foundation.
+    /// Creates the networks; threads may exist. The uplink must be that of the foundation.
     ///
     /// # Errors
     ///
-    /// When the system does not allow namespaces (the message says which
-    /// setting stands in the way), and when an uplink is asked for and cannot
-    /// be had.
+    /// If the system does not allow namespaces (the message names the setting), or if an
+    /// uplink is requested and not available.
     pub fn on(
         foundation: Foundation,
         config: &EnvironmentConfig,
@@ -110,13 +106,13 @@ impl Environment {
         })
     }
 
-    /// Notes for the user: optional steps that failed, and choices.
+    /// Returns notes for the user: optional steps that failed, and choices.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         let uplink = self.uplink.iter().map(Uplink::note);
         self.networks.notes().chain(uplink)
     }
 
-    /// The networks.
+    /// Returns the networks.
     pub fn networks(&self) -> &Networks {
         &self.networks
     }
@@ -128,23 +124,23 @@ impl Environment {
         }
     }
 
-    /// The commands, for waiting.
+    /// Returns the commands, for waiting.
     pub fn children(&mut self) -> &mut Children {
         &mut self.children
     }
 
-    /// Sets where the command in near finds the control API.
+    /// Sets the address of the control API for the command in near.
     pub fn set_control(&mut self, address: Option<OsString>) {
         self.control = address;
     }
 
-    /// Starts the command in near. Call from a thread that lives as long as
-    /// the run, and once the link is up.
+    /// Starts the command in near. Call once the link is up, from a thread that lasts for
+    /// the whole run.
     ///
     /// # Errors
     ///
-    /// When there is no such command, or it may not be run;
-    /// [`EnvironmentError::exit_code`] is then a shell's 127 or 126.
+    /// If the command does not exist or is not executable; [`EnvironmentError::exit_code`]
+    /// is then 127 or 126, like in shells.
     pub fn spawn_near(&mut self, words: &[OsString]) -> Result<(), EnvironmentError> {
         let mut variables = self.variables();
         let control = self.control.clone();
@@ -159,7 +155,7 @@ impl Environment {
         names.map(|(name, value)| (name, value.into())).collect()
     }
 
-    /// Starts the peer's command in far, as [`Environment::spawn_at`] does.
+    /// Starts the peer's command in far, like [`Environment::spawn_at`].
     ///
     /// # Errors
     ///
@@ -173,16 +169,15 @@ impl Environment {
         self.spawn_at((Side::Far.index(), "peer: "), command, output, timeout)
     }
 
-    /// Starts a command at a host other than near (they count from 0, near) with `sh -c`, in
-    /// a separate process group and with an empty input, and waits until it is ready: until
-    /// something there listens on TCP or is bound on UDP, or `timeout` is
-    /// over ([`PEER_WAIT`] is a good one). Returns whether something listens.
-    /// The host comes with the prefix of its lines on stderr.
+    /// Starts a command at a host other than near (host 0) with `sh -c`, in a separate
+    /// process group and with empty input. Waits until it is ready, i.e. a socket of that
+    /// host listens on TCP or is bound on UDP, or until `timeout` ([`PEER_WAIT`] is a good
+    /// value). Returns whether a socket listens. `host` includes the prefix of its lines on
+    /// stderr.
     ///
     /// # Errors
     ///
-    /// When the command fails before it is ready, and when Longwire is asked
-    /// to stop meanwhile.
+    /// If the command fails before it is ready, or Longwire is stopped meanwhile.
     pub fn spawn_at(
         &mut self,
         (host, prefix): (usize, &str),
@@ -202,7 +197,7 @@ impl Environment {
         self.commands.push((host, command.to_owned()));
         let mut sockets = SocketTables::open(&self.networks.all()[host])?;
         let end = Instant::now() + timeout;
-        let mut look = LOOK_MIN;
+        let mut look = POLL_MIN;
         while !sockets.any_listens() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -218,7 +213,7 @@ impl Environment {
                 }
                 _ => {}
             }
-            look = (look * 3 / 2).min(LOOK_MAX);
+            look = (look * 3 / 2).min(POLL_MAX);
         }
         Ok(true)
     }
@@ -231,9 +226,8 @@ impl Environment {
         })
     }
 
-    /// Ends the commands: the one in near at once, the peers' with SIGTERM,
-    /// and with SIGKILL if they go on. What a peer prints about being stopped
-    /// is no news.
+    /// Ends the commands: the one in near at once, the peers with SIGTERM and then SIGKILL.
+    /// Peers' output about being stopped is discarded.
     pub fn end_commands(&mut self) {
         if self.children.peer_runs() {
             self.relays.iter_mut().for_each(Relay::discard_stderr);
@@ -241,8 +235,7 @@ impl Environment {
         self.children.end_all();
     }
 
-    /// Ends the commands and removes everything, and waits until that is
-    /// done. Dropping does the same.
+    /// Ends the commands, removes everything and waits for completion, as dropping does.
     pub fn close(self) {
         drop(self);
     }
@@ -253,7 +246,7 @@ impl Drop for Environment {
         self.end_commands();
         self.uplink = None;
         self.guard.finish();
-        // All its writers are gone.
+        // All writers have been closed.
         self.relays.clear();
     }
 }

@@ -1,4 +1,4 @@
-//! Errors around a command behind a link.
+//! Errors of the environment and its commands.
 
 use std::io;
 use std::process::ExitStatus;
@@ -6,15 +6,14 @@ use std::process::ExitStatus;
 use longwire_io::PortError;
 use longwire_io::net::NetError;
 
-/// Exit code for everything else that fails.
+/// Exit code for all other failures.
 const EXIT_FAILED: u8 = 1;
-/// Exit code for a command that was found and may not be run, as shells use
-/// it.
+/// Exit code of shells for a command that is not executable.
 const EXIT_NOT_EXECUTABLE: u8 = 126;
-/// Exit code for a command that does not exist, as shells use it.
+/// Exit code of shells for a command that does not exist.
 const EXIT_NOT_FOUND: u8 = 127;
 
-/// Why the environment could not be made, or a command not be run in it.
+/// Reason why the environment could not be created, or a command not be run in it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum EnvironmentError {
@@ -53,8 +52,8 @@ impl EnvironmentError {
         }
     }
 
-    /// The program's exit code for this error: 126, 127 and 128 + a signal as
-    /// shells use them, else 1.
+    /// Returns the program's exit code: 126, 127 or 128 + signal, as in shells, otherwise
+    /// 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             EnvironmentError::NotFound { .. } => EXIT_NOT_FOUND,
@@ -65,7 +64,7 @@ impl EnvironmentError {
     }
 }
 
-/// Describes the end of a command for a message.
+/// Describes for a message how a command ended.
 pub fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
@@ -79,8 +78,8 @@ pub fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// The exit code to pass on: the command's own, or 128 + the signal that
-/// killed it.
+/// Returns the exit code to pass on: that of the command, or 128 + the signal that killed
+/// it.
 pub fn exit_code_of(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status

@@ -146,7 +146,7 @@ fn introduce(hosts: &mut [FollowedHost], host: usize, to: usize) {
     addresses.push(link_local_of(mac).into());
     let to = &mut hosts[to];
     for address in addresses {
-        // Refused while the device is down, and made up for when it comes up.
+        // Fails while the device is down; repeated when it comes up.
         let _ = neighbour_add_by(&mut to.netlink, to.device, address, mac);
     }
 }
@@ -164,7 +164,7 @@ mod tests {
     use crate::networks::Networks;
     use crate::support::namespace;
 
-    /// Bytes of `struct ndmsg`, and the place of the state in it.
+    /// Size of `struct ndmsg` and offset of its state.
     const FIXED: usize = 12;
     const STATE: usize = 8;
 
@@ -225,12 +225,12 @@ mod tests {
         near.run(change).expect("a thread").expect("its address");
         let has = |found: &[(Vec<u8>, Vec<u8>)]| {
             let known = |address: &Vec<u8>| found.contains(&(address.clone(), mac.to_vec()));
-            // The link-local address is made of the MAC address, and is another now.
+            // The link-local address is derived from the MAC address, which has changed.
             let addresses = initial[1].iter().map(|(address, _)| address);
             addresses.filter(|address| address[0] != 0xfe).all(known)
         };
         assert_soon(far, has);
-        // One that was down meanwhile learns it, too.
+        // A device that was down meanwhile learns it too.
         far.run(down_and_up).expect("a thread").expect("it is up");
         assert_soon(far, has);
     }

@@ -1,11 +1,9 @@
-//! IPv4 forwarding on the host's devices for `--uplink`, switched on where it
-//! is off, and put back.
+//! Enables IPv4 forwarding on the host's devices for `--uplink`, and restores it.
 //!
-//! What was changed is written down in `/run/longwire` first, in one file a
-//! run, which the run keeps locked while it lives. So the guard or another run
-//! finds out what a killed run left, and runs at the
-//! same time do not switch off what the other needs: the first to end hands
-//! its record over.
+//! Changes are first recorded in `/run/longwire`, in one file per run, which the run keeps
+//! locked. The guard or another run can therefore clean up after a killed run. With
+//! concurrent runs, the first to end passes its record to another one that still needs
+//! forwarding.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,7 +17,7 @@ use nix::fcntl::{Flock, FlockArg};
 const DIRECTORY: &str = "/run/longwire";
 const PREFIX: &str = "uplink-";
 
-/// Forwarding is on as long as this lives; [`release`] puts it back.
+/// Keeps forwarding enabled; [`release`] restores it.
 #[derive(Debug)]
 pub struct Forwarding {
     _record: Flock<File>,
@@ -29,7 +27,7 @@ fn record_of(process: i32) -> PathBuf {
     Path::new(DIRECTORY).join(format!("{PREFIX}{process}"))
 }
 
-/// Switches forwarding on for the devices, in the calling thread's namespace.
+/// Enables forwarding for the devices, in the calling thread's namespace.
 pub fn switch_on(process: i32, devices: &[String]) -> io::Result<Forwarding> {
     run_directory::create(Path::new(DIRECTORY))?;
     let _lock = lock()?;
@@ -50,8 +48,8 @@ pub fn switch_on(process: i32, devices: &[String]) -> io::Result<Forwarding> {
     Ok(Forwarding { _record: record })
 }
 
-/// Puts back what a run changed, once that run has let go of its record or
-/// has died; or hands the duty to another run that needs it.
+/// Restores a run's changes once that run has released its record or has ended; if another
+/// run needs them, passes the record to it.
 pub fn release(process: i32) {
     let record = record_of(process);
     if !record.exists() {
@@ -62,7 +60,7 @@ pub fn release(process: i32) {
     }
 }
 
-/// Puts back what killed runs left.
+/// Restores the changes of killed runs.
 pub fn release_stale() {
     if !Path::new(DIRECTORY).exists() {
         return;
@@ -89,7 +87,7 @@ fn put_back(record: &Path) {
         }
         None => {
             for key in keys.lines() {
-                // A device that is gone has nothing to put back.
+                // A removed device needs no restoring.
                 let _ = sysctl::set(key, "0");
             }
         }
@@ -111,12 +109,12 @@ fn records() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether the run that wrote a record lives.
+/// Returns whether the run that wrote a record still exists.
 fn is_held(record: &Path) -> bool {
     state_file::open(record).is_ok_and(|file| matches!(try_lock(file), Ok(None)))
 }
 
-/// The lock, or `None` where somebody has it.
+/// Returns the lock, or `None` if another process holds it.
 fn try_lock(file: File) -> io::Result<Option<Flock<File>>> {
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(Some(lock)),
@@ -125,7 +123,7 @@ fn try_lock(file: File) -> io::Result<Option<Flock<File>>> {
     }
 }
 
-/// The lock on all records: the directory itself.
+/// Locks all records by locking the directory.
 fn lock() -> io::Result<Flock<File>> {
     let directory = File::open(DIRECTORY)?;
     Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| error.into())

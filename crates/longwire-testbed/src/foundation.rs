@@ -1,5 +1,4 @@
-//! The foundation of an environment: what only a process with a single thread
-//! can do.
+//! The foundation of an environment: steps that require a single-threaded process.
 
 use longwire_io::net::record::restore_leftovers;
 use nix::sys::signal::raise;
@@ -10,8 +9,8 @@ use crate::guard::Guard;
 use crate::supervise::{Signals, StopWatch};
 use crate::user;
 
-/// The rights to make networks, the guard, and the signals. All that may start
-/// threads, as loading a plugin does, comes after it.
+/// The rights to create networks, the guard and the signals. Anything that may start
+/// threads, such as loading a plugin, must come later.
 #[derive(Debug)]
 pub struct Foundation {
     pub(crate) guard: Guard,
@@ -19,18 +18,17 @@ pub struct Foundation {
 }
 
 impl Foundation {
-    /// Gets the rights to make networks.
+    /// Acquires the rights to create networks.
     ///
-    /// Call before any thread is started: without root's rights the process
-    /// moves into a user namespace, which it can only do alone, and a small
-    /// process is forked that cleans up should this one be killed. From here
-    /// on SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD are blocked, in all
-    /// threads that are started later, too.
+    /// Call before starting any thread: without root's rights the process enters a user
+    /// namespace, which only a single-threaded process can do, and a small process is
+    /// forked that cleans up if this one is killed. From then on, SIGINT, SIGTERM, SIGHUP,
+    /// SIGQUIT and SIGCHLD are blocked in all threads, including later ones.
     ///
     /// # Errors
     ///
-    /// When the system does not allow user namespaces (the message says which
-    /// setting stands in the way), and when an ordinary user asks for an uplink.
+    /// If the system does not allow user namespaces (the message names the setting), or if
+    /// an ordinary user requests an uplink.
     pub fn new(uplink: bool) -> Result<Foundation, EnvironmentError> {
         let as_root = user::has_rights();
         if uplink && !as_root {
@@ -52,15 +50,14 @@ impl Foundation {
         })
     }
 
-    /// Has signals to stop end the process, as they do by default, until what
-    /// is returned is dropped: nothing runs yet, and a slow file or plugin may
-    /// keep the main thread.
+    /// Lets stop signals end the process, as by default, until the returned value is
+    /// dropped. Nothing runs yet, and a slow file or plugin may block the main thread.
     ///
     /// # Errors
     /// If the thread that waits for signals cannot be started.
     pub fn end_on_signal(&self) -> Result<StopWatch, EnvironmentError> {
         let watch = StopWatch::start(self.signals.clone(), |signal| {
-            // The process then ends by the signal itself, which shells look at.
+            // The process then ends by the signal itself, which shells check.
             let _ = Signals::set().thread_unblock();
             let _ = raise(signal);
             let _ = Signals::set().thread_block();

@@ -1,12 +1,12 @@
-//! The guard: a small process that outlives Longwire by a moment and removes
-//! what it left, even when Longwire was killed with SIGKILL.
+//! The guard: a small process that outlives Longwire briefly and removes its remains, even
+//! after SIGKILL.
 //!
-//! It waits on a pipe whose other end only Longwire holds. The end of the
-//! pipe is the end of Longwire, and the orderly end takes the same way: so
-//! the path that matters after a crash is the one that every run takes.
+//! It waits on a pipe whose other end only Longwire holds. The pipe closes whenever
+//! Longwire ends, normally or not, so every run exercises the cleanup that matters after a
+//! crash.
 //!
-//! What keeps namespaces and devices alive are processes in them. The guard
-//! ends those; the kernel removes the rest.
+//! Only processes keep the namespaces and devices in existence. The guard ends those; the
+//! kernel removes the rest.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -25,13 +25,12 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, pipe2, setsid};
 use crate::error::EnvironmentError;
 use crate::forwarding;
 
-/// How long processes in the namespaces have between SIGTERM and SIGKILL.
+/// Time that processes in the namespaces have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(500);
-/// How often the guard looks whether they are gone.
-const LOOK: Duration = Duration::from_millis(20);
-/// After this the guard gives up; a process that SIGKILL does not end is
-/// stuck in the kernel.
-const LAST_LOOK: Duration = Duration::from_secs(10);
+/// Polling interval for the end of these processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time limit of the guard; a process that SIGKILL does not end is stuck in the kernel.
+const POLL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longwire's side of the guard.
 #[derive(Debug)]
@@ -43,14 +42,14 @@ pub struct Guard {
 impl Guard {
     /// Starts the guard.
     ///
-    /// To be called before there are other threads, and inside the user
-    /// namespace: the guard needs its rights.
+    /// Call before starting other threads, and inside the user namespace, whose rights the
+    /// guard needs.
     pub fn start() -> Result<Guard, EnvironmentError> {
         let failed = |error: Errno| EnvironmentError::system("start the guard process", error);
         let (read, write) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
         let parent = getpid();
-        // SAFETY: there are no other threads yet whose locks the child could
-        // inherit, so it may go on as an ordinary process.
+        // SAFETY: there are no other threads yet whose locks the child could inherit, so it
+        // may continue as an ordinary process.
         match unsafe { fork() }.map_err(failed)? {
             ForkResult::Parent { child } => Ok(Guard {
                 pipe: Some(write.into()),
@@ -58,8 +57,7 @@ impl Guard {
             }),
             ForkResult::Child => {
                 drop(write);
-                // Nothing of the parent's may run here: neither its
-                // destructors nor its buffers.
+                // None of the parent's destructors or buffers may run here.
                 let code = match std::panic::catch_unwind(|| keep_watch(parent, read)) {
                     Ok(()) => 0,
                     Err(_) => 1,
@@ -80,7 +78,7 @@ impl Guard {
         }
     }
 
-    /// Lets the guard clean up, and waits until it has.
+    /// Lets the guard clean up, and waits for it.
     pub fn finish(&mut self) {
         if self.pipe.take().is_some() {
             while waitpid(self.process, None) == Err(Errno::EINTR) {}
@@ -94,7 +92,7 @@ impl Drop for Guard {
     }
 }
 
-/// All of the guard's life.
+/// Runs the guard process.
 fn keep_watch(longwire: Pid, pipe: OwnedFd) {
     detach(&pipe);
     let mut words = Vec::new();
@@ -112,8 +110,8 @@ fn keep_watch(longwire: Pid, pipe: OwnedFd) {
     forwarding::release(longwire.as_raw());
 }
 
-/// Lets go of everything that is shared with Longwire: the terminal and its
-/// signals, the open files, the working directory.
+/// Releases everything shared with Longwire: the terminal and its signals, open files and
+/// the working directory.
 fn detach(pipe: &OwnedFd) {
     let _ = setsid();
     let _ = SigSet::all().thread_block();
@@ -135,12 +133,12 @@ fn detach(pipe: &OwnedFd) {
     }
 }
 
-/// Ends every process in the network namespaces of these inodes, SIGTERM
-/// first. The calling process is left out.
+/// Ends every process in the network namespaces with these inodes, first with SIGTERM,
+/// except the calling process.
 pub(crate) fn sweep(inodes: &[u64]) {
     let begin = Instant::now();
     let mut asked = Vec::new();
-    while begin.elapsed() < LAST_LOOK {
+    while begin.elapsed() < POLL_TIMEOUT {
         let found = processes_in(inodes);
         if found.is_empty() {
             return;
@@ -150,17 +148,17 @@ pub(crate) fn sweep(inodes: &[u64]) {
                 let _ = kill(process, Signal::SIGKILL);
             } else if !asked.contains(&process) {
                 let _ = kill(process, Signal::SIGTERM);
-                // A stopped process hears nothing before it goes on.
+                // A stopped process handles signals only after SIGCONT.
                 let _ = kill(process, Signal::SIGCONT);
                 asked.push(process);
             }
         }
-        sleep(LOOK);
+        sleep(POLL_INTERVAL);
     }
 }
 
-/// The processes whose network namespace is one of these. Zombies have none
-/// any more.
+/// Returns the processes whose network namespace is one of these. Zombies have no
+/// namespace.
 fn processes_in(inodes: &[u64]) -> Vec<Pid> {
     let own = getpid().as_raw();
     let Ok(entries) = fs::read_dir("/proc") else {

@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! [`Testbed`] is where to begin. It makes two network namespaces, near and far,
-//! and a third one in which threads of this process emulate the link:
+//! Start with [`Testbed`]. It creates two network namespaces, near and far, and a third one
+//! in which threads of this process emulate the link:
 //!
 //! ```text
 //!   near's namespace        the emulator's (hub)         far's namespace
@@ -31,26 +31,24 @@
 //!                                     exec with an uplink only: │ the host
 //! ```
 //!
-//! Namespaces are file descriptors: they have no names, and the kernel removes
-//! them with everything in them, however the process ends. No packet reaches the
-//! host's networks. Each side knows the other's hardware addresses, so that
-//! nothing crosses the link but what the sockets send.
+//! Namespaces are file descriptors: they have no names, and the kernel removes them and
+//! their contents however the process ends. No packet reaches the host's networks. Each
+//! side knows the other's hardware addresses, so only packets from sockets cross the link.
 //!
 //! # Rights
 //!
 //! [`Testbed::start`] needs `CAP_SYS_ADMIN`, `CAP_NET_ADMIN`, `CAP_NET_RAW` and
-//! `CAP_SYS_CHROOT`. Root has them, and so has every user behind
-//! `unshare --map-root-user cargo test`, where user namespaces are allowed. A test
-//! process cannot enter a user namespace by itself: the kernel lets only
-//! processes with a single thread in. A test skips where
+//! `CAP_SYS_CHROOT`. Root has them, as does any user under `unshare --map-root-user cargo
+//! test`, if user namespaces are allowed. A test process cannot enter a user namespace by
+//! itself, since the kernel admits only single-threaded processes. Tests can skip if
 //! [`TestbedError::is_unprivileged`] is true.
 //!
 //! # `longwire exec`
 //!
-//! [`Environment`] is that of `longwire exec`: the same networks, with commands
-//! in them that find each other by name, with signals, and with a guard that
-//! removes everything should Longwire be killed. [`Foundation`] is what it
-//! begins with, [`Networks`] the devices and addresses.
+//! [`Environment`] is the environment of `longwire exec`: the same networks, with commands
+//! that find each other by name, with signals, and with a guard that cleans up if Longwire
+//! is killed. It is built on a [`Foundation`]; [`Networks`] holds the devices and
+//! addresses.
 
 mod config;
 mod environment;
@@ -88,7 +86,7 @@ pub use network::DEVICE;
 pub use networks::{Networks, PortPlace, direct_networks};
 pub use node::Node;
 pub use peer_output::PeerOutput;
-pub use plan::{HOSTS_BESIDE_ROUTERS, Plan};
+pub use plan::{HOSTS_WITH_ROUTERS, Plan};
 pub use running::{DirectionReport, RunningTestbed, TestbedReport};
 pub use supervise::{Children, Event, StopWatch};
 pub use testbed::Testbed;

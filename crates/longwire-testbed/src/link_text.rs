@@ -6,13 +6,13 @@ use longwire_runtime::{Faults, FileLoader, suggest};
 
 use crate::config::Side;
 
-/// Why a link's text was refused.
+/// Reason why a link's text is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkTextError {
     #[error("'{word}' has no value: write NAME=VALUE, as in delay=20ms")]
     NoValue { word: String },
-    #[error("'{word}': there is no option '{name}'; {advice}")]
+    #[error("'{word}': unknown option '{name}'; {advice}")]
     Unknown {
         word: String,
         name: String,
@@ -31,7 +31,7 @@ pub enum LinkTextError {
 /// The option that names a preset.
 const PRESET: &str = "preset";
 
-/// The specifications of both directions, and the preset under them.
+/// Specifications of both directions, and the preset that they override.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DuplexOptions {
     preset: Option<Duplex>,
@@ -40,9 +40,9 @@ pub(crate) struct DuplexOptions {
 }
 
 impl DuplexOptions {
-    /// Lays the options of a text over these. Without a direction, the text is
-    /// for both, and a name with `up-` or `down-` in front for one. A
-    /// direction is named by the side where it begins.
+    /// Applies the options of a text on top of these. Without a direction, the text applies
+    /// to both, and a name with the prefix `up-` or `down-` to one. A direction is named by
+    /// the side where it begins.
     pub(crate) fn set(&mut self, from: Option<Side>, text: &str) -> Result<(), LinkTextError> {
         let mut both = LinkSpec::new();
         let (mut up, mut down) = (LinkSpec::new(), LinkSpec::new());
@@ -93,8 +93,8 @@ impl DuplexOptions {
         Ok(())
     }
 
-    /// Builds the links up and down. Each direction has a separate loader, and so
-    /// separate states of plugins.
+    /// Builds the up and down links. Each direction has a separate loader, and therefore
+    /// separate plugin states.
     pub(crate) fn links(&self, faults: &Faults) -> Result<[LinkConfig; 2], LinkTextError> {
         let preset = self.preset.clone().unwrap_or_default();
         let build = |spec: LinkSpec| spec.build(&FileLoader::reporting_to(faults));
@@ -123,7 +123,7 @@ fn set_part(spec: &mut LinkSpec, word: &str, name: &str, value: &str) -> Result<
     Ok(part.add(spec, value, &FileLoader::new())?)
 }
 
-/// The option that a wrong name was meant for, or all that there are.
+/// Returns a suggestion for an unknown option name, or the list of all names.
 fn advice(name: &str) -> String {
     let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
     match suggest::closest(name, known.iter().copied()) {
@@ -177,10 +177,10 @@ mod tests {
             ("delay", "'delay' has no value: write NAME=VALUE"),
             (
                 "dely=20ms",
-                "'dely=20ms': there is no option 'dely'; did you mean 'delay'?",
+                "'dely=20ms': unknown option 'dely'; did you mean 'delay'?",
             ),
             ("colour=red", "the options are rate, framing, queue"),
-            ("up-dely=20ms", "'up-dely=20ms': there is no option 'dely'"),
+            ("up-dely=20ms", "'up-dely=20ms': unknown option 'dely'"),
             ("delay=1ms delay=2ms", "'delay=2ms': delay was given before"),
             ("delay=20mss", "delay: "),
             ("loss=gilbrt:p=1%", "did you mean 'gilbert'?"),

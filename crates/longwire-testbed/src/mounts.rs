@@ -1,9 +1,8 @@
-//! The file system as the commands see it: the host's, with our names in
-//! `/etc/hosts` and the own network devices under `/sys`.
+//! The file system as seen by the commands: the host's, with the environment's names in
+//! `/etc/hosts` and its network devices under `/sys`.
 //!
-//! Each side has its own mount namespace, held by a descriptor. Nothing
-//! is written to the host's file system: the files that are put in front of
-//! the host's live in a tmpfs that only this namespace sees.
+//! Each side has a separate mount namespace, held by a descriptor. Nothing is written to
+//! the host's file system: replaced files are in a tmpfs that only this namespace sees.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,15 +19,15 @@ use nix::unistd::{chroot, fchdir};
 use crate::hosts;
 use crate::plan::Names;
 
-/// Directories to mount our scratch tmpfs on; the first that exists.
+/// Candidate directories for mounting the scratch tmpfs; the first existing one is used.
 const SCRATCH: [&str; 4] = ["/tmp", "/run", "/var/tmp", "/mnt"];
-/// The file with the names of hosts.
+/// The file with host names.
 const HOSTS: &str = "/etc/hosts";
-/// Where daemons answer for the names of the host; hidden, so that programs
-/// read the files instead.
+/// Directories of daemons that resolve the host's names; hidden, so that programs read the
+/// files instead.
 const NAME_DAEMONS: [&str; 1] = ["/var/run/nscd"];
 
-/// A mount namespace, with the caller's root and working directory in it.
+/// A mount namespace with the caller's root and working directory.
 #[derive(Debug)]
 pub struct Mounts {
     namespace: OwnedFd,
@@ -37,12 +36,12 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// Makes the mount namespace for the commands of one side. What could not
-    /// be done, and can be done without, is added to `notes`.
+    /// Creates the mount namespace for the commands of one side. Failed optional steps are
+    /// added to `notes`.
     ///
     /// # Errors
     ///
-    /// When no mount namespace may be made at all.
+    /// If no mount namespace can be created.
     pub fn new(
         network: &NetNamespace,
         names: &Names<'_>,
@@ -51,8 +50,8 @@ impl Mounts {
     ) -> io::Result<Mounts> {
         let made = network.run(|| -> io::Result<(Mounts, Vec<String>)> {
             unshare(CloneFlags::CLONE_NEWNS)?;
-            // What we mount stays with us, also where the host shares; what the
-            // host unmounts later goes here too, so that we pin none of it.
+            // Keep these mounts private even if the host shares its own, and propagate the
+            // host's unmounts, so that none of its file systems stays busy.
             let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
             mount(None::<&str>, "/", None::<&str>, slave, None::<&str>)?;
             let notes = furnish(names, with_resolver);
@@ -68,7 +67,7 @@ impl Mounts {
         Ok(mounts)
     }
 
-    /// Another holder of the same namespace.
+    /// Returns another handle for the namespace.
     pub fn try_clone(&self) -> io::Result<Mounts> {
         Ok(Mounts {
             namespace: self.namespace.try_clone()?,
@@ -77,10 +76,11 @@ impl Mounts {
         })
     }
 
-    /// Moves the calling process in. Async-signal-safe: only system calls.
+    /// Moves the calling process into the namespace. Async-signal-safe: only system calls.
     pub fn enter(&self) -> nix::Result<()> {
         setns(&self.namespace, CloneFlags::CLONE_NEWNS)?;
-        // Entering leads to the namespace's root; back to where we were.
+        // Entering changes the directory to the namespace's root; return to the previous
+        // one.
         fchdir(self.root.as_fd())?;
         chroot(c".")?;
         fchdir(self.directory.as_fd())
@@ -94,8 +94,7 @@ fn open_directory(path: &str) -> io::Result<OwnedFd> {
     options.open(path).map(OwnedFd::from)
 }
 
-/// Puts our files and devices in place, one by one: none is worth giving up
-/// for. Returns what failed.
+/// Mounts the files and devices one by one; all are optional. Returns the failures.
 fn furnish(names: &Names<'_>, with_resolver: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let Some(scratch) = SCRATCH.iter().map(Path::new).find(|path| path.is_dir()) else {
@@ -109,7 +108,7 @@ fn furnish(names: &Names<'_>, with_resolver: bool) -> Vec<String> {
     if with_resolver {
         resolver(&mut files, &mut notes);
     }
-    // A minimal system has none, and nothing can be bound over a missing file.
+    // A minimal system has none, and bind mounts need an existing file.
     if !Path::new(HOSTS).exists()
         && let Err(error) = add_hosts(scratch)
     {
@@ -140,9 +139,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// With a way to the outside, names of the outside are to resolve too. A
-/// resolver on the host's loopback device is out of reach from here; the one
-/// that it asks may not be.
+/// With an uplink, outside names must resolve too. A resolver on the host's loopback device
+/// is unreachable from here, but its upstream server may be reachable.
 fn resolver(files: &mut Vec<(&'static str, String)>, notes: &mut Vec<String>) {
     if hosts::resolver_is_reachable(&read("/etc/resolv.conf")) {
         return;
@@ -170,14 +168,14 @@ fn mount_scratch(path: &Path) -> nix::Result<()> {
     )
 }
 
-/// Lets `path` show `text`: writes it to a tmpfs mounted over `scratch` for
-/// the moment, and binds the file. The bind keeps the tmpfs alive when the
-/// scratch mount goes.
+/// Makes `path` show `text`: writes it to a tmpfs mounted temporarily over `scratch`, and
+/// binds the file. The bind keeps the tmpfs in existence after the scratch mount is
+/// removed.
 fn replace(scratch: &Path, path: &Path, text: &str) -> io::Result<()> {
     if !path.exists() {
         return Err(io::ErrorKind::NotFound.into());
     }
-    // Through the links, so that nothing changes with the scratch mount.
+    // Resolve symbolic links, so that the scratch mount changes nothing.
     let path = path.canonicalize()?;
     let target = open_target(&path)?;
     mount_scratch(scratch)?;
@@ -195,8 +193,8 @@ fn replace(scratch: &Path, path: &Path, text: &str) -> io::Result<()> {
     bound
 }
 
-/// Adds an empty `/etc/hosts` to the directory as the commands see it: an overlay whose
-/// upper layer is in a tmpfs. What they change in `/etc` is then lost with it.
+/// Adds an empty `/etc/hosts` as an overlay whose upper layer is in a tmpfs. Changes that
+/// commands make in `/etc` are lost at the end.
 fn add_hosts(scratch: &Path) -> io::Result<()> {
     mount_scratch(scratch)?;
     let add = || -> io::Result<()> {
@@ -231,13 +229,12 @@ fn open_target(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// `/sys` belongs to the network namespace it was mounted in. Binds the two
-/// directories that show devices from a new one, and leaves the rest (control
-/// groups, the processors) as it is.
+/// Mounts a new `/sys`, which belongs to a network namespace, and binds its two directories
+/// of devices. The rest (control groups, processors) stays as is.
 fn own_devices(scratch: &Path) -> nix::Result<()> {
     let none = None::<&str>;
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    // A host that has its own read-only lets us have no other.
+    // If the host's is read-only, only a read-only one is allowed.
     mount(Some("sysfs"), scratch, Some("sysfs"), plain, none).or_else(|_| {
         let read_only = plain | MsFlags::MS_RDONLY;
         mount(Some("sysfs"), scratch, Some("sysfs"), read_only, none)

@@ -1,5 +1,5 @@
-//! The networks of the hosts: devices, addresses, neighbours, and the
-//! settings that keep an idle link silent.
+//! The networks of the hosts: devices, addresses, neighbours, and settings that keep an
+//! idle link silent.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,16 +12,15 @@ use nix::unistd::getegid;
 use crate::config::{Device, EnvironmentConfig};
 use crate::plan::{Host, link_local_of, mac_of};
 
-/// The device behind the link, in every host's network.
+/// The device at the link, in every host's network.
 pub const DEVICE: &str = "eth0";
 
-/// Prepares the emulator's namespace: its devices carry frames and send
-/// none themselves.
+/// Prepares the emulator's namespace, whose devices must not send frames themselves.
 pub fn prepare_hub(hub: &NetNamespace) -> Result<Vec<String>, NetError> {
     hub.run(|| optional(&[("ipv6/conf/default/disable_ipv6", "1")]))
 }
 
-/// Sets up the network of a host up to its addresses. `all` are the hosts, this one included.
+/// Configures the network of a host except its addresses. `all` includes this host.
 pub fn prepare_network(
     host: &Host,
     all: &[Host],
@@ -49,15 +48,15 @@ pub fn prepare_network(
     }
     add_addresses(host, all, namespace)?;
     if config.device == Device::Veth {
-        // Else IPv6 would set up its addresses, and announce them on the link, up
-        // to a second later.
+        // Otherwise IPv6 would configure its addresses and announce them on the link up to
+        // a second later.
         wait_running(namespace)?;
-        hub.run(|| link::wait_running(&host.device, CARRIER_PATIENCE))??;
+        hub.run(|| link::wait_running(&host.device, CARRIER_TIMEOUT))??;
     }
     Ok(notes)
 }
 
-/// Sets up the networks of two hosts, joined by a veth pair and no emulator.
+/// Configures the networks of two hosts joined directly by a veth pair.
 pub fn join_hosts(
     hosts: [&Host; 2],
     namespaces: [&NetNamespace; 2],
@@ -79,13 +78,13 @@ pub fn join_hosts(
     namespaces.into_iter().try_for_each(wait_running)
 }
 
-/// Makes the settings of a host, and starts its loopback device. Returns the
-/// settings that failed.
+/// Applies the settings of a host and starts its loopback device. Returns the settings that
+/// failed.
 fn prepare_settings(namespace: &NetNamespace) -> Result<Vec<String>, NetError> {
     let notes = namespace.run(|| {
         let group = getegid();
         let mut notes = optional(&SETTINGS);
-        // Lets ping work without capabilities.
+        // Allows ping without capabilities.
         let groups = format!("{group} {group}");
         notes.extend(optional(&[("ipv4/ping_group_range", &groups)]));
         notes
@@ -94,8 +93,7 @@ fn prepare_settings(namespace: &NetNamespace) -> Result<Vec<String>, NetError> {
     Ok(notes)
 }
 
-/// Starts a host's device, with its addresses, its neighbours, and routes to those in other
-/// networks.
+/// Starts a host's device and adds addresses, neighbours and routes to other networks.
 fn add_addresses(host: &Host, all: &[Host], namespace: &NetNamespace) -> Result<(), NetError> {
     let others = || all.iter().filter(|other| other.number != host.number);
     namespace.run(|| {
@@ -127,7 +125,7 @@ pub fn routes_of(host: &Host, all: &[Host]) -> Vec<Prefix> {
     routes
 }
 
-/// Returns the network that an address is in.
+/// Returns the network of an address.
 fn network_of(address: &Prefix) -> Prefix {
     let length = u32::from(address.length);
     let network = match address.address {
@@ -146,8 +144,8 @@ fn network_of(address: &Prefix) -> Prefix {
     }
 }
 
-/// Enters the addresses of a host across the link as permanent neighbours:
-/// like a wire, the link carries no address resolution, also with a long delay.
+/// Adds the addresses of the remote host as permanent neighbours. Address resolution does
+/// not cross the link, even one with a long delay.
 fn add_neighbours(across: &Host) -> Result<(), NetError> {
     let addresses = across.addresses.iter().map(|found| found.address);
     let mac = mac_of(across.number, 0);
@@ -158,15 +156,13 @@ fn add_neighbours(across: &Host) -> Result<(), NetError> {
 
 /// Waits until a host's device has a carrier.
 pub fn wait_running(namespace: &NetNamespace) -> Result<(), NetError> {
-    namespace.run(|| link::wait_running(DEVICE, CARRIER_PATIENCE))??;
+    namespace.run(|| link::wait_running(DEVICE, CARRIER_TIMEOUT))??;
     Ok(())
 }
 
-/// Settings that keep an idle link silent: no search for routers, no duplicate
-/// detection, and the group reports that a new address sends at once instead
-/// of spread over seconds. And, since the network is the user's own, any port
-/// for its servers, and IPv6 addresses that stay when a command takes a device
-/// down, as those of IPv4 do.
+/// Settings that keep an idle link silent: no router solicitation, no duplicate address
+/// detection, and group reports sent at once instead of over several seconds. Also, servers
+/// may use any port, and IPv6 addresses survive taking a device down, like IPv4 addresses.
 const SETTINGS: [(&str, &str); 7] = [
     ("ipv6/conf/default/keep_addr_on_down", "1"),
     ("ipv6/conf/default/accept_ra", "0"),
@@ -177,8 +173,8 @@ const SETTINGS: [(&str, &str); 7] = [
     ("ipv4/ip_unprivileged_port_start", "0"),
 ];
 
-/// Settings that a run can do without, say because `/proc/sys` is read-only
-/// in this container.
+/// Applies optional settings, which may fail, e.g. because `/proc/sys` is read-only in this
+/// container.
 fn optional(settings: &[(&str, &str)]) -> Vec<String> {
     let set = |(key, value): &(&str, &str)| sysctl::set(key, value).err();
     settings
@@ -188,10 +184,10 @@ fn optional(settings: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
-/// The time in which the kernel detects that a pair is up.
-const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
+/// Time limit for the kernel to detect that a pair is up.
+const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The host's device, and the emulator's end of it.
+/// Returns the host's device and the emulator's end of it.
 fn host_and_hub<'a>(
     host: &'a Host,
     namespace: &'a NetNamespace,

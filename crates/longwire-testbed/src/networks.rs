@@ -1,4 +1,4 @@
-//! Networks of hosts with a gap between them, for a link or a network of links to close.
+//! Networks of hosts, to be connected by a link or a network of links.
 
 use longwire_io::RxPort;
 use longwire_io::net::{NetNamespace, link};
@@ -14,48 +14,48 @@ use crate::network;
 use crate::plan::{Host, Names, Plan, mac_of};
 use crate::{silence, user};
 
-/// The largest MTU of a veth device.
+/// Maximum MTU of a veth device.
 const MTU_MAX: u32 = 65_535;
-/// Bytes of an Ethernet header with a VLAN tag.
+/// Size of an Ethernet header with a VLAN tag.
 const ETHERNET: usize = 14 + 4;
 
-/// The place in which the emulator opens the port of a host.
+/// Where the emulator opens the port of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct PortPlace<'a> {
-    /// The namespace to be in when opening it.
+    /// Namespace in which to open it.
     pub namespace: &'a NetNamespace,
-    /// The device's name there.
+    /// Name of the device in that namespace.
     pub device: &'a str,
 }
 
-/// The networks of near, far and further hosts, and the emulator's between them. They live as
+/// The networks of near, far and further hosts, and the emulator's network. They exist as
 /// long as this value, a thread in them, or a process in them.
 #[derive(Debug)]
 pub struct Networks {
     hosts: Vec<Host>,
-    /// In the order of the hosts.
+    /// Indexed by host.
     namespaces: Vec<NetNamespace>,
     hub: NetNamespace,
     plan: Plan,
     device: Device,
-    /// The MTU of the hosts' devices, unless commands change it.
+    /// MTU of the hosts' devices, unless changed by commands.
     mtu: u32,
     notes: Vec<String>,
     _follower: Follower,
 }
 
 impl Networks {
-    /// Makes the networks. The configuration's uplink is left out.
+    /// Creates the networks, without the configuration's uplink.
     ///
     /// # Errors
     ///
-    /// When the system does not allow namespaces (the message says which
-    /// setting stands in the way), or a device cannot be made.
+    /// If the system does not allow namespaces (the message names the setting), or a device
+    /// cannot be created.
     pub fn new(config: &EnvironmentConfig) -> Result<Networks, EnvironmentError> {
         Networks::make(Plan::USUAL, config, new_namespace)
     }
 
-    /// Makes the networks in namespaces that `namespace` makes.
+    /// Creates the networks in namespaces from `namespace`.
     pub(crate) fn make(
         plan: Plan,
         config: &EnvironmentConfig,
@@ -87,33 +87,33 @@ impl Networks {
         Ok(networks)
     }
 
-    /// The network of a side, for threads that send or receive there. Its
-    /// device is [`network::DEVICE`].
+    /// Returns the network of a side, for threads that send or receive there. Its device is
+    /// [`network::DEVICE`].
     pub fn network(&self, side: Side) -> &NetNamespace {
         &self.namespaces[side.index()]
     }
 
-    /// The networks of all hosts, near first and far second.
+    /// Returns the networks of all hosts, near first and far second.
     pub fn all(&self) -> &[NetNamespace] {
         &self.namespaces
     }
 
-    /// The names and addresses of all hosts.
+    /// Returns the names and addresses of all hosts.
     pub(crate) fn names(&self) -> Names<'_> {
         Names(&self.hosts)
     }
 
-    /// Returns the MAC address of a host's device. Hosts count from 0, near.
+    /// Returns the MAC address of a host's device. Hosts are numbered from 0, near.
     pub fn mac(&self, host: usize) -> [u8; 6] {
         mac_of(self.hosts[host].number, 0)
     }
 
-    /// The usual addresses of near and far.
+    /// Returns the default addresses of near and far.
     pub fn plan(&self) -> Plan {
         self.plan
     }
 
-    /// Notes for the user: optional steps that failed.
+    /// Returns notes for the user: optional steps that failed.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         self.notes.iter().map(String::as_str)
     }
@@ -124,7 +124,7 @@ impl Networks {
         self.notes.dedup();
     }
 
-    /// The place in which to open a side's port.
+    /// Returns where to open a side's port.
     pub fn port(&self, side: Side) -> PortPlace<'_> {
         self.port_of(side.index())
     }
@@ -142,21 +142,21 @@ impl Networks {
         }
     }
 
-    /// Opens the ports of near and far as this kind (`auto`, `packet`, `xdp`,
-    /// `tap`). Frames that they receive from now on are those of programs in
-    /// the networks: the kernel itself has nothing more to send. These may raise the
-    /// MTU of their devices up to 65,535, except with `xdp`.
+    /// Opens the ports of near and far with this kind (`auto`, `packet`, `xdp`, `tap`).
+    /// Frames received from now on are those of programs in the networks, since the kernel
+    /// has finished its announcements. Programs may raise the MTU of their devices up to
+    /// 65,535, except with `xdp`.
     ///
     /// # Errors
     ///
-    /// If a namespace cannot be entered, or a port not be opened.
+    /// If a namespace cannot be entered, or a port cannot be opened.
     pub fn open_ports(&self, kind: &str) -> Result<(Port, Port), EnvironmentError> {
         let mut ports = self.open_all_ports(kind)?.into_iter();
         let mut next = || ports.next().unwrap_or_else(|| unreachable!("near and far"));
         Ok((next(), next()))
     }
 
-    /// Opens the ports of all hosts, in their order, as [`Networks::open_ports`] does.
+    /// Opens the ports of all hosts in order, like [`Networks::open_ports`].
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl Networks {
             let name = format!("{kind}:{}", place.device);
             let opened = place.namespace.run(|| {
                 if self.device == Device::Veth {
-                    // The frame memory of AF_XDP has no space for longer frames.
+                    // AF_XDP frame memory has no space for longer frames.
                     let mtu = if kind == "xdp" { self.mtu } else { MTU_MAX };
                     link::set_mtu(place.device, mtu)?;
                 }
@@ -193,11 +193,10 @@ impl Networks {
         Ok(ports)
     }
 
-    /// Waits until the kernel itself has nothing more to send.
+    /// Waits until the kernel has finished its announcements.
     fn settle(&self) -> Result<(), EnvironmentError> {
         if self.device == Device::Tap {
-            // A TAP device has a carrier, and the kernel an IPv6 address on
-            // it, once its port is open.
+            // A TAP device gets a carrier, and an IPv6 address, once its port is open.
             self.namespaces.iter().try_for_each(network::wait_running)?;
         }
         silence::wait_for_silence(&self.namespaces)?;
@@ -205,12 +204,12 @@ impl Networks {
     }
 }
 
-/// Makes the networks of near and far, joined by a veth pair and no emulator:
-/// what the machine itself can do.
+/// Creates the networks of near and far, joined directly by a veth pair, to measure the
+/// machine itself.
 ///
 /// # Errors
 ///
-/// As of [`Networks::new`].
+/// As for [`Networks::new`].
 pub fn direct_networks() -> Result<[NetNamespace; 2], EnvironmentError> {
     let (near, far) = (new_namespace()?, new_namespace()?);
     let config = EnvironmentConfig::default();
@@ -219,8 +218,8 @@ pub fn direct_networks() -> Result<[NetNamespace; 2], EnvironmentError> {
     Ok([near, far])
 }
 
-/// Makes a namespace. A refusal inside a user namespace has its own reasons,
-/// which the error names.
+/// Creates a namespace. Inside a user namespace, refusals have specific reasons, which the
+/// error names.
 pub(crate) fn new_namespace() -> Result<NetNamespace, EnvironmentError> {
     NetNamespace::new().map_err(|source| EnvironmentError::Forbidden {
         source,

@@ -1,13 +1,13 @@
-//! One masquerade rule for `--uplink`, in a table of our own that the kernel
-//! removes with the socket that made it, however Longwire ends.
+//! A masquerade rule for `--uplink`, in a dedicated table that the kernel removes with its
+//! socket, however Longwire ends.
 
 use longwire_io::net::netlink::{ACK, Netlink, NetlinkError, REQUEST};
 use longwire_io::net::netlink_message::Message;
 
 use crate::plan::Plan;
 
-/// `NFNL_SUBSYS_NFTABLES`, the upper byte of every message's kind, and the
-/// `res_id` of a batch.
+/// `NFNL_SUBSYS_NFTABLES`: the upper byte of every message type, and the `res_id` of a
+/// batch.
 const NFTABLES: u16 = 10;
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
@@ -18,29 +18,28 @@ const NEW_RULE: u16 = 6;
 const FAMILY_IPV4: u8 = 2;
 const CREATE: u16 = (libc::NLM_F_CREATE) as u16;
 const APPEND: u16 = (libc::NLM_F_APPEND) as u16;
-/// `NFT_TABLE_F_OWNER`: the table belongs to the socket, and goes with it.
+/// `NFT_TABLE_F_OWNER`: the table belongs to the socket and is removed with it.
 const TABLE_OWNED: u32 = 2;
-/// Where translated source addresses belong: hook and priority.
+/// Hook and priority of source address translation.
 const POSTROUTING: u32 = 4;
 const SOURCE_NAT: u32 = 100;
 /// `NFT_REG_1`.
 const REGISTER: u32 = 1;
 const CHAIN: &str = "postrouting";
 
-/// A masquerade rule, as long as it lives.
+/// A masquerade rule, removed when dropped.
 #[derive(Debug)]
 pub struct Masquerade {
     _owner: Netlink,
 }
 
 impl Masquerade {
-    /// Gives packets from the plan's networks the host's own address when
-    /// they leave through any device but `inside`.
+    /// Translates the source addresses of the plan's networks to the host's address on
+    /// packets that leave through any device except `inside`.
     ///
     /// # Errors
     ///
-    /// When the kernel has no nf_tables with masquerading, or no owned tables
-    /// (before Linux 5.12).
+    /// If the kernel lacks nf_tables masquerading or owned tables (before Linux 5.12).
     pub fn new(table: &str, plan: Plan, inside: &str) -> Result<Masquerade, NetlinkError> {
         let mut owner = Netlink::netfilter()?;
         owner.request_all(vec![
@@ -54,7 +53,7 @@ impl Masquerade {
     }
 }
 
-/// `struct nfgenmsg`; its last field is in network byte order.
+/// Returns `struct nfgenmsg`, whose last field is in network byte order.
 fn generic(family: u8, resource: u16) -> [u8; 4] {
     let [high, low] = resource.to_be_bytes();
     [family, 0, high, low]
@@ -69,7 +68,7 @@ fn message(kind: u16, flags: u16) -> Message {
     Message::new(kind, REQUEST | ACK | flags, &generic(FAMILY_IPV4, 0))
 }
 
-/// Numbers of nf_tables are in network byte order.
+/// Appends a number; nf_tables uses network byte order.
 fn number(to: &mut Message, kind: u16, value: u32) {
     to.attribute(kind, &value.to_be_bytes());
 }
@@ -121,7 +120,7 @@ fn new_rule(table: &str, plan: Plan, inside: &str) -> Message {
             number(data, 1, REGISTER);
             number(data, 2, OUTPUT_NAME);
         });
-        // A register holds a device's name padded to its full length.
+        // Registers hold device names padded to the full length.
         let mut name = [0; libc::IFNAMSIZ];
         for (to, from) in name.iter_mut().zip(inside.bytes()) {
             *to = from;
@@ -141,7 +140,7 @@ fn expression(list: &mut Message, name: &str, fill: impl FnOnce(&mut Message)) {
     });
 }
 
-/// Goes on with the rule only if the register equals the value, or does not.
+/// Continues the rule only if the register equals the value, or differs.
 fn compare(list: &mut Message, equal: bool, value: &[u8]) {
     const DATA: u16 = 3;
     const VALUE: u16 = 1;

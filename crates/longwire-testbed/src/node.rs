@@ -1,4 +1,4 @@
-//! One end of a link in a test: its addresses, and what runs there.
+//! One end of a link in a test: its addresses and programs.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::panic;
@@ -16,8 +16,8 @@ use crate::plan::Plan;
 use crate::spawn::{self, Place};
 use crate::testbed_error::TestbedError;
 
-/// One of the two networks that the link joins. Sockets that are opened in it
-/// reach the other one through the link and nothing else.
+/// One of the two networks joined by the link. Sockets opened in it reach the other one
+/// only through the link.
 #[derive(Debug)]
 pub struct Node {
     side: Side,
@@ -42,37 +42,37 @@ impl Node {
         })
     }
 
-    /// Its IPv4 address.
+    /// Returns its IPv4 address.
     pub fn addr(&self) -> Ipv4Addr {
         self.plan.v4_of(self.side)
     }
 
-    /// Its IPv6 address.
+    /// Returns its IPv6 address.
     pub fn addr_v6(&self) -> Ipv6Addr {
         self.plan.v6_of(self.side)
     }
 
-    /// Its network namespace.
+    /// Returns its network namespace.
     pub fn namespace(&self) -> &NetNamespace {
         &self.namespace
     }
 
-    /// Runs `work` on a thread in this network, waits for it, and returns its
-    /// value. A panic of `work` continues in the caller.
+    /// Runs `work` on a thread in this network and returns its value. Panics of `work`
+    /// propagate to the caller.
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started, or not enter the network.
+    /// If the thread cannot be started, or cannot enter the network.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, TestbedError> {
         Ok(self.namespace.run(work)?)
     }
 
-    /// Starts `work` on a thread in this network. The network exists until the
-    /// thread ends, also after the link.
+    /// Starts `work` on a thread in this network. The network exists until the thread ends,
+    /// even after the link is removed.
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started, or not enter the network.
+    /// If the thread cannot be started, or cannot enter the network.
     pub fn spawn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -92,14 +92,14 @@ impl Node {
             work()
         });
         let thread = thread.map_err(TestbedError::Thread)?;
-        // A thread that ended without a word has been stopped by the system.
+        // A thread that ended without sending a result was stopped by the system.
         result.recv().unwrap_or(Ok(()))?;
         Ok(thread)
     }
 
-    /// Starts a program in this network. Both addresses are in its variables
-    /// `LONGWIRE_NEAR`, `LONGWIRE_FAR`, `LONGWIRE_NEAR6` and `LONGWIRE_FAR6`. It
-    /// is killed at the end of the testbed, and with this process.
+    /// Starts a program in this network, with both addresses in the environment variables
+    /// `LONGWIRE_NEAR`, `LONGWIRE_FAR`, `LONGWIRE_NEAR6` and `LONGWIRE_FAR6`. It is killed
+    /// at the end of the testbed or of this process.
     ///
     /// # Errors
     ///
@@ -121,8 +121,8 @@ impl Node {
 /// Work for the thread of a [`Starter`].
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that starts programs. The kernel kills them when it ends, and it
-/// ends with the testbed.
+/// A thread that starts programs. It ends with the testbed, and the kernel kills its
+/// programs then.
 #[derive(Debug)]
 pub(crate) struct Starter {
     jobs: Option<Sender<Job>>,

@@ -1,5 +1,5 @@
-//! The output of the peer's command: line by line on stderr, each with a
-//! prefix, or in a file. It never reaches the command's stdout.
+//! The output of the peer's command: on stderr, each line with a prefix, or in a file. It
+//! never reaches the command's stdout.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -11,43 +11,42 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// A longer line is written in pieces.
+/// Longer lines are written in several parts.
 const LINE_MAX: usize = 16 << 10;
-/// Bytes read at once.
+/// Bytes per read.
 const CHUNK: usize = 8 << 10;
-/// How long the relay may take to print what it has read.
+/// Time limit for the relay to print buffered output.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Reads after which a request is served although output still comes.
+/// Reads after which a request is handled even if output continues.
 const READS_BEFORE_REQUEST: u32 = 64;
 
 /// The destination of the peer's output.
 #[derive(Debug, Default)]
 pub enum PeerOutput {
-    /// Longwire's stderr, each line with a prefix: `peer: ` for the peer. What the peer
-    /// writes on its stderr after it was asked to stop is left out: programs
-    /// that end at SIGTERM report an error that is none.
+    /// Longwire's stderr, each line with a prefix: `peer: ` for the peer. After the peer is
+    /// asked to stop, its stderr is discarded, since programs ended by SIGTERM often report
+    /// an error.
     #[default]
     Prefixed,
     /// A file, unchanged and complete.
     File(File),
 }
 
-/// The stdout and the stderr of the peer's command.
+/// Stdout and stderr of the peer's command.
 #[derive(Debug)]
 pub struct PeerStreams {
-    /// Its stdout.
+    /// Stdout of the command.
     pub stdout: Stdio,
-    /// Its stderr.
+    /// Stderr of the command.
     pub stderr: Stdio,
 }
 
 impl PeerOutput {
-    /// Opens the streams for a peer, with the relay that prints them where
-    /// one is needed.
+    /// Opens the streams for a peer, and the relay that prints them if needed.
     ///
     /// # Errors
     ///
-    /// If a pipe or a thread cannot be made.
+    /// If a pipe or a thread cannot be created.
     pub fn open(self, prefix: &str) -> io::Result<(PeerStreams, Option<Relay>)> {
         match self {
             PeerOutput::File(file) => {
@@ -74,7 +73,7 @@ impl PeerOutput {
 /// A thread that copies the peer's output to stderr.
 #[derive(Debug)]
 pub struct Relay {
-    /// A byte in it asks to discard stderr from now on; its end, to finish.
+    /// A byte requests that stderr be discarded from now on; closing it requests the end.
     requests: Option<PipeWriter>,
     /// Confirms each request; disconnected at the end.
     confirmed: Receiver<()>,
@@ -96,8 +95,7 @@ impl Relay {
         })
     }
 
-    /// Prints what the peer has written so far, and discards its stderr from
-    /// now on.
+    /// Prints the peer's output so far, and discards its stderr from now on.
     pub fn discard_stderr(&mut self) {
         if let Some(requests) = &mut self.requests
             && requests.write_all(&[1]).is_ok()
@@ -106,11 +104,11 @@ impl Relay {
         }
     }
 
-    /// Prints the rest of the output. Call once the peer has ended.
+    /// Prints the rest of the output. Call after the peer has ended.
     pub fn finish(&mut self) {
         self.requests = None;
         while self.confirmed.recv_timeout(TIMEOUT).is_ok() {}
-        // A reader of stderr that does not read would hold us up for ever.
+        // A blocked reader of stderr must not block this process for ever.
         if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
             let _ = thread.join();
         }
@@ -123,12 +121,12 @@ impl Drop for Relay {
     }
 }
 
-/// One stream of the peer.
+/// A stream of the peer.
 struct Lines {
     pipe: Option<PipeReader>,
-    /// The prefix, and the beginning of a line.
+    /// The prefix and the beginning of a line.
     line: Vec<u8>,
-    /// The length of the prefix.
+    /// Length of the prefix.
     prefix: usize,
     discarded: bool,
 }
@@ -143,7 +141,7 @@ impl Lines {
         }
     }
 
-    /// Reads what there is and prints the lines that it completes.
+    /// Reads available output and prints complete lines.
     fn read(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         let mut bytes = [0; CHUNK];
@@ -162,7 +160,7 @@ impl Lines {
         }
     }
 
-    /// Prints the line, in one piece: others write to the same terminal.
+    /// Prints the line with a single write, since others write to the same terminal.
     fn print(&mut self) {
         if self.line.last() != Some(&b'\n') {
             self.line.push(b'\n');
@@ -178,7 +176,7 @@ impl Lines {
         self.flush();
     }
 
-    /// Prints the beginning of a line that has no end yet.
+    /// Prints the beginning of an unfinished line.
     fn flush(&mut self) {
         if self.line.len() > self.prefix {
             self.print();
@@ -186,8 +184,7 @@ impl Lines {
     }
 }
 
-/// The relay's thread: until both streams have ended, or it is asked to
-/// finish.
+/// The relay's thread: runs until both streams have ended or the end is requested.
 fn copy(mut streams: [Lines; 2], mut asked: PipeReader, confirm: &Sender<()>) {
     let mut reads = 0;
     while streams.iter().any(|stream| stream.pipe.is_some()) {
@@ -214,7 +211,7 @@ fn copy(mut streams: [Lines; 2], mut asked: PipeReader, confirm: &Sender<()>) {
     }
 }
 
-/// Waits until a stream has output or ends, or something is requested.
+/// Waits until a stream has output or ends, or a request arrives.
 fn wait(streams: &[Lines; 2], asked: &PipeReader) -> ([bool; 2], bool) {
     let pipes = streams.iter().map(|stream| stream.pipe.as_ref());
     let open: Vec<&PipeReader> = pipes.clone().flatten().chain([asked]).collect();

@@ -1,4 +1,4 @@
-//! The names and addresses of the two sides.
+//! Names and addresses of the two sides.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,18 +8,18 @@ use longwire_engine::models::router::Router;
 
 use crate::config::{EnvironmentConfig, Side};
 
-/// The IPv4 networks of a run, and the addresses in them.
+/// The IPv4 networks of a run and their addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The first two bytes of every IPv4 address.
+    /// First two bytes of every IPv4 address.
     pub network: [u8; 2],
 }
 
 impl Plan {
-    /// The addresses when nothing speaks against them.
+    /// Default addresses.
     pub const USUAL: Plan = Plan { network: [10, 77] };
 
-    /// The plans to choose from where a network may be taken.
+    /// Returns candidate plans, for choosing an unused network.
     pub(crate) fn candidates() -> impl Iterator<Item = Plan> {
         let private = (77..=127).map(|second| Plan {
             network: [10, second],
@@ -34,29 +34,29 @@ impl Plan {
         Ipv4Addr::new(self.network[0], self.network[1], third, fourth)
     }
 
-    /// The IPv4 address of a side, in a network of 24 bits.
+    /// Returns the IPv4 address of a side, in a network of 24 bits.
     pub fn v4_of(self, side: Side) -> Ipv4Addr {
         self.v4(0, side.number())
     }
 
-    /// The IPv6 address of a side, in a network of 64 bits.
+    /// Returns the IPv6 address of a side, in a network of 64 bits.
     pub fn v6_of(self, side: Side) -> Ipv6Addr {
         v6(side.number())
     }
 
-    /// Returns a router with the addresses of the link with this number in place of the
-    /// defaults: those of no host.
+    /// Returns a router with the addresses of the link with this number instead of the
+    /// defaults; no host has them.
     pub fn address_router(self, router: Router, link: usize) -> Router {
         let number = ROUTER_MAX - (link % ROUTERS) as u8;
         router.at(self.v4(0, number), v6(number))
     }
 
-    /// The host's and far's addresses on the uplink, in a network of 30 bits.
+    /// Returns the addresses of the host and of far on the uplink, in a network of 30 bits.
     pub(crate) fn uplink(self) -> (Ipv4Addr, Ipv4Addr) {
         (self.v4(1, 1), self.v4(1, 2))
     }
 
-    /// All of the plan's IPv4 addresses.
+    /// Returns the network of all IPv4 addresses of the plan.
     pub(crate) fn all(self) -> Prefix {
         Prefix {
             address: self.v4(0, 0).into(),
@@ -111,13 +111,13 @@ const ROUTER_MAX: u8 = 254;
 const ROUTERS: usize = 100;
 
 /// A network with more hosts leaves no addresses to routers.
-pub const HOSTS_BESIDE_ROUTERS: usize = ROUTER_MAX as usize - ROUTERS;
+pub const HOSTS_WITH_ROUTERS: usize = ROUTER_MAX as usize - ROUTERS;
 
 fn v6(number: u8) -> Ipv6Addr {
     Ipv6Addr::new(0xfd77, 0x4c57, 0, 0, 0, 0, 0, u16::from(number))
 }
 
-/// Returns whether a name can stand in `/etc/hosts`.
+/// Returns whether a name is valid in `/etc/hosts`.
 fn resolves(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.chars().all(plain)
@@ -126,32 +126,32 @@ fn resolves(name: &str) -> bool {
 /// A host at a port of the emulator.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The last byte of its MAC addresses, from 1.
+    /// Last byte of its MAC addresses, from 1.
     pub number: u8,
-    /// The emulator's device for it.
+    /// Name of the emulator's device for it.
     pub device: String,
-    /// The names that resolve to its addresses.
+    /// Names that resolve to its addresses.
     pub names: Vec<String>,
-    /// Its addresses.
+    /// Addresses of its device.
     pub addresses: Vec<Prefix>,
     /// Whether the port controls the carrier of its device.
     pub carrier: bool,
 }
 
 impl Host {
-    /// Its first address of a family.
+    /// Returns its first address of a family.
     fn first(&self, v4: bool) -> Option<IpAddr> {
         let mut addresses = self.addresses.iter().map(|found| found.address);
         addresses.find(|address| address.is_ipv4() == v4)
     }
 }
 
-/// The names that resolve inside, and the variables that say the same.
+/// Names that resolve inside, and environment variables with the same content.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a>(pub &'a [Host]);
 
 impl Names<'_> {
-    /// Lines of `/etc/hosts`.
+    /// Returns lines of `/etc/hosts`.
     pub fn entries(&self) -> Vec<(&str, IpAddr)> {
         let of_host = |host: &Host| {
             let addresses = [host.first(true), host.first(false)];
@@ -164,7 +164,7 @@ impl Names<'_> {
         lines.collect()
     }
 
-    /// Environment variables.
+    /// Returns environment variables.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let names = [
             ("LONGWIRE_NEAR", Side::Near, true),
@@ -180,14 +180,14 @@ impl Names<'_> {
     }
 }
 
-/// A locally administered address, the same in every run: of a host's own
-/// device (`end` 0), of the emulator's end (1), or of the uplink's ends (2).
+/// Returns a locally administered address, the same in every run: of a host's device (`end`
+/// 0), of the emulator's end (1), or of the uplink's ends (2).
 pub const fn mac_of(number: u8, end: u8) -> [u8; 6] {
     [0x02, b'L', b'W', 0, end, number]
 }
 
-/// The link-local IPv6 address that the kernel gives to a device: its MAC
-/// address as an interface identifier (RFC 4291, appendix A).
+/// Returns the link-local IPv6 address that the kernel assigns to a device: its MAC address
+/// as an interface identifier (RFC 4291, appendix A).
 pub(crate) fn link_local_of(mac: [u8; 6]) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac;
     let word = |high, low| u16::from_be_bytes([high, low]);

@@ -1,5 +1,4 @@
-//! Whether the peer's program is ready: whether anything in its namespace
-//! listens.
+//! Detects whether the peer's program is ready, i.e. a socket in its namespace listens.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -8,28 +7,27 @@ use longwire_io::net::{NetError, NetNamespace};
 
 /// State 0A of `/proc/net/tcp`.
 const TCP_LISTEN: &str = "0A";
-/// State 07 of `/proc/net/udp`: bound, and not connected.
+/// State 07 of `/proc/net/udp`: bound but not connected.
 const UDP_BOUND: &str = "07";
 
-/// The most looks in a row at the counts alone.
+/// Maximum consecutive checks of the counters alone.
 const SKIPPED_MAX: u32 = 9;
 
-/// The kernel's tables of the sockets in one namespace.
+/// The kernel's socket tables of one namespace.
 #[derive(Debug)]
 pub struct SocketTables {
     tables: Vec<(File, &'static str)>,
-    /// The kernel's counts of sockets, which are read much faster than the
-    /// tables.
+    /// The kernel's socket counters, which are much faster to read than the tables.
     counts: Vec<File>,
-    /// The counts for which the tables have no socket that waits.
+    /// Counter values for which the tables have no waiting socket.
     without: Option<String>,
-    /// Looks at the counts alone since the last look at the tables.
+    /// Checks of the counters alone since the last read of the tables.
     skipped: u32,
 }
 
 impl SocketTables {
-    /// Opens the tables of a namespace. They stay those of the namespace,
-    /// whichever thread reads them.
+    /// Opens the tables of a namespace. They belong to that namespace, independent of the
+    /// reading thread.
     ///
     /// # Errors
     ///
@@ -64,14 +62,13 @@ impl SocketTables {
         })
     }
 
-    /// Returns whether a socket waits for others: listens on TCP, or is bound
-    /// on UDP.
+    /// Returns whether a socket waits for peers: listens on TCP, or is bound on UDP.
     pub fn any_listens(&mut self) -> bool {
-        // A socket is counted from the moment on at which it waits for others.
+        // Sockets are counted as soon as they wait for peers.
         let texts: String = self.counts.iter_mut().filter_map(text).collect();
         let counts = in_use(&texts);
-        // Between two looks one socket may have closed and another begun to
-        // wait: equal counts do not prove equal sockets.
+        // Between two checks one socket may have closed and another started to wait: equal
+        // counters do not prove equal sockets.
         if self.without.as_ref() == Some(&counts) && self.skipped < SKIPPED_MAX {
             self.skipped += 1;
             return false;
@@ -84,9 +81,8 @@ impl SocketTables {
     }
 }
 
-/// Returns the counts of sockets in use in a namespace, from lines such as
-/// `TCP: inuse 2 orphan 0 tw 0 alloc 9 mem 1`; the other numbers are those of
-/// all namespaces together.
+/// Returns the counters of sockets in use in a namespace, from lines such as `TCP: inuse 2
+/// orphan 0 tw 0 alloc 9 mem 1`; the other numbers cover all namespaces.
 fn in_use(sockstat: &str) -> String {
     let lines = sockstat.lines().filter_map(|line| {
         let (protocol, rest) = line.split_once(": inuse ")?;
@@ -95,7 +91,7 @@ fn in_use(sockstat: &str) -> String {
     lines.collect()
 }
 
-/// Reads a file of the kernel's from its start.
+/// Reads a kernel file from its start.
 fn text(file: &mut File) -> Option<String> {
     let mut text = String::new();
     file.rewind().ok()?;
@@ -103,8 +99,8 @@ fn text(file: &mut File) -> Option<String> {
     Some(text)
 }
 
-/// Returns whether a table of sockets has one in that state. The fourth
-/// column is the state; the first line is the heading.
+/// Returns whether a socket table has an entry in this state, which is in the fourth
+/// column. The first line is the heading.
 fn has(table: &str, state: &str) -> bool {
     table
         .lines()

@@ -12,11 +12,11 @@ use crate::networks::Networks;
 use crate::node::{Node, Starter};
 use crate::testbed_error::TestbedError;
 
-/// Two networks and the link between them. Dropped, the link is stopped,
-/// programs in the networks are ended, and everything is removed.
+/// Two networks and the link between them. Dropping this stops the link, ends programs in
+/// the networks and removes everything.
 pub struct RunningTestbed {
-    /// `None` once the link is stopped. Locked, since a run is watched by one
-    /// thread at a time.
+    /// `None` once the link is stopped. Locked, since only one thread may access a run at a
+    /// time.
     running: Mutex<Option<RunningNetwork>>,
     near: Node,
     far: Node,
@@ -37,12 +37,12 @@ impl RunningTestbed {
         })
     }
 
-    /// The near end.
+    /// Returns the near end.
     pub fn near(&self) -> &Node {
         &self.near
     }
 
-    /// The far end.
+    /// Returns the far end.
     pub fn far(&self) -> &Node {
         &self.far
     }
@@ -54,12 +54,12 @@ impl RunningTestbed {
         self.complete(snapshot.unwrap_or_default())
     }
 
-    /// Stops the link, reports on all of it, and removes everything. Packets
-    /// that are still on their way are counted as in flight.
+    /// Stops the link, reports on all of it, and removes everything. Packets still in
+    /// transit are counted as in flight.
     ///
     /// # Errors
     ///
-    /// If the link ended before, as it does when a plugin fails.
+    /// If the link ended earlier, e.g. because a plugin failed.
     pub fn finish(mut self) -> Result<TestbedReport, TestbedError> {
         let report = self.take().map(RunningNetwork::stop);
         let report = report.unwrap_or_default();
@@ -108,7 +108,7 @@ pub struct TestbedReport {
     pub up: DirectionReport,
     /// The direction from far to near.
     pub down: DirectionReport,
-    /// Sentences about the machine, such as a priority that was refused.
+    /// Sentences about the machine, such as a refused priority.
     pub notes: Vec<String>,
 }
 
@@ -117,44 +117,44 @@ pub struct TestbedReport {
 pub struct DirectionReport(LinkReport);
 
 impl DirectionReport {
-    /// Packets that entered the link.
+    /// Returns the number of packets that entered the link.
     pub fn packets_in(&self) -> u64 {
         self.0.traffic.packets_in
     }
 
-    /// Packets that left the link; copies that it made are among them.
+    /// Returns the number of packets that left the link, including duplicates.
     pub fn packets_out(&self) -> u64 {
         self.0.traffic.packets_out
     }
 
-    /// Packets on their way when the report was made.
+    /// Returns the number of packets in transit at the time of the report.
     pub fn in_flight(&self) -> u64 {
         self.0.in_flight
     }
 
-    /// Packets that the link dropped, as it was asked to, by reason. Every
-    /// reason is listed.
+    /// Returns the packets that the link dropped as configured, by reason, including zero
+    /// counts.
     pub fn drops(&self) -> &NamedCounts {
         &self.0.drops
     }
 
-    /// All packets that the link dropped, as it was asked to.
+    /// Returns the number of packets that the link dropped as configured.
     pub fn dropped(&self) -> u64 {
         self.0.drops.total()
     }
 
-    /// Packets that the emulator lost or delayed on its own account: where it
-    /// is not 0, this machine was too slow for the link.
+    /// Returns the number of packets that the emulator lost or delayed unintentionally. If
+    /// it is not 0, this machine was too slow for the link.
     pub fn artifacts(&self) -> u64 {
         self.0.artifacts.total()
     }
 
-    /// The artifacts by kind. Every kind is listed.
+    /// Returns the artifacts by kind, including zero counts.
     pub fn artifacts_by_kind(&self) -> &NamedCounts {
         &self.0.artifacts
     }
 
-    /// How much later than computed packets left, in microseconds.
+    /// Returns the lateness of departures relative to the computed times, in microseconds.
     pub fn lateness_us(&self) -> &Spread {
         &self.0.lateness_us
     }

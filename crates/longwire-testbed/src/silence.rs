@@ -1,8 +1,7 @@
 //! Waits until the kernel has announced the new IPv6 addresses.
 //!
-//! An address joins its solicited-node group, which the kernel reports twice
-//! (RFC 3810) within a few of its ticks. What is sent before a port is read is
-//! not on the link.
+//! An address joins its solicited-node group, which the kernel reports twice (RFC 3810)
+//! within a few timer ticks. Packets sent before a port is read do not reach the link.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -13,22 +12,22 @@ use longwire_io::net::{NetError, NetNamespace};
 
 use crate::network::DEVICE;
 
-/// Without a report for this long there will be none: two ticks of a kernel
-/// with 100 ticks a second, and some reserve.
+/// Time without a report after which no more are expected: two ticks at 100 Hz, plus a
+/// margin.
 const QUIET: Duration = Duration::from_millis(25);
-/// The same while a device has sent fewer messages than [`USUAL`]: the kernel's own thread
-/// may be waiting for a core.
+/// The same for a device that has sent fewer messages than [`USUAL`], since the kernel's
+/// thread may be waiting for a core.
 const QUIET_EARLY: Duration = Duration::from_millis(150);
-/// Usual number of messages of a device: two when its groups change, and two once its
+/// Typical number of messages of a device: two when its groups change, and two once its
 /// addresses are valid.
 const USUAL: u64 = 4;
-/// The longest wait, in intervals; a busy machine may delay the kernel's own work.
+/// Maximum wait in intervals; a busy machine may delay the kernel.
 const INTERVALS_MAX: usize = 100;
 /// Interval between two reads of the counter.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Waits until the devices of these namespaces have sent no ICMPv6 message
-/// for a while. Returns at once where there is no such counter (no IPv6).
+/// Waits until the devices of these namespaces have sent no ICMPv6 message for some time.
+/// Returns at once if the counter does not exist (no IPv6).
 ///
 /// # Errors
 ///
@@ -47,8 +46,8 @@ pub fn wait_for_silence(namespaces: &[NetNamespace]) -> Result<(), NetError> {
         }
         sleep(INTERVAL);
         let now = sent();
-        // A sleep that took longer shows a busy machine, whose kernel is as late
-        // with its reports: it counts as one interval.
+        // A sleep that took longer indicates a busy machine, whose kernel is equally late
+        // with its reports; it counts as one interval.
         quiet = if now == last {
             quiet + INTERVAL
         } else {
@@ -59,7 +58,7 @@ pub fn wait_for_silence(namespaces: &[NetNamespace]) -> Result<(), NetError> {
     Ok(())
 }
 
-/// Returns the time without a message that shows that all were sent.
+/// Returns the silent time that shows that all messages were sent.
 fn quiet_after(sent: &[u64]) -> Duration {
     if sent.iter().all(|count| *count >= USUAL) {
         QUIET
@@ -68,7 +67,7 @@ fn quiet_after(sent: &[u64]) -> Duration {
     }
 }
 
-/// Reads the number of ICMPv6 messages that a device has sent.
+/// Reads the number of ICMPv6 messages sent by a device.
 fn messages_sent(counters: &mut File) -> Option<u64> {
     let mut text = String::new();
     counters.rewind().ok()?;

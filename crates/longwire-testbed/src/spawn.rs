@@ -1,4 +1,4 @@
-//! Starting a command in one of the two namespaces.
+//! Starts a command in one of the two namespaces.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,22 +18,21 @@ use crate::mounts::Mounts;
 use crate::peer_output::PeerStreams;
 use crate::supervise::Signals;
 
-/// The network and the file system of a command.
+/// Network and file system of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// Its network.
+    /// Network of the command.
     pub network: &'a NetNamespace,
-    /// Its file system; `None` is that of the caller.
+    /// File system of the command; `None` for the caller's.
     pub mounts: Option<&'a Mounts>,
 }
 
-/// Starts a command in a place, with the caller's working directory and user.
-/// It dies with the calling *thread*: call from one that lives as long as the
-/// run.
+/// Starts a command in a place, with the caller's working directory and user. It is killed
+/// when the calling *thread* ends: call from a thread that lasts for the whole run.
 ///
-/// Without `streams` it shares the caller's input and output. With them it is
-/// the peer: its input is empty, and it leads its own process group, out of
-/// reach of the terminal's signals.
+/// Without `streams` the command shares the caller's input and output. With them it is a
+/// peer: its input is empty, and it leads a separate process group that does not receive
+/// the terminal's signals.
 pub fn start(
     place: Place<'_>,
     words: &[OsString],
@@ -56,12 +55,11 @@ pub fn start(
     start_in(place, &mut command)
 }
 
-/// Starts a command in a place. It dies with the calling *thread*.
+/// Starts a command in a place. It is killed when the calling *thread* ends.
 pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, EnvironmentError> {
     let program = command.get_program().to_owned();
     let parent = getpid();
-    // What the child needs is made here: between fork and exec nothing may
-    // be allocated.
+    // Allocate before forking: between fork and exec no allocation is allowed.
     let network = place.network.as_fd().try_clone_to_owned();
     let network = network.map_err(|source| spawn_error(&program, source))?;
     let mounts = place.mounts.map(Mounts::try_clone).transpose();
@@ -70,23 +68,23 @@ pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, Enviro
     let enter = move || -> io::Result<()> {
         let entered = setns(&network, CloneFlags::CLONE_NEWNET)
             .and_then(|()| mounts.as_ref().map_or(Ok(()), Mounts::enter));
-        // Only exec itself may return ENOENT or EACCES: they become messages
-        // about the command.
+        // Only exec itself may return ENOENT or EACCES, which become messages about the
+        // command.
         entered.map_err(|error| match error {
             nix::Error::ENOENT | nix::Error::EACCES => io::Error::from_raw_os_error(libc::EIO),
             other => other.into(),
         })?;
-        // A blocked signal would stay so through exec, and Ctrl-C be lost.
+        // A signal mask survives exec; Ctrl-C would be blocked.
         signals.thread_unblock()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // The parent may have died before the kernel watched it.
+        // The parent may have ended before the kernel watched it.
         if getppid() != parent {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         Ok(())
     };
-    // SAFETY: the closure makes system calls only (setns, fchdir, chroot,
-    // sigmask, prctl, getppid), on descriptors it owns; it neither allocates nor locks.
+    // SAFETY: the closure only makes system calls (setns, fchdir, chroot, sigmask, prctl,
+    // getppid) on descriptors it owns; it neither allocates nor locks.
     unsafe { command.pre_exec(enter) };
     command
         .spawn()
@@ -97,8 +95,8 @@ fn spawn_error(program: &OsStr, source: io::Error) -> EnvironmentError {
     let command = program.to_string_lossy().into_owned();
     match source.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => EnvironmentError::NotFound { command },
-        // The search through PATH answers EACCES, too, when a directory of it
-        // is closed to the user and the command is in none of the others.
+        // The PATH search also returns EACCES if one directory is inaccessible and the
+        // others lack the command.
         Some(libc::EACCES) if !exists(program) => EnvironmentError::NotFound { command },
         Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
             EnvironmentError::NotExecutable { command, source }
@@ -107,8 +105,8 @@ fn spawn_error(program: &OsStr, source: io::Error) -> EnvironmentError {
     }
 }
 
-/// Returns whether there is such a file: where the name says, or, for a mere name, in
-/// a directory of PATH.
+/// Returns whether this file exists: at the given path, or, for a plain name, in a
+/// directory of PATH.
 fn exists(program: &OsStr) -> bool {
     if Path::new(program).components().count() > 1 {
         return true;

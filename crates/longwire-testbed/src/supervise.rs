@@ -1,5 +1,5 @@
-//! Watching over the commands: their ends, the signals that reach
-//! Longwire, and an orderly close.
+//! Supervises the commands: their ends, the signals sent to Longwire, and an orderly
+//! shutdown.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -21,27 +21,28 @@ use crate::error::EnvironmentError;
 /// Time between SIGTERM and SIGKILL for the commands of peers.
 const PEER_GRACE: Duration = Duration::from_secs(2);
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The command in near ended; this is what the run was for.
+    /// The command in near ended, and with it the run.
     CommandEnded(ExitStatus),
-    /// The command of another host ended, before or after: its place among the hosts, 1 is far.
+    /// The command of another host ended, earlier or later; with the index of the host, 1
+    /// for far.
     PeerEnded(usize, ExitStatus),
-    /// Longwire received a signal to stop. A command in near received it too,
-    /// and the run goes on until the command ends.
+    /// Longwire received a stop signal. A command in near received it too, and the run
+    /// continues until the command ends.
     StopRequested(Signal),
 }
 
-/// The signals of Longwire itself, read from a descriptor.
+/// Longwire's signals, read from a descriptor.
 #[derive(Clone, Debug)]
 pub struct Signals {
     descriptor: Arc<SignalFd>,
 }
 
 impl Signals {
-    /// Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD into its own hands,
-    /// for the calling thread and all that it starts from now on.
+    /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD, for the calling thread and
+    /// all threads and processes that it starts later.
     pub fn take() -> Result<Signals, EnvironmentError> {
         let failed = |error: nix::Error| EnvironmentError::system("take over the signals", error);
         let set = Signals::set();
@@ -53,7 +54,7 @@ impl Signals {
         })
     }
 
-    /// The signals that are taken. Commands are started without this.
+    /// Returns the signals that are taken over. Commands start with these unblocked.
     pub fn set() -> SigSet {
         let signals = [
             Signal::SIGINT,
@@ -65,31 +66,31 @@ impl Signals {
         signals.into_iter().collect()
     }
 
-    /// Waits for a signal, and says whether a process sent it (rather than
-    /// the terminal, which sends it to every process in the foreground).
+    /// Waits for a signal. Also returns whether a process sent it, rather than the
+    /// terminal, which sends it to every process in the foreground.
     fn next(&self, timeout: Duration) -> Option<(Signal, bool)> {
         let mut polled = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
-        // Rounded up, so that a wait of less than a millisecond is a wait.
+        // Rounded up, so that waits below a millisecond are not zero.
         let milliseconds = timeout.as_micros().div_ceil(1000);
         let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut polled, timeout);
         self.read()
     }
 
-    /// Reads a signal that has arrived.
+    /// Reads a pending signal.
     fn read(&self) -> Option<(Signal, bool)> {
         let info = self.descriptor.read_signal().ok().flatten()?;
         let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
-        // The kernel's own codes are positive, those of processes are not.
+        // The kernel uses positive codes, processes do not.
         Some((signal, info.ssi_code <= libc::SI_USER))
     }
 }
 
-/// A thread that handles signals to stop, while the main thread is busy and no
-/// command runs. Dropping it ends it.
+/// A thread that handles stop signals while the main thread is busy and no command runs.
+/// Ends when dropped.
 #[derive(Debug)]
 pub struct StopWatch {
-    /// Closing it wakes the thread.
+    /// Closed to wake the thread.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
@@ -102,7 +103,7 @@ impl StopWatch {
         let (end, ended) = UnixStream::pair()?;
         let thread = Builder::new().name("longwire-signals".to_owned());
         let thread = thread.spawn(move || {
-            // A run that keeps its rights is as good a run.
+            // Failing to drop rights does not affect the run.
             let _ = rights::give_up(&[]);
             while !wait_for_end(&signals, &ended) {
                 match signals.read() {
@@ -127,8 +128,8 @@ impl Drop for StopWatch {
     }
 }
 
-/// Waits for a signal or for the other end of `ended` to close; returns
-/// whether it has closed and no signal has arrived.
+/// Waits for a signal or for the other end of `ended` to close. Returns whether it closed
+/// and no signal arrived.
 fn wait_for_end(signals: &Signals, ended: &UnixStream) -> bool {
     let mut polled = [
         PollFd::new(signals.descriptor.as_fd(), PollFlags::POLLIN),
@@ -139,19 +140,19 @@ fn wait_for_end(signals: &Signals, ended: &UnixStream) -> bool {
     waited.is_ok() && end && !signal
 }
 
-/// The commands that run, and what became of them.
+/// The commands and their ends.
 #[derive(Debug)]
 pub struct Children {
     signals: Signals,
     command: Option<Child>,
-    /// The commands of other hosts, with the places of their hosts.
+    /// Commands of other hosts, with the indices of their hosts.
     peers: Vec<(usize, Child)>,
     stops_sent: u32,
     terminal: Option<Pid>,
 }
 
 impl Children {
-    /// Watches over no command yet.
+    /// Supervises no command yet.
     pub(crate) fn new(signals: Signals) -> Children {
         let stdin = io::stdin();
         let foreground = stdin
@@ -168,8 +169,8 @@ impl Children {
         }
     }
 
-    /// Starts to turn signals to stop into a flag. Until it is dropped, the
-    /// signals are not returned by [`Children::next`].
+    /// Starts to convert stop signals into a flag. Until the returned value is dropped,
+    /// [`Children::next`] does not return them.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -180,22 +181,21 @@ impl Children {
         })
     }
 
-    /// Watches over the command in near.
+    /// Supervises the command in near.
     pub(crate) fn set_command(&mut self, child: Child) {
         self.command = Some(child);
     }
 
-    /// Watches over the command of another host.
+    /// Supervises the command of another host.
     pub(crate) fn add_peer(&mut self, host: usize, child: Child) {
         self.peers.push((host, child));
     }
 
-    /// Waits for something to happen, but no longer than `timeout`.
+    /// Waits for an event, at most for `timeout`.
     ///
-    /// A first signal that a process sends to Longwire is passed on to the
-    /// command; a second ends the command with SIGKILL. The terminal's own
-    /// (Ctrl-C) reach the command without our help, and what it does about
-    /// them is its own affair: an interactive shell goes on.
+    /// The first signal that a process sends to Longwire is passed on to the command; the
+    /// second kills the command. Signals of the terminal (Ctrl-C) reach the command
+    /// directly, and an interactive shell may ignore them.
     pub fn next(&mut self, timeout: Duration) -> Option<Event> {
         let end = Instant::now() + timeout;
         loop {
@@ -236,11 +236,11 @@ impl Children {
     /// Asks the command in near to end.
     pub fn stop_command(&mut self) {
         self.signal_command(Signal::SIGTERM);
-        // A stopped process handles no signal before it goes on.
+        // A stopped process handles signals only after SIGCONT.
         self.signal_command(Signal::SIGCONT);
     }
 
-    /// Ends the command in near.
+    /// Kills the command in near.
     pub fn kill_command(&mut self) {
         self.signal_command(Signal::SIGKILL);
     }
@@ -261,7 +261,7 @@ impl Children {
         !self.peers.is_empty()
     }
 
-    /// Takes out a peer that has ended.
+    /// Removes a peer that has ended.
     fn reap_peer(&mut self) -> Option<(usize, ExitStatus)> {
         let mut ended = None;
         self.peers.retain_mut(|(host, child)| {
@@ -278,8 +278,8 @@ impl Children {
         ended
     }
 
-    /// Ends what still runs: SIGTERM to the process groups of peers, SIGKILL
-    /// after 2 s, and to the command at once.
+    /// Ends all commands: the one in near at once, the process groups of peers with
+    /// SIGTERM, and with SIGKILL after 2 s.
     pub fn end_all(&mut self) {
         if let Some(mut command) = self.command.take() {
             let _ = command.kill();
@@ -297,7 +297,7 @@ impl Children {
                 sleep(Duration::from_millis(2));
             }
         }
-        // Those that ignored the first, also in the groups of leaders that ended.
+        // Processes that ignored SIGTERM, including those in groups whose leader has ended.
         for group in groups {
             let _ = killpg(group, Signal::SIGKILL);
         }
@@ -306,15 +306,15 @@ impl Children {
         }
     }
 
-    /// A shell with job control makes itself the terminal's foreground; one
-    /// that was killed has not given that back.
+    /// Makes this process group the terminal's foreground again, since a shell with job
+    /// control that was killed does not.
     fn take_terminal_back(&self) {
         let Some(group) = self.terminal else { return };
         let stdin = io::stdin();
         if tcgetpgrp(&stdin) == Ok(group) {
             return;
         }
-        // Without this the terminal would stop us for the attempt.
+        // Otherwise the terminal would stop this process for the attempt.
         let mut block = SigSet::empty();
         block.add(Signal::SIGTTOU);
         let mut before = SigSet::empty();
@@ -334,7 +334,7 @@ fn pid_of(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// Takes the child out when it has ended.
+/// Removes the child once it has ended.
 fn reap(child: &mut Option<Child>) -> Option<ExitStatus> {
     let status = child.as_mut()?.try_wait().ok().flatten()?;
     *child = None;

@@ -12,16 +12,15 @@ use crate::running::RunningTestbed;
 use crate::testbed_error::TestbedError;
 use crate::user;
 
-/// The kind of port on the emulator's devices. It needs nothing of the kernel
-/// but packet sockets.
+/// Kind of port on the emulator's devices. It only needs packet sockets.
 const PORT_KIND: &str = "packet";
 
 /// Configuration of two networks and the link between them.
 ///
-/// The link is written as `NAME=VALUE` pairs with blanks between them. Names
-/// and values are those of the options of `longwire exec`, without the two
-/// hyphens: `rate=10mbit delay=20ms,4ms loss=1%`. What is left out is as on a
-/// wire: no delay, no loss, no limit of the rate.
+/// The link is written as `NAME=VALUE` pairs separated by blanks. Names and values are
+/// those of the options of `longwire exec`, without the two hyphens: `rate=10mbit
+/// delay=20ms,4ms loss=1%`. Omitted options behave like a wire: no delay, no loss, no rate
+/// limit.
 #[derive(Clone, Debug)]
 pub struct Testbed {
     options: DuplexOptions,
@@ -29,14 +28,13 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Describes a link, both directions alike. A name with `up-` or `down-` in
-    /// front is one direction's, as in `up-rate=2mbit`, and `preset=lte` is a
-    /// link by its name.
+    /// Describes a link, the same in both directions. A name with the prefix `up-` or
+    /// `down-` applies to one direction, as in `up-rate=2mbit`; `preset=lte` selects a link
+    /// by name.
     ///
     /// # Errors
     ///
-    /// A word that is not `NAME=VALUE`, a name that is unknown or given twice, and a
-    /// value that is refused.
+    /// If a word is not `NAME=VALUE`, a name is unknown or repeated, or a value is invalid.
     pub fn link(text: &str) -> Result<Testbed, TestbedError> {
         let mut options = DuplexOptions::default();
         options.set(None, text)?;
@@ -50,7 +48,7 @@ impl Testbed {
     ///
     /// # Errors
     ///
-    /// As of [`Testbed::link`].
+    /// As for [`Testbed::link`].
     pub fn up(mut self, text: &str) -> Result<Testbed, TestbedError> {
         self.options.set(Some(Side::Near), text)?;
         Ok(self)
@@ -60,36 +58,35 @@ impl Testbed {
     ///
     /// # Errors
     ///
-    /// As of [`Testbed::link`].
+    /// As for [`Testbed::link`].
     pub fn down(mut self, text: &str) -> Result<Testbed, TestbedError> {
         self.options.set(Some(Side::Far), text)?;
         Ok(self)
     }
 
-    /// Sets the seed of all random draws; 1 without it. With the same seed,
-    /// the same packets are lost.
+    /// Sets the seed of all random numbers, by default 1. With the same seed, the same
+    /// packets are lost.
     pub fn seed(mut self, seed: u64) -> Testbed {
         self.run.seed = seed;
         self
     }
 
-    /// Sets how late a packet may leave the link before it counts as an
-    /// artifact; 1 ms without it. A test on a shared machine may allow more.
+    /// Sets the lateness above which a packet counts as an artifact, by default 1 ms. Tests
+    /// on a shared machine may allow more.
     pub fn tolerance(mut self, tolerance: Duration) -> Testbed {
         let nanos = u64::try_from(tolerance.as_nanos()).unwrap_or(u64::MAX);
         self.run.tolerance = Nanos::from_nanos(nanos);
         self
     }
 
-    /// Makes the networks and starts the link, in threads of this process.
-    /// They ask for a higher priority and for locked memory, which the report
-    /// notes where it is refused.
+    /// Creates the networks and starts the link in threads of this process. They request a
+    /// higher priority and locked memory; the report notes refusals.
     ///
     /// # Errors
     ///
-    /// Without the capabilities CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and
-    /// CAP_SYS_CHROOT ([`TestbedError::is_unprivileged`]); with a plugin that cannot
-    /// be loaded; and when the system lacks memory or threads.
+    /// If the process lacks the capabilities CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and
+    /// CAP_SYS_CHROOT ([`TestbedError::is_unprivileged`]), a plugin cannot be loaded, or
+    /// the system lacks memory or threads.
     pub fn start(mut self) -> Result<RunningTestbed, TestbedError> {
         let faults = Faults::new();
         let [mut up, mut down] = self.options.links(&faults)?;

@@ -1,5 +1,4 @@
-//! The rights to make namespaces: those the user has, or those of a user
-//! namespace of our own.
+//! The rights to create namespaces: those of the user, or those of a new user namespace.
 
 use std::fs;
 use std::io;
@@ -13,10 +12,10 @@ use crate::error::EnvironmentError;
 /// `CapEff`.
 const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 18 | 1 << 21;
 
-/// CAP_SETFCAP: since Linux 5.12 a user namespace with root in it needs it.
+/// CAP_SETFCAP: required since Linux 5.12 for a user namespace that includes root.
 const SETFCAP: u64 = 1 << 31;
 
-/// Whether this process may make namespaces and devices as it is.
+/// Returns whether this process may already create namespaces and devices.
 pub fn has_rights() -> bool {
     effective_capabilities() & NEEDED == NEEDED
 }
@@ -30,18 +29,17 @@ fn effective_capabilities() -> u64 {
         .unwrap_or(0)
 }
 
-/// Moves the process into a new user namespace, in which it has every
-/// capability and keeps its own user and group. Commands that it starts lose
-/// the capabilities (they are not the namespace's root) and see the same user
-/// as before.
+/// Moves the process into a new user namespace, in which it has every capability and keeps
+/// its user and group. Commands that it starts lose the capabilities (they are not the
+/// namespace's root) and see the same user as before.
 ///
 /// # Errors
 ///
-/// When the system forbids it (the message says which setting), and when the
-/// process has more than one thread.
+/// If the system forbids it (the message names the setting), or the process has more than
+/// one thread.
 pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
     let (user, group) = (geteuid(), getegid());
-    // Asked before: in the new namespace the process has every capability, and no user.
+    // Checked first: in the new namespace the process has every capability, and no user.
     let may_map_root = effective_capabilities() & SETFCAP != 0;
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| EnvironmentError::UserNamespace {
         source: error.into(),
@@ -50,8 +48,8 @@ pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
             _ => advice(user),
         },
     })?;
-    // Some systems let everybody make a user namespace and then allow nothing
-    // in it; this is where that shows.
+    // Some systems let all users create a user namespace and then allow nothing in it,
+    // which this detects.
     map(user, group).map_err(|source| EnvironmentError::UserNamespace {
         source,
         advice: if user.is_root() && !may_map_root {
@@ -66,9 +64,8 @@ pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
 
 /// Maps the user and the group to themselves.
 fn map(user: Uid, group: Gid) -> io::Result<()> {
-    // The kernel lets an ordinary user map its group only once setgroups is
-    // given up. The file is missing before Linux 3.19, where that is not
-    // needed.
+    // An ordinary user may map its group only after disabling setgroups. The file is
+    // missing before Linux 3.19, which does not require this.
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -77,7 +74,7 @@ fn map(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
 }
 
-/// Which of the known locks is on, and the key to it, for this user.
+/// Returns which of the known restrictions applies to this user, with its remedy.
 pub fn advice(user: Uid) -> String {
     // The setting, the value that forbids, the command that allows.
     let locks = [
@@ -111,7 +108,8 @@ pub fn advice(user: Uid) -> String {
             );
         }
     }
-    // Engines' seccomp profiles allow namespaces to containers with this capability.
+    // Seccomp profiles of container engines allow namespaces to containers with this
+    // capability.
     let container = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined, or --privileged";
     if user.is_root() {
         format!("This root has no CAP_SYS_ADMIN: start the container with {container}")

@@ -1,5 +1,5 @@
-//! A dropped link leaves nothing. The whole process is looked at, so this is its
-//! only test.
+//! A dropped link leaves nothing. This checks the whole process, so it is the only test in
+//! its binary.
 #![allow(missing_docs, reason = "tests")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use longwire_testbed::support::skip;
 use longwire_testbed::{Testbed, TestbedError};
 
-/// The entries of a directory under `/proc/self`.
+/// Returns the entries of a directory under `/proc/self`.
 fn count(directory: &str) -> usize {
     let path = format!("/proc/self/{directory}");
     fs::read_dir(path).expect("the kernel lists them").count()
@@ -39,7 +39,7 @@ fn dropping_leaves_nothing() {
         Err(error) if error.is_unprivileged() => return skip(error).unwrap_or_default(),
         used => used.expect("a link"),
     }
-    // The first time may have made what the process keeps.
+    // The first run may have created what the process keeps.
     let before = ["task", "fd"].map(count);
     use_once().expect("a second link");
     assert_eq!(["task", "fd"].map(count), before, "threads and descriptors");

@@ -1,5 +1,5 @@
-//! A link between two sockets. Where namespaces are not allowed, tests that need
-//! them pass with a word and without having run, except in CI.
+//! A link between two sockets. Where namespaces are not allowed, tests that need them are
+//! skipped with a message, except in CI.
 #![allow(missing_docs, reason = "tests")]
 
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use longwire_testbed::{Node, RunningTestbed, Testbed, TestbedError};
 
 const PORT: u16 = 4433;
 
-/// Starts a link; `None` where there may be none.
+/// Starts a link; `None` if not allowed here.
 fn start(link: &str) -> Option<RunningTestbed> {
     let testbed = Testbed::link(link).expect("a link's text");
     // Tests share the machine.
@@ -31,7 +31,7 @@ fn socket(node: &Node, address: IpAddr, port: u16) -> UdpSocket {
     socket
 }
 
-/// The fastest of several round trips between two addresses.
+/// Returns the shortest of several round trips between two addresses.
 fn fastest(net: &RunningTestbed, near: IpAddr, far: IpAddr) -> Duration {
     let (client, server) = (socket(net.near(), near, 0), socket(net.far(), far, PORT));
     client.connect((far, PORT)).expect("a peer");
@@ -64,7 +64,7 @@ fn round_trips_take_both_delays() {
     }
     let report = net.finish().expect("a report");
     for direction in [&report.up, &report.down] {
-        // Nothing but the datagrams: no address resolution, no IPv6 reports.
+        // Only the datagrams: no address resolution, no IPv6 reports.
         assert_eq!(direction.packets_in(), 40);
         assert_eq!(direction.packets_out(), 40);
         assert_eq!(direction.dropped(), 0);
@@ -166,7 +166,7 @@ fn wrong_texts_are_refused() {
     let found = refused("rate=10mbit dely=20ms");
     assert_eq!(
         found,
-        "'dely=20ms': there is no option 'dely'; did you mean 'delay'?"
+        "'dely=20ms': unknown option 'dely'; did you mean 'delay'?"
     );
     assert!(refused("rate").contains("NAME=VALUE"));
     let link = Testbed::link("delay=20mss");

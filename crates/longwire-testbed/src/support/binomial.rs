@@ -4,8 +4,8 @@
 /// Returns the central interval of a binomial distribution: at most `(1 -
 /// confidence) / 2` lies below it, and at most as much above.
 ///
-/// Sums the probabilities themselves, from the largest on outwards and in ratios
-/// of neighbours, so that nothing underflows.
+/// Sums probabilities from the largest outwards, using ratios of neighbours, so that
+/// nothing underflows.
 pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     if trials == 0 || probability <= 0.0 {
         return (0, 0);

@@ -54,11 +54,11 @@ fn assert_described(info: &ModelInfo) {
     }
 }
 
-/// Each way to write the model's parameters with examples: all of them, with
-/// each word of each choice; and only those that must be given.
+/// Returns the ways to write the model's parameters with examples: all parameters, with
+/// each word of each choice; and only the required ones.
 pub fn model_examples(info: &ModelInfo) -> Vec<String> {
-    // What is left over may have any key, so its name will do. A file has the
-    // name of its parameter: a model may need several.
+    // A rest parameter accepts any key, so its name is used. A file is named like its
+    // parameter, since a model may need several.
     let pair = |param: &Param, value: &str| match param.unit {
         Unit::File(_) => format!("{}={}", param.name, param.name),
         _ => format!("{}={value}", param.name),
@@ -86,8 +86,7 @@ pub fn model_examples(info: &ModelInfo) -> Vec<String> {
     examples
 }
 
-/// The example of a file that a model's parameter of the file's name has, and
-/// a plugin that does nothing.
+/// Example files, named like the model's parameters, and a plugin without effect.
 pub struct ExampleFiles(pub &'static ModelInfo);
 
 impl Loader for ExampleFiles {
@@ -125,7 +124,7 @@ fn assert_builds<M: Display>(kind: &Kind<M>, entry: &Entry<M>) {
             .parse_with(&written, &loader)
             .unwrap_or_else(|error| panic!("{written}: {error}"));
         assert_eq!(again.to_string(), written, "{text}");
-        // What was chosen must not be lost on the way.
+        // The choice must survive the conversion.
         if text.contains("entry") {
             assert!(written.contains("entry"), "{text} became {written}");
         }
@@ -149,12 +148,12 @@ fn assert_builds<M: Display>(kind: &Kind<M>, entry: &Entry<M>) {
     );
 }
 
-/// Asserts that the models of `kind` are described, build from each of their examples, and
-/// write themselves as a text that reads back; adds each kind and name to `seen`.
+/// Asserts that the models of `kind` are documented, can be built from each of their
+/// examples, and have a text form that parses; adds each kind and name to `seen`.
 ///
 /// # Panics
 ///
-/// If a model fails one of these, or is already in `seen`.
+/// If a model fails a check, or is already in `seen`.
 #[track_caller]
 pub fn assert_models_conform<M: Display>(kind: &Kind<M>, seen: &mut BTreeSet<(&str, &str)>) {
     assert!(is_kebab_case(kind.name), "{}", kind.name);

@@ -11,11 +11,11 @@ use nix::sched::{CloneFlags, unshare};
 use super::{Folder, skip};
 
 /// Runs a test with a directory on a file system of 64 KiB, on a thread with separate
-/// mounts, or skips it where none can be made.
+/// mounts. Skips it if none can be created.
 ///
 /// # Panics
 ///
-/// If the test does, and as [`skip`].
+/// If the test panics, and as [`skip`].
 pub fn with_small_disk(test: impl FnOnce(&Path) + Send) {
     let folder = Folder::new();
     let run = || {
@@ -41,7 +41,7 @@ pub fn with_small_disk(test: impl FnOnce(&Path) + Send) {
 ///
 /// # Panics
 ///
-/// If it takes all.
+/// If the file system does not become full.
 pub fn fill_disk(ballast: &Path) {
     let mut file = File::create(ballast).expect("a file");
     let full = (0..1 << 10).find_map(|_| file.write_all(&[0; 1 << 10]).err());

@@ -1,6 +1,6 @@
-//! Numbers drawn from a seed.
+//! Random numbers from a seed.
 
-/// The same numbers every time (SplitMix64).
+/// A reproducible sequence of numbers (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Draws(pub u64);
 

@@ -1,4 +1,4 @@
-//! Every option that names a file.
+//! All options that name a file.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,14 @@ use longwire_engine::spec::{ModelInfo, Param, Unit};
 /// A parameter of a model, or of a preset, that names a file or a plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOption {
-    /// The option of a link.
+    /// Option of a link.
     pub option: &'static str,
     model: &'static ModelInfo,
     param: &'static Param,
 }
 
 impl FileOption {
-    /// Returns all that are registered.
+    /// Returns all registered ones.
     pub fn all() -> Vec<FileOption> {
         let models = PARTS.iter().flat_map(|part| {
             let models = part.models().into_iter();
@@ -35,13 +35,13 @@ impl FileOption {
         all.collect()
     }
 
-    /// Whether the file is a plugin.
+    /// Returns whether the file is a plugin.
     pub fn is_plugin(&self) -> bool {
         self.model.params.iter().any(|it| it.unit == Unit::Rest)
     }
 
-    /// Returns the text of a model that reads this path. Other files of it are written into
-    /// a folder, and are as it reads them.
+    /// Returns the text of a model that reads this path. The model's other files are
+    /// created in a folder with valid content.
     ///
     /// # Panics
     ///

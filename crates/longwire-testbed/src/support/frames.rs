@@ -1,7 +1,7 @@
-//! Frames as senders make them, and checksums verified in another way than
-//! `longwire-packet` repairs them.
+//! Frames as senders create them, and checksum verification independent of
+//! `longwire-packet`.
 
-/// The ends of every packet made here.
+/// The addresses of every packet created here.
 pub const SOURCE4: [u8; 4] = [10, 1, 2, 3];
 /// See [`SOURCE4`].
 pub const DESTINATION4: [u8; 4] = [192, 0, 2, 77];
@@ -10,7 +10,7 @@ pub const SOURCE6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 /// See [`SOURCE4`].
 pub const DESTINATION6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// Where the checksum is in each transport header.
+/// Offset of the checksum in each transport header.
 const CHECKSUM_AT: [(u8, usize); 4] = [(6, 16), (17, 6), (1, 2), (58, 2)];
 
 /// Returns the one's complement sum of the words of all parts (RFC 1071: it is the sum
@@ -28,8 +28,8 @@ pub fn sum(parts: &[&[u8]]) -> u16 {
     }
 }
 
-/// The remainder that the words of all parts leave: of bytes with a right
-/// checksum among them it is zero.
+/// Returns the remainder of the sum of all words, which is zero if the bytes include a
+/// correct checksum.
 pub fn remainder(parts: &[&[u8]]) -> u64 {
     u64::from(sum(parts)) % 65_535
 }
@@ -46,13 +46,13 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     !remainder
 }
 
-/// Returns the checksum that makes that remainder zero.
+/// Returns the checksum for which the remainder is zero.
 fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     let missing = 65_535 - remainder(parts);
     (missing as u16).to_be_bytes()
 }
 
-/// A frame: destination, source, VLAN tags, type, payload.
+/// Returns a frame: destination, source, VLAN tags, type, payload.
 pub fn ethernet(vlans: &[u16], ethertype: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
     for (index, vlan) in vlans.iter().enumerate() {
@@ -68,21 +68,21 @@ pub fn ethernet(vlans: &[u16], ethertype: u16, payload: &[u8]) -> Vec<u8> {
 /// The header of an IPv4 packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4<'a> {
-    /// Code point and congestion bits.
+    /// DSCP and ECN bits.
     pub class: u8,
     /// Time to live.
     pub ttl: u8,
-    /// Flags and offset.
+    /// Flags and fragment offset.
     pub fragment: u16,
-    /// The sender's address.
+    /// Source address.
     pub source: [u8; 4],
-    /// The receiver's address.
+    /// Destination address.
     pub destination: [u8; 4],
-    /// Options of whole words.
+    /// Options, a multiple of four bytes.
     pub options: &'a [u8],
 }
 
-/// A header without anything special.
+/// A plain header.
 pub const PLAIN4: Ipv4<'_> = Ipv4 {
     class: 0,
     ttl: 64,
@@ -111,8 +111,8 @@ impl Ipv4<'_> {
     }
 }
 
-/// A frame of UDP over IPv4, without a checksum of UDP. The last byte of each IP
-/// address is that of the MAC address too.
+/// Returns a frame of UDP over IPv4, without a UDP checksum. The last byte of each IP
+/// address is also that of the MAC address.
 pub fn udp4(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
     let mut datagram = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
     datagram.extend((8 + payload.len() as u16).to_be_bytes());
@@ -128,8 +128,8 @@ pub fn udp4(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: &[u8]) -> Ve
     frame
 }
 
-/// An IPv6 packet. Each extension header is its type and its bytes, of which
-/// the first is filled in.
+/// Returns an IPv6 packet. Each extension header is its type and its bytes, of which the
+/// first is filled in.
 pub fn ipv6(class: u8, extensions: &[(u8, &[u8])], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let next = |index: usize| extensions.get(index).map_or(protocol, |(kind, _)| *kind);
     let mut behind = Vec::new();
@@ -147,7 +147,7 @@ pub fn ipv6(class: u8, extensions: &[(u8, &[u8])], protocol: u8, payload: &[u8])
     packet
 }
 
-/// The bytes that a transport checksum covers in addition to its segment.
+/// Returns the bytes that a transport checksum covers in addition to its segment.
 fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> Vec<u8> {
     if protocol == 1 {
         return Vec::new();
@@ -158,7 +158,7 @@ fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> Vec<u8> {
     header
 }
 
-/// A transport header with its checksum for IP of this version, and payload.
+/// Returns a transport header, with a checksum for this IP version, and payload.
 pub fn transport(
     version: u8,
     protocol: u8,
@@ -191,8 +191,8 @@ pub fn transport(
     segment
 }
 
-/// Returns the remainder of the checksum of a UDP datagram that begins at `at` and ends
-/// with the bytes, as its receiver computes it: 0 if it is right.
+/// Returns the checksum remainder of a UDP datagram that begins at `at` and extends to the
+/// end of the bytes, as computed by its receiver: 0 if correct.
 pub fn datagram_sum(version: u8, bytes: &[u8], at: usize) -> u64 {
     let addresses = match version {
         4 => &bytes[at - 8..at],
@@ -202,36 +202,36 @@ pub fn datagram_sum(version: u8, bytes: &[u8], at: usize) -> u64 {
     remainder(&[&header, &bytes[at..]])
 }
 
-/// Whether the IPv4 header at this place has a right checksum.
+/// Returns whether the IPv4 header at this offset has a correct checksum.
 pub fn header_holds(frame: &[u8], at: usize) -> bool {
     let len = usize::from(frame[at] & 15) * 4;
     remainder(&[&frame[at..at + len]]) == 0
 }
 
-/// A frame with what is known of it.
+/// A frame with its properties.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Its contents in a word or two.
+    /// Short description.
     pub name: &'static str,
-    /// Its bytes.
+    /// Bytes of the frame.
     pub frame: Vec<u8>,
-    /// The version of IP.
+    /// IP version.
     pub version: u8,
-    /// The transport protocol.
+    /// Transport protocol.
     pub protocol: u8,
-    /// The place of the IP header.
+    /// Offset of the IP header.
     pub ip_at: usize,
-    /// The place of the transport header.
+    /// Offset of the transport header.
     pub transport_at: usize,
 }
 
 impl Sample {
-    /// Whether all of its checksums fit these bytes, addresses included.
+    /// Returns whether all checksums are correct for these bytes, including addresses.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         (self.version == 6 || header_holds(bytes, self.ip_at)) && self.transport_holds(bytes)
     }
 
-    /// Whether the transport checksum does.
+    /// Returns whether the transport checksum is correct.
     pub fn transport_holds(&self, bytes: &[u8]) -> bool {
         let segment = &bytes[self.transport_at..];
         let addresses = match self.version {
@@ -246,7 +246,7 @@ impl Sample {
 const HOP_BY_HOP: (u8, &[u8]) = (0, &[0, 0, 1, 4, 0, 0, 0, 0]);
 const OPTIONS: (u8, &[u8]) = (60, &[0, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 
-/// TCP, UDP and ICMP over IPv4 and IPv6, with and without tags, options and
+/// Returns TCP, UDP and ICMP over IPv4 and IPv6, with and without tags, options and
 /// extension headers, with payloads of even and odd length.
 pub fn samples() -> Vec<Sample> {
     let payload: Vec<u8> = (0..101u32).map(|n| (n * 37 % 251) as u8).collect();

@@ -1,4 +1,4 @@
-//! Building blocks of other set-ups in tests: namespaces, wires, stations, folders, frames,
+//! Building blocks for custom test set-ups: namespaces, wires, stations, folders, frames,
 //! captures, plugins and tables of cases.
 
 mod binomial;
@@ -29,8 +29,8 @@ pub use file_options::FileOption;
 pub use plugin::{compile_plugin, repository};
 pub use rows::{rows, words};
 
-/// Skips a test: returns `None` and prints why. `cargo xtask test` lists the reasons. In CI,
-/// where the variable `CI` exists, every test must run.
+/// Skips a test: returns `None` and prints the reason. `cargo xtask test` lists the
+/// reasons. In CI, where the variable `CI` exists, every test must run.
 ///
 /// # Panics
 ///
@@ -41,7 +41,7 @@ pub fn skip<T>(why: impl Display) -> Option<T> {
     if let Some(list) = std::env::var_os("LONGWIRE_SKIPPED") {
         let line = format!("{why}").trim().replace('\n', " ") + "\n";
         let opened = fs::OpenOptions::new().append(true).create(true).open(list);
-        // One write, for other tests append too.
+        // A single write, since other tests append too.
         let _ = opened.and_then(|mut list| list.write_all(line.as_bytes()));
     }
     None
@@ -51,7 +51,7 @@ pub fn skip<T>(why: impl Display) -> Option<T> {
 ///
 /// # Panics
 ///
-/// As [`skip`], and if the program cannot be started.
+/// As for [`skip`], and if the program cannot be started.
 pub fn output(command: &mut Command) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
@@ -63,26 +63,26 @@ pub fn output(command: &mut Command) -> Option<Output> {
     }
 }
 
-/// Returns whether a program is installed; if not, skips the test.
+/// Returns whether a program is installed; skips the test if not.
 ///
 /// # Panics
 ///
-/// As [`output`].
+/// As for [`output`].
 pub fn have(program: &str) -> bool {
     output(Command::new(program).arg("--version")).is_some()
 }
 
-/// Makes a network namespace, or skips the test where none may be made.
+/// Creates a network namespace, or skips the test if not allowed.
 ///
 /// # Panics
 ///
-/// As [`skip`].
+/// As for [`skip`].
 pub fn namespace() -> Option<NetNamespace> {
     NetNamespace::new().map_or_else(skip, Some)
 }
 
-/// One end of a wire: a device with one queue. Without a namespace, it is that of
-/// the calling thread.
+/// Returns one end of a wire: a device with one queue, in the calling thread's namespace if
+/// none is given.
 pub fn device<'a>(name: &'a str, namespace: Option<&'a NetNamespace>) -> End<'a> {
     End {
         name,
@@ -92,21 +92,21 @@ pub fn device<'a>(name: &'a str, namespace: Option<&'a NetNamespace>) -> End<'a>
     }
 }
 
-/// Makes a veth pair, both ends up.
+/// Creates a veth pair with both ends up.
 ///
 /// # Errors
 ///
-/// If the pair cannot be made, or a namespace not be entered.
+/// If the pair cannot be created, or a namespace cannot be entered.
 pub fn wire(a: End<'_>, b: End<'_>) -> Result<(), NetError> {
     let ends = [(a.namespace, a.name), (b.namespace, b.name)];
     let pair = VethConfig { a, b };
-    // Not from the caller's, where a user namespace has no rights.
+    // Not from the caller's namespace, in which a user namespace has no rights.
     inside(ends[0].0, || veth::create(&pair))?;
     ends.into_iter()
         .try_for_each(|(namespace, name)| inside(namespace, || link_up(name)))
 }
 
-/// Runs `work` in a namespace, or in that of the calling thread.
+/// Runs `work` in a namespace, by default that of the calling thread.
 fn inside(
     namespace: Option<&NetNamespace>,
     work: impl FnOnce() -> Result<(), NetError> + Send,
@@ -117,25 +117,25 @@ fn inside(
     }
 }
 
-/// Hosts without addresses, each in its own namespace and with a wire to one
-/// namespace between them.
+/// Hosts without addresses, each in a separate namespace and with a wire to a shared
+/// namespace.
 #[derive(Debug)]
 pub struct Stations {
-    /// The namespace between them, with a device for each host.
+    /// The shared namespace, with a device for each host.
     pub middle: NetNamespace,
-    /// The hosts' namespaces. Each has the device [`Stations::DEVICE`].
+    /// The hosts' namespaces, each with the device [`Stations::DEVICE`].
     pub hosts: Vec<NetNamespace>,
 }
 
 impl Stations {
-    /// The device of a host.
+    /// Device of a host.
     pub const DEVICE: &str = "eth0";
 
-    /// Makes `count` hosts, at most 256.
+    /// Creates `count` hosts, at most 256.
     ///
     /// # Errors
     ///
-    /// If a namespace or a device cannot be made.
+    /// If a namespace or a device cannot be created.
     pub fn new(count: usize) -> Result<Stations, NetError> {
         let mut stations = Stations {
             middle: NetNamespace::new()?,
@@ -155,36 +155,36 @@ impl Stations {
         Ok(stations)
     }
 
-    /// The name of the device towards a host: `p0` and so on.
+    /// Returns the name of the device towards a host: `p0` and so on.
     pub fn port(host: usize) -> String {
         format!("p{host}")
     }
 
-    /// The MAC address of a host.
+    /// Returns the MAC address of a host.
     pub fn mac(host: usize) -> [u8; 6] {
         [2, 0, 0, 0, 1, host as u8]
     }
 }
 
-/// A folder of one test, removed when it is dropped.
+/// A folder for one test, removed when dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a folder with a name that nothing else has.
+    /// Creates a folder with a unique name.
     ///
     /// # Panics
     ///
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn new() -> Folder {
         Folder::create().unwrap_or_else(|error| panic!("no folder for the test: {error}"))
     }
 
-    /// As [`Folder::new`], for programs.
+    /// Like [`Folder::new`], for programs.
     ///
     /// # Errors
     ///
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn create() -> io::Result<Folder> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -194,12 +194,12 @@ impl Folder {
         Ok(Folder(path))
     }
 
-    /// Its path.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in it.
     pub fn file(&self, name: &str) -> String {
         self.0.join(name).to_string_lossy().into_owned()
     }

@@ -10,12 +10,12 @@ pub fn repository() -> PathBuf {
         .unwrap_or_else(|error| panic!("{}: {error}", root.display()))
 }
 
-/// Compiles a plugin, of which `source` is the path in the repository or from the root, into
-/// a shared library.
+/// Compiles a plugin into a shared library. `source` is a path in the repository or an
+/// absolute one.
 ///
 /// # Panics
 ///
-/// If there is no compiler, or it fails.
+/// If there is no compiler, or compilation fails.
 pub fn compile_plugin(source: impl AsRef<Path>, library: &str) {
     let source = repository().join(source);
     let made = Command::new("cc")

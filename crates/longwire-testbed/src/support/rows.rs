@@ -5,8 +5,8 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Returns the rows of a table: a line a row, its cells between bars. Blanks around a cell
-/// and empty lines do not count.
+/// Returns the rows of a table: one per line, with cells separated by bars. Blanks around a
+/// cell and empty lines are ignored.
 ///
 /// ```
 /// use longwire_testbed::support::rows;
@@ -20,7 +20,7 @@ pub fn words(line: &str) -> Vec<&str> {
 ///
 /// # Panics
 ///
-/// On a row with another number of cells.
+/// If a row has a different number of cells.
 pub fn rows<const CELLS: usize>(table: &str) -> impl Iterator<Item = [&str; CELLS]> {
     let lines = table.lines().filter(|line| !line.trim().is_empty());
     lines.map(|line| {

@@ -1,4 +1,4 @@
-//! Nothing is left behind, however a run ends.
+//! Nothing remains, however a run ends.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub const TESTS: &[Test] = &[
     ("after_a_kill", after_a_kill),
 ];
 
-/// All that a run could leave in the system, except processes.
+/// Everything that a run could leave in the system, except processes.
 #[derive(Debug, PartialEq, Eq)]
 struct Traces {
     devices: Vec<String>,
@@ -38,7 +38,7 @@ fn traces() -> Traces {
     }
 }
 
-/// The records of changed settings that lie in the directory of runs.
+/// Returns the records of changed settings in the directory of runs.
 pub fn records() -> Vec<String> {
     let entries = fs::read_dir("/run/longwire").into_iter().flatten();
     let names = entries.map(|entry| entry.expect("an entry").file_name());
@@ -46,7 +46,7 @@ pub fn records() -> Vec<String> {
     names.filter(|name| name.starts_with("uplink-")).collect()
 }
 
-/// The command lines of processes that have one of these words in it.
+/// Returns the command lines of processes that contain one of these words.
 fn processes_with(words: &[&str]) -> Vec<String> {
     let entries = fs::read_dir("/proc").expect("proc").flatten();
     entries
@@ -58,7 +58,7 @@ fn processes_with(words: &[&str]) -> Vec<String> {
 
 fn after_the_end(user: User) {
     let before = traces();
-    // Both leave a process in the background that hears nothing.
+    // Both leave a process in the background that ignores signals.
     let line = "trap '' TERM; sleep 86401 & echo done";
     let output = shell(user, line)
         .env(PEER, "sleep 86402 & sleep 0.1")

@@ -1,9 +1,9 @@
-//! The environment of `exec` against the kernel: as root, and as a user
-//! without any right.
+//! Tests of the environment of `exec` with the kernel: as root, and as a user without
+//! rights.
 //!
-//! The environment must be made before there are threads, which the usual
-//! test runner has; so this is a separate runner, and each test starts this
-//! program again in a role (see `role.rs`).
+//! The environment must be created before any thread, which the standard test runner has.
+//! This is therefore a separate runner, and each test starts this program again in a role
+//! (see `role.rs`).
 
 mod leftovers;
 mod role;
@@ -19,29 +19,29 @@ use std::thread;
 use longwire_testbed::support::skip;
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-/// Who runs the program under test.
+/// User who runs the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// With every right.
+    /// With all rights.
     Root,
-    /// With none.
+    /// Without rights.
     Ordinary,
 }
 
-/// An account that no system gives to anybody.
+/// An account that no system assigns.
 pub const ORDINARY: u32 = 61_234;
 
 type Test = (&'static str, fn(User));
 
-/// A test as one user, by its name.
+/// A test with its name, as one user.
 type Run = (String, fn(User), User);
 
 fn main() -> ExitCode {
     if let Some(role) = std::env::var_os(role::VARIABLE) {
         return role::play(&role);
     }
-    // A shell starts background commands with SIGINT ignored, and a shell that
-    // inherits this cannot trap it, which some of the tests do.
+    // A shell starts background commands with SIGINT ignored, and a shell that inherits
+    // this cannot trap it, as some tests do.
     // SAFETY: the default disposition is no handler, and there are no threads yet.
     unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.expect("SIGINT has a default");
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -66,17 +66,17 @@ fn main() -> ExitCode {
     }
     let ran = apart.len() + alone.len();
     let failed = play_all(apart, WORKERS) + play_all(alone, 1);
-    // In the words of the standard runner, for tools that count.
+    // The format of the standard runner, for tools that count tests.
     let (outcome, passed) = (if failed == 0 { "ok" } else { "FAILED" }, ran - failed);
     println!("\ntest result: {outcome}. {passed} passed; {failed} failed");
     let _ = std::fs::remove_dir_all(role::scratch());
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// How many tests run at a time: most of them wait for programs.
+/// Number of concurrent tests; most of them wait for programs.
 const WORKERS: usize = 6;
 
-/// Runs tests on `workers` threads; returns how many failed.
+/// Runs tests on `workers` threads; returns the number of failures.
 fn play_all(runs: Vec<Run>, workers: usize) -> usize {
     let failed = AtomicUsize::new(0);
     let runs = Mutex::new(runs.into_iter());
@@ -95,7 +95,7 @@ fn play_all(runs: Vec<Run>, workers: usize) -> usize {
     failed.into_inner()
 }
 
-/// As whom the tests can run here. None at all is a failure in CI.
+/// Returns the users as whom the tests can run here. In CI there must be some.
 fn users() -> Vec<User> {
     let root = nix::unistd::geteuid().is_root();
     let wanted = if root {

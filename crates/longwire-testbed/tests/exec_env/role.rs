@@ -1,5 +1,5 @@
-//! The roles of this program when a test starts it again: a small `longwire exec`
-//! with a wire instead of a link, or something that listens.
+//! The roles of this program when a test starts it again: a small `longwire exec` with a
+//! wire instead of a link, or a listener.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -37,7 +37,7 @@ pub fn play(role: &OsStr) -> ExitCode {
     }
 }
 
-/// Listens, but not at once; says so in the file that is the first argument.
+/// Listens after a delay, and then reports it in the file that is the first argument.
 fn listen() -> ExitCode {
     thread::sleep(Duration::from_millis(300));
     let _listener = TcpListener::bind(("0.0.0.0", 7)).expect("a free port");
@@ -85,7 +85,7 @@ fn run() -> Result<u8, EnvironmentError> {
     }
 }
 
-/// Joins the two ports: one thread each way copies frames.
+/// Joins the two ports with one copying thread per direction.
 fn wire(environment: &Environment) -> io::Result<()> {
     let near = open(environment.networks().port(Side::Near))?;
     let far = open(environment.networks().port(Side::Far))?;
@@ -111,8 +111,7 @@ fn open(place: PortPlace<'_>) -> io::Result<OwnedFd> {
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index.cast_signed();
         let ignore_outgoing: libc::c_int = 1;
-        // SAFETY: both pointers and lengths describe values that outlive the
-        // calls.
+        // SAFETY: both pointers and lengths describe values that outlive the calls.
         let bound = unsafe {
             libc::setsockopt(
                 socket.as_raw_fd(),
@@ -132,7 +131,7 @@ fn open(place: PortPlace<'_>) -> io::Result<OwnedFd> {
     opened.map_err(io::Error::other)?
 }
 
-/// This program where everybody may read it.
+/// Returns a copy of this program that all users may read.
 pub fn program() -> &'static Path {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     COPY.get_or_init(|| {
@@ -145,7 +144,7 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// A directory that everybody may write to; the system's temporary one.
+/// Returns a directory that all users may write to: the system's temporary one.
 pub fn scratch() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -156,7 +155,7 @@ pub fn scratch() -> &'static Path {
     })
 }
 
-/// A run of the small `longwire exec` with a command.
+/// Runs the small `longwire exec` with a command.
 pub fn exec(user: User, words: &[&str]) -> Command {
     let mut command = Command::new(program());
     command
@@ -169,7 +168,7 @@ pub fn exec(user: User, words: &[&str]) -> Command {
     command
 }
 
-/// The same with a line for the shell.
+/// The same with a shell line.
 pub fn shell(user: User, line: &str) -> Command {
     exec(user, &["sh", "-c", line])
 }

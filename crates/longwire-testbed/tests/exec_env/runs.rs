@@ -1,5 +1,4 @@
-//! Commands behind the link: their surroundings, and how their ends are passed
-//! on.
+//! Commands behind the link: their surroundings, and how their exit codes are passed on.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -27,7 +26,7 @@ pub const TESTS: &[Test] = &[
     ("an_idle_link_is_silent", an_idle_link_is_silent),
 ];
 
-/// Runs, and gives the output and the exit code.
+/// Runs a command and returns its output and exit code.
 fn output(command: &mut Command) -> (String, i32) {
     let output = command.output().expect("starts");
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -68,7 +67,7 @@ fn ping_both_families(user: User) {
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("3 received"), "{text}");
     }
-    // One without file capabilities: it has the datagram socket only.
+    // One without file capabilities: it can only use the datagram socket.
     let copy = scratch().join("ping");
     let ping = ["/usr/bin/ping", "/bin/ping"]
         .iter()
@@ -139,7 +138,7 @@ fn a_failing_peer_is_reported(user: User) {
         !text.contains("ran\n"),
         "the command was not started: {text}"
     );
-    // One that ends later is reported, and the command goes on.
+    // A peer that ends later is reported, and the command continues.
     let (text, code) = output(shell(user, "sleep 2.5; exit 3").env(PEER, "sleep 2; exit 4"));
     assert_eq!(code, 3, "{text}");
     assert!(text.contains("PeerEnded"), "{text}");
@@ -154,7 +153,7 @@ fn the_peer_is_asked_to_end(user: User) {
     let (text, code) = output(shell(user, "exit 0").env(PEER, peer));
     assert_eq!(code, 0, "{text}");
     assert_eq!(std::fs::read_to_string(&file).expect("written"), "asked\n");
-    // One that does not listen is killed after two seconds.
+    // A peer that does not listen is killed after two seconds.
     let begun = Instant::now();
     let deaf = "trap '' TERM; while :; do sleep 0.05; done";
     let (text, code) = output(shell(user, "exit 0").env(PEER, deaf));
@@ -171,7 +170,7 @@ fn the_peer_is_asked_to_end(user: User) {
     );
 }
 
-/// Starts a command that says when it is ready.
+/// Starts a command that reports when it is ready.
 pub fn start_ready(command: &mut Command) -> (Child, BufReader<impl Read + use<>>) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("starts");
     let mut out = BufReader::new(child.stdout.take().expect("piped"));
@@ -193,7 +192,7 @@ fn signals_reach_the_command(user: User) {
         send(&child, signal);
         assert_eq!(child.wait().expect("ends").code(), Some(9));
     }
-    // A second one ends what ignores the first.
+    // A second signal ends a command that ignores the first.
     let (mut child, _out) = start_ready(&mut shell(user, &format!("trap '' TERM; {wait}")));
     send(&child, Signal::SIGTERM);
     std::thread::sleep(Duration::from_millis(200));

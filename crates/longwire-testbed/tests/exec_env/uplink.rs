@@ -1,5 +1,4 @@
-//! `--uplink`, with a host and an outside of our own: no packet leaves this
-//! machine.
+//! `--uplink`, with a simulated host and outside network: no packet leaves this machine.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -23,8 +22,8 @@ pub const TESTS: &[Test] = &[
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
 const OUTSIDE: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 2));
 
-/// A namespace that plays the host, with an outside that knows no way back
-/// but to the host's own address.
+/// A namespace in the role of the host, with an outside network that only has a route to
+/// the host's address.
 fn host() -> (NetNamespace, NetNamespace) {
     let host = NetNamespace::new().expect("a namespace");
     let outside = NetNamespace::new().expect("a namespace");
@@ -44,7 +43,7 @@ fn host() -> (NetNamespace, NetNamespace) {
     (host, outside)
 }
 
-/// Whether the host forwards, and the names of its devices and of its packet
+/// Returns whether the host forwards, and the names of its devices and of its packet
 /// filter's tables.
 fn state() -> (Vec<String>, Vec<String>, Vec<String>) {
     let keys = ["ipv4/ip_forward", "ipv4/conf/wan/forwarding"];
@@ -105,7 +104,7 @@ fn uplink_leaves_nothing(user: User) {
         let (mut second, _b) = start_ready(shell(user, line).env(UPLINK, "1"));
         assert_eq!(sysctl::get("ipv4/conf/wan/forwarding").unwrap(), "1");
         assert_eq!(tables().len(), 2);
-        // The first to go leaves the other its way out.
+        // The first to end leaves the other's uplink intact.
         send(&first, Signal::SIGTERM);
         first.wait().unwrap();
         assert_eq!(sysctl::get("ipv4/conf/wan/forwarding").unwrap(), "1");
