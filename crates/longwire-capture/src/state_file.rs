@@ -75,7 +75,7 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates an empty file that only its owner may read, in place of what has its name.
+/// Creates an empty file that only its owner may read, replacing an existing one.
 ///
 /// # Errors
 /// If it cannot be created.
@@ -96,7 +96,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// a kill or a crash of the machine.
 ///
 /// # Errors
-/// If it cannot be written; then what was there is unchanged.
+/// If it cannot be written; the previous content is then unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     StagedFile::new(path, bytes, PRIVATE)?.commit()
 }
@@ -120,7 +120,7 @@ impl StagedFile {
         Ok(StagedFile { target, temporary })
     }
 
-    /// Puts it in place of what has its name.
+    /// Renames it to its name, replacing an existing file.
     ///
     /// # Errors
     /// Those of the file system.

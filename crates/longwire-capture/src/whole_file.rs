@@ -2,7 +2,7 @@
 //!
 //! The content goes to a temporary file next to the target, which takes the
 //! target's name once everything is on the disk: a full disk or a kill leaves
-//! what was there before.
+//! the previous file unchanged.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

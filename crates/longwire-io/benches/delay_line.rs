@@ -1,5 +1,5 @@
 //! Cost of a frame in the delay line: pushed, published, read, copied out into a ring
-//! as in a network card's driver. On one core, and from one core to another; with next
+//! like that of a network card's driver. On one core, and from one core to another; with next
 //! to no backlog, and with the backlog of 100 Gbit/s for 20 ms.
 //!
 //! The two-core figures depend on the distance of the two cores, and on a virtual
@@ -22,13 +22,13 @@ use longwire_io::delay_line::{
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// Frames pushed and read at a time.
+/// Frames per push and read.
 const BURST: u64 = 32;
 
-/// The long backlog, in bytes of frames.
+/// Length of the long backlog, in bytes of frames.
 const LONG: u64 = 250_000_000;
 
-/// Bytes of the copying sink's ring, and of the source: both fit a cache.
+/// Bytes of the copying sink's ring and of the source; both fit into a cache.
 const RING: usize = 256 << 10;
 
 #[derive(Clone, Copy)]
@@ -66,13 +66,13 @@ impl Case {
         )
     }
 
-    /// The frames that wait: none, or as many as make the long backlog.
+    /// The backlog: none, or the number of frames in the long backlog.
     fn waiting(self) -> [u64; 2] {
         [0, LONG / self.len as u64 / BURST * BURST]
     }
 }
 
-/// The writing side with a source of frames.
+/// The writing side and a source of frames.
 struct Sender {
     writer: DelayLineWriter,
     source: Slots,
@@ -112,11 +112,11 @@ impl Sender {
     }
 }
 
-/// The reading side with a ring to copy to.
+/// The reading side and a ring to copy to.
 struct Receiver {
     reader: DelayLineReader,
     ring: Slots,
-    /// How many frames are to be left waiting.
+    /// Number of frames left waiting.
     waiting: u64,
 }
 
@@ -138,7 +138,7 @@ impl Receiver {
     }
 }
 
-/// Frame after frame of a small memory, around and around.
+/// Returns frames from a small memory, cyclically.
 struct Slots {
     bytes: Vec<u8>,
     len: usize,
@@ -169,7 +169,7 @@ impl Slots {
     }
 }
 
-/// A line with `waiting` frames on it, and memory for hardly more.
+/// Creates a line with `waiting` frames in it, and memory for few more.
 fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
     let frames = waiting * (case.len as u64 + 32);
     let (writer, reader) = delay_line(&DelayLineConfig {
@@ -196,7 +196,7 @@ fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
 
 fn pin(core: usize) {
     let mut cores = CpuSet::new();
-    // With fewer cores than asked for, the figures are of the one there is.
+    // With fewer cores than required, both sides share one core.
     if cores.set(core).is_ok() {
         let _ = sched_setaffinity(Pid::from_raw(0), &cores);
     }
@@ -241,7 +241,7 @@ fn on_two_cores(criterion: &mut Criterion) {
     }
 }
 
-/// How long `bursts` bursts take from core 0 to core 1.
+/// Returns the time that `bursts` bursts take from core 0 to core 1.
 fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration {
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -249,7 +249,7 @@ fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration 
             (0..=bursts).for_each(|_| sender.send_burst());
         });
         pin(1);
-        // One that is not counted: it waits for the thread to start.
+        // The first burst is not counted: it waits for the thread to start.
         receiver.receive_burst();
         let start = Instant::now();
         (0..bursts).for_each(|_| receiver.receive_burst());
@@ -257,7 +257,7 @@ fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration 
     })
 }
 
-/// The time of one crossing, from many there and back.
+/// Returns the time of one crossing, averaged over many round trips.
 fn crossing() -> Duration {
     const TURNS: u64 = 20_000;
     let turn = AtomicU64::new(0);

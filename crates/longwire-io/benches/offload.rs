@@ -1,5 +1,5 @@
-//! Cost of finishing a checksum, and of cutting a segment out of a super-packet:
-//! processor time, so that other programs on the machine do not count.
+//! Cost of finishing a checksum, and of cutting a segment out of a super-packet, in
+//! processor time, which other programs on the machine do not affect.
 //!
 //! `cargo bench -p longwire-io --bench offload`; with `-- --test` each measurement runs
 //! for a moment only.
@@ -14,13 +14,13 @@ use frames::FrameSpec;
 use longwire_io::port::offload::{SegmentKind, Segments, cut, finish_if_partial};
 use nix::time::{ClockId, clock_gettime};
 
-/// Processor time that this thread has used, in nanoseconds.
+/// Returns the processor time used by this thread, in nanoseconds.
 fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// The median of five runs of `work`, per item.
+/// Returns the median of five runs of `work`, per item.
 fn measure(what: &str, items: u64, mut work: impl FnMut()) {
     let mut nanos: Vec<f64> = (0..5)
         .map(|_| {

@@ -1,6 +1,6 @@
-//! How many frames a second the kernel's ports carry over a veth pair, what a
-//! waiting frame costs to take, and how old it is by then. Needs the right to
-//! make namespaces and to load XDP programs.
+//! Frames per second that the kernel's ports carry over a veth pair, and the cost and
+//! age of a waiting frame when it is received. Needs the rights to create namespaces
+//! and to load XDP programs.
 //!
 //! `cargo bench -p longwire-io --bench ports`; with `-- --test` each
 //! measurement runs for a moment only.
@@ -47,17 +47,17 @@ fn open(kind: Kind, name: &str) -> Result<(AnyRx, AnyTx), longwire_io::PortError
     Ok((AnyRx::Xdp(port.rx), AnyTx::Xdp(port.tx)))
 }
 
-/// Returns the processor time of the calling thread, in nanoseconds. Unlike wall time
-/// it does not grow when other programs use the processor too.
+/// Returns the processor time of the calling thread, in nanoseconds. Unlike wall time it is
+/// not affected by other programs.
 fn cpu_time() -> u64 {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     let time = nix::time::clock_gettime(clock).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// Sends as fast as the port takes frames, for `time`; returns how many left,
-/// and the processor's nanoseconds for each (the kernel's included, down to
-/// the receiving device's).
+/// Sends at the maximum rate for `time`. Returns the number of frames sent, and the
+/// processor time per frame in nanoseconds, including that of the kernel down to the
+/// receiving device.
 fn flood(tx: &mut impl TxPort, bytes: &[u8], time: Duration) -> (u64, u64) {
     let start = Instant::now();
     let used = cpu_time();
@@ -124,7 +124,7 @@ fn receive_rate(kind: Kind, len: usize, time: Duration) {
     );
 }
 
-/// The port alone; the station's stack throws the frames away.
+/// The port alone; the station's stack discards the frames.
 fn send_rate(kind: Kind, len: usize, time: Duration) {
     let Some(pair) = Pair::new() else { return };
     let (_rx, mut tx) = pair.in_port(|| open(kind, PORT)).unwrap();

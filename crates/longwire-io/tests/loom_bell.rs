@@ -1,7 +1,6 @@
-//! The bell under loom: a thread that publishes and one that sleeps, in every
-//! interleaving and with every value that the memory model lets them read. A
-//! wake-up that is lost leaves the sleeper waiting for ever, which loom
-//! reports as a deadlock. Run with
+//! The bell under loom: a publishing and a sleeping thread, in every interleaving and with
+//! every value that the memory model allows. A lost wake-up leaves the sleeper waiting for
+//! ever, which loom reports as a deadlock. Run with
 //! `cargo test -p longwire-io --features loom --test loom_bell`.
 #![cfg(feature = "loom")]
 
@@ -26,7 +25,7 @@ fn bell() -> Arc<Bell> {
     Arc::new(Bell::new().expect("an event"))
 }
 
-/// Publishes one frame and wakes the reader, as a thread's loop does.
+/// Publishes one frame and wakes the reader, like a thread's loop.
 fn send(writer: &mut DelayLineWriter, bell: &Bell) {
     let note = Note {
         release: Nanos::ZERO,
@@ -54,7 +53,7 @@ fn take(readers: &mut [DelayLineReader], bell: &Bell, count: usize) {
             return;
         }
         bell.asleep();
-        // The last look: with work there, the thread's time to sleep is over.
+        // The last check: with work available, the thread must not sleep.
         if readers.iter_mut().all(|reader| reader.front().is_none()) {
             bell.event().wait();
             bell.event().clear();

@@ -115,7 +115,7 @@ impl Axis {
     }
 
     /// Creates a logarithmic scale; `low` must be above 0. Each tick has its own
-    /// unit, because such a scale reaches over several.
+    /// unit, because the scale spans several units.
     pub fn logarithmic(low: f64, high: f64, units: Units) -> Axis {
         let low = low.max(1e-12);
         let high = if high > low { high } else { low * 10.0 };

@@ -348,7 +348,7 @@ fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiple
     Multiples::arrange(&options.cells, options.columns).map(Some)
 }
 
-/// An input among the others, for its names in the legend.
+/// Position of an input among all inputs, for its names in the legend.
 struct InputNames<'a> {
     index: usize,
     /// The inputs whose names distinguish links.

@@ -1,4 +1,4 @@
-//! Writing behind: a separate thread writes gathered bytes to a file, so that the caller
+//! Asynchronous writing: a separate thread writes gathered bytes to a file, so that the caller
 //! does not wait for the copy into the page cache
 //! (docs/decisions/0035-offline.md).
 
@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Buffers in use at once, that of the caller included. When the thread has all others,
+/// Buffers in use at once, including that of the caller. When the thread holds the rest,
 /// the caller waits.
 const BUFFERS: usize = 3;
 

@@ -8,8 +8,8 @@
 //!
 //! For that to be at once, the descriptors of the arrays are in a table of a separate thread,
 //! which shares no other descriptor (CLOSE_RANGE_UNSHARE): a thread that dies closes its
-//! table, in any order with those of other threads, and without a wait. A core dump would be
-//! such a wait, which can take seconds, and is switched off.
+//! table, in any order with those of other threads, and without a wait. A core dump could
+//! wait for seconds, and is disabled.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -151,7 +151,7 @@ fn send(socket: RawFd, bytes: &[u8], rights: &[ControlMessage<'_>]) -> io::Resul
     restarted(|| sendmsg::<()>(socket, &parts, rights, flags, None)).map(drop)
 }
 
-/// Receives an answer of the thread: the result of what was asked for, if it answers.
+/// Receives the thread's answer to a request, if it answers.
 fn answer(socket: BorrowedFd<'_>) -> io::Result<io::Result<()>> {
     let mut answer = [0; ANSWER];
     let bytes = restarted(|| {

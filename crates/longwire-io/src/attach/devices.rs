@@ -20,7 +20,7 @@ const MTU: u32 = 65_535;
 /// The most names that are tried for the devices.
 pub(super) const ATTEMPTS: u32 = 64;
 /// Patience for a new device to come up, which takes well under a millisecond.
-const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
+const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Names of the devices for an interface: they say what they are for, and fit.
 fn names_of(interface: u32, attempt: u32) -> [String; 2] {
@@ -122,7 +122,7 @@ pub(super) fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u3
         link::link_up(name)
     })??;
     link::link_up(name)?;
-    link::wait_running(name, CARRIER_PATIENCE)?;
+    link::wait_running(name, CARRIER_TIMEOUT)?;
     Ok(link::link_index(name)?)
 }
 

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames
-//! between them and the interface. Those at the interface are before the programs of
-//! others, so that each frame runs through the others once: what arrives, after the link;
-//! what is sent, after the link, before the interface's qdisc.
+//! between them and the interface. Those at the interface precede other programs
+//! there, so that each frame runs through the latter once: received frames after the link;
+//! sent frames after the link and before the interface's qdisc.
 //!
 //! The programs are held by descriptors (TCX links, Linux 6.6). When this process ends,
 //! however it ends, they take no more frames (`alive`), the kernel removes them, and the
@@ -476,7 +476,7 @@ impl Attachment {
     }
 
     /// Attaches a program at the interface, in the calling thread's namespace, at its place
-    /// among those that are there at that moment.
+    /// among the present ones.
     fn attach(&self, hook: Hook, program: BorrowedFd<'_>) -> Result<Link, NotAttached> {
         let rank = self.recipe.rank;
         let mut attempt = 0;
@@ -629,8 +629,8 @@ fn is_race(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESTALE | libc::ENOENT))
 }
 
-/// Returns a mark for frames that pass. Marks of others are small numbers and bit masks;
-/// this one has bits in every byte, and is another for each interface.
+/// Returns a mark for frames that pass. Other programs use small numbers and bit masks as
+/// marks; this one has bits in every byte and differs between interfaces.
 fn mark_of(seed: u64) -> u32 {
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     0x4c57_0000 | (mixed >> 48) as u32 | 1

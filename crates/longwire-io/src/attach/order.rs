@@ -56,7 +56,7 @@ pub(super) enum NoPlace {
 impl Rank {
     /// Returns the rank of an attachment at an interface with these programs. Without a
     /// `priority`, it is 128 for a part of the frames and 255 for all; without a `serial`,
-    /// the attachment is after all others of its priority.
+    /// the attachment is the last of its priority.
     pub fn new(
         priority: Option<u8>,
         serial: Option<u16>,
@@ -75,7 +75,7 @@ impl Rank {
         }
     }
 
-    /// Returns the rank after all others of its priority.
+    /// Returns the last rank of its priority.
     pub fn after_others(self, hooks: &[Programs]) -> Rank {
         let others = hooks.iter().flat_map(|hook| &hook.names);
         let others = others.filter_map(|name| Rank::of_program(name).ok().flatten());
@@ -122,12 +122,12 @@ impl Rank {
         }))
     }
 
-    /// Returns its position among the programs of a hook: the programs of attachments are
-    /// before all others, in the order of their ranks.
+    /// Returns its position among the programs of a hook: the programs of attachments
+    /// precede the rest, in the order of their ranks.
     ///
     /// # Errors
     /// If both take all frames, so that one would never have any, if another has this rank,
-    /// or if the program of another version of Longwire is there.
+    /// or if a program of another version of Longwire exists.
     pub fn position(self, programs: &Programs) -> Result<Position, NoPlace> {
         let mut position = Position::First;
         for (name, id) in programs.names.iter().zip(&programs.ids) {

@@ -6,10 +6,10 @@
 //!  stack ◀─ eth0 ingress ◀──────────── device ◀═══ port ◀─ network
 //! ```
 //!
-//! All other packets, ARP and what arrives from the wire pass as before. The network may
-//! join interfaces between which routers are: a delivered frame has the address of a router
-//! as its destination, which the program replaces by the interface's, so that the kernel
-//! accepts the frame.
+//! All other packets, ARP and frames from the wire pass as before. The network may join
+//! interfaces that are separated by routers: a delivered frame is addressed to a router,
+//! and the program replaces this address by the interface's, so that the kernel accepts
+//! the frame.
 //!
 //! As of an attachment, the program at the interface ends with this process.
 

@@ -7,9 +7,9 @@
 //! | ingress of the inner device | mark, then to the interface's ingress; counted if the kernel drops it there (`given`) |
 //! | ingress of the outer device | mark, then to the interface's egress; the same |
 //!
-//! The attachments of an interface have one mark: the first program removes it, as others
-//! must not see it, and leaves a note for the next ones at that hook in the frame's control
-//! block.
+//! The attachments of an interface have one mark: the first program removes it, to hide it
+//! from other programs, and leaves a note for the next ones at that hook in the frame's
+//! control block.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 

@@ -54,7 +54,7 @@ struct LinkCreateTcx {
 /// The place of a program among those of its hook, which run in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// Before all others.
+    /// First of all programs.
     First,
     /// Before the program of this number.
     Before(u32),

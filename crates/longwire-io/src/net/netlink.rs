@@ -125,7 +125,7 @@ impl Netlink {
     /// `take`.
     ///
     /// # Errors
-    /// The kernel's refusal, as ENODEV without such an object; system errors of the
+    /// The kernel's refusal, e.g. ENODEV for an unknown object, and system errors of the
     /// socket.
     pub fn get<T>(
         &mut self,

@@ -19,7 +19,7 @@ use super::socket::{ask_interface, says_gone};
 use super::{PushResult, TxFrame};
 use crate::rights::{self, Capability};
 
-/// The interface is to have a carrier.
+/// Whether the interface should have a carrier.
 const REQUESTED: u8 = 1;
 /// It has one.
 const PRESENT: u8 = 2;

@@ -110,7 +110,7 @@ pub struct ReceiveResult {
 /// Result of pushing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushResult {
-    /// Accepted; it leaves with the next flush at the latest.
+    /// Accepted; it leaves no later than the next flush.
     Taken,
     /// The port is full: flush, and try again later.
     Full,

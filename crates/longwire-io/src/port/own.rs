@@ -37,7 +37,7 @@ pub trait OwnRx: Send {
 
 /// A destination of frames. The requirements of [`TxPort`] apply.
 pub trait OwnTx: Send {
-    /// Accepts a frame; it leaves with the next flush at the latest.
+    /// Accepts a frame; it leaves no later than the next flush.
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult;
 
     /// Sends the pushed frames; returns how many frames left.

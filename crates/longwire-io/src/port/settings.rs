@@ -17,7 +17,7 @@ use crate::net::interface::Interface;
 use crate::net::offloads;
 use crate::net::record::{PortRecord, Restorer, SettingsChange, Undo};
 
-/// The lock on an interface, and what was changed on it for a port; restored
+/// The lock on an interface, and its settings changed for a port. They are restored
 /// when dropped, and after SIGKILL by the next port that is opened.
 #[derive(Debug)]
 pub(crate) struct Settings {

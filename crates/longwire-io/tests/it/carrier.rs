@@ -1,6 +1,6 @@
-//! The carrier of the interface at the other end of a port, as the kernel shows it.
-//! Without the right to make namespaces the tests say so and pass, except in CI, where
-//! that is a failure.
+//! The carrier of the interface at the other end of a port, as shown by the kernel. Without
+//! the right to create namespaces the tests are skipped with a message, except in CI, where
+//! they fail.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -17,20 +17,20 @@ use longwire_testbed::support::{namespace, skip};
 use crate::common::pair;
 use pair::{PORT, Pair, STATION, frame, now};
 
-/// How long a change may take on a busy machine.
+/// Time limit for a change on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A port that controls a carrier, and the interface that has it.
+/// A port that controls a carrier, and the interface with that carrier.
 struct Controlled {
     port: Port,
-    /// The namespace of the interface, and its name.
+    /// Namespace of the interface, and its name.
     place: NetNamespace,
     name: &'static str,
     _pair: Option<Pair>,
 }
 
 impl Controlled {
-    /// `None` with a word where the port is not allowed; in CI that is a failure.
+    /// Returns `None` with a message if the port is not allowed; in CI that is a failure.
     fn open(kind: &str) -> Option<Controlled> {
         let options = OpenOptions {
             carrier: CarrierControl::OwnPair,
@@ -66,7 +66,7 @@ impl Controlled {
         }
     }
 
-    /// Waits until the kernel shows the interface with its carrier, or without.
+    /// Waits until the kernel shows the interface with or without carrier.
     fn wait_for(&self, carrier: bool) {
         let begun = Instant::now();
         loop {
@@ -84,7 +84,7 @@ impl Controlled {
         }
     }
 
-    /// Receives, as a stage does: being down is no error.
+    /// Receives like a stage: a device that is down is no error.
     fn receive(&mut self) {
         let received = self.port.rx.receive(now(), 64, &mut |_| {});
         received.expect("the port is open");
@@ -95,7 +95,7 @@ impl Controlled {
         stats.unwrap().unwrap().rx_packets
     }
 
-    /// Sends a frame, which has to wait until the carrier is back.
+    /// Sends a frame that has to wait until the carrier is restored.
     fn send(&mut self, number: u32) {
         let begun = Instant::now();
         let bytes = frame(number, 64);
@@ -158,12 +158,12 @@ fn frames_for_a_tap_device_without_a_carrier_are_no_losses() {
     }
 }
 
-/// Sends datagrams to a device; returns how many frames the kernel has dropped there.
+/// Sends datagrams to a device; returns the number of frames that the kernel dropped there.
 fn send_without_carrier(device: &str, datagrams: u32) -> u64 {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.set_broadcast(true).unwrap();
     for _ in 0..datagrams {
-        // The kernel may answer that it has dropped it.
+        // The kernel may report the drop.
         let _ = socket.send_to(&[0; 60], "10.9.0.255:9");
     }
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();

@@ -1,6 +1,5 @@
-//! The contract of ports, checked for each of them in the same way. Without
-//! the right to make namespaces the tests say so and pass, except in CI,
-//! where that is a failure.
+//! The contract of ports, checked in the same way for each. Without the right to create
+//! namespaces the tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::contract;
 use crate::common::pair;
@@ -20,7 +19,7 @@ fn open(text: &str) -> Result<Port, PortError> {
     registry::open(text, &OpenOptions::default())
 }
 
-/// Returns the port, or skips the test where the machine does not allow it.
+/// Returns the port, or skips the test if the machine does not allow it.
 fn allowed(opened: Result<Port, PortError>) -> Option<Port> {
     match opened {
         Ok(port) => Some(port),
@@ -29,7 +28,7 @@ fn allowed(opened: Result<Port, PortError>) -> Option<Port> {
     }
 }
 
-/// A port of this kind at either end of a veth pair.
+/// Opens ports of this kind at both ends of a veth pair.
 fn both_ends(kind: &str, mtu: u32) -> Option<(Pair, Port, Port)> {
     let pair = Pair::number(1, mtu)?;
     let port = allowed(pair.in_port(|| open(&format!("{kind}:{PORT}"))))?;
@@ -45,7 +44,7 @@ fn the_pipe_in_memory_keeps_the_contract() {
     check_port(&mut tx, &mut rx, &rules);
 }
 
-/// The pipe's ends, handed in as a caller's own.
+/// The ends of the pipe, passed in by the caller.
 struct Own<T>(T);
 
 impl OwnRx for Own<mem::PipeRx> {
@@ -149,7 +148,7 @@ fn xdp_ports_keep_the_contract() {
 fn tap_ports_keep_the_contract() {
     let Some(place) = namespace() else { return };
     let opened = place.run(|| {
-        // A silent kernel: only frames of the test are on the device.
+        // A silent kernel: the device only carries frames of the test.
         sysctl::set("ipv6/conf/default/disable_ipv6", "1").unwrap();
         let port = open("tap:tap0").ok()?;
         net::link::set_mtu("tap0", 9000).unwrap();
@@ -218,7 +217,7 @@ fn a_capture_plays_at_its_own_times() {
     let last = receive(now(), &mut reader.rx);
     assert!(last.end && last.frames == 1);
     let base = start.as_nanos();
-    // The third was captured before the second: it comes with it.
+    // The third was captured before the second and arrives with it.
     let expected = [0, 10, 10, 30_000_000].map(|offset| Nanos::from_nanos(base + offset));
     assert_eq!(arrivals, expected);
 }
@@ -235,7 +234,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     let path = dir.file("pipe.pcap");
     nix::unistd::mkfifo(path.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let (out, back) = std::thread::scope(|scope| {
-        // Without a reader a FIFO is refused.
+        // A FIFO without a reader is refused.
         let writer = scope.spawn(|| {
             loop {
                 if let Ok(port) = open(&format!("pcap:out={path}")) {
@@ -244,14 +243,14 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
         });
-        // The header must come before the reader's opening returns.
+        // The header must be written before opening the reader returns.
         let reader = scope.spawn(|| open(&format!("pcap:{path}")).unwrap());
         let mut writer = writer.join().unwrap();
         writer.tx.flush().unwrap();
         (writer, reader.join().unwrap())
     });
     let (mut tx, mut rx) = (out.tx, back.rx);
-    // Far more than a pipe holds.
+    // Far more than the capacity of a pipe.
     let sent = 2_000u32;
     for n in 0..sent {
         tx.push(TxFrame::whole(
@@ -269,7 +268,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     }
     assert_eq!(tx.unsent(), 0);
     assert!(got.iter().enumerate().all(|(n, byte)| n as u8 == *byte));
-    // Nothing more comes yet, and that is no end.
+    // No more data yet, which is not the end.
     assert!(!rx.receive(now(), 64, &mut |_| {}).unwrap().end);
     drop(tx);
     assert!(rx.receive(now(), 64, &mut |_| {}).unwrap().end);

@@ -1,5 +1,5 @@
-//! Frames of which a capture kept only the beginning: their length on the wire is kept
-//! from end to end, on every path.
+//! Frames of which a capture contains only the beginning: every path preserves their length
+//! on the wire.
 
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::mem;
@@ -8,8 +8,8 @@ use longwire_io::port::registry;
 use longwire_io::{PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::Folder;
 
-/// Bytes kept, and bytes there were: cut, whole, and a length below the
-/// frame's own, which says nothing.
+/// Captured and original length: cut, complete, and an original length below the captured
+/// one, which is ignored.
 const FRAMES: [(usize, u32, u32); 4] = [
     (64, 1514, 1514),
     (60, 60, 60),

@@ -1,4 +1,4 @@
-//! The delay line against a naive oracle, and across two threads.
+//! The delay line compared with a naive oracle, and across two threads.
 #![cfg(not(feature = "loom"))]
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
     .expect("a small budget is to be had")
 }
 
-/// A frame's bytes, all different from the next frame's.
+/// Returns a frame's bytes, all different from those of the next frame.
 fn content(number: u64, len: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len);
@@ -47,7 +47,7 @@ enum Step {
     Publish,
     Advance,
     Take,
-    /// Frees one of the held frames, by its place among them.
+    /// Frees one of the held frames, by its index.
     Free(prop::sample::Index),
     Settle,
 }
@@ -172,8 +172,7 @@ impl Pair {
         };
         match pushed {
             Ok(()) => self.pushed.push_back(Expected { descriptor, bytes }),
-            // Not even one more segment was free; freed ones that are not settled still
-            // count as in use.
+            // No further segment was free; freed but unsettled ones still count as in use.
             Err(PushError::BudgetExhausted) => {
                 assert_eq!(self.writer.memory_in_use(), self.writer.memory_max());
             }
@@ -183,7 +182,7 @@ impl Pair {
         }
     }
 
-    /// The front frame is what it should be; whether there is one.
+    /// Checks the front frame; returns whether there is one.
     fn check_front(&mut self) -> bool {
         assert_eq!(self.reader.published(), self.published.len() as u64);
         let front = self.reader.front();
@@ -217,7 +216,7 @@ impl Pair {
                 let (mut frame, expected) = self.held.swap_remove(index.index(self.held.len()));
                 assert_eq!(self.reader.descriptor(&frame), expected.descriptor);
                 assert_eq!(self.reader.bytes(&frame), expected.bytes);
-                // A frame that may have changed is no part of a train any more.
+                // A frame that may have changed no longer belongs to a train.
                 assert_eq!(self.reader.bytes_mut(&mut frame), expected.bytes);
                 let changed = Descriptor {
                     part: None,
@@ -232,7 +231,7 @@ impl Pair {
         assert!((SEGMENT..=self.writer.memory_max()).contains(&in_use));
     }
 
-    /// Empties everything: memory in use must come down to one segment.
+    /// Empties the line: memory in use must shrink to one segment.
     fn drain(&mut self) {
         for (frame, expected) in self.held.drain(..) {
             assert_eq!(self.reader.bytes(&frame), expected.bytes);
@@ -260,8 +259,8 @@ proptest! {
             pair.step(step);
         }
         pair.drain();
-        // Every segment is free again: the line can be refilled, except for the used
-        // part of the one being written.
+        // All segments are free again: the line can be refilled, except for the used part
+        // of the segment being written.
         for _ in 0..segments {
             pair.push(100_000, Offload::NONE, None);
         }
@@ -299,8 +298,8 @@ fn memory_in_use_follows_the_backlog_not_the_budget() {
     }
 }
 
-/// Past 16 MB in use, frames of 512 bytes and more are written past the
-/// cache; the lines that they share with their neighbours are not.
+/// Above 16 MB in use, frames of 512 bytes and more bypass the cache, except for cache
+/// lines shared with neighbours.
 #[test]
 fn a_backlog_larger_than_the_cache_keeps_every_byte() {
     let mut pair = Pair::new(512);
@@ -358,8 +357,8 @@ fn a_frame_cannot_be_freed_into_another_line() {
     }
 }
 
-/// Frames of many sizes cross threads through a budget far too small for
-/// them, some held back for a while; every byte is compared.
+/// Frames of many sizes cross threads with a budget far too small for them, and some are
+/// held back; every byte is compared.
 #[test]
 fn every_byte_crosses_threads() {
     const FRAMES: u64 = 300_000;

@@ -1,4 +1,4 @@
-//! Looking further down a delay line than its front.
+//! Reading a delay line beyond its front.
 #![cfg(not(feature = "loom"))]
 
 use longwire_engine::{Bytes, Nanos};

@@ -1,4 +1,4 @@
-//! Frames that are decided on their delay line, against a naive oracle.
+//! Frames that are decided in their delay line, compared with a naive oracle.
 #![cfg(not(feature = "loom"))]
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Pushes a frame; publishes it, or follows it at once as decided or queued.
+    /// Pushes a frame and publishes it, or marks it at once as decided or queued.
     Push(usize),
     Publish,
     Follow(usize, bool),
@@ -46,7 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..400)
 }
 
-/// The release that a decision gives to a frame of this number.
+/// Returns the release that a decision assigns to the frame with this number.
 fn release_of(number: u64) -> Nanos {
     Nanos::from_nanos(number + (1 << 40))
 }
@@ -171,7 +171,7 @@ impl Line {
         self.check();
     }
 
-    /// Pushes a frame as a writer on the reader's thread does.
+    /// Pushes a frame like a writer on the reader's thread.
     fn follow(&mut self, len: usize, decided: bool) {
         self.publish();
         if !self.oracle.arrived.is_empty() || (decided && !self.oracle.queued.is_empty()) {

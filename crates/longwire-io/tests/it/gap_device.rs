@@ -1,5 +1,5 @@
-//! Gap frames over a device whose wire runs by itself: what is not there in
-//! time is not sent in time, and a ring takes only so much.
+//! Gap frames over a device whose wire runs by itself: frames that are
+//! late in the ring are sent late, and the ring has a limited size.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -16,12 +16,12 @@ const RATE: u64 = 10_000_000_000;
 /// Frames that a driver's ring holds.
 const RING: usize = 96;
 
-/// Frames that wait for a flush.
+/// Frames waiting for a flush.
 const BATCH: usize = 32;
 
 /// A network card in virtual time.
 struct Card {
-    /// The time of the machine, in nanoseconds since the card's wire began.
+    /// Time of the machine, in nanoseconds since the start of the card's wire.
     now: Rc<Cell<u64>>,
     waiting: VecDeque<(Vec<u8>, bool)>,
     ring: VecDeque<Vec<u8>>,
@@ -40,7 +40,7 @@ impl Card {
         }
     }
 
-    /// The wire carries what the ring held until now, and is idle without.
+    /// Lets the wire carry the ring's content until now; without content it is idle.
     fn run(&mut self) {
         let now = self.now.get() * 10 / 8;
         while self.wire.byte_times() < now {
@@ -94,9 +94,9 @@ impl RawLine for Card {
     }
 }
 
-/// Drives a port as the egress stage does: what is due is pushed, the wire
-/// kept busy, and everything flushed, a turn every 1 to 5 us; at `pause` a
-/// turn takes so long. What is pushed has left in the end.
+/// Drives a port like the egress stage: every 1 to 5 us, pushes due frames, keeps the
+/// wire busy and flushes. One turn takes as long as `pause`. In the end all pushed frames
+/// have left.
 fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
     let clock = Rc::new(Cell::new(0));
     let rate = BitRate::from_bits_per_sec(RATE).unwrap();
@@ -133,7 +133,7 @@ fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
     (tx.into_line(), tally)
 }
 
-/// Releases 1 to 20 us apart.
+/// Releases, 1 to 20 us apart.
 fn releases(count: usize) -> Vec<Nanos> {
     let mut stream = Stream::of_seed(4);
     let mut at = 50_000;
@@ -155,7 +155,7 @@ fn a_card_that_is_kept_busy_is_exact() {
     let error = spacing_error(card.wire.frames(), &releases, rate);
     assert!(error < 1.0, "{error} byte times");
     assert_eq!((tally.late, tally.waited, tally.moved), (0, 0, 0));
-    // Few of them: as long as can be.
+    // Few frames, with the maximum distance.
     let wire = card.wire.byte_times();
     assert!(tally.fillers < 2 * 800 + wire / wire_bytes(1514));
 }
@@ -163,19 +163,19 @@ fn a_card_that_is_kept_busy_is_exact() {
 #[test]
 fn a_pause_that_is_too_long_is_counted_and_overcome() {
     let releases = releases(800);
-    // 90 us are bridged by what the ring holds.
+    // The ring's content bridges 90 us.
     let (card, tally) = drive(&releases, Some((2_000_000, 90_000)));
     assert_eq!(
         (card.wire.counts().idle, tally.ran_dry, tally.late),
         (0, 0, 0)
     );
-    // 400 us are not.
+    // 400 us exceed the ring's content.
     let (card, tally) = drive(&releases, Some((2_000_000, 400_000)));
     assert_eq!(card.wire.counts().good, 800);
     assert!(card.wire.counts().idle > 100_000);
     assert!(tally.ran_dry >= 1);
     assert!((10..60).contains(&tally.late), "{} frames late", tally.late);
-    // From then on all is as before.
+    // From then on everything is as before.
     let rate = BitRate::from_bits_per_sec(RATE).unwrap();
     let after = 400;
     assert!(releases[after].as_nanos() > 3_000_000);

@@ -1,5 +1,5 @@
-//! Gap frames on the wire in memory: what the device at its other end sees,
-//! byte time by byte time.
+//! Gap frames on the wire in memory, as seen by the device at the other end, byte time
+//! by byte time.
 
 use crate::common::pair;
 
@@ -19,7 +19,7 @@ fn rate(bits: u64) -> BitRate {
     BitRate::from_bits_per_sec(bits).expect("a rate")
 }
 
-/// A frame with its number in it.
+/// Returns a frame that contains its number.
 fn frame(number: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![number as u8; len];
     bytes[..14].fill(2);
@@ -30,7 +30,7 @@ fn frame(number: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sends frames, and gives back the wire with all that it has carried.
+/// Sends frames, and returns the wire with everything that it carried.
 fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
     let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(bits));
     for (release, bytes) in frames {
@@ -43,8 +43,8 @@ fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
     (tx.into_line(), tally)
 }
 
-/// Every frame arrived, in order and whole, on a wire that was never idle;
-/// every filler was discarded.
+/// Every frame arrived, in order and unchanged, on a wire that was never idle; every filler
+/// was discarded.
 fn assert_carried(frames: &[(Nanos, Vec<u8>)], wire: &MemWire, fillers: u64) {
     let seen = wire.receiver();
     assert_eq!(seen.frames().len(), frames.len());
@@ -59,13 +59,13 @@ fn assert_carried(frames: &[(Nanos, Vec<u8>)], wire: &MemWire, fillers: u64) {
     assert_eq!((counts.malformed, counts.idle), (0, 0));
 }
 
-/// Frames whose gaps on the wire are of these byte times or a few more.
+/// Frames with gaps of these byte times, or slightly more, on the wire.
 fn spaced(gaps: &[(u64, usize)], bits: u64) -> Vec<(Nanos, Vec<u8>)> {
     let mut free = 0u64;
     let mut frames = Vec::new();
     for (number, (gap, len)) in gaps.iter().enumerate() {
         let end = free + gap + frame_bytes(*len as u32);
-        // Rounded up: later by less than a nanosecond.
+        // Rounded up, by less than a nanosecond.
         let release = (u128::from(end) * 8_000_000_000).div_ceil(u128::from(bits)) as u64;
         frames.push((Nanos::from_nanos(release), frame(number, *len)));
         let end = (u128::from(release) * u128::from(bits)).div_ceil(8_000_000_000);
@@ -81,8 +81,8 @@ fn releases(frames: &[(Nanos, Vec<u8>)]) -> Vec<Nanos> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The promise: with gaps that a filler fits, spacing is exact to a byte time, for
-    /// all rates and lengths.
+    /// If a filler fits each gap, spacing is exact to a byte time, for all rates and
+    /// lengths.
     #[test]
     fn spacing_is_exact_to_a_byte_time(
         gaps in prop::collection::vec((84u64..6_000, 14usize..=1514), 1..60),
@@ -98,8 +98,8 @@ proptest! {
         prop_assert_eq!((tally.moved, tally.waited, tally.late), (0, 0, 0));
     }
 
-    /// With gaps too short for a filler, a frame is off by half a filler at
-    /// the most, and what it is off by never adds up.
+    /// With gaps too short for a filler, a frame is off by at most half a
+    /// filler, and the errors never add up.
     #[test]
     fn short_gaps_cost_half_a_filler_and_no_more(
         gaps in prop::collection::vec((0u64..200, 14usize..=1514), 1..200),
@@ -119,8 +119,7 @@ proptest! {
         prop_assert_eq!((tally.waited, tally.late), (0, 0));
     }
 
-    /// Faster than the wire: frames follow one another as a queue at the
-    /// wire's rate would let them.
+    /// Above the wire's rate, frames follow one another like in a queue at that rate.
     #[test]
     fn a_wire_that_is_too_slow_queues(
         gaps in prop::collection::vec((0u64..900, 14usize..=1514), 1..200),
@@ -133,9 +132,9 @@ proptest! {
         let (wire, tally) = carry(&frames, TEN_GIGABIT);
         assert_carried(&frames, &wire, tally.fillers);
         prop_assert_eq!(tally.late, 0);
-        // The oracle: each ends when it is released, or follows the one
-        // before. The wire's time began with the first release: 200 us ahead
-        // of the first frame's end, and what two of the longest frames take.
+        // The oracle: each frame ends at its release, or directly follows the previous one.
+        // The wire's time starts with the first release, ahead of the first frame's end by
+        // 200 us and the duration of two of the longest frames.
         let byte_times = |nanos: u64| (nanos * 10).div_ceil(8);
         let (mut free, mut waited) = (0, 0);
         let origin = frames[0].0.as_nanos();
@@ -154,8 +153,8 @@ proptest! {
 
 #[test]
 fn a_rate_between_two_gaps_is_kept_on_average() {
-    // 20 byte times between long frames: no filler fits, and none is needed
-    // more often than every fourth time.
+    // 20 byte times between long frames: no filler fits, and one is needed at most every
+    // fourth time.
     let period = 1538 + 20;
     let count = 10_000u64;
     let release = |number: u64| Nanos::from_nanos((number * period * 4).div_ceil(5));
@@ -178,8 +177,8 @@ fn a_rate_between_two_gaps_is_kept_on_average() {
 
 #[test]
 fn while_nothing_is_known_any_gap_stays_possible() {
-    // The wire is filled ahead; a frame that becomes known at the last permitted moment
-    // still leaves on time, for every gap.
+    // The wire is filled in advance; a frame that becomes known at the last permitted
+    // moment still leaves on time, for every gap.
     for (step, len) in (0..2_000u64).zip((14..=1514).cycle()) {
         let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
         let until = Nanos::from_nanos(20_000 + step);
@@ -188,7 +187,7 @@ fn while_nothing_is_known_any_gap_stays_possible() {
         while let Some(len) = filler.idle(until, 1514) {
             sent += wire_bytes(len);
         }
-        // As far as it may, but for less than one of the longest fillers.
+        // As far as permitted, except for less than one of the longest fillers.
         let reach = end - frame_bytes(1514) - wire_bytes(60);
         assert!((reach - 1537..=reach).contains(&sent), "{sent} of {reach}");
         let placement = loop {
@@ -215,7 +214,7 @@ fn a_frame_that_comes_too_late_and_a_wire_that_ran_dry_are_counted() {
     assert_eq!(filler.tally().ran_dry, 0);
     filler.sync_clock(Nanos::from_micros(100));
     assert_eq!(filler.tally().ran_dry, 1);
-    // It goes on from there: what is due then is on time.
+    // It continues from there: later frames are on time.
     let release = Nanos::from_nanos(100_000 + 72 * 4 / 5);
     let FillStep::Frame(placement) = filler.step(release, 60) else {
         panic!("there is no gap");
@@ -228,8 +227,8 @@ fn a_frame_that_comes_too_late_and_a_wire_that_ran_dry_are_counted() {
 #[test]
 fn fillers_of_other_sizes_can_be_had_if_gaps_can_be_divided() {
     assert_eq!(FillerSizes::new(60, 1514), Some(FillerSizes::ETHERNET));
-    // Two of 100 bytes take longer than one of 200: a gap of 230 byte times
-    // could not be filled.
+    // Two of 100 bytes take longer than one of 200: a gap of 230 byte times could not be
+    // filled.
     assert_eq!(FillerSizes::new(100, 200), None);
     assert_eq!(FillerSizes::new(59, 1514), None);
     assert!(FillerSizes::new(60, 9014).is_some());
@@ -254,7 +253,7 @@ fn the_receiver_takes_what_is_whole_and_nothing_else() {
     let preamble = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
     let whole: Vec<u8> = good.iter().chain(&check).copied().collect();
     send(&whole, &preamble, 12);
-    // Every single bit counts.
+    // Every single bit matters.
     for bit in 0..whole.len() * 8 {
         let mut damaged = whole.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
@@ -326,7 +325,7 @@ fn a_driver_that_cannot_send_a_wrong_check_sequence_refuses_with_the_reason() {
             assert!(reason.contains(part), "'{part}' is not in: {reason}");
         }
     }
-    // A veth pair says that it runs at 10 Gbit/s.
+    // A veth pair reports 10 Gbit/s.
     let reason = reason(open("packet:port0", 1_000_000_000));
     assert!(
         reason.contains("gap frames at 1gbit on a wire of 10gbit"),

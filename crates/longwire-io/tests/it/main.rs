@@ -1,4 +1,4 @@
-//! The tests of this crate in one program: it is linked once.
+//! All tests of this crate in one program, which is linked once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

@@ -1,6 +1,5 @@
-//! Namespaces, devices, addresses and routes against the kernel. They need
-//! the right to make network namespaces; without it they say so and pass,
-//! except in CI, where that is a failure.
+//! Namespaces, devices, addresses and routes in the kernel. Without the right to create
+//! network namespaces the tests are skipped with a message, except in CI, where they fail.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -48,7 +47,7 @@ fn a_pair_carries_traffic_at_once() {
             net::addr_add("right", B4, 24).unwrap();
             net::addr_add("right", B6, 64).unwrap();
             net::link_up("right").unwrap();
-            // An address that still looked for duplicates could not be bound.
+            // An address during duplicate address detection could not be bound.
             TcpListener::bind(SocketAddr::new(B6, 0)).unwrap();
             TcpListener::bind(SocketAddr::new(B4, 7)).unwrap()
         })

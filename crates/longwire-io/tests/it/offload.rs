@@ -1,4 +1,4 @@
-//! Checksums and segments finished in software, against a naive verifier.
+//! Checksums and segmentation in software, compared with a naive verifier.
 use crate::common::frames::{FrameSpec, pseudo_sum, verify};
 use longwire_io::port::offload::{
     Checksum, Headers, Joiner, Offload, SegmentKind, Segments, Splitter, TrainPart, cut, cut_tcp,
@@ -64,12 +64,12 @@ proptest! {
         let mut found = spec.build_partial();
         prop_assert!(finish_if_partial(&mut found));
         prop_assert_eq!(&found, &told);
-        // Padding after the packet is no part of it.
+        // Padding after the packet does not belong to it.
         let mut padded = spec.build_partial();
         padded.extend([0xaa; 9]);
         prop_assert!(finish_if_partial(&mut padded));
         prop_assert_eq!(&padded[..found.len()], &found[..]);
-        // Twice is harmless.
+        // Repeating it has no effect.
         finish_if_partial(&mut found);
         prop_assert_eq!(found, told);
     }
@@ -154,7 +154,7 @@ proptest! {
         }
     }
 
-    /// Joining adjacent parts gives what cutting them in one piece gives.
+    /// Joining adjacent parts gives the same result as cutting them as one.
     #[test]
     fn joined_parts_are_the_piece_that_holds_them(
         spec in any_spec(),
@@ -310,7 +310,7 @@ fn what_is_longer_than_an_ip_packet_is_cut_into_packets() {
             let frames = segments.wire_frames(piece.len()).len();
             assert_eq!(offload.segments.is_some(), frames > 1);
             for index in 0..frames {
-                // The only segment of the last piece is a wire frame already.
+                // The only segment of the last piece is already a wire frame.
                 match offload.segments {
                     Some(_) => drop(cut(&piece, segments, index..index + 1, &mut wire)),
                     None => wire.clone_from(&piece),
@@ -393,8 +393,8 @@ fn tcp_packets_are_cut_to_an_mtu() {
     );
 }
 
-/// The source that a mobile node's checksum covers is its home address (RFC 6275, section
-/// 11.3.1), in a whole frame and in its segments.
+/// The source address that a mobile node's checksum covers is its home address (RFC 6275,
+/// section 11.3.1), in a complete frame and in its segments.
 #[test]
 fn the_home_address_is_summed() {
     let spec = FrameSpec {
@@ -435,8 +435,8 @@ fn the_home_address_is_summed() {
 
 #[test]
 fn the_final_address_of_a_segment_route_is_summed() {
-    // Segment routing (type 4): the packet travels to its next segment, but
-    // its checksum is over the last, which stands first in the list.
+    // Segment routing (type 4): the packet travels to its next segment, but its checksum
+    // covers the last one, which is first in the list.
     let spec = FrameSpec {
         v6: true,
         ..FrameSpec::tcp(100)

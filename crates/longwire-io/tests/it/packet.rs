@@ -1,6 +1,5 @@
-//! `packet:IF` against the kernel, over veth pairs. Without the right to make
-//! namespaces the tests say so and pass, except in CI, where that is a
-//! failure.
+//! `packet:IF` with the kernel, over veth pairs. Without the right to create namespaces the
+//! tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
 use longwire_testbed::support::skip;
@@ -58,7 +57,7 @@ fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
 fn a_vlan_tag_is_put_back() {
     let Some(pair) = Pair::new() else { return };
     let (mut port, mut station) = (pair.packet(), pair.station());
-    // Short, and too long for a slot of the ring.
+    // Too short, and too long for a slot of the ring.
     pair.in_station(|| net::link::set_mtu(STATION, 9000))
         .unwrap();
     pair.in_port(|| net::link::set_mtu(PORT, 9000)).unwrap();
@@ -113,7 +112,7 @@ fn an_overflowing_ring_is_counted() {
     };
     let mut port = pair.in_port(|| packet::open(PORT, &options)).unwrap();
     let mut station = pair.station();
-    // The kernel's counter starts again with each reading; ours does not.
+    // Reading resets the kernel's counter, but not the port's.
     assert_overflow_is_counted(&mut station.tx, &mut port.rx);
 }
 
@@ -164,7 +163,7 @@ fn ipv6_of_the_kernel_is_silent_until_the_port_is_closed() {
     assert!(notes.iter().any(|note| note.contains("IPv6")), "{notes:?}");
     drop(rx);
     assert_eq!(read().unwrap().trim(), "1");
-    // From whichever namespace: this thread never was in the port's.
+    // From any namespace: this thread was never in the port's.
     drop(tx);
     assert_eq!(read().unwrap().trim(), "0");
 }

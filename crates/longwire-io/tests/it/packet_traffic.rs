@@ -1,6 +1,6 @@
-//! Real traffic through two `packet:IF` ports with a forwarder between them,
-//! and super-packets. Without the right to make namespaces the tests say so
-//! and pass, except in CI, where that is a failure.
+//! Real traffic, including super-packets, through two `packet:IF` ports with a forwarder
+//! between them. Without the right to create namespaces the tests are skipped with a
+//! message, except in CI, where they fail.
 
 use crate::common::frames;
 use crate::common::pair;
@@ -19,10 +19,10 @@ use longwire_io::port::{Checksum, SegmentKind, Segments};
 use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until};
 
-/// Set for the process that a test starts for itself.
+/// Set for the process that a test starts from its own program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
 
-/// Two stations with an emulator's two ports between them.
+/// Two stations, and an emulator's two ports between them.
 struct Between {
     near: Pair,
     far: Pair,
@@ -36,8 +36,7 @@ impl Between {
         })
     }
 
-    /// Carries frames between the two while `work` runs, each first seen by
-    /// `look`.
+    /// Carries frames between the two while `work` runs, passing each to `look` first.
     fn carry<T>(
         &self,
         look: impl FnMut(&mut Vec<u8>, &mut Offload) + Send,
@@ -101,7 +100,7 @@ fn tcp_passes_in_super_packets() {
     assert!(longest > 60_000 && supers > 100, "{longest} {supers}");
 }
 
-/// Super-packets above 64 KiB, which a sender builds where its device allows it.
+/// Super-packets above 64 KiB, which senders build if their device allows it.
 #[test]
 fn big_tcp_passes_in_pieces() {
     let Some(between) = Between::new() else {
@@ -125,7 +124,8 @@ fn big_tcp_passes_in_pieces() {
         let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
             assert!(bytes.len() <= 14 + 65_535, "{}", bytes.len());
             assert!(bytes.len() <= 1514 || offload.segments.is_some());
-            // Cut for the length of an IP packet; the sender's own limit is not near.
+            // Cut because of the length of an IP packet; the sender's own limit is far
+            // away.
             full += usize::from(bytes.len() > 64_000);
         };
         let received = between.carry(look, || tcp_transfer(&between, addresses, &data));
@@ -318,7 +318,7 @@ fn a_super_packet_that_cannot_be_segmented_holds_up_no_others() {
         ..FrameSpec::tcp(5_000)
     };
     let offload = Offload {
-        // Of no header.
+        // Matches no header.
         checksum: Some(Checksum {
             start: spec.payload_at() as u16 + 100,
             offset: 6,

@@ -1,5 +1,5 @@
-//! Cut frames as Wireshark's tools see them. Where those are not installed the
-//! test says so and passes: nothing else depends on them.
+//! Cut frames as interpreted by Wireshark's tools. Where those are not installed the test
+//! is skipped with a message, since nothing else depends on them.
 use longwire_testbed::support::{Folder, output, words};
 use std::process::Command;
 
@@ -85,7 +85,7 @@ fn tshark_finds_times_lengths_and_checksums_right() {
             let (seconds, nanos) = (stamp(n) / 1_000_000_000, stamp(n) % 1_000_000_000);
             assert_eq!(fields[0], format!("{seconds}.{nanos:09}"));
             assert_eq!(fields[1], frames[n].len().to_string());
-            // 1 is good; a field is empty where there is no such header.
+            // 1 is good; a field is empty if its header is absent.
             let transport = format!("{}{}", fields[3], fields[4]);
             assert_eq!(transport, "1", "frame {n}: {line}");
             assert!(matches!(fields[2], "" | "1"), "frame {n}: {line}");

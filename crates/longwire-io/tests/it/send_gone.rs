@@ -1,7 +1,7 @@
-//! An interface that goes away while frames are sent through it: sending ends
-//! with an error that says so, at once, and what was sent before is known.
-//! Without the right to make namespaces the tests say so and pass, except in
-//! CI, where that is a failure.
+//! An interface that is removed while frames are sent through it: sending fails at once
+//! with an error that names the cause, and the number of frames sent before is known.
+//! Without the right to create namespaces the tests are skipped with a message, except
+//! in CI, where they fail.
 
 use crate::common::pair;
 use longwire_testbed::support::skip;
@@ -15,13 +15,12 @@ use longwire_io::port::registry::{self, AnyTx};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, frame};
 
-/// How long sending may go on after the interface went away.
+/// Time limit for sending to fail after the interface was removed.
 const NOTICE: Duration = Duration::from_secs(2);
-/// A length that `packet:` sends by AF_XDP, and one that it sends by a packet
-/// socket.
+/// A length that `packet:` sends by AF_XDP, and one that it sends by a packet socket.
 const LENGTHS: [usize; 2] = [64, 6000];
 
-/// `None` with a word where the port is not allowed; in CI that is a failure.
+/// Returns `None` with a message if the port is not allowed; in CI that is a failure.
 fn open(pair: &Pair, kind: &str) -> Option<AnyTx> {
     let options = OpenOptions {
         purpose: Purpose::Send,
@@ -34,7 +33,7 @@ fn open(pair: &Pair, kind: &str) -> Option<AnyTx> {
     }
 }
 
-/// Sends until an error comes. Returns it, and how many frames had left.
+/// Sends until an error occurs. Returns it and the number of frames that had left.
 fn send_until_error(tx: &mut AnyTx, len: usize) -> (u64, PortError) {
     let bytes = frame(1, len);
     let start = Instant::now();
@@ -53,7 +52,7 @@ fn send_until_error(tx: &mut AnyTx, len: usize) -> (u64, PortError) {
     }
 }
 
-/// Sends, makes `happen` happen meanwhile, and checks what sending says.
+/// Sends, calls `happen` meanwhile, and checks the result of sending.
 fn check(kind: &str, len: usize, happen: fn(&Pair)) {
     let Some(pair) = Pair::number(1, if len > 1514 { 9000 } else { 1500 }) else {
         return;
@@ -74,14 +73,14 @@ fn check(kind: &str, len: usize, happen: fn(&Pair)) {
     );
     let said = error.to_string();
     assert!(said.contains(&format!("{kind}:{PORT} went away")), "{said}");
-    // It stays so: no call hangs, and none takes it back.
+    // The error persists: no call blocks or succeeds.
     for _ in 0..3 {
         let _ = tx.push(TxFrame::whole(&frame(1, len), Nanos::ZERO));
         assert!(tx.flush().is_err(), "{kind} {len} B");
     }
 }
 
-/// Checks every way to send.
+/// Checks all ways to send.
 fn check_all(happen: fn(&Pair)) {
     for len in LENGTHS {
         check("packet", len, happen);
@@ -99,8 +98,8 @@ fn an_interface_that_is_set_down_ends_sending() {
     check_all(|pair| pair.in_port(|| net::link_down(PORT)).unwrap());
 }
 
-/// As on a cable that is pulled out and put back: what is sent meanwhile is
-/// lost and counted, each frame once, and then frames pass again.
+/// Like a cable that is pulled out and plugged in again: frames sent meanwhile are lost
+/// and counted, each once, and later frames pass.
 #[test]
 fn a_carrier_that_goes_away_midway_loses_what_is_sent_and_counts_it() {
     for (kind, len) in [("packet", 64), ("packet", 6000), ("xdp", 64)] {

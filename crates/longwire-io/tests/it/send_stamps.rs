@@ -1,6 +1,5 @@
-//! Send stamps: when frames really left, by the kernel's word. Without the
-//! right to make namespaces the tests say so and pass, except in CI, where
-//! that is a failure.
+//! Send stamps: when frames really left, according to the kernel. Without the right to
+//! create namespaces the tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
 use longwire_testbed::support::skip;
@@ -14,10 +13,10 @@ use pair::{PORT, Pair, STATION, flush, frame, now, number_of};
 
 /// Frames of each test.
 const FRAMES: u32 = 300;
-/// Two clocks are compared to within their readings.
+/// Two clocks are compared with the accuracy of reading them.
 const SLACK: u64 = 2_000;
 
-/// Opens a port, or skips the test where it is not allowed.
+/// Opens a port, or skips the test if not allowed.
 fn open(pair: &Pair, kind: &str) -> Option<Port> {
     match pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options())) {
         Err(error @ PortError::Denied { .. }) => skip(error),
@@ -32,7 +31,7 @@ fn options() -> OpenOptions {
     }
 }
 
-/// Asks until `count` stamps have come, or for two seconds.
+/// Polls until `count` stamps have arrived, or for two seconds.
 fn stamps(tx: &mut AnyTx, count: usize) -> Vec<SendStamp> {
     let start = Instant::now();
     let mut stamps = Vec::new();
@@ -42,8 +41,8 @@ fn stamps(tx: &mut AnyTx, count: usize) -> Vec<SendStamp> {
     stamps
 }
 
-/// Sends frames with the time of their pushing as release. Returns the
-/// releases, and when each had left by our own clock.
+/// Sends frames with the time of their pushing as release. Returns the releases, and the
+/// time by which each had left on the test's clock.
 fn send(tx: &mut AnyTx, len: usize) -> Vec<(Nanos, Nanos)> {
     let mut times = Vec::new();
     for n in 0..FRAMES {
@@ -56,8 +55,8 @@ fn send(tx: &mut AnyTx, len: usize) -> Vec<(Nanos, Nanos)> {
     times
 }
 
-/// One frame in `every` is stamped, with its own release, between its pushing
-/// and the end of the flush.
+/// One frame in `every` is stamped, with its own release, between its push and the end of
+/// the flush.
 fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
     assert_eq!(tx.sample_every(every), Some(StampedBy::Kernel), "{what}");
     let sent = send(tx, len);
@@ -80,7 +79,7 @@ fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
         "{what}: pushed to left p50 {} ns",
         transit[transit.len() / 2]
     );
-    // None once it is switched off.
+    // None once it is disabled.
     assert_eq!(tx.sample_every(0), None);
     send(tx, len);
     tx.sampled(&mut |stamp| panic!("{what}: {stamp:?} was not asked for"));

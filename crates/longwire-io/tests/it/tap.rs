@@ -1,5 +1,5 @@
-//! `tap:NAME` against the kernel. Without the right to make namespaces the
-//! tests say so and pass, except in CI, where that is a failure.
+//! `tap:NAME` with the kernel. Without the right to create namespaces the tests are skipped
+//! with a message, except in CI, where they fail.
 
 use crate::common::pair;
 use std::io::{Read, Write};
@@ -100,7 +100,7 @@ fn what_the_kernel_has_no_room_for_is_counted() {
     let datagrams = place
         .run(|| {
             let socket = UdpSocket::bind("10.79.0.1:0").unwrap();
-            // A neighbour that needs no asking: the broadcast address.
+            // A neighbour that needs no resolution: the broadcast address.
             socket.set_broadcast(true).unwrap();
             (0..sent)
                 .filter(|_| socket.send_to(&[7; 10], "10.79.0.255:9").is_ok())
@@ -150,12 +150,12 @@ fn a_removed_device_is_gone() {
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }
 
-/// How frames are handed from one device to the other.
+/// How frames are passed from one device to the other.
 #[derive(Clone, Copy)]
 enum Forward {
-    /// As they come, super-packets and all.
+    /// Unchanged, including super-packets.
     Whole,
-    /// Cut in two pieces, each a super-packet again where it can be.
+    /// Cut in two pieces, each again a super-packet if possible.
     Halves,
     /// As wire frames with finished checksums.
     Wire,
@@ -197,8 +197,7 @@ fn forward(rx: &mut TapRx, tx: &mut TapTx, how: Forward, largest: &mut usize) {
     tx.flush().unwrap();
 }
 
-/// TCP between two namespaces through two TAP ports; returns the longest
-/// frame seen.
+/// TCP between two namespaces through two TAP ports; returns the longest frame seen.
 fn tcp_through(how: Forward, options: &OpenOptions) -> Option<usize> {
     let (near, mut a) = station(1, options)?;
     let (far, mut b) = station(2, options)?;

@@ -1,4 +1,5 @@
-//! Unfinished work of packets in tunnels, against a naive builder and verifier.
+//! Unfinished checksums and segmentation of packets in tunnels, compared with a naive
+//! builder and verifier.
 
 use longwire_io::Offload;
 use longwire_io::port::offload::{
@@ -50,13 +51,13 @@ const CARRIERS: [Carrier; 12] = [
 #[derive(Clone, Copy, Debug)]
 struct Tunnel {
     carrier: Carrier,
-    /// Version of the outer IP.
+    /// Version of the outer IP header.
     v6: bool,
     /// UDP and GRE have a checksum.
     sums: bool,
 }
 
-/// Bytes from the outer IP header to the tunnel's own checksum, by carrier.
+/// Bytes from the outer IP header to the tunnel's checksum, by carrier.
 impl Tunnel {
     fn is_udp(self) -> bool {
         use Carrier::*;
@@ -70,7 +71,7 @@ impl Tunnel {
         matches!(self.carrier, Carrier::Gre | Carrier::Gretap)
     }
 
-    /// The header of the tunnel for a packet of this EtherType.
+    /// Returns the tunnel header for a packet of this EtherType.
     fn header(self, kind: [u8; 2]) -> Vec<u8> {
         let protocol = if kind == [0x08, 0x00] { 4 } else { 41 };
         let next = if protocol == 4 { 1 } else { 2 };
@@ -122,8 +123,8 @@ impl Tunnel {
         }
     }
 
-    /// Puts a frame with unfinished work into the tunnel, as the kernel does: sums around
-    /// it are those of the finished frame.
+    /// Puts a frame with an unfinished checksum into the tunnel, like the kernel: outer
+    /// sums are those of the finished frame.
     fn wrap(self, frame: &[u8], inner: &FrameSpec) -> Vec<u8> {
         let network_at = inner.network_at();
         let kind = [frame[network_at - 2], frame[network_at - 1]];
@@ -259,7 +260,7 @@ fn any_tunnel() -> impl Strategy<Value = Tunnel> {
     })
 }
 
-/// The checksum of a frame that is `shift` bytes further on in a tunnel.
+/// Returns the checksum of a frame that is `shift` bytes further on in a tunnel.
 fn shifted(checksum: Checksum, shift: usize) -> Checksum {
     Checksum {
         start: checksum.start + shift as u16,
@@ -267,8 +268,8 @@ fn shifted(checksum: Checksum, shift: usize) -> Checksum {
     }
 }
 
-/// A super-packet of `size` bytes a segment in a tunnel, and the header that Linux puts
-/// before it.
+/// Returns a super-packet with `size` bytes per segment in a tunnel, and Linux's header for
+/// it.
 fn train(tunnel: Tunnel, spec: &FrameSpec, size: u16) -> (Vec<u8>, [u8; vnet::LEN]) {
     let frame = spec.build_partial();
     let wrapped = tunnel.wrap(&frame, spec);
@@ -277,7 +278,7 @@ fn train(tunnel: Tunnel, spec: &FrameSpec, size: u16) -> (Vec<u8>, [u8; vnet::LE
     let header = vnet::encode(Offload {
         checksum: Some(shifted(checksum_of(spec), shift)),
         segments: Some(Segments {
-            // Of the whole linear part: a hint that is no length of headers.
+            // Of the whole linear part: a hint that is not a header length.
             header_len: 0,
             ..segments
         }),
@@ -285,7 +286,7 @@ fn train(tunnel: Tunnel, spec: &FrameSpec, size: u16) -> (Vec<u8>, [u8; vnet::LE
     (wrapped, header)
 }
 
-/// As [`train`], decoded.
+/// Like [`train`], decoded.
 fn decoded_train(tunnel: Tunnel, spec: &FrameSpec, size: u16) -> (Vec<u8>, Segments) {
     let (mut frame, header) = train(tunnel, spec, size);
     match vnet::decode(&header, &mut frame) {
@@ -320,7 +321,7 @@ fn wire_frames(frame: &[u8], segments: Segments) -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    /// A virtio-net header describes the packet in the tunnel as if there were none.
+    /// A virtio-net header describes the packet in the tunnel as if the tunnel were absent.
     #[test]
     fn trains_in_tunnels_are_split_whole(
         tunnel in any_tunnel(),
@@ -361,7 +362,7 @@ proptest! {
         prop_assert_eq!(&found, &told, "twice is harmless");
     }
 
-    /// A packet in a packet in a packet.
+    /// Two nested tunnels.
     #[test]
     fn tunnels_in_tunnels_are_looked_through(
         (outer, inner) in (any_tunnel(), any_tunnel()),
@@ -370,7 +371,7 @@ proptest! {
         prop_assume!(outer.carries_ethernet() && inner.carrier != Carrier::Mpls);
         let frame = spec.build_partial();
         let once = inner.wrap(&frame, &spec);
-        // The sums around are those of the finished packet.
+        // The outer sums are those of the finished packet.
         let around = FrameSpec { payload: Vec::new(), ..FrameSpec::tcp(0) };
         let mut finished = once.clone();
         prop_assert!(finish_if_partial(&mut finished));
@@ -380,7 +381,8 @@ proptest! {
         prop_assert_eq!(&twice[twice.len() - finished.len()..], &finished[..]);
     }
 
-    /// The payload of a datagram with a checksum is the user's, also one that looks like a packet.
+    /// The payload of a datagram with a checksum is user data, even if it looks like a
+    /// packet.
     #[test]
     fn a_quoted_packet_stays_as_it_is(tunnel in any_tunnel(), spec in any_spec()) {
         prop_assume!(tunnel.is_udp());
@@ -414,7 +416,8 @@ proptest! {
     }
 }
 
-/// A UDP train whose checksum is not of the outer header was cut there at the inner size.
+/// A UDP train whose checksum is not that of the outer header was cut there at the inner
+/// size.
 #[test]
 fn udp_trains_in_vxlan_are_of_the_inner_header() {
     let spec = FrameSpec {
@@ -435,7 +438,7 @@ fn udp_trains_in_vxlan_are_of_the_inner_header() {
     assert_eq!(segments.wire_frames(frame.len()).len(), 20);
 }
 
-/// 64 KiB with the headers of a tunnel for each segment are too long for one IP packet.
+/// 64 KiB plus tunnel headers for each segment are too long for one IP packet.
 #[test]
 fn long_trains_become_two() {
     let spec = FrameSpec::tcp(65_000);
@@ -475,7 +478,7 @@ fn numbered_packets_are_not_cut() {
     assert!(vnet::decode(&header, &mut frame).is_ok());
 }
 
-/// An SCTP packet with a zero checksum, as a sender leaves it, and its CRC32c's place.
+/// An SCTP packet with a zero checksum, as from its sender, and the offset of its CRC32c.
 fn sctp(v6: bool) -> (Vec<u8>, usize) {
     let spec = FrameSpec {
         v6,
@@ -519,7 +522,7 @@ fn sctp_gets_crc32c() {
         assert!(finish_if_partial(&mut found));
         assert_eq!(found, expected);
         assert!(!finish_if_partial(&mut found), "it is finished");
-        // Padding is no part of the packet.
+        // Padding does not belong to the packet.
         found[at..at + 4].fill(0);
         found.extend([0xee; 6]);
         assert!(finish_if_partial(&mut found));

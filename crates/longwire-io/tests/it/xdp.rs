@@ -1,6 +1,6 @@
-//! `xdp:IF` against the kernel, over veth pairs. Without the right to make
-//! namespaces and to load XDP programs the tests say so and pass, except in
-//! CI, where that is a failure.
+//! `xdp:IF` with the kernel, over veth pairs. Without the rights to create namespaces and
+//! to load XDP programs the tests are skipped with a message, except in CI, where they
+//! fail.
 
 use crate::common::pair;
 use std::io::{Read, Write};
@@ -69,7 +69,7 @@ fn an_overflowing_ring_is_counted() {
         let mut port = pair.in_port(|| xdp::open(PORT, &options)).unwrap();
         let mut station = pair.station();
         assert_overflow_is_counted(&mut station.tx, &mut port.rx);
-        // The chunks are back with the kernel: frames go on.
+        // The chunks have been returned to the kernel, and frames continue.
         for n in 0..500 {
             send(&mut station.tx, &frame(n, 64));
             let got = receive_until(&mut port.rx, |got| !got.is_empty());
@@ -186,8 +186,8 @@ fn all_queues_are_received_in_the_order_of_arrival() {
         let last_byte = |kept: &pair::Kept| *kept.bytes.last().unwrap();
         frames.iter().map(last_byte).collect()
     };
-    // The kernel spreads flows over the queues; a queue without a socket
-    // would keep its frames from us.
+    // The kernel spreads flows over the queues; frames of a queue without a socket would be
+    // missing.
     pair.in_station(|| {
         for n in 0..200u8 {
             let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
@@ -197,7 +197,7 @@ fn all_queues_are_received_in_the_order_of_arrival() {
     });
     let got = receive_until(&mut port.rx, |got| got.len() >= 200);
     assert_eq!(used(&got), (0..200).collect::<Vec<u8>>());
-    // Readable through one descriptor, whichever queue it is.
+    // Readable through one descriptor, regardless of the queue.
     let poll = |port: &XdpPort| {
         let fd = nix::poll::PollFd::new(port.rx.readable().unwrap(), nix::poll::PollFlags::POLLIN);
         nix::poll::poll(&mut [fd], 100u16).unwrap()

@@ -1,6 +1,6 @@
-//! The attachments and changes of `xdp:IF` on an interface, and their removal. Without
-//! the right to create namespaces the tests print so and pass, except in CI, where that
-//! is a failure.
+//! The attachments and changes of `xdp:IF` on an interface, and their removal. Without the
+//! right to create namespaces the tests are skipped with a message, except in CI, where
+//! they fail.
 
 use crate::common::pair;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::xdp::{self, XdpPort};
 use pair::{PORT, Pair, STATION, both_in_one, frame, number_of, receive_until, send};
 
-/// Set for the process that a test starts for itself.
+/// Set for the process that a test starts from its own program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
 
 fn has_program(pair: &Pair) -> bool {
@@ -104,7 +104,7 @@ fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
 fn the_program_goes_with_a_killed_process() {
     const INNER: &str = "xdp_program::inside_a_process_to_be_killed";
     let Some(pair) = Pair::new() else { return };
-    // A child is born into the namespace of the thread that starts it.
+    // A child starts in the namespace of the thread that creates it.
     let mut child = pair.in_port(|| {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", INNER, "--nocapture"])

@@ -6,7 +6,7 @@ use super::queue::{QueueStep, QueueSteps};
 use super::service::{Served, Services};
 use super::sketch::Sketch;
 
-/// The most reasons with separate counts; the others share the last.
+/// Maximum reasons with separate counts; further ones share the last.
 const REASONS_MAX: usize = 16;
 
 /// Data of a link in one bin of time.

@@ -334,7 +334,7 @@ impl SharedGatherer {
         SharedGatherer(Arc::new(Mutex::new(gatherer)))
     }
 
-    /// Returns a copy of what was gathered so far.
+    /// Returns a copy of the data gathered so far.
     pub fn get(&self) -> RunGatherer {
         let gatherer = self.0.lock();
         gatherer.unwrap_or_else(PoisonError::into_inner).clone()

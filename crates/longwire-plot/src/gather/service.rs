@@ -48,7 +48,7 @@ impl Services {
         let before = self.last.replace(until);
         let known = !std::mem::take(&mut self.unknown);
         let begin = before.map_or(row.arrival_ns, |at| at.max(row.arrival_ns));
-        // Of two servers, as in a link that was replaced, neither is known.
+        // With two servers, e.g. after a link was replaced, neither is known.
         let nanos = u64::try_from(until.saturating_sub(begin)).ok()?;
         let service = Service {
             until,
@@ -137,7 +137,7 @@ impl Services {
 pub struct Served {
     /// Bits and nanoseconds of services after one another.
     backlogged: (u64, u64),
-    /// Bits and nanoseconds of the others.
+    /// Bits and nanoseconds of the remaining ones.
     single: (u64, u64),
 }
 

@@ -1,4 +1,4 @@
-//! The sections about the request: what was asked, what changed, how to repeat it.
+//! The sections about the request: its options, the changes, and how to repeat it.
 
 use serde_json::Value;
 

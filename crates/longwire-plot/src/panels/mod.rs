@@ -99,7 +99,7 @@ impl Panel {
         Panel::Lateness,
     ];
 
-    /// Returns the panel's name, as in `delay-cdf`.
+    /// Returns the panel's name, e.g. `delay-cdf`.
     pub fn name(self) -> &'static str {
         match self {
             Panel::Throughput => "throughput",

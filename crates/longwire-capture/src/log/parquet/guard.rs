@@ -1,7 +1,7 @@
 //! Turns panics of the Parquet library into errors.
 //!
 //! The library panics on some damaged files. A damaged file must not end the
-//! program, so such a panic becomes the error that it should have been.
+//! program, so these panics are returned as errors.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};

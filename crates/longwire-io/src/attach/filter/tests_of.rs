@@ -1,4 +1,4 @@
-//! The tests of a filter.
+//! Compiles the tests of a filter.
 
 use longwire_packet::filter::tree::{
     ARP, Carrier, FLAGS_AT, Group, Layer, Net, Node, RARP, Relation, Side, TCP, Test, WITH_PORTS,
@@ -16,14 +16,14 @@ use crate::bpf::instruction::{
     move_register, skip_if, skip_if_number, swap,
 };
 
-/// Where to go on: if a test holds, and if it does not.
+/// Where to continue: if a test holds, and if not.
 #[derive(Clone, Copy)]
 struct Ways {
     yes: Label,
     no: Label,
 }
 
-/// Appends tests that go on at `yes` for a frame that matches, and at `no` for another.
+/// Appends tests that continue at `yes` for a matching frame, and otherwise at `no`.
 pub(in crate::attach) fn node(
     program: &mut Assembler,
     of: &Node,
@@ -120,7 +120,7 @@ fn comparison(relation: Relation) -> Compare {
     }
 }
 
-/// Whether a number on the stack has this value.
+/// Tests whether a number on the stack has this value.
 fn number_is(program: &mut Assembler, place: i16, wanted: u32, ways: Ways) {
     program.put(load_double(0, STACK, place));
     program.jump(skip_if_number(Compare::Equal, 0, wanted), ways.yes);
@@ -165,7 +165,7 @@ fn vlan(program: &mut Assembler, nth: usize, id: Option<u16>, ways: Ways) -> Opt
     Some(())
 }
 
-/// The first header after IP's, or the transport protocol.
+/// Tests the first header after IP, or the transport protocol.
 fn protocol(program: &mut Assembler, version: Option<IpVersion>, number: u8, ways: Ways) {
     let [six, transport] = [(); 2].map(|()| program.label());
     let is = |program: &mut Assembler, at: i16, otherwise: Label| {
@@ -195,7 +195,7 @@ fn protocol(program: &mut Assembler, version: Option<IpVersion>, number: u8, way
     number_is(program, PROTOCOL, number.into(), ways);
 }
 
-/// Goes to `no` unless there is a transport header with ports.
+/// Jumps to `no` unless there is a transport header with ports.
 fn has_ports(program: &mut Assembler, no: Label) {
     let found = program.label();
     program.put(load_double(0, STACK, PIECE));
@@ -276,7 +276,7 @@ fn in_net(
     Some(())
 }
 
-/// Whether an address on the stack has the first bits of a network.
+/// Tests whether an address on the stack is in a network.
 fn begins_with(program: &mut Assembler, net: &Net, at: i16, ways: Ways) {
     let mut left = u32::from(net.prefix.min(Net::bits(net.version)));
     let (words, _) = net.address.as_chunks::<4>();
@@ -318,7 +318,7 @@ fn is_for(program: &mut Assembler, group: Group, ways: Ways) -> Option<()> {
     Some(())
 }
 
-/// Whether the frame has these bytes at this place.
+/// Tests whether the frame has these bytes at this offset.
 fn bytes(program: &mut Assembler, offset: u32, wanted: &[u8], ways: Ways) -> Option<()> {
     if wanted.is_empty() {
         return None;

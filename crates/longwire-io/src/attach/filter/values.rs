@@ -16,7 +16,7 @@ use crate::bpf::instruction::{
 const WAITING_MAX: i16 = 40;
 /// Offset of the outermost tag's type in a frame with tags.
 const TAG_TYPE: u32 = 12;
-/// Offset of what follows that tag.
+/// Offset of the data after that tag.
 const AFTER_TAG: u32 = 16;
 /// Frames are shorter than this; the kernel's helper takes larger offsets for negative ones.
 const OFFSET_MAX: u32 = 0x00ff_ffff;

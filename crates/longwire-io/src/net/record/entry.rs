@@ -26,7 +26,7 @@ pub(super) struct Entry {
     pub(super) port: u32,
     /// The changed device: the interface, or its peer.
     pub(super) device: String,
-    /// `None`: no change, but a port is there.
+    /// `None`: no change, but a port exists.
     pub(super) undo: Option<Undo>,
 }
 

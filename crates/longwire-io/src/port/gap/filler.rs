@@ -89,7 +89,7 @@ pub struct Tally {
     /// Frames that did not start at `possible`, because a gap was too short to be
     /// filled.
     pub moved: u64,
-    /// Maximum byte times that such a frame was early or late.
+    /// Maximum byte times that a gap frame was early or late.
     pub moved_max: u64,
     /// Frames that were pushed so late that their position on the wire had passed, or
     /// was taken by fillers.

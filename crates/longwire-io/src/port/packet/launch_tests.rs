@@ -17,8 +17,8 @@ use crate::port::options::LaunchMode;
 use crate::port::settings::Settings;
 use crate::port::{PushResult, RxPort, TxFrame, TxPort, interface};
 
-/// Creates two ends of a cable in a namespace; prints a message and returns `None` if
-/// none may be created, which fails in CI.
+/// Creates two ends of a cable in a namespace; prints a message and returns `None` if not
+/// allowed, which fails in CI.
 fn cable() -> Option<NetNamespace> {
     let namespace = match NetNamespace::new() {
         Ok(namespace) => namespace,

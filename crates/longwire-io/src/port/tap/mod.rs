@@ -247,7 +247,7 @@ impl TxPort for TapTx {
 /// one.
 fn stopped(device: &Device, action: &'static str, source: io::Error) -> PortError {
     match source.raw_os_error() {
-        // The last: a reader that was there when the device was removed.
+        // The last: a reader that existed when the device was removed.
         Some(libc::EBADFD | libc::ENODEV | libc::ENXIO | libc::EFAULT) => PortError::Gone {
             port: format!("tap:{}", device.name()),
             source,

@@ -1,4 +1,4 @@
-//! The contract of ports, checked the same way for each.
+//! The contract of ports, checked in the same way for each.
 
 use std::time::{Duration, Instant};
 
@@ -9,21 +9,21 @@ use super::pair::now;
 
 /// Ethertype of the frames sent here: the kernel's stack ignores it.
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
-/// Frames of the burst that tests counting.
+/// Frames of the burst for the counting test.
 const BURST: usize = 3_000;
-/// How long a call that never blocks may take on a busy machine.
+/// Time limit of a non-blocking call on a busy machine.
 const NOT_BLOCKING: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The lengths of frames that every port passes, in bytes.
+/// Frame lengths that every port passes, in bytes.
 pub const LENGTHS: [usize; 6] = [14, 15, 59, 60, 64, 1514];
 
 /// Permitted differences between ports.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Lengths that pass whole.
+    /// Lengths that pass unchanged.
     pub lens: Vec<usize>,
-    /// Arrivals are on this machine's clock, between sending and receiving.
+    /// Arrivals are measured on this machine's clock, between sending and receiving.
     pub live: bool,
 }
 
@@ -41,14 +41,14 @@ impl Rules {
     }
 }
 
-/// Frames that were sent, and when the first was.
+/// Sent frames, and the time of the first.
 #[derive(Debug, Default)]
 pub struct Sent {
     pub frames: Vec<Vec<u8>>,
     pub begin: Nanos,
 }
 
-/// Checks a sending and a receiving half that are joined to each other.
+/// Checks a sending and a receiving half that are connected to each other.
 pub fn check_port(tx: &mut impl TxPort, rx: &mut impl RxPort, rules: &Rules) {
     check_empty(rx);
     let sent = send_lengths(tx, rules);
@@ -60,7 +60,7 @@ pub fn check_port(tx: &mut impl TxPort, rx: &mut impl RxPort, rules: &Rules) {
     check_empty(rx);
 }
 
-/// Sends a frame of each length, twice over.
+/// Sends two frames of each length.
 pub fn send_lengths(tx: &mut impl TxPort, rules: &Rules) -> Sent {
     let begin = now();
     let lens = rules.lens.iter().chain(&rules.lens);
@@ -72,8 +72,7 @@ pub fn send_lengths(tx: &mut impl TxPort, rules: &Rules) -> Sent {
     Sent { frames, begin }
 }
 
-/// Checks that just these frames come, in order and whole, with stamps that
-/// make sense.
+/// Checks that exactly these frames arrive, in order and unchanged, with plausible stamps.
 pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
     let start = Instant::now();
     let mut got = Vec::new();
@@ -90,7 +89,7 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
             assert!(frame.wire_len as usize >= frame.bytes.len());
             if is_ours(frame.bytes) {
                 if rules.live {
-                    // Two clocks are compared to within their readings.
+                    // Two clocks are compared with the accuracy of reading them.
                     let arrival = frame.arrival.as_nanos();
                     assert!(arrival + 2_000 >= sent.begin.as_nanos(), "too early");
                     assert!(frame.arrival <= now(), "from the future");
@@ -111,8 +110,8 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
     assert_eq!(got.len(), sent.frames.len());
 }
 
-/// Frames without a whole Ethernet header are refused, or lost in silence,
-/// but harm nothing.
+/// Frames without a complete Ethernet header are refused or silently lost, without other
+/// effects.
 pub fn send_shorts(tx: &mut impl TxPort) {
     for bytes in [&[][..], &[0xff; 13]] {
         let _ = tx.push(outgoing(bytes));
@@ -120,13 +119,13 @@ pub fn send_shorts(tx: &mut impl TxPort) {
     }
 }
 
-/// Sends more than is read meanwhile; what does not come must be counted.
+/// Sends more than is read meanwhile; missing frames must be counted.
 pub fn check_counts(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     let before = total_losses(tx, rx);
     let mut got = 0;
     for n in 0..BURST {
         let bytes = numbered(n, 60 + n % 900);
-        // A port that never loses a frame is full until somebody reads.
+        // A port that never loses a frame stays full until it is read.
         push_or(tx, &bytes, || got += receive_ours(rx, 64));
         if n % 64 == 0 {
             got += receive_ours(rx, 16);
@@ -153,7 +152,7 @@ fn receive_ours(rx: &mut impl RxPort, max: usize) -> u64 {
     got
 }
 
-/// A call that finds nothing comes back at once.
+/// A call that finds nothing returns at once.
 pub fn check_empty(rx: &mut impl RxPort) {
     for _ in 0..20 {
         let start = Instant::now();
@@ -162,7 +161,7 @@ pub fn check_empty(rx: &mut impl RxPort) {
     }
 }
 
-/// After `remove`, both halves must say that the device is gone.
+/// After `remove`, both halves must report that the device is gone.
 pub fn check_gone(tx: &mut impl TxPort, rx: &mut impl RxPort, remove: impl FnOnce()) {
     push(tx, &numbered(0, 64));
     drain(tx);
@@ -194,13 +193,12 @@ fn total_losses(tx: &mut impl TxPort, rx: &mut impl RxPort) -> u64 {
         .sum()
 }
 
-/// Pushes as a well-behaved caller does: flushes what is full, and tries
-/// again.
+/// Pushes like a well-behaved caller: flushes a full port and tries again.
 fn push(tx: &mut impl TxPort, bytes: &[u8]) {
     push_or(tx, bytes, || {});
 }
 
-/// The same, with something to do while the port is full.
+/// The same, with a callback while the port is full.
 fn push_or(tx: &mut impl TxPort, bytes: &[u8], mut meanwhile: impl FnMut()) {
     let start = Instant::now();
     loop {

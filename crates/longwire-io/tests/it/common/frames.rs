@@ -58,7 +58,7 @@ impl FrameSpec {
         self.transport_at() + if self.udp { 6 } else { 16 }
     }
 
-    /// The frame with an unfinished checksum: the sum of the pseudo-header.
+    /// Returns the frame with an unfinished checksum: the sum of the pseudo-header.
     pub fn build_partial(&self) -> Vec<u8> {
         let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
         for _ in 0..self.vlan_tags {
@@ -111,7 +111,7 @@ impl FrameSpec {
     fn push_v6(&self, frame: &mut Vec<u8>, protocol: u8, transport_len: usize) {
         frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
         frame.extend(((8 * self.extras + transport_len) as u16).to_be_bytes());
-        // Destination options, as many as asked for.
+        // Destination options, with the requested length.
         let next = |left: usize| if left > 0 { 60 } else { protocol };
         frame.extend([next(self.extras), 64]);
         frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -123,7 +123,7 @@ impl FrameSpec {
 }
 
 /// Checks every length and checksum of a whole TCP or UDP frame and gives its
-/// payload. Panics with what is wrong.
+/// payload. Panics with the error.
 pub fn verify(frame: &[u8], spec: &FrameSpec) -> Vec<u8> {
     let (network, transport) = (spec.network_at(), spec.transport_at());
     let field = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
@@ -143,7 +143,7 @@ pub fn verify(frame: &[u8], spec: &FrameSpec) -> Vec<u8> {
     frame[spec.payload_at()..].to_vec()
 }
 
-/// The folded sum of the pseudo-header.
+/// Returns the folded sum of the pseudo-header.
 pub fn pseudo_sum(frame: &[u8], network: usize, transport: usize, protocol: u8) -> u16 {
     let addresses = if frame[network] >> 4 == 6 {
         &frame[network + 8..network + 40]
@@ -154,7 +154,7 @@ pub fn pseudo_sum(frame: &[u8], network: usize, transport: usize, protocol: u8) 
     fold(words(addresses) + len + u64::from(protocol))
 }
 
-/// The sum of big-endian 16-bit words.
+/// Returns the sum of big-endian 16-bit words.
 pub fn words(bytes: &[u8]) -> u64 {
     bytes
         .chunks(2)
@@ -162,7 +162,7 @@ pub fn words(bytes: &[u8]) -> u64 {
         .sum()
 }
 
-/// Folded to 16 bits with the carries added back.
+/// Folds to 16 bits, adding the carries.
 pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);

@@ -1,5 +1,5 @@
-//! A port's interface with a station at its other end: veth pairs in separate
-//! namespaces, which vanish with the test.
+//! A port's interface and a station at its other end: veth pairs in separate namespaces,
+//! which are removed with the test.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use longwire_testbed::support::{device, namespace, wire};
 
 /// The interface that a port opens.
 pub const PORT: &str = "port0";
-/// The interface of the station at its other end.
+/// The interface of the station at the other end.
 pub const STATION: &str = "station0";
 
 pub struct Pair {
-    /// Where the port is.
+    /// Namespace of the port.
     pub inside: NetNamespace,
-    /// Where the station is.
+    /// Namespace of the station.
     pub outside: NetNamespace,
 }
 
@@ -30,7 +30,7 @@ impl Pair {
         Pair::number(1, 1500)
     }
 
-    /// With the station's address 10.78.0.`number`, and an MTU.
+    /// Creates a pair with an MTU and the station's address 10.78.0.`number`.
     pub fn number(number: u8, mtu: u32) -> Option<Pair> {
         Pair::with_queues(number, mtu, 1)
     }
@@ -46,7 +46,7 @@ impl Pair {
             mac: Some([2, 0, 0, 0, u8::from(name == PORT), number]),
             ..device(name, Some(namespace))
         };
-        // The station speaks only when a test wants it to.
+        // The station only sends when a test requests it.
         let silent = || sysctl::set("ipv6/conf/all/disable_ipv6", "1");
         pair.in_station(silent).unwrap();
         wire(end(PORT, &pair.inside), end(STATION, &pair.outside)).unwrap();
@@ -56,13 +56,13 @@ impl Pair {
         Some(pair)
     }
 
-    /// `packet:IF` where the port is.
+    /// Opens `packet:IF` in the port's namespace.
     pub fn packet(&self) -> PacketPort {
         let opened = self.in_port(|| packet::open(PORT, &OpenOptions::default()));
         opened.unwrap()
     }
 
-    /// `xdp:IF` where the port is.
+    /// Opens `xdp:IF` in the port's namespace.
     pub fn xdp(&self, xdp_mode: XdpMode) -> XdpPort {
         let options = OpenOptions {
             xdp_mode,
@@ -71,7 +71,7 @@ impl Pair {
         self.in_port(|| xdp::open(PORT, &options)).unwrap()
     }
 
-    /// `packet:IF` where the station is.
+    /// Opens `packet:IF` in the station's namespace.
     pub fn station(&self) -> PacketPort {
         let opened = self.in_station(|| packet::open(STATION, &OpenOptions::default()));
         opened.unwrap()
@@ -85,7 +85,7 @@ impl Pair {
         self.outside.run(work).unwrap()
     }
 
-    /// Frames sent without a carrier are counted as lost; those after it are not.
+    /// Frames sent without a carrier are counted as lost; later ones are not.
     pub fn assert_lost_without_carrier(
         &self,
         tx: &mut impl TxPort,
@@ -109,7 +109,7 @@ pub fn now() -> Nanos {
     Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// A frame that was received, kept.
+/// A copy of a received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub bytes: Vec<u8>,
@@ -128,7 +128,7 @@ impl Kept {
     }
 }
 
-/// Receives until `enough` says so, or for two seconds.
+/// Receives until `enough` returns true, or for two seconds.
 pub fn receive_until(rx: &mut impl RxPort, enough: impl Fn(&[Kept]) -> bool) -> Vec<Kept> {
     let start = Instant::now();
     let mut frames = Vec::new();
@@ -139,7 +139,7 @@ pub fn receive_until(rx: &mut impl RxPort, enough: impl Fn(&[Kept]) -> bool) -> 
     frames
 }
 
-/// Sends one frame as it is.
+/// Sends one frame unchanged.
 pub fn send(tx: &mut impl TxPort, bytes: &[u8]) {
     send_with(tx, bytes, Offload::NONE);
 }
@@ -153,7 +153,7 @@ pub fn send_with(tx: &mut impl TxPort, bytes: &[u8], offload: Offload) {
     flush(tx);
 }
 
-/// A namespace with [`PORT`] and [`STATION`] in it, joined.
+/// Creates a namespace with [`PORT`] and [`STATION`], connected.
 pub fn both_in_one() -> Option<NetNamespace> {
     let place = namespace()?;
     let made = place.run(|| wire(device(PORT, None), device(STATION, None)));
@@ -161,7 +161,7 @@ pub fn both_in_one() -> Option<NetNamespace> {
     Some(place)
 }
 
-/// Sends frames of many lengths, which must arrive whole and in order.
+/// Sends frames of many lengths, which must arrive unchanged and in order.
 pub fn assert_passes(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     let length = |n: u32| [18, 60, 64, 1000, 1514][n as usize % 5];
     let sent: Vec<_> = (0..200).map(|n| frame(n, length(n))).collect();
@@ -175,8 +175,8 @@ pub fn assert_passes(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     assert_eq!(tx.losses(), Default::default());
 }
 
-/// Sends frames one by one, which must be stamped when they arrive: not before they
-/// are sent, but for `slack_ns`, in order, and mostly at once.
+/// Sends frames one by one. They must be stamped on arrival: not before they are sent,
+/// except by `slack_ns`, in order, and mostly at once.
 pub fn assert_arrivals_are_tight(tx: &mut impl TxPort, rx: &mut impl RxPort, slack_ns: u64) {
     let mut late = Vec::new();
     let mut last = Nanos::ZERO;
@@ -198,7 +198,7 @@ pub fn assert_arrivals_are_tight(tx: &mut impl TxPort, rx: &mut impl RxPort, sla
 }
 
 /// A thousand frames into a ring with less room: the first ones arrive, in order, and
-/// the others are counted, however often the counter is read.
+/// the rest is counted, however often the counter is read.
 pub fn assert_overflow_is_counted(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     let sent = 1000;
     for n in 0..sent {
@@ -216,7 +216,7 @@ pub fn assert_overflow_is_counted(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     }
 }
 
-/// Both halves of a port whose interface was deleted say so.
+/// Both halves of a port report that its interface was deleted.
 pub fn assert_gone(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     let start = Instant::now();
     let error = loop {
@@ -245,7 +245,7 @@ pub fn flush(tx: &mut impl TxPort) {
     }
 }
 
-/// An Ethernet frame of an experimental type: the stack ignores it.
+/// Returns an Ethernet frame of an experimental type, which the stack ignores.
 pub fn frame(number: u32, len: usize) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 9, 8, 0x88, 0xb5];
     bytes.extend(number.to_be_bytes());
@@ -253,7 +253,7 @@ pub fn frame(number: u32, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The number in a frame made by [`frame`]; `None` for others.
+/// Returns the number of a frame from [`frame`]; `None` for others.
 pub fn number_of(bytes: &[u8]) -> Option<u32> {
     if bytes.get(12..14)? != [0x88, 0xb5] {
         return None;
