@@ -1,7 +1,7 @@
 //! The image's lower layer: the C library and a shell, from packages of Debian.
 //!
 //! Whole distributions are tens of megabytes; this is what the program and a first try
-//! need. apt checks the signatures of what it downloads.
+//! need. apt checks the signatures of its downloads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::program::Program;
 use crate::run::{Result, clear, exists, list, run, stdout, text};
 use crate::tree::{Node, Tree};
 
-/// The C library, and programs to try a link with: a shell, ping, nc, wget.
+/// The C library, and programs for trying a link: a shell, ping, nc, wget.
 const PACKAGES: [&str; 2] = ["libc6", "busybox-static"];
 
-/// Files of libc6 that are left out: conversions of character sets and their tables.
+/// Omitted files of libc6: character set conversions and their tables.
 const LEFT_OUT: [&str; 4] = [
     "gconv",
     "usr/share/lintian",
@@ -34,7 +34,8 @@ pub fn layer(places: &Places, program: &Program) -> Result<Layer> {
     }
     let directory = places.work.join("debian");
     let mut names = PACKAGES.to_vec();
-    // Programs that the system's linker made need it; those of zig hold its functions.
+    // Programs linked with the system's linker need it; those linked by zig contain its
+    // functions.
     if program
         .elf
         .libraries
@@ -71,7 +72,7 @@ fn download(directory: &Path, names: &[&str], architecture: &str) -> Result<Vec<
     };
     clear(directory)?;
     let mut apt = Command::new("apt-get");
-    // apt would otherwise download as a user who may not write here.
+    // apt would otherwise download as a user without write permission here.
     apt.args(["-q", "-o", "APT::Sandbox::User=root", "download"]);
     apt.args(names.iter().map(|name| format!("{name}:{architecture}")));
     run(apt.current_dir(directory))?;
@@ -103,7 +104,7 @@ fn unpack(package: &Path, tree: &mut Tree) -> Result<String> {
     text(show.arg(package))
 }
 
-/// Returns the path under /usr of a file in /bin, /sbin or /lib, which are links.
+/// Returns the path under /usr of a file in /bin, /sbin or /lib, which are symbolic links.
 fn merged(path: &str) -> String {
     let first = path.split('/').next().unwrap_or_default();
     if ["bin", "sbin", "lib", "lib64"].contains(&first) {
@@ -112,7 +113,7 @@ fn merged(path: &str) -> String {
     path.to_owned()
 }
 
-/// Returns the directories, links and accounts that every system has.
+/// Returns the directories, links and accounts of a minimal system.
 fn skeleton() -> Tree {
     let mut tree = Tree::default();
     for path in ["bin", "sbin", "lib", "lib64"] {
@@ -147,7 +148,7 @@ fn skeleton() -> Tree {
     tree
 }
 
-/// Adds the names under which busybox is other programs.
+/// Adds the names of busybox's other programs.
 fn link_applets(places: &Places, tree: &mut Tree) -> Result<()> {
     let Some(Node::File(_, busybox)) = tree.get("usr/bin/busybox") else {
         return Err("busybox-static has no bin/busybox".to_owned());

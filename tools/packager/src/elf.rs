@@ -1,5 +1,5 @@
-//! The properties of an ELF program on which packages depend: the glibc it requires,
-//! the libraries it loads, and where its debug information is.
+//! The properties of an ELF program that matter for packages: the required glibc, the
+//! loaded libraries, and the location of its debug information.
 
 use object::elf::{FileHeader64, SHT_GNU_VERNEED};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, SectionHeader};
@@ -7,23 +7,23 @@ use object::{Endianness, Object, ObjectSection};
 
 use crate::run::Result;
 
-/// A version of glibc, as in `GLIBC_2.17`: major, minor, patch.
+/// A version of glibc, e.g. `GLIBC_2.17`: major, minor, patch.
 pub type GlibcVersion = (u32, u32, u32);
 
-/// The facts of one program.
+/// Properties of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Elf {
-    /// The architecture as in target triples: `x86_64` or `aarch64`.
+    /// The architecture as named in target triples: `x86_64` or `aarch64`.
     pub architecture: &'static str,
     /// The newest version of glibc that a symbol requires; `None` for static programs.
     pub glibc: Option<GlibcVersion>,
-    /// The shared libraries that the loader looks for.
+    /// Shared libraries that the loader needs.
     pub libraries: Vec<String>,
-    /// Whether the program itself holds line tables.
+    /// Whether the program contains line tables.
     pub has_lines: bool,
-    /// Whether it has symbols for other uses than dynamic linking.
+    /// Whether it has symbols beyond those for dynamic linking.
     pub has_symbols: bool,
-    /// The file with the debug information and its CRC-32, if the program names one.
+    /// File with the debug information and its CRC-32, if the program names one.
     pub debug_link: Option<(String, u32)>,
 }
 
@@ -52,7 +52,7 @@ impl Elf {
         })
     }
 
-    /// Returns the required glibc as users write it.
+    /// Returns the required glibc in the usual form.
     pub fn glibc_text(&self) -> String {
         match self.glibc {
             Some((major, minor, 0)) => format!("{major}.{minor}"),

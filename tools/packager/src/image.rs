@@ -10,7 +10,7 @@ use crate::run::{At, Result, write};
 use crate::stage::archive_name;
 use crate::tree::{Tree, gzip};
 
-/// The start of images' names; a program's name and its tag follow.
+/// Prefix of image names; a program's name and its tag follow.
 const REGISTRY: &str = "ghcr.io/longwire/";
 
 const TYPE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -18,16 +18,16 @@ const TYPE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const TYPE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const TYPE_LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// A layer: its files, and the sentence that says where they are from.
+/// A layer: its files, and a sentence about their origin.
 #[derive(Debug)]
 pub struct Layer {
     /// The files.
     pub tree: Tree,
-    /// The line of the image's history.
+    /// Line in the image's history.
     pub created_by: String,
 }
 
-/// Writes the image of the program, on layers that are below.
+/// Writes the image of the program on top of base layers.
 pub fn write_image(places: &Places, program: &Program, layers: &[Layer]) -> Result<()> {
     let image = image(program.name, layers, program.elf.architecture, places.time)?;
     let content = image.tar(places.time)?;
@@ -163,7 +163,7 @@ mod tests {
         let saved = json_at(&image, "manifest.json");
         assert_eq!(saved[0]["Config"], path(&manifest["config"]));
         assert_eq!(saved[0]["Layers"][0], path(&manifest["layers"][0]));
-        // The layer is what both digests say.
+        // The layer matches both digests.
         let packed = content(&image, &path(&manifest["layers"][0]));
         assert_eq!(manifest["layers"][0]["size"], packed.len());
         let mut plain = Vec::new();

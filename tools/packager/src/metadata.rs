@@ -1,4 +1,4 @@
-//! The crates of which the program is made: a bill of materials, and their licences.
+//! The crates in the program: a bill of materials, and their licences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,19 +22,19 @@ struct Crate {
     licence: String,
     repository: Option<String>,
     directory: PathBuf,
-    /// The checksum of the registry; `None` for the crates of this repository.
+    /// Checksum in the registry; `None` for crates of this repository.
     checksum: Option<String>,
     dependencies: BTreeSet<Id>,
 }
 
-/// The crates whose code is in the program: not those that run in the build alone.
+/// The crates whose code is in the program, without those that only run during the build.
 #[derive(Debug)]
 pub struct Metadata {
     crates: BTreeMap<Id, Crate>,
 }
 
 impl Metadata {
-    /// Asks cargo for the crates of a program.
+    /// Queries cargo for the crates of a program.
     pub fn read(source: Source, architecture: &str) -> Result<Metadata> {
         let workspace = source.workspace();
         let triple = format!("{architecture}-unknown-linux-gnu");
@@ -45,7 +45,7 @@ impl Metadata {
                     .current_dir(&workspace),
             )
         };
-        // Unlike `cargo metadata`, `cargo tree` enables the features of one package alone.
+        // Unlike `cargo metadata`, `cargo tree` enables the features of a single package.
         let tree = [
             "tree",
             "--locked",
@@ -136,7 +136,7 @@ impl Metadata {
         serde_json::to_vec_pretty(&bill).at("bill of materials")
     }
 
-    /// Returns the licences of the crates of others, each text once.
+    /// Returns the licences of third-party crates, each text once.
     pub fn notices(&self) -> Result<String> {
         let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut page = String::from(
@@ -190,7 +190,7 @@ fn reference((name, version): &Id) -> String {
     format!("pkg:cargo/{name}@{version}")
 }
 
-/// Returns a UUID (version 8, RFC 9562) that follows from the program.
+/// Returns a UUID (version 8, RFC 9562) derived from the program.
 fn serial(digest: &str) -> String {
     let part = |from: usize, to: usize| &digest[from..to];
     format!(
@@ -216,14 +216,14 @@ fn is_licence(path: &Path) -> bool {
             .any(begins)
 }
 
-/// Reads a line such as `nix v0.31.0` or `longwire v0.1.0 (/path)`.
+/// Parses a line such as `nix v0.31.0` or `longwire v0.1.0 (/path)`.
 fn id_of_tree(line: &str) -> Option<Id> {
     let mut words = line.split_whitespace();
     let (name, version) = (words.next()?, words.next()?);
     Some((name.to_owned(), version.strip_prefix('v')?.to_owned()))
 }
 
-/// Returns the names and versions of cargo's package ids.
+/// Returns the names and versions in cargo's package ids.
 fn ids(metadata: &Value) -> BTreeMap<&str, Id> {
     let packages = list_of(&metadata["packages"]).iter();
     packages
@@ -251,7 +251,7 @@ fn add_dependencies(crates: &mut BTreeMap<Id, Crate>, metadata: &Value, ids: &BT
     }
 }
 
-/// Returns the checksums in a lock file, which has one entry after another.
+/// Returns the checksums in a lock file.
 fn checksums(lock: &str) -> BTreeMap<Id, String> {
     let entries = lock.split("[[package]]");
     let field = |entry: &str, name: &str| {
@@ -291,7 +291,7 @@ mod tests {
         for name in ["longwire", "longwire-engine", "tokio", "nix", "notosans"] {
             assert!(names.contains(&name), "{name} is missing in {names:?}");
         }
-        // A dependency of tests, a macro that runs in the build, another program.
+        // A test dependency, a macro that runs during the build, another program.
         for name in ["proptest", "serde_derive", "longwire-packager", "sha2"] {
             assert!(!names.contains(&name), "{name} is in {names:?}");
         }

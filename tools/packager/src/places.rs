@@ -1,4 +1,4 @@
-//! Where things are, and the time that all files of packages have.
+//! Directories, and the time of all files in packages.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::run::{At, Result, text};
 
-/// The version of the packages: that of the workspace.
+/// Version of the packages: that of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Directories, and the time of the packages.
@@ -61,7 +61,7 @@ fn time() -> Result<u64> {
     seconds.trim().parse().at("SOURCE_DATE_EPOCH")
 }
 
-/// Returns a time as RFC 3339 has it, in UTC.
+/// Formats a time as in RFC 3339, in UTC.
 pub fn rfc3339(time: u64) -> String {
     let (days, second) = (time / 86_400, time % 86_400);
     let (year, month, day) = date(days);

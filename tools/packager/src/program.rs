@@ -1,4 +1,4 @@
-//! The programs of the packages: built for an old glibc, their debug information apart.
+//! The programs of the packages: built for an old glibc, with separate debug information.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use crate::elf::{Elf, GlibcVersion};
 use crate::places::{Places, root};
 use crate::run::{At, Result, exists, read, run};
 
-/// The oldest glibc on which the program runs: that of 2012, as `manylinux2014` and
-/// Enterprise Linux 7 have it. The packages declare it.
+/// The oldest supported glibc, of 2012, like `manylinux2014` and Enterprise Linux 7. The
+/// packages declare it.
 pub const GLIBC: GlibcVersion = (2, 17, 0);
 
-/// The largest size of the stripped program in bytes.
+/// Maximum size of the stripped program in bytes.
 pub const SIZE_MAX: usize = 15_000_000;
 
 /// The cargo profile of packages.
 const PROFILE: &str = "dist";
 
-/// Name of the file with the debug information, as `.gnu_debuglink` has it.
+/// Name of the file with the debug information, as in `.gnu_debuglink`.
 pub const DEBUG_FILE: &str = "longwire.debug";
 
 /// A program of this repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// The name of its package and of its file.
+    /// Name of its package and of its file.
     pub name: &'static str,
-    /// The directory of its workspace, from the root.
+    /// Directory of its workspace, relative to the root.
     directory: &'static str,
 }
 
@@ -55,23 +55,23 @@ impl Source {
     }
 }
 
-/// The program, and its debug information.
+/// A program and its debug information.
 #[derive(Debug)]
 pub struct Program {
     /// Its name.
     pub name: &'static str,
     /// The stripped program.
     pub bytes: Vec<u8>,
-    /// The facts of the stripped program.
+    /// Properties of the stripped program.
     pub elf: Elf,
-    /// The debug information; `None` if the program was given without.
+    /// The debug information; `None` if the program was given without it.
     pub debug: Option<Vec<u8>>,
-    /// The path of the stripped program.
+    /// Path of the stripped program.
     pub path: PathBuf,
 }
 
 impl Program {
-    /// Builds the program, or takes one that is built, and strips it.
+    /// Builds the program, or uses an existing one, and strips it.
     pub fn prepare(source: Source, places: &Places, given: Option<&Path>) -> Result<Program> {
         match given {
             Some(path) => strip(source, places, path),
@@ -79,7 +79,7 @@ impl Program {
         }
     }
 
-    /// Fails if the packages would declare less than the program needs.
+    /// Fails if the packages would declare less than the program requires.
     pub fn check(&self) -> Result<()> {
         if self.elf.glibc > Some(GLIBC) {
             let (major, minor, _) = GLIBC;
@@ -99,7 +99,7 @@ impl Program {
     }
 }
 
-/// Builds a program with cargo-zigbuild, which is installed from PyPI.
+/// Builds a program with cargo-zigbuild, installed from PyPI.
 fn build(source: Source, places: &Places) -> Result<PathBuf> {
     let venv = places.work.join("venv");
     install_zig(&venv)?;
@@ -130,8 +130,8 @@ fn triple() -> String {
     format!("{}-unknown-linux-gnu", env::consts::ARCH)
 }
 
-/// Returns flags that keep the directories of this machine out of the program: it is
-/// the same wherever it is built.
+/// Returns flags that keep the directories of this machine out of the program, for
+/// reproducible builds.
 fn without_paths() -> String {
     let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
     let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or(home);
@@ -156,7 +156,7 @@ fn install_zig(venv: &Path) -> Result<()> {
     run(&mut install)
 }
 
-/// Splits a program in the stripped program and its debug information.
+/// Splits a program into the stripped program and its debug information.
 fn strip(source: Source, places: &Places, from: &Path) -> Result<Program> {
     let objcopy = env::var("OBJCOPY").unwrap_or_else(|_| "objcopy".to_owned());
     if !exists(&objcopy) && !Path::new(&objcopy).exists() {

@@ -1,15 +1,15 @@
-//! Commands, and files with their names in errors.
+//! Runs commands and reads files, with names in errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The result of a step: an error is a sentence for the user.
+/// Result of a step; an error is a sentence for the user.
 pub type Result<T> = std::result::Result<T, String>;
 
-/// Names the place of an error.
+/// Adds a context to errors.
 pub trait At<T> {
-    /// Puts the place in front of the error.
+    /// Prefixes the error with the context.
     fn at(self, place: impl AsRef<Path>) -> Result<T>;
 }
 
@@ -24,7 +24,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).at(path)
 }
 
-/// Writes a file and the directories above it.
+/// Writes a file and its parent directories.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).at(parent)?;
@@ -32,7 +32,7 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     fs::write(path, content).at(path)
 }
 
-/// Makes a directory that is empty.
+/// Creates an empty directory.
 pub fn clear(directory: &Path) -> Result<()> {
     if directory.exists() {
         fs::remove_dir_all(directory).at(directory)?;
@@ -40,7 +40,7 @@ pub fn clear(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).at(directory)
 }
 
-/// Returns the paths in a directory, in the order of their names.
+/// Returns the paths in a directory, sorted by name.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory).at(directory)?;
     let paths: std::io::Result<Vec<PathBuf>> = entries
@@ -51,7 +51,7 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Runs a command that must succeed; its output is shown.
+/// Runs a command that must succeed; shows its output.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("  $ {}", shown(command));
     let status = command
@@ -77,12 +77,12 @@ pub fn stdout(command: &mut Command) -> Result<Vec<u8>> {
     Err(format!("{}: {}: {error}", shown(command), output.status))
 }
 
-/// As [`stdout`], for text.
+/// Like [`stdout`], for text.
 pub fn text(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&stdout(command)?).into_owned())
 }
 
-/// The result of a command that may fail.
+/// Result of a command that may fail.
 #[derive(Debug)]
 pub struct Finished {
     /// The exit code; `None` after a signal.

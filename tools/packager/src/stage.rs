@@ -1,4 +1,4 @@
-//! The installed files, as every package has them.
+//! The installed files, identical in all packages.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::program::{DEBUG_FILE, Program};
 use crate::run::{At, Result, clear, list, read, run, stdout, write};
 use crate::tree::{Node, Tree, gzip};
 
-/// Where the completions of a shell are found, and the shell.
+/// Location of a shell's completions, and the shell.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/longwire"),
     ("fish", "usr/share/fish/vendor_completions.d/longwire.fish"),
     ("zsh", "usr/share/zsh/site-functions/_longwire"),
 ];
 
-/// Files of the repository, and where they are installed.
+/// Files of the repository, and their installed locations.
 const FILES: [(&str, &str); 11] = [
     ("include/longwire_plugin.h", "usr/include/longwire_plugin.h"),
     (
@@ -94,8 +94,8 @@ pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
     })
 }
 
-/// Writes the files to the directory in which `cargo deb` and `cargo generate-rpm` look
-/// for `target/release/stage`, and gives them the time of the packages.
+/// Writes the files to the directory `target/release/stage` used by `cargo deb` and `cargo
+/// generate-rpm`, and sets their time to that of the packages.
 pub fn write_stage(places: &Places, tree: &Tree) -> Result<()> {
     let directory = places.target.join("dist/stage");
     clear(&directory)?;
@@ -116,13 +116,13 @@ fn set_times(path: &Path, time: u64) -> Result<()> {
         .at(path)
 }
 
-/// Returns the start of archives' names.
+/// Returns the common prefix of archive names.
 pub fn archive_name(program: &Program) -> String {
     let architecture = program.elf.architecture;
     format!("{}-{VERSION}-{architecture}-linux-gnu", program.name)
 }
 
-/// Writes the archive that is unpacked anywhere, and that of the debug information.
+/// Writes the archive for unpacking anywhere, and that of the debug information.
 pub fn write_archives(places: &Places, program: &Program, tree: &Tree) -> Result<()> {
     let name = archive_name(program);
     let mut archive = Tree::default();

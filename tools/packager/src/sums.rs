@@ -1,4 +1,4 @@
-//! SHA256SUMS: the checksums of all packages, as `sha256sum --check` reads them.
+//! SHA256SUMS: the checksums of all packages, in the format of `sha256sum --check`.
 
 use std::fmt::Write as _;
 

@@ -22,15 +22,15 @@ pub enum Node {
     Link(String),
 }
 
-/// Files by their paths, which have no leading slash. Their order is that of the paths:
-/// the same tree always makes the same archive.
+/// Files by their paths, without leading slash. They are sorted by path: the same tree
+/// always produces the same archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     nodes: BTreeMap<String, Node>,
 }
 
 impl Tree {
-    /// Adds a file that all may read.
+    /// Adds a file readable by all.
     pub fn file(&mut self, path: &str, content: Vec<u8>) {
         self.insert(path, Node::File(0o644, content));
     }
@@ -40,7 +40,7 @@ impl Tree {
         self.insert(path, Node::File(0o755, content));
     }
 
-    /// Adds a file, a directory or a link, and the directories above it.
+    /// Adds a file, a directory or a link, and its parent directories.
     pub fn insert(&mut self, path: &str, node: Node) {
         for (end, _) in path.match_indices('/') {
             let parent = self.nodes.entry(path[..end].to_owned());
@@ -77,8 +77,8 @@ impl Tree {
         tree
     }
 
-    /// Returns the tree as a tar archive: all files belong to root and have this time,
-    /// in seconds since 1970.
+    /// Returns the tree as a tar archive: all files belong to root and have this time, in
+    /// seconds since 1970.
     pub fn tar(&self, time: u64) -> Result<Vec<u8>> {
         let mut builder = Builder::new(Vec::new());
         for (path, node) in self.iter() {
@@ -107,7 +107,7 @@ impl Tree {
                     let target = entry.link_name().at(&path)?.unwrap_or_default();
                     Node::Link(target.to_string_lossy().into_owned())
                 }
-                // Packages have none of these among the files that are used.
+                // The files used from packages are of no other type.
                 _ => continue,
             };
             if !path.is_empty() {

@@ -1,10 +1,10 @@
 //! `controllable`: the cost per packet of a link that can be changed while it runs,
 //! relative to the same link without `--control`.
 //!
-//! Both are driven as a run on two cores drives them: all stages in turn on one thread,
-//! from a port in memory to another, in virtual time. Rounds alternate, and the medians
-//! of one run are compared. What counts is CPU time of the thread, which other programs
-//! on the machine disturb little; it includes building the link, once a round.
+//! Both are driven like a run on two cores: all stages in turn on one thread, from one
+//! memory port to another, in virtual time. Rounds alternate, and the medians of one run
+//! are compared. The measure is CPU time of the thread, which other programs on the machine
+//! disturb little; it includes building the link once per round.
 
 use clap::Args;
 use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
@@ -117,7 +117,7 @@ fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow,
 /// Memory of frames that wait, descriptors included.
 const MEMORY: Bytes = Bytes(1 << 30);
 
-/// Bytes of the source's frames: they fit a core's cache.
+/// Bytes of the source's frames, which fit into a core's cache.
 const SOURCE_BYTES: usize = 512 << 10;
 
 /// Returns nanoseconds per packet, and the number of frames delivered.
@@ -141,7 +141,7 @@ fn run_plain(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64)
     Ok((nanos, end.port.frames()))
 }
 
-/// As [`run_plain`], with the network that `run A B --control` makes.
+/// Like [`run_plain`], with the network of `run A B --control`.
 fn run_controllable(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64), Error> {
     let source = source(args, &config(args)?, size, load)?;
     let silent = Source::new(size as usize, 4_096, 0);

@@ -1,4 +1,5 @@
-//! `longwire exec`, started as users do, for traffic from ordinary sockets in its networks.
+//! `longwire exec`, run like a user would, for traffic from ordinary sockets in its
+//! networks.
 
 use std::fs;
 use std::path::Path as FilePath;
@@ -15,7 +16,7 @@ use serde_json::Value;
 use crate::idle;
 use longwire::Error;
 
-/// How long programs may take to start and to end.
+/// Time limit for programs to start and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `longwire exec` with two commands that do nothing.
@@ -23,7 +24,7 @@ pub struct ExecRun {
     program: Child,
     near: NetNamespace,
     far: NetNamespace,
-    /// The command whose end ends the run.
+    /// The command whose end also ends the run.
     command: u32,
     report: std::path::PathBuf,
 }
@@ -31,7 +32,7 @@ pub struct ExecRun {
 /// CPU time of a program, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Cpu {
-    /// In the program.
+    /// In user space.
     pub own: f64,
     /// In the kernel.
     pub kernel: f64,
@@ -99,7 +100,7 @@ impl ExecRun {
         })
     }
 
-    /// Returns the time that the program's threads have run, in seconds: to the nanosecond,
+    /// Returns the CPU time of the program's threads in seconds, to the nanosecond and
     /// without waiting times (the first number of `schedstat`).
     ///
     /// # Errors
@@ -135,15 +136,14 @@ impl Drop for ExecRun {
     }
 }
 
-/// Returns the time that a process's threads have run, in seconds, as
-/// [`ExecRun::run_time`].
+/// Returns the CPU time of a process's threads in seconds, like [`ExecRun::run_time`].
 ///
 /// # Errors
 /// If the process has ended.
 pub fn run_time_of(process: u32) -> Result<f64, Error> {
     let mut nanos = 0.0;
     for task in fs::read_dir(format!("/proc/{process}/task"))? {
-        // A thread may end in between.
+        // A thread may end meanwhile.
         let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
         let time = text.split(' ').next().and_then(|time| time.parse().ok());
         nanos += time.unwrap_or(0.0);
@@ -151,7 +151,7 @@ pub fn run_time_of(process: u32) -> Result<f64, Error> {
     Ok(nanos / 1e9)
 }
 
-/// Returns the process whose number appears in a file.
+/// Returns the process whose number is in a file.
 fn process_of(file: &FilePath, program: &mut Child) -> Result<u32, Error> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {

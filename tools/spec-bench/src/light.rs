@@ -1,9 +1,9 @@
-//! `light`: the CPU time, the memory and the round trips of a link with little traffic, as
-//! most links of most users are.
+//! `light`: the CPU time, memory and round trips of a link with little traffic, like most
+//! links of most users.
 //!
-//! `longwire exec` delays frames by 20 ms each way. A steady flow of datagrams crosses it in
-//! each direction, and probes measure round trips by the kernel's stamps. Programs take turns
-//! in every round, and medians of the rounds are compared.
+//! `longwire exec` delays frames by 20 ms per direction. A steady flow of datagrams crosses
+//! it in each direction, and probes measure round trips with the kernel's stamps. Programs
+//! alternate in every round, and medians of the rounds are compared.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::thread;

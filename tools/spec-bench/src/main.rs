@@ -76,13 +76,13 @@ struct Cli {
 enum Bench {
     /// Loss against its binomial bound
     Loss(LossArgs),
-    /// Bandwidth, delay, loss and throughput between four stations, as in LinkEM's tables
+    /// Bandwidth, delay, loss and throughput between four stations, for comparison with LinkEM
     Linkem(LinkemArgs),
-    /// How many links keep their rate at once, in memory or through veth pairs
+    /// Number of links that keep their rate concurrently, in memory or through veth pairs
     Multiplex(MultiplexArgs),
-    /// How long a file of a hundred thousand links takes to run
+    /// Start-up time of a file with a hundred thousand links
     Startup(StartupArgs),
-    /// A network changed a thousand times a second while it carries traffic
+    /// A network with a thousand changes per second while it carries traffic
     Control(ControlArgs),
     /// The cost per packet of a link that can be changed while it runs
     Controllable(ControllableArgs),

@@ -1,4 +1,4 @@
-//! `bench offline`: frames a second of `longwire simulate`, from a capture to a capture.
+//! `bench offline`: frames per second of `longwire simulate`, from a capture to a capture.
 //!
 //! The program runs as its user runs it, and its whole time counts: the start, reading,
 //! deciding, writing. Both captures are in the page cache. Next to each row stands a
@@ -134,7 +134,7 @@ impl Sizes {
     }
 }
 
-/// A capture, what it is simulated to, and the network that it crosses.
+/// An input capture, the simulated output, and the network.
 struct OfflineFiles<'a> {
     folder: &'a Folder,
     sizes: Sizes,

@@ -209,7 +209,7 @@ fn send(sender: SendMethod, frame: &[u8], time: Duration) -> Result<SendCounts, 
     match sender {
         SendMethod::Send => {
             let socket = BarePacket::open(INTERFACE, frame)?;
-            // Sends as many in a turn as the others in one call.
+            // Sends as many per turn as other ports in one call.
             let some = || (0..64).try_fold(0, |sum, _| socket.send_one().map(|sent| sum + sent));
             flood(time, || some().map_err(failed))
         }

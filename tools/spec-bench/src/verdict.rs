@@ -148,13 +148,13 @@ fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) ->
     command.args(["verdict", "--send", "far:9"]);
     command.args(["--time", &args.time.to_string()]);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let hog = (args.fault == Some(Fault::Core)).then(Hog::start);
+    let busy_loop = (args.fault == Some(Fault::Core)).then(BusyLoop::start);
     let mut child = command.spawn()?;
     if args.fault == Some(Fault::Stop) {
         stop_midway(&mut child, args.time)?;
     }
     let output = child.wait_with_output()?;
-    drop(hog);
+    drop(busy_loop);
     let failed = judge(output.status, &output.stderr)?;
     let text = std::fs::read_to_string(report)?;
     let parsed: Result<Value, _> = serde_json::from_str(&text);
@@ -279,12 +279,12 @@ impl Drop for BusyThreads {
 
 /// A real-time thread that occupies the first core half of the time, ended when
 /// dropped.
-struct Hog {
+struct BusyLoop {
     _load: BusyThreads,
 }
 
-impl Hog {
-    fn start() -> Hog {
+impl BusyLoop {
+    fn start() -> BusyLoop {
         const BUSY: Duration = Duration::from_millis(20);
         let stop = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&stop);
@@ -299,7 +299,7 @@ impl Hog {
                 std::thread::sleep(BUSY);
             }
         });
-        Hog {
+        BusyLoop {
             _load: BusyThreads {
                 stop,
                 threads: vec![thread],

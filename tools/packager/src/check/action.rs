@@ -1,5 +1,5 @@
 //! Checks of the GitHub Action's script. GitHub itself cannot be had here: a directory
-//! stands for the release, and files for what a step hands on.
+//! stands for the release, and files for the outputs of a step.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::run::{At, Finished, Result, finish, list, run, text, write};
 /// actionlint and its version, as a module of Go.
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
-/// Installs the archive as the action does, and refuses one that was changed.
+/// Installs the archive like the action, and refuses a modified one.
 pub fn install(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["bash", "curl", "sha256sum", "tar"]) {
         return Ok(skipped);
@@ -53,8 +53,8 @@ pub fn install(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks workflows and the action with actionlint, which is built from its module, and
-/// shell scripts with shellcheck. actionlint reads the action where a workflow uses it.
+/// Checks workflows and the action with actionlint, built from its module, and shell
+/// scripts with shellcheck. actionlint reads the action if a workflow uses it.
 pub fn lint(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["go", "shellcheck"]) {
         return Ok(skipped);

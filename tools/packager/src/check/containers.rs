@@ -1,4 +1,4 @@
-//! Checks of the image with containerd and runc, with directories of the test alone.
+//! Checks of the image with containerd and runc, in directories of the test.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -19,8 +19,8 @@ pub const PING: [&str; 8] = [
     "longwire", "exec", "--delay", "20ms", "--", "ping", "-c1", "far",
 ];
 
-/// The command of containers whose user is not root: /proc/sys is read-only in them, which
-/// leaves `ping` to root.
+/// The command of containers with a user other than root: /proc/sys is read-only in them,
+/// so only root may use `ping`.
 pub const CONNECT: [&str; 12] = [
     "longwire",
     "exec",
@@ -41,18 +41,18 @@ const AS_ROOT: &str =
     "This root has no CAP_SYS_ADMIN: start the container with --cap-add SYS_ADMIN";
 const AS_USER: &str = "Run Longwire as root. A container needs --cap-add SYS_ADMIN";
 
-/// The user that is not root.
+/// The user other than root.
 pub const USER: u32 = 1000;
 
-/// A container's rights, and whether `exec` works with them.
+/// Rights of a container, and whether `exec` works with them.
 struct Rights {
     what: &'static str,
     flags: &'static [&'static str],
     works: bool,
 }
 
-/// `--seccomp` is the default profile of engines. The flags of the
-/// last are those that the message of the refusal names.
+/// `--seccomp` is the default profile of engines. The last flags are those named by the
+/// refusal message.
 const RIGHTS: [Rights; 4] = [
     Rights {
         what: "root",
@@ -106,7 +106,7 @@ pub fn image(context: &Context) -> Result<Outcome> {
             AS_USER,
         )?;
     }
-    // Root of the container is an ordinary user: runc gives it no SETFCAP, podman does.
+    // The container's root is an ordinary user: runc gives it no SETFCAP, podman does.
     for (capabilities, works) in [(&[][..], false), (&["CAP_SETFCAP"][..], true)] {
         let finished = bundle.run_rootless(capabilities)?;
         let what = format!("rootless runc {}", capabilities.join(" "));
@@ -118,7 +118,7 @@ pub fn image(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Judges a run of [`PING`] or [`CONNECT`]: an answer through the link, or a refusal with
+/// Checks a run of [`PING`] or [`CONNECT`]: an answer through the link, or a refusal with
 /// this remedy.
 pub fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Result<()> {
     let text = &finished.text;
@@ -137,13 +137,13 @@ pub fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Resu
     ensure(finished.code == Some(1) && line.contains(remedy), fault)
 }
 
-/// Returns the time that ping prints.
+/// Returns the time printed by ping.
 fn round_trip_ms(text: &str) -> Option<f64> {
     let mut times = text.lines().filter_map(|line| line.split_once("time="));
     times.next()?.1.split(' ').next()?.parse().ok()
 }
 
-/// A containerd with directories of its test alone; it ends with the value.
+/// A containerd in directories of its test; ends when dropped.
 struct Containerd {
     process: Child,
     socket: PathBuf,
@@ -153,7 +153,7 @@ impl Containerd {
     fn start(context: &Context) -> Result<Containerd> {
         let directory = context.scratch.join("containerd");
         let path = |name: &str| directory.join(name).display().to_string();
-        // A longer path than this does not fit in a socket's address.
+        // A longer path does not fit into a socket address.
         let socket = PathBuf::from(format!("/run/longwire-test-{}.sock", std::process::id()));
         let configuration = format!(
             "version = 2\nroot = '{}'\nstate = '{}'\n\

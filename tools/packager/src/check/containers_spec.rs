@@ -1,5 +1,5 @@
-//! Containers of runc alone: a user other than root, which `ctr` cannot name, and a runc
-//! that an ordinary user runs.
+//! Containers run directly by runc: with a user other than root, which `ctr` cannot name,
+//! and with runc run by an ordinary user.
 
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Bundle {
         let directory = context.scratch.join("bundle");
         files.write(&directory.join("rootfs"))?;
         let bundle = Bundle { directory };
-        // An ordinary user must reach it, and runc writes there.
+        // An ordinary user must be able to reach it, and runc writes there.
         run(Command::new("chmod")
             .args(["-R", "a+rX"])
             .arg(&bundle.directory))?;
@@ -46,11 +46,11 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Runs a container with this configuration as a user who is not root.
+    /// Runs a container with this configuration as a user other than root.
     pub fn run_as_user(&self, spec: &str) -> Result<Finished> {
         let mut spec: Value = serde_json::from_str(spec).at("configuration")?;
         spec["process"]["user"] = json!({ "uid": USER, "gid": USER });
-        // As engines do for such users: rights are gone unless a program brings them.
+        // Like engines for such users: they have no rights unless a program has them.
         for set in ["effective", "permitted", "inheritable", "ambient"] {
             spec["process"]["capabilities"][set] = json!([]);
         }
@@ -58,7 +58,7 @@ impl Bundle {
         self.run(Command::new("runc"), spec, "as-user")
     }
 
-    /// Runs a container as an ordinary user does, with these capabilities in addition.
+    /// Runs a container as an ordinary user, with these additional capabilities.
     pub fn run_rootless(&self, capabilities: &[&str]) -> Result<Finished> {
         let configuration = self.directory.join("config.json");
         let _ = std::fs::remove_file(&configuration);
@@ -94,7 +94,7 @@ impl Bundle {
     }
 }
 
-/// Returns a command of an ordinary user.
+/// Returns a command run by an ordinary user.
 fn as_user(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     let user = USER.to_string();

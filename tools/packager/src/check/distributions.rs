@@ -8,7 +8,7 @@ use super::{Context, Outcome, ensure, is_root, missing, script};
 use crate::places::VERSION;
 use crate::run::{At, Result, clear, finish, run, text};
 
-/// The oldest Debian that mirrors have: glibc 2.31.
+/// The oldest Debian on mirrors, with glibc 2.31.
 const DEBIAN: &str = "bullseye";
 
 const MIRROR: &str = "http://deb.debian.org/debian";
@@ -28,7 +28,7 @@ pub fn units(context: &Context) -> Result<Outcome> {
         let directory = root.join(directory);
         std::fs::create_dir_all(&directory).at(&directory)?;
     }
-    // Names of targets that the unit orders itself after.
+    // Names of targets used by the unit's ordering.
     for target in ["network-pre", "multi-user", "basic", "sysinit", "shutdown"] {
         let path = root.join(format!("lib/systemd/system/{target}.target"));
         std::fs::write(&path, "[Unit]\n").at(&path)?;
@@ -85,7 +85,7 @@ pub fn deb(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns a directory with Debian, which is installed the first time.
+/// Returns a directory with Debian, installed on first use.
 fn debian(context: &Context) -> Result<PathBuf> {
     let directory = context.places.work.join(format!("debian-{DEBIAN}"));
     let done = directory.join(".complete");
@@ -135,7 +135,7 @@ pub fn rpm(context: &Context) -> Result<Outcome> {
     ensure(asks("libc.so.6(GLIBC_2.17)(64bit)"), || {
         "no glibc is required".to_owned()
     })?;
-    // Scripts of the package need a shell in the directory.
+    // The package's scripts need a shell in the directory.
     let root = context.scratch.join("root");
     copy(&debian(context)?, &root)?;
     let rpm = |arguments: &[&str], path: Option<&Path>| -> Result<()> {
@@ -157,15 +157,15 @@ pub fn rpm(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the paths in a directory, without the records of rpm.
+/// Returns the paths in a directory, without rpm's records.
 fn tree(root: &Path) -> Result<BTreeSet<String>> {
     let paths = text(Command::new("find").arg(root))?;
     let paths = paths.lines().filter(|path| !path.contains("/rpm"));
     Ok(paths.map(str::to_owned).collect())
 }
 
-/// Compares the files of both packages. Debian has another directory for zsh, and a file
-/// `copyright`.
+/// Compares the files of both packages. Debian has a different directory for zsh, and a
+/// file `copyright`.
 fn compare_with_deb(context: &Context, rpm: &BTreeSet<&str>) -> Result<()> {
     let mut list = Command::new("dpkg-deb");
     let deb = text(list.arg("--contents").arg(context.package(".deb")?))?;

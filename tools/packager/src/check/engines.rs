@@ -1,5 +1,5 @@
-//! Checks of the image with podman and docker, where they are installed: Debian's are
-//! large, and containerd and runc are what they stand on.
+//! Checks of the image with podman and docker, if installed. Debian's packages of these are
+//! large, and containerd and runc are their foundation.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,7 +23,7 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         return Ok(());
     }
     let store = context.scratch.join("podman");
-    // podman refuses a longer path than 50 characters.
+    // podman refuses paths longer than 50 characters.
     let runtime = PathBuf::from(format!("/run/longwire-test-{}", std::process::id()));
     let podman = || -> Command {
         let mut command = Command::new("podman");
@@ -32,7 +32,8 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         command.args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]);
         command
     };
-    // podman raises these limits above ours, which root without CAP_SYS_RESOURCE may not.
+    // podman raises these limits above ours, which root may not do without
+    // CAP_SYS_RESOURCE.
     let limits = [
         "--ulimit",
         "nofile=1024:1024",
@@ -40,14 +41,14 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         "nproc=1024:1024",
     ];
     let result = use_engine("podman", &podman, &limits, true, image);
-    // Mounts of its store would keep the test's directory from being removed. Its command
-    // `system reset` would also remove what other stores share.
+    // Mounts of its store would prevent removing the test's directory. `system reset` would
+    // also remove data shared with other stores.
     run(podman().args(["rmi", "--all", "--force"]))?;
     std::fs::remove_dir_all(&runtime).at(&runtime)?;
     result
 }
 
-/// Loads and runs the image with docker, by a daemon of the test alone.
+/// Loads and runs the image with docker, using a daemon of the test.
 pub fn docker(context: &Context, image: &Path) -> Result<()> {
     if !exists("dockerd") || !exists("docker") {
         println!("  docker is not installed: not tested");
@@ -64,9 +65,8 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
     use_engine("docker", &docker, &[], false, image)
 }
 
-/// Loads the image, and runs it with these flags: without rights, which `allows` says are
-/// not needed, with the right that the message names, and
-/// as another user.
+/// Loads the image, and runs it with these flags: without rights, if `allows` says that
+/// none are needed, with the right that the message names, and as another user.
 fn use_engine(
     name: &str,
     engine: &dyn Fn() -> Command,
@@ -94,7 +94,8 @@ fn use_engine(
         let mut container = engine();
         container
             .args(["run", "--rm", "--network", "none"])
-            // Podman asks for a million descriptors, which a limit of this machine may forbid.
+            // podman requests a million descriptors, which a limit of this machine may
+            // forbid.
             .args(["--ulimit", "nofile=1024:1024"])
             .args(run_flags)
             .args(flags);
@@ -106,7 +107,7 @@ fn use_engine(
     Ok(())
 }
 
-/// A dockerd with directories of its test alone; it ends with the value.
+/// A dockerd in directories of its test; ends when dropped.
 struct Dockerd {
     process: Child,
     socket: String,

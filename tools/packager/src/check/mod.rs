@@ -1,4 +1,4 @@
-//! Tests of packages where they are installed.
+//! Tests of installed packages.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,9 +19,9 @@ use crate::run::{At, Result, clear, list};
 /// Outcome of a check that found no fault.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It ran.
+    /// The check ran.
     Passed,
-    /// It cannot run here, for this reason.
+    /// The check cannot run here, for this reason.
     Skipped(String),
 }
 
@@ -90,21 +90,21 @@ const CHECKS: [Check; 11] = [
     },
 ];
 
-/// The arguments of a check.
+/// Arguments of a check.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The places of the packages.
+    /// Places of the packages.
     pub places: Places,
     /// An empty directory.
     pub scratch: PathBuf,
-    /// The program with its debug information, if it is at hand.
+    /// The program with its debug information, if available.
     pub binary: Option<PathBuf>,
     /// Whether a package for this machine only is accepted.
     pub trial: bool,
 }
 
 impl Context {
-    /// Returns the package of the emulator whose name has this ending.
+    /// Returns the emulator's package whose name has this suffix.
     fn package(&self, ending: &str) -> Result<PathBuf> {
         self.found(ending, |path| !path.contains("longwire-kube"))
     }
@@ -145,7 +145,7 @@ impl Context {
     }
 }
 
-/// Runs checks, those of these names or all, and prints their outcomes.
+/// Runs the named checks, or all, and prints their outcomes.
 pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
     if let Some(name) = only
         .iter()
@@ -167,7 +167,7 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
                 passed += 1;
                 println!("---- {}: ok ({seconds:.1} s)", check.name);
             }
-            // A green run of continuous integration has tested everything.
+            // A successful CI run has tested everything.
             Ok(Outcome::Skipped(why)) if !is_ci() => {
                 skipped += 1;
                 println!("---- {}: SKIPPED: {why}", check.name);
@@ -195,7 +195,7 @@ fn run_one(context: &Context, check: &Check) -> Result<Outcome> {
         ..context.clone()
     };
     let outcome = (check.run)(&context)?;
-    // After a fault, the files stay for a look at them.
+    // After a fault, the files are kept for inspection.
     std::fs::remove_dir_all(&scratch).at(&scratch)?;
     Ok(outcome)
 }
@@ -204,7 +204,7 @@ fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// Returns an outcome that names the programs which are not installed, if any.
+/// Returns an outcome that names missing programs, if any.
 fn missing(programs: &[&str]) -> Option<Outcome> {
     let missing: Vec<&str> = programs
         .iter()
@@ -227,7 +227,7 @@ fn script(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Whether this process is root's.
+/// Returns whether this process runs as root.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0)

@@ -1,4 +1,4 @@
-//! Checks of a release as a whole: the same bytes again, checksums, materials.
+//! Checks of a complete release: reproducibility, checksums, bill of materials.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ use crate::sums::write_sums;
 use crate::write_packages;
 
 /// Builds all packages twice from the same program, at different times and in different
-/// directories, and compares them. The program is that of the last build, or without one
-/// the stripped program of the archive, which makes no archive of debug information.
+/// directories, and compares them. Uses the program of the last build, or otherwise the
+/// stripped program of the archive, for which there is no archive of debug information.
 pub fn reproducible(context: &Context) -> Result<Outcome> {
     let unpacked = context.unpacked()?.join("bin/longwire");
     let given = context.binary.clone().unwrap_or(unpacked);
@@ -30,7 +30,7 @@ pub fn reproducible(context: &Context) -> Result<Outcome> {
         write_packages(&places, &program, &[])?;
         write_sums(&places)?;
         made.push(places.out);
-        // Times in whole seconds would otherwise agree by chance.
+        // Otherwise times in whole seconds might agree by chance.
         std::thread::sleep(Duration::from_millis(1100));
     }
     compare(&made[0], &made[1])?;

@@ -1,4 +1,4 @@
-//! Links in all interfaces of a namespace, and what they cost while nothing crosses them.
+//! Links in all interfaces of a namespace, and their cost while idle.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use super::run::AttachRun;
 #[derive(Debug, Default)]
 pub(super) struct Many {
     pub attach_s: Vec<f64>,
-    /// CPU time of the program for each interface, of a core.
+    /// CPU time of the program per interface, of one core.
     pub idle_percent: Vec<f64>,
 }
 
-/// From the attachment to the steady state.
+/// Time from the attachment to the steady state.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Pairs of devices between two namespaces.
@@ -29,7 +29,7 @@ pub(super) struct Pairs {
 
 impl Pairs {
     /// # Errors
-    /// If the devices cannot be made.
+    /// If the devices cannot be created.
     pub fn new(count: u32) -> Result<Pairs, Error> {
         let (near, far) = (quiet_namespace()?, quiet_namespace()?);
         near.run(|| -> Result<(), Error> {
@@ -52,7 +52,7 @@ impl Pairs {
         Ok(Pairs { near, far, count })
     }
 
-    /// The name of both devices of a pair.
+    /// Returns the name of both devices of a pair.
     pub fn name(number: u32) -> String {
         format!("many{number}")
     }
@@ -83,7 +83,7 @@ pub(super) fn measure(pairs: &Pairs, rounds: usize, time: Duration) -> Result<Ma
 /// Returns a namespace in whose devices the kernel sends nothing by itself.
 fn quiet_namespace() -> Result<NetNamespace, Error> {
     let namespace = NetNamespace::new()?;
-    // A kernel without IPv6 has no such setting, and is silent.
+    // A kernel without IPv6 lacks this setting, and sends nothing.
     let _ = namespace.run(|| sysctl::set("ipv6/conf/default/disable_ipv6", "1"))?;
     Ok(namespace)
 }

@@ -1,8 +1,8 @@
-//! `attach`: what a link in an interface in use costs the programs on both sides of it, and
-//! how long it takes to attach one, or one in each of many interfaces.
+//! `attach`: the cost of a link in an interface that is in use, for the programs on both
+//! sides, and the time to attach one, or one in each of many interfaces.
 //!
 //! `longwire attach`, `longwire exec` with and without `--control`, and a veth pair without
-//! an emulator take turns in every round, and medians of the rounds are compared.
+//! an emulator alternate in every round, and medians of the rounds are compared.
 
 mod killed;
 mod many;
@@ -42,22 +42,22 @@ pub struct AttachArgs {
 pub struct AttachRow {
     name: String,
     unit: &'static str,
-    /// The bar; for a share of the bare pair, the least, otherwise the most.
+    /// The bar: the minimum for a share of the bare pair, otherwise the maximum.
     bar: f64,
     is_share: bool,
-    /// The value that the bar is for.
+    /// The value compared with the bar.
     found: f64,
     kept: bool,
-    /// Smallest and largest of the rounds, of what was measured.
+    /// Smallest and largest measured values of the rounds.
     range: [f64; 2],
-    /// The measured value while attached, and those of the witnesses, if there are any.
+    /// The value measured while attached, and those of the comparisons, if any.
     attached: f64,
     bare: Option<f64>,
     exec: Option<f64>,
     control: Option<f64>,
 }
 
-/// Delays each way for which the error of a round trip is measured.
+/// Delays per direction for which the error of a round trip is measured.
 const DELAYS: [Duration; 3] = [
     Duration::from_millis(5),
     Duration::from_millis(30),
@@ -135,7 +135,7 @@ impl Measurement for AttachArgs {
     }
 }
 
-/// The rows of many interfaces, and of programs that are killed.
+/// Returns the rows about many interfaces and about killed programs.
 fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<AttachRow>, Error> {
     let mut rows = Vec::new();
     let pairs = Pairs::new(interfaces)?;
@@ -162,7 +162,7 @@ fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<Attac
 }
 
 impl AttachRow {
-    /// A row without witnesses, whose value must not exceed the bar.
+    /// Returns a row without comparisons, whose value must not exceed the bar.
     fn alone(name: &str, unit: &'static str, bar: f64, rounds: &[f64]) -> AttachRow {
         let found = median(rounds.iter().copied());
         let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
@@ -182,7 +182,7 @@ impl AttachRow {
         }
     }
 
-    /// A row with the values of all places, in their order.
+    /// Returns a row with the values of all places in order.
     fn witnessed(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let of = |place: Place| median(places[place as usize].iter().copied());
         AttachRow {
@@ -193,7 +193,8 @@ impl AttachRow {
         }
     }
 
-    /// A row about a share of the bare pair's, which must not be below the bar.
+    /// Returns a row about a share of the bare pair's value, which must not be below the
+    /// bar.
     fn share(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let row = AttachRow::witnessed(name, unit, bar, places);
         let found = row.attached / row.bare.unwrap_or(f64::NAN);
@@ -205,14 +206,14 @@ impl AttachRow {
         }
     }
 
-    /// A row about a time above the bare pair's, which must not exceed the bar.
+    /// Returns a row about a time above the bare pair's, which must not exceed the bar.
     fn above(name: &str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let row = AttachRow::witnessed(name, "us", bar, places);
         let bare = row.bare.unwrap_or(f64::NAN);
         row.above_bare(bare)
     }
 
-    /// The row, with how far it is from the bare pair's value.
+    /// Returns the row with its distance from the bare pair's value.
     fn above_bare(self, bare: f64) -> AttachRow {
         let found = self.attached - bare;
         AttachRow {

@@ -1,4 +1,4 @@
-//! `longwire attach`, started as users do.
+//! `longwire attach`, run like a user would.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,7 +16,7 @@ use crate::exec_run::run_time_of;
 use crate::harness::median;
 use crate::program;
 
-/// Starts and ends for one time of `attach`.
+/// Number of starts and ends for one time of `attach`.
 const STARTS: usize = 5;
 
 /// A running `longwire attach`.
@@ -57,12 +57,12 @@ impl AttachRun {
         if attached.is_none() {
             return Err(failed("it ended before it was attached"));
         }
-        // Its notes at the end have to go somewhere.
+        // Its final notes must be read.
         thread::spawn(move || lines.for_each(drop));
         Ok(run)
     }
 
-    /// Returns the time that its threads have run, in seconds.
+    /// Returns the CPU time of its threads, in seconds.
     ///
     /// # Errors
     /// If it has ended.
@@ -70,7 +70,7 @@ impl AttachRun {
         run_time_of(self.program.id())
     }
 
-    /// Kills it, without a wait for its end.
+    /// Kills it without waiting for its end.
     pub fn signal_kill(&self) {
         self.signal(Signal::SIGKILL);
     }
@@ -103,7 +103,7 @@ pub(super) fn interface_of(host: &NetNamespace) -> Result<String, Error> {
 }
 
 /// Returns the time from the start of the program until a link is attached, in
-/// milliseconds: the median of some.
+/// milliseconds: the median of several runs.
 ///
 /// # Errors
 /// If it cannot be attached.

@@ -1,4 +1,4 @@
-//! Load on the control API: changes at a rate, and queries at the same time.
+//! Load on the control API: changes at a rate, with concurrent queries.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use longwire::Error;
 use longwire_control::Address;
 use longwire_control::client::{Client, ClientError};
 
-/// Connections that share the changes, so that a late response does not delay the
-/// next change.
+/// Connections that share the changes, so that a late response does not delay the next
+/// change.
 const CONNECTIONS: u32 = 4;
 
 /// Interval between queries of one link.
 const QUERY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Requests that are sent while frames flow.
+/// Requests sent while frames flow.
 pub(super) struct ControlLoad {
     pub address: Address,
     pub changes_per_s: u32,
@@ -35,8 +35,7 @@ pub(super) struct RequestTimes {
 impl RequestTimes {
     fn new() -> Result<RequestTimes, Error> {
         const DIGITS: u8 = 3;
-        /// The longest recorded time, in nanoseconds: longer than the client
-        /// waits.
+        /// The longest recorded time, in nanoseconds; exceeds the client's timeout.
         const TIME_MAX: u64 = 120_000_000_000;
         let times = Histogram::new_with_max(TIME_MAX, DIGITS);
         let times = times.map_err(|error| Error::Failed(error.to_string()))?;
@@ -97,10 +96,10 @@ impl ControlLoad {
         })
     }
 
-    /// Sends every `CONNECTIONS`-th change from `first` on, each at its time
-    /// since the beginning.
+    /// Sends every `CONNECTIONS`-th change starting with `first`, each at its time relative
+    /// to the start.
     fn change(&self, first: u32, began: Instant) -> Result<RequestTimes, Error> {
-        /// Number of delays and rates that the link takes in turn.
+        /// Number of delays and rates that the link cycles through.
         const DELAYS_MS: u64 = 5;
         const RATES: [&str; 3] = ["800mbit", "1gbit", "2gbit"];
         let mut asked = RequestTimes::new()?;
@@ -119,13 +118,13 @@ impl ControlLoad {
         Ok(asked)
     }
 
-    /// Returns the time of change number `nth`, since the beginning.
+    /// Returns the time of change number `nth`, relative to the start.
     fn due(&self, nth: u64) -> Duration {
         Duration::from_nanos(nth.saturating_mul(1_000_000_000) / u64::from(self.changes_per_s))
     }
 }
 
-/// Waits until `due` after the beginning. Returns whether the end is still ahead.
+/// Waits until `due` after the start. Returns whether the end has not been reached.
 fn wait(began: Instant, due: Duration, end: Duration) -> bool {
     std::thread::sleep(due.saturating_sub(began.elapsed()));
     due < end && began.elapsed() < end

@@ -1,5 +1,5 @@
-//! `bench control`: a network that changes a thousand times a second while it
-//! carries traffic.
+//! `bench control`: a network with a thousand changes per second while it carries
+//! traffic.
 //!
 //! The bench starts the programs themselves: `longwire run FILE --control …`
 //! between two veth ports, with one link in use and many idle links, and

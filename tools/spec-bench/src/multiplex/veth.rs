@@ -98,7 +98,7 @@ fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Er
 
 /// Sends frames of all links in turn until `stop` is set.
 fn send(mut port: Port, load: &MultiplexLoad, stop: &AtomicBool) -> Result<(), PortError> {
-    // Period of one link; the frames of the others lie evenly between.
+    // Period of one link; the frames of other links lie evenly between.
     let period = u128::from(time_of(1, load.len, load.rate).as_nanos());
     let gap_ns = |frames: u64| {
         let nanos =

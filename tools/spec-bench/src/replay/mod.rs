@@ -44,7 +44,7 @@ pub struct ReplayArgs {
     /// others last as long, or have a million packets
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub packets: u64,
-    /// Options for `longwire replay`, as in '--wait spin'
+    /// Options for `longwire replay`, e.g. '--wait spin'
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub replay_options: Option<String>,
     /// Where traces and the files of the disk stress are kept while it runs;

@@ -18,11 +18,11 @@ pub enum Workload {
     Even70us,
     /// A packet every 2,500 us, TCPivo's second
     Even2500us,
-    /// 100,000 packets a second, Poisson
+    /// 100,000 packets per second, Poisson
     Poisson100k,
-    /// 500,000 packets a second, Poisson
+    /// 500,000 packets per second, Poisson
     Poisson500k,
-    /// Bursts of the simple Internet mix at 1 Gbit/s, 30,000 packets a second
+    /// Bursts of the simple Internet mix at 1 Gbit/s, 30,000 packets per second
     BurstyImix,
 }
 
