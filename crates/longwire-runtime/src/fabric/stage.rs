@@ -65,6 +65,8 @@ pub(super) struct FabricOutput<T> {
     lost: bool,
     /// It is a port of another host, to which frames travel when they are decided.
     is_remote: bool,
+    /// Its wire is kept busy between frames.
+    fills: bool,
 }
 
 /// A frame that is due.
@@ -185,7 +187,8 @@ impl<T: TxPort> Fabric<T> {
             .map(|(_, shared, _)| Arc::clone(shared))
             .collect();
         let judge = || Judge::new(tolerance, grace_until);
-        let output = |(port, shared, record_handle)| FabricOutput {
+        let output = |(port, shared, record_handle): OutputParts<T>| FabricOutput {
+            fills: port.needs_idle_fill(),
             port,
             account: Account::new(judge(), Nanos::ZERO, record_handle, shared),
             ready: VecDeque::new(),
@@ -308,6 +311,9 @@ impl<T: TxPort> Fabric<T> {
     /// continues without lost ports.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
+        for output in self.outputs.iter_mut().filter(|output| output.fills) {
+            output.port.sync_clock(now);
+        }
         self.take_orders(now);
         let seen = self.ports.iter().map(|port| port.seen_until.get()).min();
         let until = seen.unwrap_or(Nanos::MAX).min(now);
@@ -494,6 +500,10 @@ impl<T: TxPort> Fabric<T> {
         let nothing_ready = output.ready.is_empty();
         if nothing_ready && output.unsent() == 0 && self.due_on_line(index, now).is_none() {
             let output = &mut self.outputs[index];
+            if output.fills {
+                output.port.fill(now);
+                output.port.flush()?;
+            }
             output.account.rest(now);
             output.account.look_at_losses(&mut output.port, now);
             return Ok(0);
@@ -509,6 +519,9 @@ impl<T: TxPort> Fabric<T> {
         }
         *full |= output.full;
         *full |= !output.ready.is_empty() || lanes_wait;
+        if output.fills {
+            output.port.fill(now);
+        }
         let core = &self.core;
         let flushed = output
             .account
@@ -526,6 +539,9 @@ impl<T: TxPort> Fabric<T> {
     }
 
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
+        if self.outputs.iter().any(|output| output.fills) {
+            return Some(now);
+        }
         if full || self.outputs.iter().any(|output| output.unsent() > 0) {
             return Some(now.saturating_add(RETRY_AFTER));
         }

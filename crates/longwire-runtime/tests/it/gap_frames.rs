@@ -2,12 +2,15 @@
 //! on the wire at the time of the engine's verdict, to the byte time.
 
 use crate::common::Arrivals;
+use crate::lanes::{Case, parts};
 use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
 use longwire_io::port::gap::GapTx;
 use longwire_io::port::mem::{MemWire, spacing_error};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_runtime::LinkSetup;
+use longwire_runtime::fabric::pipeline::run_to_end as fabric_run_to_end;
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
 use longwire_units::random::Stream;
 
@@ -96,5 +99,76 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
             assert_eq!((tally.waited, tally.moved), (0, 0));
         }
         assert_eq!(tally.late, 0);
+    }
+}
+
+/// A port whose wire must be kept busy: it notes how far it was.
+#[derive(Default)]
+struct BusyWire {
+    frames: Vec<Nanos>,
+    flushed: usize,
+    /// The times until which the wire was filled.
+    filled: Vec<Nanos>,
+    synced: Nanos,
+}
+
+impl TxPort for BusyWire {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
+        assert!(frame.release <= self.synced, "a frame before its clock");
+        self.frames.push(frame.release);
+        PushResult::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        let sent = self.frames.len() - self.flushed;
+        self.flushed = self.frames.len();
+        Ok(sent)
+    }
+
+    fn free_slots(&self) -> usize {
+        64
+    }
+
+    fn unsent(&self) -> usize {
+        0
+    }
+
+    fn needs_idle_fill(&self) -> bool {
+        true
+    }
+
+    fn sync_clock(&mut self, now: Nanos) {
+        self.synced = now;
+    }
+
+    fn fill(&mut self, now: Nanos) {
+        assert_eq!(now, self.synced, "filled by another clock");
+        self.filled.push(now);
+    }
+}
+
+#[test]
+fn a_network_keeps_the_wires_of_its_ports_busy() {
+    let case = Case {
+        up: "delay=5ms",
+        down: "delay=5ms",
+        changes: Vec::new(),
+    };
+    let source = |frames| Arrivals {
+        frames,
+        next: 0,
+        burst_max: 1,
+    };
+    let frames = traffic(50);
+    let ports = vec![
+        (source(frames.clone()), BusyWire::default()),
+        (source(Vec::new()), BusyWire::default()),
+    ];
+    let end = fabric_run_to_end(ports, parts(&case).0, 1, Bytes(64 << 20)).expect("it runs");
+    let [idle, wire] = [&end.ports[0], &end.ports[1]];
+    assert_eq!(wire.frames.len(), frames.len());
+    for port in [idle, wire] {
+        assert!(port.filled.len() >= frames.len(), "{}", port.filled.len());
+        assert!(port.filled.is_sorted());
     }
 }
