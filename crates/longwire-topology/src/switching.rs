@@ -9,6 +9,7 @@ use longwire_packet::bridge::{
     Bridge, BridgeConfig, BridgeError, PortIndex, Reserved, StaticEntry, StormLimit, Switching,
 };
 use longwire_runtime::FileAccess;
+use longwire_runtime::suggest::closest;
 
 use super::attach;
 use super::builder::is_name;
@@ -103,7 +104,10 @@ impl PortCheck {
         };
         if !fine {
             let written: Vec<String> = PORTS.iter().map(|port| port.written()).collect();
-            let remedy = format!("known: {}", written.join(", "));
+            let kinds = PORTS.iter().map(|port| port.name);
+            let close = closest(kind, kinds).filter(|_| known.is_none());
+            let close = close.map_or(String::new(), |kind| format!("did you mean '{kind}'? "));
+            let remedy = format!("{close}known: {}", written.join(", "));
             let reason = format!("'{opens}' is not a port");
             diagnostics.refuse(span.clone(), &at, reason, remedy);
         }
