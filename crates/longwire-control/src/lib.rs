@@ -252,6 +252,11 @@ impl Bound {
         &self.notes
     }
 
+    /// Whether there are addresses for clients.
+    pub fn takes_clients(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
     /// Returns the address for programs of this run, in the format of `ctl`: preferably the absolute
     /// path of a socket, which needs no network. `None` without addresses, or with that of a view
     /// alone.

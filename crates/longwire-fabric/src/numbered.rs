@@ -135,7 +135,9 @@ impl Numbered {
         };
         let numbers = match &plan.down {
             None => {
-                self.links.push(link(plan.name.to_string(), &plan.up));
+                let end = if plan.is_one_way { ".up" } else { "" };
+                self.links
+                    .push(link(format!("{}{end}", plan.name), &plan.up));
                 [up, up]
             }
             Some(down) => {

@@ -225,7 +225,7 @@ impl Numbered {
         let [up, down] = self.numbers[index as usize];
         LinkView {
             name: plan.name.to_string(),
-            shared: up == down,
+            shared: up == down && !plan.is_one_way,
             matchers: self.matchers(Class::Link(index)),
             moved_to: self.moved_to(Class::Link(index)),
             up: self.direction_view(up),

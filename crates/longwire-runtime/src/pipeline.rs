@@ -131,13 +131,12 @@ fn run<R: RxPort, T: TxPort>(
         grace_until: Nanos::ZERO,
         icmp: None,
     };
+    let handle = || recorded.handle(LinkId(0)).map(RecordHandle::waiting);
     let Direction {
         ingress,
         egress,
         source,
-    } = Direction::new(ports, setup, config, || {
-        recorded.handle(LinkId(0)).map(RecordHandle::waiting)
-    })?;
+    } = Direction::new(ports, setup, config, (handle(), handle()))?;
     let writer = recorded.start(Epoch::ZERO)?;
     let (port, steady, steady_frames) = drive(ingress, egress, &source.shared)?;
     if let Some(writer) = writer {

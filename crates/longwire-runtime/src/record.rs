@@ -21,11 +21,11 @@ use crate::start_error::StartError;
 /// An event, in the order in which one stage saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A wire frame came in at a port of a fabric.
+    /// A wire frame came in at a port.
     Entered {
         /// The port.
         port: PortIndex,
-        /// The arrival as the fabric assigned it.
+        /// The arrival as the network assigned it.
         arrival: Nanos,
         /// Its length on the wire, in bytes, without framing.
         wire_len: u32,
@@ -44,9 +44,6 @@ pub enum Event {
         len: u32,
         /// Frames and bytes in the queue right after.
         queue: (Packets, Bytes),
-        /// Its bytes, in [`Batch::bytes`]; none of links in a fabric, where
-        /// ports have them.
-        bytes: Range<usize>,
     },
     /// A link decided about a frame: a verdict for itself, then one for each
     /// duplicate.
@@ -70,8 +67,7 @@ pub enum Event {
 /// Events that one stage saw.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The link of the stage, or for frames leaving a fabric the number of the
-    /// output port.
+    /// The link of the stage, or for frames that leave the number of the output port.
     pub link: LinkId,
     /// The events.
     pub events: Vec<Event>,
@@ -362,7 +358,7 @@ impl RecordHandle {
         }
     }
 
-    /// Adds an event of a link in a network, which has no bytes.
+    /// Adds an event of a link, which has no bytes.
     pub(crate) fn push_event(&mut self, event: Event) {
         self.batch.events.push(event);
         if self.batch.events.len() >= BATCH_EVENTS {

@@ -9,20 +9,12 @@ use crate::record::{Batch, Epoch, Event, Recorder};
 /// Writes what a run records, live or in virtual time.
 pub struct FileRecorder {
     epoch: Epoch,
-    captures: Captures,
+    captures: Option<BothEnds>,
     log: Option<VerdictLog>,
 }
 
-/// The captures of a run.
-enum Captures {
-    None,
-    /// One item per link.
-    OfLinks(Vec<BothEnds>),
-    /// With an interface for each port.
-    OfPorts(BothEnds),
-}
-
-/// Captures of the frames that entered, and of those that left.
+/// Captures of the frames that entered, and of those that left, with an interface for
+/// each port.
 struct BothEnds {
     entered: CaptureWriter,
     left: CaptureWriter,
@@ -47,66 +39,32 @@ impl BothEnds {
             left: create("out")?,
         })
     }
-
-    fn finish(self) -> Result<(), CaptureError> {
-        self.entered.finish()?;
-        self.left.finish()
-    }
 }
 
 impl FileRecorder {
-    /// Creates the files of a run of these links. With a prefix, each link has
-    /// the captures `PREFIX.LINK.in.pcapng` and `PREFIX.LINK.out.pcapng`. The
-    /// rows of the log go to each of `log`. `None` if there is neither prefix nor log.
+    /// Creates the captures `PREFIX.in.pcapng` and `PREFIX.out.pcapng`, with an interface
+    /// for each port, and writes rows about these links to each of `log`. `None` if there
+    /// is neither prefix nor log.
     ///
     /// # Errors
     /// If a file cannot be created.
-    pub fn of_links(
-        prefix: Option<&str>,
-        log: Vec<Box<dyn RowSink>>,
-        links: &[&str],
-    ) -> Result<Option<Box<dyn Recorder>>, RecordError> {
-        let log = create_log(log, links.iter().copied());
-        let captures = match prefix {
-            Some(prefix) => {
-                let create = |link| BothEnds::create(&format!("{prefix}.{link}"), &[]);
-                Captures::OfLinks(links.iter().map(create).collect::<Result<_, _>>()?)
-            }
-            None => Captures::None,
-        };
-        Ok(FileRecorder::boxed(captures, log))
-    }
-
-    /// Creates the files of a network of these ports and links. With a prefix,
-    /// the captures are `PREFIX.in.pcapng` and `PREFIX.out.pcapng`, with an
-    /// interface for each port. The rows of the log go to each of `log`. `None` if
-    /// there is neither prefix nor log.
-    ///
-    /// # Errors
-    /// If a file cannot be created.
-    pub fn of_ports<'a>(
+    pub fn create<'a>(
         prefix: Option<&str>,
         log: Vec<Box<dyn RowSink>>,
         ports: &[&str],
         links: impl IntoIterator<Item = &'a str>,
     ) -> Result<Option<Box<dyn Recorder>>, RecordError> {
-        let log = create_log(log, links);
-        let captures = match prefix {
-            Some(prefix) => Captures::OfPorts(BothEnds::create(prefix, ports)?),
-            None => Captures::None,
-        };
-        Ok(FileRecorder::boxed(captures, log))
-    }
-
-    fn boxed(captures: Captures, log: Option<VerdictLog>) -> Option<Box<dyn Recorder>> {
-        if log.is_none() && matches!(captures, Captures::None) {
-            return None;
+        let log = (!log.is_empty()).then(|| VerdictLog::new(log, links));
+        let captures = prefix.map(|prefix| BothEnds::create(prefix, ports));
+        let captures = captures.transpose()?;
+        if log.is_none() && captures.is_none() {
+            return Ok(None);
         }
-        Some(Box::new(FileRecorder {
+        Ok(Some(Box::new(FileRecorder {
             epoch: Epoch::now(),
             captures,
             log,
-        }))
+        })))
     }
 
     /// Writes an event of the stage of link `of`, or of output port `of`.
@@ -118,7 +76,7 @@ impl FileRecorder {
                 wire_len,
                 bytes,
             } => {
-                if let Captures::OfPorts(BothEnds { entered, .. }) = &mut self.captures {
+                if let Some(BothEnds { entered, .. }) = &mut self.captures {
                     let arrival = self.epoch.wall_time(*arrival);
                     let bytes = &all_bytes[bytes.clone()];
                     entered.write_on(port.0.into(), arrival, bytes, *wire_len)?;
@@ -130,19 +88,10 @@ impl FileRecorder {
                 arrival,
                 len,
                 queue,
-                bytes,
             } => {
-                let arrival = self.epoch.wall_time(*arrival);
-                let link = link.0 as usize;
-                if let Captures::OfLinks(links) = &mut self.captures
-                    && let Some(captures) = links.get_mut(link)
-                {
-                    let bytes = &all_bytes[bytes.clone()];
-                    captures.entered.write(arrival, bytes, *len)?;
-                }
                 if let Some(log) = &mut self.log {
-                    let meta = FrameMeta { arrival, len: *len };
-                    log.offered(link, *frame, meta, *queue);
+                    let meta = FrameMeta::new(self.epoch.wall_time(*arrival), *len);
+                    log.offered(link.0 as usize, *frame, meta, *queue);
                 }
             }
             Event::Decided {
@@ -155,15 +104,10 @@ impl FileRecorder {
                 }
             }
             Event::Left { handover, bytes } => {
-                let (captures, interface) = match &mut self.captures {
-                    Captures::None => return Ok(()),
-                    Captures::OfLinks(links) => (links.get_mut(of.0 as usize), 0),
-                    Captures::OfPorts(captures) => (Some(captures), of.0),
-                };
-                if let Some(BothEnds { left, .. }) = captures {
+                if let Some(BothEnds { left, .. }) = &mut self.captures {
                     let bytes = &all_bytes[bytes.clone()];
                     let handover = self.epoch.wall_time(*handover);
-                    left.write_on(interface, handover, bytes, bytes.len() as u32)?;
+                    left.write_on(of.0, handover, bytes, bytes.len() as u32)?;
                 }
             }
         }
@@ -174,20 +118,12 @@ impl FileRecorder {
         if let Some(log) = self.log.take() {
             log.finish()?;
         }
-        match std::mem::replace(&mut self.captures, Captures::None) {
-            Captures::None => {}
-            Captures::OfLinks(links) => links.into_iter().try_for_each(BothEnds::finish)?,
-            Captures::OfPorts(captures) => captures.finish()?,
+        if let Some(BothEnds { entered, left }) = self.captures.take() {
+            entered.finish()?;
+            left.finish()?;
         }
         Ok(())
     }
-}
-
-fn create_log<'a>(
-    sinks: Vec<Box<dyn RowSink>>,
-    links: impl IntoIterator<Item = &'a str>,
-) -> Option<VerdictLog> {
-    (!sinks.is_empty()).then(|| VerdictLog::new(sinks, links))
 }
 
 impl Recorder for FileRecorder {
@@ -199,7 +135,7 @@ impl Recorder for FileRecorder {
     }
 
     fn wants_frames(&self) -> bool {
-        !matches!(self.captures, Captures::None)
+        self.captures.is_some()
     }
 
     fn record(&mut self, batch: &Batch) -> Result<(), String> {

@@ -157,10 +157,26 @@ impl Builder<'_> {
             name,
             up: link.up,
             down: link.down,
+            is_one_way: false,
         });
         self.used.push(!link.matches.forward.is_empty());
         let at = (link.place, link.position);
         self.add_rules(class, &link.matches, shared, at, "link.match")
+    }
+
+    /// Sends all frames of a port up the last link, which has no other direction.
+    pub fn one_way_from(&mut self, port: PortIndex) {
+        let Some(link) = self.links.last_mut() else {
+            return;
+        };
+        link.is_one_way = true;
+        let class = Class::Link(self.links.len() as u32 - 1);
+        let matcher = Matcher {
+            arrival_port: Some(port),
+            ..Matcher::default()
+        };
+        self.push_rule(matcher, class, Direction::Up, 0);
+        self.used[self.links.len() - 1] = true;
     }
 
     /// Registers the name of a link or path. Both share one namespace, since a scenario may

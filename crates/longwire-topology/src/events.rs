@@ -123,7 +123,11 @@ pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &
         }
         None => builder.no_link(name, span, at),
         Some(link) if direction == Some(Direction::Down) && builder.links[link].down.is_none() => {
-            let reason = format!("'{name}' is shared and has no separate directions");
+            let reason = if builder.links[link].is_one_way {
+                format!("'{name}' carries frames up only")
+            } else {
+                format!("'{name}' is shared and has no separate directions")
+            };
             builder.diagnostics.refuse(span, at, reason, "remove .down");
         }
         Some(_) => {}

@@ -83,7 +83,7 @@ use toml::de::DeTable;
 pub use change::{Added, Change, ChangeTime};
 pub use duplex::duplex_of_json;
 pub use files::{Files, StartFiles};
-pub use pair::PairPlan;
+pub use pair::{PairOptions, PairPlan};
 pub use plan::{
     AttachPlan, CarrierPlan, Class, Cluster, Direction, Hop, HostPlan, LinkPlan, PathPlan,
     PortPlan, RulePlan, Target, Topology, Unmatched,

@@ -9,7 +9,7 @@ use longwire_packet::bridge::{BridgeConfig, PortIndex, Reserved, Switching};
 use super::builder::{Builder, Matches, NewLink};
 use super::named_text;
 use super::options::OptionStore;
-use super::plan::{PortPlan, Topology};
+use super::plan::{CarrierPlan, Direction, PortPlan, Topology, Unmatched};
 use super::problem::{Diagnostics, Place, Problem};
 use super::scenario::{self, ScenarioText};
 use super::switching::PortCheck;
@@ -30,6 +30,15 @@ pub struct PairPlan {
     pub ports: [PortPlan; 2],
 }
 
+/// Properties of the link between two ports besides its models.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PairOptions {
+    /// No frames go down.
+    pub one_way: bool,
+    /// A port has no carrier while the direction toward it is down.
+    pub carrier: bool,
+}
+
 impl Topology {
     /// Returns a topology with one link between two ports; direction up is from the first
     /// to the second. `scenario` is a file.
@@ -39,13 +48,27 @@ impl Topology {
     pub fn pair(
         ports: [PortPlan; 2],
         link: Duplex,
+        PairOptions { one_way, carrier }: PairOptions,
         scenario: Option<&Path>,
     ) -> Result<Topology, Vec<Problem>> {
         let pair = PairPlan {
             link: LINK.to_owned(),
             ports,
         };
-        Topology::pairs(vec![pair], link, scenario)
+        let mut topology = Topology::pairs_with(vec![pair], link, one_way, scenario)?;
+        if one_way {
+            topology.unmatched = Unmatched::Drop;
+        }
+        if carrier {
+            let toward = [(1, Direction::Up), (0, Direction::Down)];
+            let carriers = toward.iter().take(if one_way { 1 } else { 2 });
+            let carriers = carriers.map(|(port, direction)| CarrierPlan {
+                port: PortIndex(*port),
+                links: vec![format!("{LINK}.{}", direction.name())],
+            });
+            topology.carriers = carriers.collect();
+        }
+        Ok(topology)
     }
 
     /// Returns a topology with several links of equal options, each between two ports.
@@ -55,6 +78,15 @@ impl Topology {
     pub fn pairs(
         pairs: Vec<PairPlan>,
         link: Duplex,
+        scenario: Option<&Path>,
+    ) -> Result<Topology, Vec<Problem>> {
+        Topology::pairs_with(pairs, link, false, scenario)
+    }
+
+    fn pairs_with(
+        pairs: Vec<PairPlan>,
+        link: Duplex,
+        one_way: bool,
         scenario: Option<&Path>,
     ) -> Result<Topology, Vec<Problem>> {
         let scenario = scenario.map(named_text).transpose()?;
@@ -74,21 +106,29 @@ impl Topology {
         let mut builder = Builder::new(diagnostics, OptionStore::default());
         builder.pairs = Some(switched);
         let (up, down) = (Arc::new(link.up), Arc::new(link.down));
+        // The doubts about these options are reported when the links are built.
+        let known = [&up, &down].map(|options| Arc::as_ptr(options) as usize);
+        builder.judged.extend(known);
         let ports = pairs.iter().flat_map(|pair| pair.ports.clone());
         builder.ports = ports.collect();
         for (position, pair) in pairs.into_iter().enumerate() {
-            let matches = Matches {
-                forward: vec![format!("in-port={}", pair.ports[0].name)],
-                back: Vec::new(),
-            };
-            builder.add_link(NewLink {
+            let mut link = NewLink {
                 name: pair.link,
                 up: Arc::clone(&up),
                 down: Some(Arc::clone(&down)),
-                matches,
+                matches: Matches::default(),
                 place: Place::Span(0..0),
                 position,
-            });
+            };
+            if one_way {
+                link.down = None;
+                builder.add_link(link);
+                builder.one_way_from(PortIndex(2 * position as u16));
+            } else {
+                let forward = format!("in-port={}", pair.ports[0].name);
+                link.matches.forward.push(forward);
+                builder.add_link(link);
+            }
         }
         let mut timeline = Timeline::default();
         if let Some((name, text)) = &scenario {

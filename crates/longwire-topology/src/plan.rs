@@ -83,8 +83,11 @@ pub struct LinkPlan {
     pub name: Arc<str>,
     /// Options of direction up, or of both if shared.
     pub up: Arc<LinkSpec>,
-    /// Options of direction down; `None` if both directions share one queue and rate.
+    /// Options of direction down; `None` if both directions share one queue and rate, and if no
+    /// frames go down.
     pub down: Option<Arc<LinkSpec>>,
+    /// No frames go down.
+    pub is_one_way: bool,
 }
 
 impl LinkPlan {

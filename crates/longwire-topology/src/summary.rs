@@ -193,7 +193,7 @@ impl Summary {
             shared: topology
                 .links
                 .iter()
-                .filter(|link| link.down.is_none())
+                .filter(|link| link.down.is_none() && !link.is_one_way)
                 .count(),
             directions: topology.engine_links(),
             kinds,

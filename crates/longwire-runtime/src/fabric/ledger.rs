@@ -191,7 +191,6 @@ impl Ledger {
             arrival: meta.arrival,
             len: meta.len,
             queue,
-            bytes: 0..0,
         };
         self.add(id, arrived);
         number as u32

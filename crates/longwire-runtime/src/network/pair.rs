@@ -3,16 +3,19 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Bytes, Link, LinkConfig, LinkId, Nanos};
+use longwire_engine::{Bytes, Link, LinkConfig, LinkId, Nanos, PathId};
 use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::port::Port;
 use longwire_io::{RxPort, TxPort};
+use longwire_packet::bridge::{PortIndex, Reserved, Switching};
 
 use super::assembly::{Assembly, Foundation, ReportSource, ReportSources};
 use crate::clock::Clock;
 use crate::config::LinkSetup;
 use crate::counters::LinkShared;
+use crate::fabric::{FabricParts, Target};
 use crate::placement::{self, Layout};
+use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
 use crate::stage::{
     AddressWatch, Bells, CutForm, Decider, Egress, EgressParts, IcmpSender, Ingress, IngressParts,
@@ -31,6 +34,26 @@ pub(super) struct PairPlan {
 }
 
 impl PairPlan {
+    /// Returns the network of two ports that [`is_pair`] as a link between them.
+    pub fn of(
+        ports: Vec<(String, Port)>,
+        parts: FabricParts,
+        links: impl IntoIterator<Item = String>,
+    ) -> PairPlan {
+        let mut ports = ports.into_iter().map(|(_, port)| port);
+        let mut setups = links.into_iter().zip(parts.links);
+        let mut setup = || {
+            setups
+                .next()
+                .map(|(name, link)| LinkSetup::new(name, link.0))
+        };
+        let (a, b, ab, ba) = (ports.next(), ports.next(), setup(), setup());
+        let (Some(a), Some(b), Some(ab)) = (a, b, ab) else {
+            unreachable!("a pair has two ports and a link");
+        };
+        PairPlan { a, b, ab, ba }
+    }
+
     /// Builds the stages of both directions and distributes them over threads.
     pub fn assemble(self, foundation: &Foundation<'_>) -> Result<Assembly, StartError> {
         let PairPlan {
@@ -60,18 +83,21 @@ impl PairPlan {
             let Some(mut link) = link else { continue };
             link.config.epoch = foundation.epoch.monotonic;
             let link_id = LinkId(from as u32);
-            let record_handle = || foundation.recorded.handle(link_id);
+            let recorded = foundation.recorded;
+            // Frames that leave are recorded by the number of their port.
+            let departures = recorded.handle(LinkId(1 - link_id.0));
+            let recorded = (recorded.handle(link_id), departures);
             let direction = DirectionConfig {
                 seed: config.seed,
                 link_id,
                 clock: Clock::Monotonic,
                 budget: config.memory.unwrap_or_else(|| memory_for(&link.config)),
-                lend: record_handle().is_none(),
+                lend: recorded.0.is_none(),
                 tolerance: config.tolerance,
                 grace_until: foundation.grace_until(),
                 icmp: icmp_from[from].take(),
             };
-            let mut direction = Direction::new(ports, link, direction, record_handle)?;
+            let mut direction = Direction::new(ports, link, direction, recorded)?;
             if let Some(errors) = icmp_to[from].take() {
                 direction.egress.send_icmp_of(errors);
             }
@@ -100,6 +126,28 @@ impl PairPlan {
             ..Assembly::default()
         })
     }
+}
+
+/// Whether nothing changes a network, and all frames of its first port cross link 0, those
+/// of the second link 1 or none.
+pub(super) fn is_pair(parts: &FabricParts) -> bool {
+    let (switch, links) = (&parts.switch, parts.links.len());
+    let pairs = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
+    let is_fixed = parts.orders.is_empty()
+        && parts.on_port_loss == OnPortLoss::End
+        && parts.sharding.is_none()
+        && parts.remote.is_none();
+    let crosses = |port: u16| match parts.classifier.target_of_port(PortIndex(port)) {
+        Some(Target::Path(PathId(path))) => {
+            let path = parts.paths.get(path as usize);
+            path.is_some_and(|path| *path == [LinkId(port.into())])
+        }
+        // Only where no link leads from the port.
+        Some(Target::Drop) => usize::from(port) == links,
+        _ => false,
+    };
+    let is_joined = (switch.ports, switch.reserved) == (2, Reserved::Pass);
+    is_fixed && is_joined && switch.switching == pairs && crosses(0) && crosses(1) && links < 3
 }
 
 /// Both stages of a direction, with their counters.
@@ -131,7 +179,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         (rx, tx): (R, T),
         setup: LinkSetup,
         config: DirectionConfig,
-        record_handle: impl Fn() -> Option<RecordHandle>,
+        (arrivals, departures): (Option<RecordHandle>, Option<RecordHandle>),
     ) -> Result<Direction<R, T>, StartError> {
         let link_id = config.link_id;
         let (writer, reader) = delay_line(&DelayLineConfig {
@@ -142,7 +190,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         let described = setup.config.describe();
         let link = Link::new(setup.config, config.seed, link_id);
         let (in_order, mtu, least) = (link.in_order(), link.mtu(), link.poll_slack());
-        let mut decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
+        let mut decider = Decider::new(link, link_id, Arc::clone(&shared), arrivals);
         if let Some(icmp) = config.icmp {
             decider.send_icmp_by(icmp);
         }
@@ -167,7 +215,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
             clock: config.clock,
             in_order,
             link: at_egress,
-            record_handle: record_handle(),
+            record_handle: departures,
             tolerance: config.tolerance,
             grace_until: config.grace_until,
         };

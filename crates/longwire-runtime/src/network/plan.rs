@@ -2,7 +2,7 @@
 
 use longwire_io::port::Port;
 
-use super::pair::PairPlan;
+use super::pair::{PairPlan, is_pair};
 use crate::config::LinkSetup;
 use crate::fabric::FabricParts;
 use crate::feed::Feed;
@@ -49,6 +49,20 @@ impl NetworkPlan {
     /// that can be changed while it runs.
     pub fn changeable(ports: Vec<(String, Port)>, parts: FabricParts) -> NetworkPlan {
         NetworkPlan(Carriers::Fabric(ports, Box::new(parts)))
+    }
+
+    /// Returns the plan of a network between these ports that nothing changes but the orders
+    /// of its `parts`; `links` are the names of its links, by number.
+    pub fn fixed(
+        ports: Vec<(String, Port)>,
+        parts: FabricParts,
+        links: impl IntoIterator<Item = String>,
+    ) -> NetworkPlan {
+        if ports.len() == 2 && is_pair(&parts) {
+            let pair = PairPlan::of(ports, parts, links);
+            return NetworkPlan(Carriers::Pair(Box::new(pair)));
+        }
+        NetworkPlan::changeable(ports, parts)
     }
 
     /// Returns the plan of a replay of `feed` to its outputs, which share its order.

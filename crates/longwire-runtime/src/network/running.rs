@@ -101,8 +101,7 @@ impl RunningNetwork {
         self.handle.as_ref()
     }
 
-    /// Returns a handle that reads the counters of a replay and changes nothing: it takes no
-    /// orders, and its queries have no answer.
+    /// Returns a handle that reads counters, takes no orders, and has no answer to queries.
     pub fn observer(&self) -> FabricHandle {
         FabricHandle::observer(Arc::clone(self.threads.control()), Arc::clone(&self.facts))
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use longwire_engine::{Delivery, FrameMeta, Link, LinkId, Nanos, Verdict};
+use longwire_packet::bridge::PortIndex;
 
 use super::icmp::IcmpSender;
 use crate::counters::LinkShared;
@@ -117,7 +118,7 @@ impl Decider {
         self.shared.link.link.decided(&verdict, copy);
         if let Some(record_handle) = &mut self.record_handle {
             let link = self.link_id;
-            record_handle.push(&[], |_| Event::Decided {
+            record_handle.push_event(Event::Decided {
                 link,
                 frame,
                 verdict,
@@ -134,16 +135,23 @@ impl Decider {
         let Some(record_handle) = &mut self.record_handle else {
             return;
         };
-        record_handle.push(bytes, |bytes| Event::Arrived {
+        // The ports of pairs and of feeds have the numbers of the links behind them.
+        let port = PortIndex(link.0 as u16);
+        record_handle.push(bytes, |bytes| Event::Entered {
+            port,
+            arrival,
+            wire_len: len,
+            bytes,
+        });
+        record_handle.push_event(Event::Arrived {
             link,
             frame,
             arrival,
             len,
             queue,
-            bytes,
         });
         if verdict != Verdict::Queued {
-            record_handle.push(&[], |_| Event::Decided {
+            record_handle.push_event(Event::Decided {
                 link,
                 frame,
                 verdict,

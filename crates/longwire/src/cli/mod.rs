@@ -32,8 +32,8 @@ pub use link::{DUPLEX_HELP, DuplexArgs, DuplexTexts, LINK_HELP};
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
 pub use receivers::ReceiverArgs;
 pub use running::{
-    LaunchBy, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, Wait, is_page,
-    refuse_page,
+    LaunchBy, LiveArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, TimingArgs,
+    Wait, is_page, refuse_page,
 };
 pub use style::Paint;
 pub use traffic::{Inside, Order, TrafficArgs};

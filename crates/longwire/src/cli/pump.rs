@@ -1,7 +1,6 @@
 //! Options of commands that send frames at times known ahead: `replay` and
 //! `generate`.
 
-use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -14,7 +13,7 @@ use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
 use longwire_runtime::{DIRECTIONS, Faults, LinkSetup, Recorder, RunConfig};
 use longwire_units::Date;
 
-use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
+use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, TimingArgs};
 use crate::report::finish::check_file;
 use crate::report::start::Announcement;
 use crate::{Error, Globals};
@@ -42,31 +41,10 @@ pub struct PumpArgs {
     #[arg(long, value_name = "TIME", help_heading = "Sending")]
     pub start_at: Option<StartAt>,
 
-    /// How the sending thread waits for the next departure
-    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
-    #[arg(help_heading = "Sending")]
-    pub wait: Wait,
-
     /// How much may be read ahead, for each output
     #[arg(long, value_name = "SIZE", default_value = "32mb")]
     #[arg(help_heading = "Sending")]
     pub read_ahead: Bytes,
-
-    /// The most memory that frames may wait in, for each output; without it,
-    /// derived from --read-ahead and the link
-    #[arg(long, value_name = "SIZE", help_heading = "Sending")]
-    pub memory: Option<Bytes>,
-
-    /// A frame sent later than this counts as an artifact
-    #[arg(long, value_name = "TIME", default_value = "1ms")]
-    #[arg(help_heading = "Sending")]
-    pub tolerance: Nanos,
-
-    /// Frames due within this time after the start that are late count as
-    /// late_start, apart from late
-    #[arg(long, value_name = "TIME", help_heading = "Sending")]
-    #[arg(default_value = "100ms", allow_hyphen_values = true)]
-    pub grace: Nanos,
 
     /// Who holds frames until their time, so that they are handed over early
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
@@ -79,10 +57,9 @@ pub struct PumpArgs {
     #[arg(help_heading = "Sending")]
     pub stamp_every: u32,
 
-    /// Ask neither for a real-time class nor for locked memory nor for cores
-    /// that stay awake
-    #[arg(long, help_heading = "Sending")]
-    pub no_realtime: bool,
+    /// Waiting, memory and lateness.
+    #[command(flatten)]
+    pub timing: TimingArgs,
 
     /// The link before each output.
     #[command(flatten)]
@@ -271,22 +248,19 @@ impl PumpArgs {
     }
 
     /// Describes the sending, and the links before the outputs if any are emulated.
-    ///
-    /// # Errors
-    /// As [`Announcement::of_links`].
     pub fn announce<'a>(
         &self,
         links: impl IntoIterator<Item = &'a LinkSetup>,
         globals: &Globals,
-    ) -> io::Result<Announcement> {
+    ) -> Announcement {
         let links = if self.is_transparent() {
             Announcement::default()
         } else {
-            Announcement::of_links(links, globals)?
+            Announcement::of_links(links, globals)
         };
         let mut announcement = Announcement::sending(&self.to, links);
         announcement.warnings.extend(globals.doubts.iter().cloned());
-        Ok(announcement)
+        announcement
     }
 
     /// Returns the recorder of the outputs' links, if anything is recorded.
@@ -295,8 +269,7 @@ impl PumpArgs {
     /// If a file cannot be created.
     pub fn recorder(&self, outputs: &[ReplayOutput]) -> Result<Option<Box<dyn Recorder>>, Error> {
         let names = outputs.iter().map(|output| output.link.name.as_str());
-        let names: Vec<&str> = names.collect();
-        self.record.recorder(&names, &self.report)
+        self.record.recorder((names.clone(), names), &self.report)
     }
 
     /// Returns the names of the outputs in the report.
@@ -310,16 +283,7 @@ impl PumpArgs {
 
     /// Returns the runtime's configuration.
     pub fn config(&self) -> RunConfig {
-        RunConfig {
-            seed: self.seed.seed,
-            wait: self.wait.into(),
-            memory: self.memory,
-            tolerance: self.tolerance,
-            grace: self.grace,
-            realtime: !self.no_realtime,
-            faults: self.faults().clone(),
-            ..RunConfig::default()
-        }
+        self.timing.config(self.seed.seed, self.faults())
     }
 
     /// Returns the configuration of the replay.

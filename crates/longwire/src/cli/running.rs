@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use longwire_capture::log::{LogWriter, RowSink};
 use longwire_engine::{Bytes, Nanos};
-use longwire_fabric::Numbered;
 use longwire_io::TxPort;
 use longwire_io::port::Port;
 use longwire_io::port::options::LaunchMode;
@@ -13,23 +12,86 @@ use longwire_plot::SharedGatherer;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{Faults, FileRecorder, Placement, Recorder, RunConfig, WaitMode};
 
+use super::{ControlArgs, DuplexArgs};
 use crate::Error;
 use crate::report::Requirement;
+use crate::report::finish::check_file;
+
+/// Options that `run`, `exec` and `attach` have in common.
+#[derive(Clone, Debug, Args)]
+pub struct LiveArgs {
+    /// Changes of the links while they run: a TOML file of `[[at]]` tables, in place of
+    /// those of a network's file
+    #[arg(long, value_name = "FILE", help_heading = "Running")]
+    pub scenario: Option<PathBuf>,
+
+    /// The link.
+    #[command(flatten)]
+    pub link: DuplexArgs,
+
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArgs,
+
+    /// Execution.
+    #[command(flatten)]
+    pub running: RunningArgs,
+
+    /// Recordings.
+    #[command(flatten)]
+    pub record: RecordArgs,
+
+    /// The control API.
+    #[command(flatten)]
+    pub control: ControlArgs,
+
+    /// The report.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+impl LiveArgs {
+    /// Checks that the report can be written, and replaces none of these files of the run,
+    /// nor its scenario and log.
+    ///
+    /// # Errors
+    /// If it cannot, or would replace one.
+    pub fn check_report<'a>(&'a self, files: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+        let own = [self.scenario.as_deref(), self.record.log.as_deref()];
+        let own = own.into_iter().flatten().filter_map(Path::to_str);
+        check_file(self.report.report.as_deref(), files.chain(own))
+    }
+}
 
 /// Execution of a live link.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub struct RunningArgs {
-    /// How stages wait for the next release
-    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
-    pub wait: Wait,
+    /// Waiting, memory and lateness.
+    #[command(flatten)]
+    pub timing: TimingArgs,
 
     /// How stages are distributed over threads
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub placement: PlacementOption,
 
-    /// The most memory that frames may wait in, each direction, as in 512mb;
-    /// without it, derived from rate and delay
+    /// Distribute the links of a network over this many shards, which threads
+    /// process at the same time: a number, or auto for two per core.
+    /// Verdicts, releases and logs do not depend on it
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub shards: ShardCount,
+}
+
+/// Waiting, memory and lateness of a run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Running")]
+pub struct TimingArgs {
+    /// How threads wait for the next release
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub wait: Wait,
+
+    /// The most memory that frames may wait in, each direction or output, as in
+    /// 512mb; without it, derived from rate, delay and --read-ahead
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub memory: Option<Bytes>,
 
@@ -44,45 +106,47 @@ pub struct RunningArgs {
     #[arg(default_value = "100ms", allow_hyphen_values = true)]
     pub grace: Nanos,
 
-    /// Distribute the links of a network over this many shards, which threads
-    /// process at the same time: a number, or auto for two per core.
-    /// Verdicts, releases and logs do not depend on it
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub shards: ShardCount,
-
-    /// Request neither a better priority nor locked memory
+    /// Request neither a better priority nor locked memory nor cores that stay
+    /// awake
     #[arg(long)]
     pub no_realtime: bool,
 }
 
-impl RunningArgs {
-    /// Refuses several shards: there is one link.
-    ///
-    /// # Errors
-    /// [`Error::Usage`].
-    pub fn refuse_shards(&self) -> Result<(), Error> {
-        if [Some(ShardCount::Auto), ShardCount::exactly(1)].contains(&Some(self.shards)) {
-            return Ok(());
-        }
-        Err(Error::Usage(
-            "--shards is for a network from a file: one link is one shard".to_owned(),
-        ))
-    }
-
+impl TimingArgs {
     /// Returns the runtime's configuration; the links' plugins report to
     /// `faults`.
     pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {
         RunConfig {
             seed,
             wait: self.wait.into(),
-            placement: self.placement.into(),
             memory: self.memory,
             tolerance: self.tolerance,
             grace: self.grace,
             realtime: !self.no_realtime,
             faults: faults.clone(),
-            epoch: None,
-            huge_pages: true,
+            ..RunConfig::default()
+        }
+    }
+}
+
+impl RunningArgs {
+    /// Refuses several shards.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], with the reason `why`.
+    pub fn refuse_shards(&self, why: &str) -> Result<(), Error> {
+        if [Some(ShardCount::Auto), ShardCount::exactly(1)].contains(&Some(self.shards)) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!("--shards: {why}")))
+    }
+
+    /// Returns the runtime's configuration; the links' plugins report to
+    /// `faults`.
+    pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {
+        RunConfig {
+            placement: self.placement.into(),
+            ..self.timing.config(seed, faults)
         }
     }
 }
@@ -91,10 +155,8 @@ impl RunningArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Recording")]
 pub struct RecordArgs {
-    /// Capture both ends of every link, with nanoseconds: PREFIX.link.up.in.pcapng
-    /// holds the frames that entered, PREFIX.link.up.out.pcapng those that left. Of
-    /// a network, PREFIX.in.pcapng holds the frames that entered at its ports
-    /// and PREFIX.out.pcapng those that left, with an interface for each port
+    /// Capture with nanoseconds: PREFIX.in.pcapng holds the frames that entered and
+    /// PREFIX.out.pcapng those that left, with an interface for each port
     #[arg(long, value_name = "PREFIX")]
     pub capture: Option<String>,
 
@@ -105,35 +167,20 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// Returns a recorder for links of these names, if anything is recorded: also for
-    /// a page as the report.
+    /// Returns a recorder for ports and links of these names, if anything is recorded: also
+    /// for a page as the report.
     ///
     /// # Errors
     /// If a file cannot be created.
-    pub fn recorder(
+    pub fn recorder<'a>(
         &self,
-        names: &[&str],
+        (ports, links): (impl Iterator<Item = &'a str>, impl Iterator<Item = &'a str>),
         report: &ReportArgs,
     ) -> Result<Option<Box<dyn Recorder>>, Error> {
+        let ports: Vec<&str> = ports.collect();
         let log = self.log(report)?;
-        Ok(FileRecorder::of_links(self.capture.as_deref(), log, names)?)
-    }
-
-    /// Returns a recorder for a network, if anything is recorded.
-    ///
-    /// # Errors
-    /// If a file cannot be created.
-    pub fn network_recorder(
-        &self,
-        network: &Numbered,
-        report: &ReportArgs,
-    ) -> Result<Option<Box<dyn Recorder>>, Error> {
-        let ports = network.topology().ports.iter();
-        let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
-        let links = network.links().iter().map(|link| link.name.as_str());
-        let log = self.log(report)?;
-        let capture = self.capture.as_deref();
-        Ok(FileRecorder::of_ports(capture, log, &ports, links)?)
+        let prefix = self.capture.as_deref();
+        Ok(FileRecorder::create(prefix, log, &ports, links)?)
     }
 
     /// Returns the receivers of the log's rows: its file, and the report's page.

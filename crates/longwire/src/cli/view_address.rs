@@ -68,8 +68,8 @@ mod tests {
             let words = text.split_whitespace().map(OsString::from);
             let cli = Cli::from_arguments(words.collect()).map_err(|error| error.to_string())?;
             let (view, words) = match cli.command {
-                Command::Exec(args) => (args.control.view, args.command),
-                Command::Run(args) => (args.control.view, vec![args.a.into()]),
+                Command::Exec(args) => (args.live.control.view, args.command),
+                Command::Run(args) => (args.live.control.view, vec![args.a.into()]),
                 other => panic!("{other:?}"),
             };
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();

@@ -18,18 +18,16 @@ use longwire_node::open_files::raise_limit;
 use longwire_node::place::{self, Part};
 use longwire_node::short_end;
 use longwire_packet::filter::{Filter, FilterError, LANGUAGE};
-use longwire_runtime::RunningNetwork;
+use longwire_runtime::{LinkSetup, RunningNetwork};
 use longwire_topology::Topology;
 use serde_json::json;
 
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::attach_traffic::SelectedTraffic;
 use super::run_network::{self, NetworkSetup};
-use super::{attach_list, attach_node, attach_spec, run_pair};
-use crate::cli::{
-    ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
-};
-use crate::report::finish::{ReportStream, check_file};
+use super::{attach_list, attach_node, attach_spec, topologies};
+use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
+use crate::report::finish::ReportStream;
 use crate::report::start::{self, Announcement};
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
@@ -138,33 +136,9 @@ pub struct AttachArgs {
     #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
 
-    /// Changes of the link while it runs: a TOML file of `[[at]]` tables
-    #[arg(long, value_name = "FILE", help_heading = "Running")]
-    pub scenario: Option<PathBuf>,
-
-    /// The link.
+    /// The scenario, the link, recordings, clients and the report.
     #[command(flatten)]
-    pub link: DuplexArgs,
-
-    /// The seed.
-    #[command(flatten)]
-    pub seed: SeedArgs,
-
-    /// Execution of the link.
-    #[command(flatten)]
-    pub running: RunningArgs,
-
-    /// Recordings.
-    #[command(flatten)]
-    pub record: RecordArgs,
-
-    /// The control API.
-    #[command(flatten)]
-    pub control: ControlArgs,
-
-    /// The report.
-    #[command(flatten)]
-    pub report: ReportArgs,
+    pub live: LiveArgs,
 }
 
 /// Checks a filter, and keeps its text, which is sent to a node.
@@ -259,7 +233,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut announcement = announce(&interfaces, args, globals)?;
     announcement
         .warnings
-        .extend(run_network::warn(&topology, globals)?);
+        .extend(topologies::warn(&topology, globals));
     let stop = stop_flag()?;
     let traffic = traffic(args);
     let new = NewRun::create(
@@ -268,20 +242,18 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         &interfaces,
         traffic,
     )?;
-    let mut control = args.control.config();
+    let mut control = args.live.control.config();
     control.addresses.push(new.address().clone());
     let control = longwire_control::bind(&control)?;
     let (ports, engages) = place::split(prepared);
     let setup = NetworkSetup {
         hosts: None,
-        seed: run_network::seed(&topology, args.seed.seed)?,
         topology,
         announcement,
         stop: &stop,
-        running: &args.running,
-        record: &args.record,
-        report: &args.report,
+        args: &args.live,
         gives_up: false,
+        shows_progress: false,
     };
     let mut life = Life::new(engages, new, &stop);
     let mut until = until_stopped(&stop, args.time);
@@ -294,7 +266,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     life.end(globals);
     let report = report?;
-    run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
+    run_network::finish(&report, &args.live.report, globals, ReportStream::Stdout)
 }
 
 /// Describes the link at these interfaces, and prints warnings.
@@ -307,13 +279,17 @@ fn announce(
         [one] => one,
         _ => place::ALL,
     };
-    let directions = run_pair::directions(name, &args.link)?;
+    let (up, down) = args.live.link.links()?;
+    let directions = [
+        LinkSetup::new(format!("{name}.up"), up),
+        LinkSetup::new(format!("{name}.down"), down),
+    ];
     let directions = match args.direction {
         DirectionArg::Both => &directions[..],
         DirectionArg::Up => &directions[..1],
         DirectionArg::Down => &directions[1..],
     };
-    Ok(Announcement::of_links(directions, globals)?)
+    Ok(Announcement::of_links(directions, globals))
 }
 
 fn part(args: &AttachArgs) -> Part {
@@ -381,20 +357,16 @@ fn check_files(args: &AttachArgs) -> Result<(), Error> {
     if args.fail == FailArg::Closed {
         Pins::check()?;
     }
-    let files = [args.scenario.as_deref(), args.record.log.as_deref()];
-    let files = files.into_iter().flatten();
-    check_file(
-        args.report.report.as_deref(),
-        files.filter_map(std::path::Path::to_str),
-    )
+    args.live.check_report(std::iter::empty())
 }
 
 fn topology(interfaces: &[String], args: &AttachArgs) -> Result<Topology, Error> {
-    let read = place::topology(interfaces, args.link.specs()?, args.scenario.as_deref());
-    read.map_err(|problems| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Error::Usage(problems.join("\n"))
-    })
+    let read = place::topology(
+        interfaces,
+        args.live.link.specs()?,
+        args.live.scenario.as_deref(),
+    );
+    read.map_err(topologies::refused)
 }
 
 /// Finds what to attach to.

@@ -21,7 +21,7 @@ pub(super) fn spec(
     found: &FoundTarget,
     traffic: SelectedTraffic,
 ) -> Result<AttachmentSpec, Error> {
-    let link = args.link.specs()?;
+    let link = args.live.link.specs()?;
     let files = link.up.files().chain(link.down.files());
     if let Some(file) = files.into_iter().find(|file| Path::new(file).is_relative()) {
         return Err(Error::Usage(format!(
@@ -61,7 +61,7 @@ pub(super) fn spec(
         },
         host_network: args.host_network,
         link,
-        seed: Some(args.seed.seed),
+        seed: Some(args.live.seed.seed),
         wait: false,
         files: true,
     })

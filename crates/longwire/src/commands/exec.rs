@@ -1,144 +1,194 @@
-//! `longwire exec`: runs a program through a link, in private networks.
+//! `longwire exec`: runs a program through a network, in private networks.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_engine::models;
+use longwire_control::Bound;
+use longwire_fabric::NetworkReport;
 use longwire_io::rights::Capability;
-use longwire_runtime::{DIRECTIONS, LinkSetup, NetworkPlan, RunReport, network};
 use longwire_testbed::{
     Device, Environment, EnvironmentConfig, EnvironmentError, Event, Foundation, Side,
 };
-use serde::Serialize;
-
-use super::exec_args::ExecArgs;
-use super::exec_commands::{CommandEnd, CommandNotes, Commands, LOOK};
-use super::exec_network;
-use super::exec_words::split_file;
-use super::run_network;
-use crate::probe::{self, LinkExpectations, ProbeResult};
-use crate::report::finish::{self, Ending, ReportStream};
-use crate::report::live::StatusLine;
-use crate::report::start::{self, Announcement};
-use crate::watch::watch;
-use crate::{Error, Globals, rights};
 use longwire_traffic::sockets::{Host, Path};
 
-/// Runs a command or the probe through a link.
+use super::exec_args::ExecArgs;
+use super::exec_commands::{CommandEnd, Commands, LOOK};
+use super::exec_network::{self, HostedNetwork};
+use super::exec_words::split_file;
+use super::run_network::{self, NetworkSetup};
+use crate::probe::{self, LinkExpectations, ProbeResult};
+use crate::report::finish::ReportStream;
+use crate::report::live::StatusLine;
+use crate::report::start;
+use crate::{Error, Globals, rights};
+
+/// Runs a command or the probe through a network.
 ///
 /// # Errors
-/// If the networks cannot be created, the link cannot be started, or the
+/// If the networks cannot be created, the links cannot be started, or the
 /// command cannot be run.
 pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (file, command) = split_file(&args.command);
-    let files = [file, args.scenario.as_deref(), args.record.log.as_deref()];
-    let files = files
-        .into_iter()
-        .flatten()
-        .filter_map(std::path::Path::to_str);
-    finish::check_file(args.report.report.as_deref(), files)?;
-    let of_network = [
-        (file.is_some(), "a topology file"),
-        (args.scenario.is_some(), "--scenario"),
-        (args.control.is_given(), "--control or --view"),
-    ];
-    let of_network = of_network.iter().find(|(given, _)| *given);
+    let network = file.and_then(std::path::Path::to_str);
+    args.live.check_report(network.into_iter())?;
     if file.is_none() && args.hosts.is_given() {
         let message = "--node and --address are for the ports of a topology file: name one, as \
                        in `longwire exec network.toml`";
         return Err(Error::Usage(message.to_owned()));
     }
-    let of_command = of_network.map(|(_, name)| *name);
-    let of_command = of_command.or(args.time.map(|_| "--time"));
-    if let Some(name) = of_command.filter(|_| command.is_empty()) {
-        return Err(Error::Usage(format!(
-            "{name} is for a run with a command, and there is none: add one, as in `-- bash`"
-        )));
+    if command.is_empty() {
+        refuse_what_a_probe_lacks(file.is_some(), args)?;
     }
-    if file.is_some() {
-        run_network::refuse_carrier(args.carrier)?;
-    }
-    if of_network.is_some() {
-        return exec_network::run(file, command, args, globals);
-    }
-    run_link(command, args, globals)
+    let (foundation, read) = prepare(args, || exec_network::read(file, args, globals))?;
+    run_in(foundation, read, command, args, globals)
 }
 
-/// Runs a command or the probe through one link that does not change.
-fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    run_network::refuse_idle_carrier(args.carrier, "--scenario or --control")?;
-    args.running.refuse_shards()?;
-    let (foundation, (mut up, mut down)) = prepare(args, || args.link.links())?;
-    let is_scheduled = [&up, &down].into_iter().any(|link| {
-        let parts = link.describe();
-        parts.iter().any(|(_, text)| models::is_scheduled(text))
-    });
-    let expectations = LinkExpectations::new(&up, &down);
-    let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
-    let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
-    let plan = environment.networks().plan();
-    for link in [&mut up, &mut down] {
-        link.router = link.router.map(|router| plan.address_router(router, 0));
+/// Refuses options that change what the probe measures.
+fn refuse_what_a_probe_lacks(file: bool, args: &ExecArgs) -> Result<(), Error> {
+    let refused = [
+        (
+            file,
+            "a topology file has no single link for the probe to measure",
+        ),
+        (
+            args.live.scenario.is_some(),
+            "--scenario changes the link while the probe measures it",
+        ),
+        (
+            args.time.is_some(),
+            "--time would end the probe before its last measurement",
+        ),
+    ];
+    match refused.iter().find(|(given, _)| *given) {
+        Some((_, why)) => Err(Error::Usage(format!(
+            "{why}: add a command, as in `-- bash`"
+        ))),
+        None => Ok(()),
     }
-    let [up_name, down_name] = DIRECTIONS;
-    let links = [LinkSetup::new(up_name, up), LinkSetup::new(down_name, down)];
-    let announcement = Announcement::of_links(&links, globals)?;
-    let [up, down] = links;
-    let config = args.running.config(args.seed.seed, &args.link.faults);
-    let recorder = args.record.recorder(&DIRECTIONS, &args.report)?;
-    let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
-    let mut commands = Commands::new(&mut environment, command, args, globals);
+}
+
+/// Runs a command or the probe in networks on this foundation.
+fn run_in(
+    foundation: Foundation,
+    mut read: HostedNetwork,
+    command: &[OsString],
+    args: &ExecArgs,
+    globals: &Globals,
+) -> Result<ExitCode, Error> {
+    let expectations = command.is_empty().then(|| expectations(args));
+    let mut expectations = expectations.transpose()?;
+    let (mut environment, control) = environment(foundation, &mut read, args, globals)?;
+    let HostedNetwork {
+        topology,
+        announcement,
+        hosts,
+        nodes,
+        ..
+    } = read;
+    let mut commands = Commands::new(&mut environment, command, args, globals).with_nodes(&nodes);
+    let is_scheduled = topology.is_scheduled();
     if is_scheduled {
         commands.start_peers()?;
     }
-    // Opened now, ports have no frames from before.
-    let (near, far) = commands.environment().networks().open_ports(&args.port)?;
-    let plan = NetworkPlan::named_link(["near", "far"], (near, far), up, Some(down));
-    let running = network::start(plan, config, recorder)?;
-    announcement.print(globals);
-    start::notes(running.notes().iter().chain(&remarks), globals)?;
-
-    let mut notes = CommandNotes::default();
-    let outcome = if command.is_empty() {
-        Outcome::Probed(Box::new(probe_link(
-            &mut environment,
-            expectations,
-            globals,
-        )?))
-    } else {
-        if !is_scheduled {
-            commands.start_peers()?;
-        }
-        commands.start()?;
-        rights::give_up(&args.report, &environment_needs(args));
-        let mut ended = None;
-        watch(
-            &running,
-            &mut |_, pause| {
-                ended = commands.wait(pause);
-                Ok(ended.is_some())
-            },
-            || false,
-        )?;
-        notes = commands.finish();
-        Outcome::Ended(ended)
+    // Preparing a large network takes long, and the command does not handle signals yet.
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut watch = Some(commands.environment().children().watch_for_stop(&stop)?);
+    let ports = exec_network::open_ports(commands.environment(), &hosts, &topology, &args.port)?;
+    let may_change = control.takes_clients() || !topology.timeline.events.is_empty();
+    let needs = needs_of(args, may_change);
+    let setup = NetworkSetup {
+        hosts: None,
+        topology,
+        announcement,
+        stop: &stop,
+        args: &args.live,
+        gives_up: false,
+        shows_progress: false,
     };
-    let mut report = running.stop();
-    // Before the report: a reader may take it as the sign that everything has
-    // been removed.
+    let (mut started, mut ended, mut probed) = (false, None, None);
+    let carried = run_network::carry(setup, ports, control, globals, &mut |_, pause| {
+        if !started {
+            watch = None;
+            if stop.load(Ordering::SeqCst) {
+                return Err(Error::Failed(INTERRUPTED.to_owned()));
+            }
+            if let Some(expectations) = expectations.take() {
+                probed = Some(probe_link(commands.environment(), expectations, globals)?);
+                return Ok(true);
+            }
+            if !is_scheduled {
+                commands.start_peers()?;
+            }
+            commands.start()?;
+            rights::give_up(&args.live.report, &needs);
+            started = true;
+        }
+        ended = commands.wait(pause);
+        Ok(ended.is_some())
+    });
+    let notes = commands.finish();
+    // Before the report: a reader may take it as the sign that all has been removed.
     environment.close();
-    let printed = remarks.into_iter().chain(announcement.warnings);
-    let printed = printed.chain(notes.printed);
-    report.notes.extend(printed);
-    report.add_closing_notes(notes.closing);
-    show(outcome, &report, args, globals)
+    let mut report = carried?;
+    report.run.notes.extend(notes.printed);
+    report.run.add_closing_notes(notes.closing);
+    finish(&report, probed.as_ref(), ended, args, globals)
 }
 
-/// The result of a run.
-enum Outcome {
-    Probed(Box<ProbeResult>),
-    /// `None` if the link ended before the command did.
-    Ended(Option<CommandEnd>),
+/// Makes the networks, and gives the topology the addresses of the hosts.
+fn environment(
+    foundation: Foundation,
+    read: &mut HostedNetwork,
+    args: &ExecArgs,
+    globals: &Globals,
+) -> Result<(Environment, Bound), Error> {
+    let config = EnvironmentConfig {
+        hosts: std::mem::take(&mut read.configs),
+        ..environment_for(args, exec_network::mtus_of(&read.topology))
+    };
+    let mut environment = Environment::on(foundation, &config)?;
+    let control = longwire_control::bind(&args.live.control.config())?;
+    environment.set_control(control.address()?);
+    exec_network::place_in(
+        environment.networks(),
+        &mut read.topology,
+        &read.hosts,
+        args,
+    );
+    let notes = environment.notes().map(str::to_owned);
+    let notes: Vec<String> = notes.chain(read.hosts.note(&read.topology)).collect();
+    start::notes(&notes, globals)?;
+    read.announcement.warnings.extend(notes);
+    Ok((environment, control))
+}
+
+/// Writes the report, and returns the exit code: of a probe's run, or of the command.
+fn finish(
+    report: &NetworkReport,
+    probed: Option<&ProbeResult>,
+    ended: Option<CommandEnd>,
+    args: &ExecArgs,
+    globals: &Globals,
+) -> Result<ExitCode, Error> {
+    let Some(found) = probed else {
+        let code = run_network::finish(report, &args.live.report, globals, ReportStream::Stderr);
+        return Ok(CommandEnd::exit_code(ended, code?));
+    };
+    if !globals.json && !globals.quiet {
+        probe::print(found);
+    }
+    let place = ReportStream::Stdout;
+    run_network::finish_probed(Some(found), report, &args.live.report, globals, place)
+}
+
+const INTERRUPTED: &str = "interrupted before the command started";
+
+/// Returns what the probe expects of the link.
+fn expectations(args: &ExecArgs) -> Result<LinkExpectations, Error> {
+    let (up, down) = args.live.link.links()?;
+    Ok(LinkExpectations::new(&up, &down))
 }
 
 /// Creates the foundation of the environment, then calls `read`, which may load
@@ -146,7 +196,7 @@ enum Outcome {
 ///
 /// # Errors
 /// Those of `read`, and if the foundation cannot be created.
-pub(super) fn prepare<T>(
+fn prepare<T>(
     args: &ExecArgs,
     read: impl FnOnce() -> Result<T, Error>,
 ) -> Result<(Foundation, T), Error> {
@@ -159,10 +209,7 @@ pub(super) fn prepare<T>(
 }
 
 /// Returns an environment whose devices accept packets of these MTUs of links.
-pub(super) fn environment_for(
-    args: &ExecArgs,
-    mtus: impl IntoIterator<Item = u32>,
-) -> EnvironmentConfig {
+fn environment_for(args: &ExecArgs, mtus: impl IntoIterator<Item = u32>) -> EnvironmentConfig {
     EnvironmentConfig {
         device: match args.port.as_str() {
             "tap" => Device::Tap,
@@ -173,9 +220,11 @@ pub(super) fn environment_for(
     }
 }
 
-/// Returns the capabilities for ending the commands and removing the networks.
-pub(super) fn environment_needs(args: &ExecArgs) -> Vec<Capability> {
+/// Returns the capabilities for ending the commands and removing the networks, and for
+/// changes of the network.
+fn needs_of(args: &ExecArgs, may_change: bool) -> Vec<Capability> {
     let mut needs = vec![Capability::Kill];
+    needs.extend(run_network::rights_of_changes(may_change));
     if args.uplink {
         needs.extend([Capability::SysAdmin, Capability::NetAdmin]);
     }
@@ -220,45 +269,4 @@ fn probe_link(
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     Ok(found?)
-}
-
-/// The report, with the findings of the probe.
-#[derive(Serialize)]
-struct ProbeJson<'a> {
-    probe: &'a ProbeResult,
-    #[serde(flatten)]
-    report: &'a RunReport,
-}
-
-fn show(
-    outcome: Outcome,
-    report: &RunReport,
-    args: &ExecArgs,
-    globals: &Globals,
-) -> Result<ExitCode, Error> {
-    match outcome {
-        Outcome::Probed(found) => {
-            if globals.json {
-                let all = ProbeJson {
-                    probe: &found,
-                    report,
-                };
-                return finish::finish_as(
-                    &all,
-                    &Ending::of(report),
-                    &args.report,
-                    globals,
-                    ReportStream::Stdout,
-                );
-            }
-            if !globals.quiet {
-                probe::print(&found);
-            }
-            finish::finish(report, &args.report, globals, ReportStream::Stdout)
-        }
-        Outcome::Ended(ended) => {
-            let code = finish::finish(report, &args.report, globals, ReportStream::Stderr)?;
-            Ok(CommandEnd::exit_code(ended, code))
-        }
-    }
 }

@@ -10,9 +10,7 @@ use longwire_testbed::{PEER_WAIT, PeerOutput};
 
 use super::exec_hosts::HostArgs;
 use crate::Error;
-use crate::cli::{
-    ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
-};
+use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
 
 const EXAMPLES: &str = "\
 Two networks, near and far, are joined by the link and by nothing else. CMD
@@ -24,7 +22,7 @@ trips, one-way delay, throughput and loss, with their expected values.
 With a file that ends in .toml before the --, the link is the network that the
 file describes (docs/topology.md), with a host at each port: near and far, or
 the first is near and the second far; others have the names of their ports. Like
---scenario and --control, it needs a CMD. The link without a file has the name
+--scenario and --time, it needs a CMD. The link without a file has the name
 'link'.
 
 stdout is the command's alone. The report goes to stderr, also with --json, and
@@ -71,18 +69,6 @@ pub struct ExecArgs {
     #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
 
-    /// Changes of the link while it runs: a TOML file of `[[at]]` tables
-    #[arg(long, value_name = "FILE", help_heading = "Running")]
-    pub scenario: Option<PathBuf>,
-
-    /// The link.
-    #[command(flatten)]
-    pub link: DuplexArgs,
-
-    /// The seed.
-    #[command(flatten)]
-    pub seed: SeedArgs,
-
     /// The kind of port that the emulator opens its devices with
     #[arg(long, value_name = "KIND", help_heading = "Running")]
     #[arg(default_value = "auto")]
@@ -90,25 +76,13 @@ pub struct ExecArgs {
     pub port: String,
 
     /// While a direction of the link is down, take the carrier of the eth0 that
-    /// it leads to, as an unplugged cable does: with --scenario or --control
+    /// it leads to, as an unplugged cable does
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 
-    /// Execution of the link.
+    /// The scenario, the link, recordings, clients and the report.
     #[command(flatten)]
-    pub running: RunningArgs,
-
-    /// Recordings.
-    #[command(flatten)]
-    pub record: RecordArgs,
-
-    /// The control API.
-    #[command(flatten)]
-    pub control: ControlArgs,
-
-    /// The report.
-    #[command(flatten)]
-    pub report: ReportArgs,
+    pub live: LiveArgs,
 }
 
 /// The command in far.

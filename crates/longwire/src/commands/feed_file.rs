@@ -122,10 +122,10 @@ impl FeedFile<'_> {
             self.start = start;
         }
         let links = std::mem::take(&mut self.links);
-        let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
-        let recorder = pump.record.recorder(&names, &pump.report)?;
+        let names = links.iter().map(|link| link.name.as_str());
+        let recorder = pump.record.recorder((names.clone(), names), &pump.report)?;
         let outputs = Outputs::of_pair(self.files)?;
-        let announcement = pump.announce(&links, globals)?;
+        let announcement = pump.announce(&links, globals);
         announcement.print(globals);
         let seed = pump.seed.seed;
         on_stuck_plugin(seed, &pump.report, globals, ReportStream::Stdout);

@@ -37,10 +37,10 @@ pub mod run;
 mod run_attached;
 mod run_hosts;
 mod run_network;
-mod run_pair;
 pub mod schema;
 pub mod simulate;
 mod simulate_network;
+mod topologies;
 
 use std::process::ExitCode;
 

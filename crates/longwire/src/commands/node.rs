@@ -119,7 +119,8 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         short_end::shorten(node)?;
         return Ok(ExitCode::SUCCESS);
     }
-    args.running.refuse_shards()?;
+    args.running
+        .refuse_shards("each attachment of a node is a network of its own, with one link")?;
     raise_limit();
     let stop = stop_flag()?;
     let config = config(args, globals)?;
@@ -189,7 +190,7 @@ fn own_directory() -> Result<PathBuf, Error> {
 fn config(args: &NodeArgs, globals: &Globals) -> Result<NodeConfig, Error> {
     let prints = !globals.quiet;
     let reports = args.reports.as_ref().map(absolute).transpose()?;
-    let no_realtime = args.running.no_realtime;
+    let no_realtime = args.running.timing.no_realtime;
     Ok(NodeConfig {
         directory: match &args.state {
             Some(state) => absolute(state)?,

@@ -271,7 +271,7 @@ pub(super) fn start(
 ) -> Result<(RunningNetwork, Vec<String>), Error> {
     let recorder = pump.recorder(&outputs)?;
     let links = outputs.iter().map(|output| &output.link);
-    let announcement = pump.announce(links, globals)?;
+    let announcement = pump.announce(links, globals);
     let plan = NetworkPlan::replay(feed, outputs, pump.replay());
     let running = network::start(plan, pump.config(), recorder)?;
     announcement.print(globals);

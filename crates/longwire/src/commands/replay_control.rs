@@ -11,7 +11,7 @@ use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::{FileLoader, RunningNetwork};
 use longwire_topology::Topology;
 
-use super::run_network;
+use super::{run_network, topologies};
 use crate::cli::PumpArgs;
 use crate::{Error, Globals, rights};
 
@@ -39,11 +39,7 @@ impl ReplayControl {
         }
         let named = outputs.iter().map(|output| output.link.name.clone());
         let topology = Topology::outputs(named.zip(pump.specs(ways)?));
-        let topology = topology.map_err(|problems| {
-            let problems = problems.iter().map(ToString::to_string);
-            Error::Usage(problems.collect::<Vec<_>>().join("\n"))
-        })?;
-        let links = Numbered::new(topology);
+        let links = Numbered::new(topology.map_err(topologies::refused)?);
         for (output, link) in outputs.iter_mut().zip(links.links()) {
             output.cells = Some(Arc::clone(&link.cells));
         }

@@ -1,37 +1,39 @@
-//! `longwire run FILE.toml`: runs a network from a file, until stopped.
+//! The run of a network: from its topology to its report.
 
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-use longwire_engine::Nanos;
-use longwire_io::port::options::{CarrierControl, OpenOptions};
-use longwire_io::port::registry::{self, Port};
+use longwire_control::Bound;
+use longwire_engine::{LinkSpec, Nanos};
+use longwire_fabric::{Controller, NetworkReport, Numbered, Prepared, Scenario};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
+use longwire_io::port::options::{CarrierControl, OpenOptions, Purpose};
+use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
 use longwire_io::rights::Capability;
 use longwire_runtime::clock::count_from_before_boot;
 use longwire_runtime::fabric::{Core, FabricHandle, FabricParts, Sharding};
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network};
-use longwire_units::number_of;
+use longwire_topology::{Command, Problem, Topology};
+use serde::Serialize;
 
 use super::run::RunArgs;
 use super::run_attached::{self, NewPort, PortsInUse};
 use super::run_hosts::{self, HostRun, HostWait};
-use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
+use super::topologies::{ReadTopology, seed};
+use crate::cli::{LiveArgs, ReportArgs};
+use crate::probe::ProbeResult;
 use crate::report::finish::{Ending, ReportStream, finish_as};
 use crate::report::start::{self, Announcement};
 use crate::report::words;
+use crate::report::{Live, Requirement};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::watch::{Pause, until_stopped, watch};
 use crate::{Error, Globals, rights, view};
-use longwire_control::Bound;
-use longwire_fabric::{Controller, NetworkReport, Numbered, PreparedCommand, Scenario};
-use longwire_node::parent;
-use longwire_topology::{Command, Problem, StartFiles, Topology};
 
 /// Time before a command's execution at which it is prepared.
 const AHEAD: Nanos = Nanos::from_secs(2);
@@ -39,43 +41,30 @@ const AHEAD: Nanos = Nanos::from_secs(2);
 /// The port in place of one that another host opens.
 const ELSEWHERE: &str = "null";
 
-/// Runs the network that a file describes.
-///
-/// # Errors
-/// If the file is refused, a port cannot be opened, or the network not be
-/// started.
-pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    refuse_options_of_one_link(&args.link)?;
-    refuse_options_of_two_ports(args)?;
-    let read = read(file, args.scenario.as_deref(), globals)?;
-    run_topology(read, args, globals)
-}
-
-/// Runs a network. The warnings of its announcement are added to its report.
+/// Runs a network until it is stopped.
 ///
 /// # Errors
 /// If a port cannot be opened, or the network not be started.
-pub(super) fn run_topology(
-    (topology, announcement): (Topology, Announcement),
+pub(super) fn run(
+    (topology, announcement): ReadTopology,
     args: &RunArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    if !args.control.is_given() {
-        refuse_unknown_links(&topology, &args.report)?;
-    }
     let stop = stop_flag()?;
     // Clients that connect before the run starts wait until it does.
-    let control = longwire_control::bind(&args.control.config())?;
+    let control = longwire_control::bind(&args.live.control.config())?;
     let host = run_hosts::host_of(&topology, args.host.as_deref())?;
     if host.is_some() {
         // The run may have begun before this machine was started.
         count_from_before_boot();
     }
-    let (mut ports, attached) = open_ports(&topology, host)?;
-    let seed = seed(&topology, args.seed.seed)?;
+    let (mut ports, attached) = open_ports(&topology, host, args)?;
+    let seed = seed(&topology, args.live.seed.seed)?;
     let hosts = match host {
         Some(host) => {
-            args.running.refuse_shards()?;
+            args.live.running.refuse_shards(
+                "links that hosts share cannot be moved to a shard: the network is divided by its hosts",
+            )?;
             let key = args.key.as_deref();
             let wait = HostWait {
                 ports: &mut ports,
@@ -83,7 +72,7 @@ pub(super) fn run_topology(
                 globals,
             };
             let run = HostRun::start(&topology, (host, seed), key, wait)?;
-            if let Some(required) = &args.report.require {
+            if let Some(required) = &args.live.report.require {
                 run.refuse_uncertain(required)?;
             }
             Some(run)
@@ -95,29 +84,31 @@ pub(super) fn run_topology(
     let mut attached = PortsInUse::new(attached, &topology, reach);
     let setup = NetworkSetup {
         hosts,
-        seed,
         topology,
         announcement,
         stop: &stop,
-        running: &args.running,
-        record: &args.record,
-        report: &args.report,
+        args: &args.live,
         // Ports at interfaces in use are attached and removed while it runs.
         gives_up: !has_attached,
+        shows_progress: true,
     };
     let mut until = until_stopped(&stop, args.time);
     let mut report = carry(setup, ports, control, globals, &mut |running, pause| {
         attached.turn(running, pause, &mut until, globals)
     })?;
     report.run.add_closing_notes(attached.into_notes());
-    finish(&report, &args.report, globals, ReportStream::Stdout)
+    finish(&report, &args.live.report, globals, ReportStream::Stdout)
 }
 
 /// The ports of a run, and the places of those at interfaces that are in use.
 type OpenPorts = (Vec<(String, Port)>, Vec<NewPort>);
 
 /// Opens the ports of a network, or those of one of its hosts.
-fn open_ports(topology: &Topology, host: Option<usize>) -> Result<OpenPorts, Error> {
+fn open_ports(
+    topology: &Topology,
+    host: Option<usize>,
+    args: &RunArgs,
+) -> Result<OpenPorts, Error> {
     let cluster = topology.cluster.as_ref();
     let is_here = |index: usize| {
         let owner = cluster.map(|cluster| cluster.owners[index]);
@@ -141,17 +132,7 @@ fn open_ports(topology: &Topology, host: Option<usize>) -> Result<OpenPorts, Err
                 });
                 opened
             }
-            None if is_here(index) => {
-                let carrier = match topology.carrier_of(index) {
-                    Some(_) => CarrierControl::Tap,
-                    None => CarrierControl::Off,
-                };
-                let options = OpenOptions {
-                    carrier,
-                    ..OpenOptions::default()
-                };
-                registry::open(&port.opens, &options)?
-            }
+            None if is_here(index) => open_port(index, &port.opens, topology, args)?,
             None => registry::open(ELSEWHERE, &OpenOptions::default())?,
         };
         ports.push((port.name.clone(), opened));
@@ -159,25 +140,62 @@ fn open_ports(topology: &Topology, host: Option<usize>) -> Result<OpenPorts, Err
     Ok((ports, attached))
 }
 
+fn open_port(
+    index: usize,
+    opens: &str,
+    topology: &Topology,
+    args: &RunArgs,
+) -> Result<Port, Error> {
+    let purpose = match index {
+        _ if !args.one_way => Purpose::Forward,
+        0 => Purpose::ForwardIn,
+        _ => Purpose::Send,
+    };
+    let carrier = match topology.carrier_of(index) {
+        Some(_) => CarrierControl::Tap,
+        None => CarrierControl::Off,
+    };
+    let options = OpenOptions {
+        carrier,
+        purpose,
+        gap_frames: args.gap_frames.filter(|_| purpose != Purpose::ForwardIn),
+        ..OpenOptions::default()
+    };
+    let mut port = registry::open(opens, &options)?;
+    match purpose {
+        Purpose::Send => port.rx = AnyRx::Silent(SilentRx),
+        // A router's answers have no way back.
+        Purpose::ForwardIn => port.tx = AnyTx::Discard(DiscardTx::default()),
+        Purpose::Forward | Purpose::Receive => {}
+    }
+    Ok(port)
+}
+
 /// Refuses a requirement about an unknown link before the run, rather than at
 /// the end of a long one. Only the control API adds links.
-fn refuse_unknown_links(topology: &Topology, args: &ReportArgs) -> Result<(), Error> {
-    let Some(required) = &args.require else {
+fn refuse_unknown_links(network: &Numbered, required: Option<&Requirement>) -> Result<(), Error> {
+    let Some(required) = required else {
         return Ok(());
     };
-    let ports = topology.ports.iter().map(|port| port.name.to_string());
-    let links = topology.links.iter().flat_map(|link| match link.down {
-        Some(_) => vec![format!("{}.up", link.name), format!("{}.down", link.name)],
-        None => vec![link.name.to_string()],
-    });
     // The report names recordings that are missing.
-    let names: Vec<String> = ports.chain(links).chain(["recording".to_owned()]).collect();
-    let unknown = required.unknown(names.iter().map(String::as_str));
+    let names = port_names_of(network).chain(names_of(network));
+    let unknown = required.unknown(names.chain(["recording"]));
     if unknown.is_empty() {
         Ok(())
     } else {
         Err(Error::Usage(format!("--require: {}", unknown.join("; "))))
     }
+}
+
+/// Returns the names of the ports of a network.
+pub(super) fn port_names_of(network: &Numbered) -> impl Iterator<Item = &str> {
+    let ports = network.topology().ports.iter();
+    ports.map(|port| port.name.as_str())
+}
+
+/// Returns the names of the directions of its links.
+pub(super) fn names_of(network: &Numbered) -> impl Iterator<Item = &str> {
+    network.links().iter().map(|link| link.name.as_str())
 }
 
 /// A network that is ready to run.
@@ -186,21 +204,17 @@ pub(super) struct NetworkSetup<'a> {
     pub topology: Topology,
     /// The host of the network that this machine is, if it has several.
     pub hosts: Option<HostRun>,
-    /// Its description, to be printed when it runs.
+    /// Its description, to be printed when it runs; without that of its only link.
     pub announcement: Announcement,
     /// Set to give up before it runs.
     pub stop: &'a Arc<AtomicBool>,
-    /// The seed of every random stream.
-    pub seed: u64,
-    /// Execution of the network.
-    pub running: &'a RunningArgs,
-    /// Recordings.
-    pub record: &'a RecordArgs,
-    /// The report.
-    pub report: &'a ReportArgs,
+    /// Its options.
+    pub args: &'a LiveArgs,
     /// Whether the run, once it has started, gives up its rights except those to write
     /// the report; otherwise the caller limits them. The control API limits its own.
     pub gives_up: bool,
+    /// Whether a terminal shows the progress.
+    pub shows_progress: bool,
 }
 
 /// Runs a network between open ports, with its scenario and its control API,
@@ -209,49 +223,55 @@ pub(super) struct NetworkSetup<'a> {
 /// # Errors
 /// If the network cannot be started, and what `pause` returns.
 pub(super) fn carry(
-    setup: NetworkSetup<'_>,
+    mut setup: NetworkSetup<'_>,
     ports: Vec<(String, Port)>,
     control: Bound,
     globals: &Globals,
     pause: Pause<'_>,
 ) -> Result<NetworkReport, Error> {
+    let args = setup.args;
+    let seed = seed(&setup.topology, args.seed.seed)?;
     let faults = Faults::new();
     let scenario = setup.topology.timeline.clone();
+    let has_clients = control.takes_clients();
+    let may_change = has_clients || !scenario.events.is_empty();
+    // Frames inside are drained before ports at interfaces in use go.
+    let is_fixed = !may_change && setup.topology.attached.is_empty();
     let mut scenario = Scenario::new(&scenario);
     let steps = StepsOnStderr::start(globals);
     steps.steps().begin("numbering links", None);
     let numbered = Numbered::new(setup.topology);
+    let required = args.report.require.as_ref().filter(|_| !has_clients);
+    refuse_unknown_links(&numbered, required)?;
     let new_loader = || FileLoader::reporting_to(&faults).until(setup.stop);
     let loader = new_loader();
     let (bin, discarded) = channel();
     let mut parts = numbered.parts_in_steps(&loader, steps.steps(), setup.stop)?;
-    let plan = numbered.shard_plan(setup.running.shards, cores());
-    parts.sharding = Sharding::planned(&plan);
+    parts.sharding = Sharding::planned(&numbered.shard_plan(args.running.shards, cores()));
+    describe_link(&mut setup.announcement, &numbered, &parts, globals);
     follow_carriers(&numbered, &mut parts);
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
-    let recorder = setup.record.network_recorder(&numbered, setup.report)?;
-    let mut config = setup.running.config(setup.seed, &faults);
+    let names = (port_names_of(&numbered), names_of(&numbered));
+    let recorder = args.record.recorder(names, &args.report)?;
+    let mut config = args.running.config(seed, &faults);
     let connection = setup.hosts;
     let connection = connection.map(|hosts| hosts.connect(&mut parts, &mut config));
     steps.steps().begin("starting", None);
-    let running = network::start(NetworkPlan::changeable(ports, parts), config, recorder);
+    let plan = plan(ports, parts, &numbered, is_fixed);
+    let running = network::start(plan, config, recorder);
     drop(steps);
     let running = running?;
     setup.announcement.print(globals);
     start::notes(running.notes(), globals)?;
     print_addresses(&control, globals)?;
     let handle = running.handle().cloned();
-    let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
+    let handle = handle.unwrap_or_else(|| running.observer());
     let hosts = connection.map(|connection| connection.watch(handle.clone()));
     let hosts = hosts.transpose()?;
     let options = numbered.options();
-    let controller = Arc::new(Controller::new(
-        numbered,
-        handle,
-        new_loader(),
-        (bin, discarded),
-    ));
+    let controller = Controller::new(numbered, handle, new_loader(), (bin, discarded));
+    let controller = Arc::new(controller);
     if let Some(hosts) = &hosts {
         controller.follow_hosts(hosts.reader());
     }
@@ -259,23 +279,72 @@ pub(super) fn carry(
         controller.note_given(&command, prepared);
     }
     if setup.gives_up {
-        rights::give_up(setup.report, &[Capability::DacOverride]);
+        rights::give_up(&args.report, rights_of_changes(may_change));
     }
     let server = control.serve(Arc::clone(&controller))?;
-    let directed = direct(&running, &mut scenario, &controller, globals, pause);
+    let live = setup.shows_progress.then(|| Live::new(globals));
+    let script = (&mut scenario, &*controller);
+    let directed = direct(&running, script, live, globals, pause);
     // While the fabric still responds.
     drop(server);
-    let until = controller.elapsed();
-    let run = running.stop();
-    let (failed, late) = directed?;
-    let mut report = controller.look(|network| NetworkReport::new(run, network));
-    report.set_options(&options);
-    report.changes = controller.changes().until(until);
+    let mut report = end(running, &controller, &options, directed?);
     report.run.notes.extend(setup.announcement.warnings);
     hosts.into_iter().for_each(|hosts| hosts.stop(&mut report));
+    Ok(report)
+}
+
+/// Stops a run, and returns its report, with the options of links at the start.
+fn end(
+    running: RunningNetwork,
+    controller: &Controller,
+    options: &[Arc<LinkSpec>],
+    (failed, late): (Option<String>, LateCommands),
+) -> NetworkReport {
+    let until = controller.elapsed();
+    let run = running.stop();
+    let mut report = controller.look(|network| NetworkReport::new(run, network));
+    report.set_options(options);
+    report.changes = controller.changes().until(until);
     report.run.add_closing_notes(late.remark());
     report.run.error = report.run.error.or(failed);
-    Ok(report)
+    report
+}
+
+/// Returns the plan of a network, which leaves it to the runtime how links that nothing
+/// changes are decided.
+fn plan(
+    ports: Vec<(String, Port)>,
+    parts: FabricParts,
+    numbered: &Numbered,
+    is_fixed: bool,
+) -> NetworkPlan {
+    if is_fixed {
+        NetworkPlan::fixed(ports, parts, names_of(numbered).map(str::to_owned))
+    } else {
+        NetworkPlan::changeable(ports, parts)
+    }
+}
+
+/// Describes the only link of a network whose announcement lacks it.
+fn describe_link(
+    announcement: &mut Announcement,
+    numbered: &Numbered,
+    parts: &FabricParts,
+    globals: &Globals,
+) {
+    if announcement.lacks_links() {
+        let configs = parts.links.iter().map(|(config, _)| config);
+        announcement.add_links(names_of(numbered).zip(configs), globals);
+    }
+}
+
+/// Returns the rights that changes of a network take: they may name files of other users.
+pub(super) fn rights_of_changes(may_change: bool) -> &'static [Capability] {
+    if may_change {
+        &[Capability::DacOverride]
+    } else {
+        &[]
+    }
 }
 
 /// Lets the carriers of ports follow links from the start.
@@ -326,45 +395,22 @@ pub(super) fn print_addresses(control: &Bound, globals: &Globals) -> io::Result<
     Ok(())
 }
 
-/// Reads a topology, with another scenario if one is given. Remarks are
-/// printed, and returned for the report.
-pub(super) fn read(
-    file: &Path,
-    scenario: Option<&Path>,
-    globals: &Globals,
-) -> Result<(Topology, Announcement), Error> {
-    let watch = StepsOnStderr::start(globals);
-    let files = StartFiles::of(FileLoader::new().with_access(parent::access()));
-    let topology = Topology::read_in_steps(file, scenario, &files, watch.steps());
-    drop(watch);
-    let topology = topology.map_err(|problems| {
-        let problems = problems.iter().map(ToString::to_string);
-        Error::Usage(problems.collect::<Vec<_>>().join("\n"))
-    })?;
-    let mut remarks = warn(&topology, globals)?;
-    if let Some(scenario) = scenario.filter(|_| topology.replaced > 0) {
-        let remark = format!(
-            "the scenario is {}, in place of {} of {}",
-            scenario.display(),
-            number_of(topology.replaced as u64, "event"),
-            file.display()
-        );
-        start::notes([&remark], globals)?;
-        remarks.push(remark);
-    }
-    let announcement = Announcement::of_network(&topology, remarks);
-    Ok((topology, announcement))
-}
-
-/// Prints the warnings of a topology's reader, and returns them for the report.
-pub(super) fn warn(topology: &Topology, globals: &Globals) -> Result<Vec<String>, Error> {
-    let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
-    start::doubt(&warnings, globals);
-    Ok(warnings)
-}
-
 /// Writes the report of a network, and checks its requirements.
 pub(super) fn finish(
+    report: &NetworkReport,
+    args: &ReportArgs,
+    globals: &Globals,
+    place: ReportStream,
+) -> Result<ExitCode, Error> {
+    finish_probed(None, report, args, globals, place)
+}
+
+/// Like [`finish`], with the findings of a probe in the JSON.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn finish_probed(
+    probe: Option<&ProbeResult>,
     report: &NetworkReport,
     args: &ReportArgs,
     globals: &Globals,
@@ -374,82 +420,24 @@ pub(super) fn finish(
         changes: report.changes.clone(),
         ..Ending::of(&report.run)
     };
-    finish_as(report, &ending, args, globals, place)
+    finish_as(&Probed { probe, report }, &ending, args, globals, place)
 }
 
-/// Refuses options of a single link next to a topology file.
-///
-/// # Errors
-/// If there are any.
-pub(super) fn refuse_options_of_one_link(link: &DuplexArgs) -> Result<(), Error> {
-    if !link.is_empty() {
-        return Err(Error::Usage(
-            "options of a link are written in the file, under [defaults] or a [[link]]".to_owned(),
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses options that require a link between two ports.
-fn refuse_options_of_two_ports(args: &RunArgs) -> Result<(), Error> {
-    refuse_carrier(args.carrier)?;
-    let given = [
-        (args.one_way, "--one-way"),
-        (args.gap_frames.is_some(), "--gap-frames"),
-    ];
-    match given.iter().find(|(given, _)| *given) {
-        Some((_, option)) => Err(Error::Usage(format!(
-            "{option} is for a link between two ports"
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Refuses `--carrier` next to a topology file.
-///
-/// # Errors
-/// If it is given.
-pub(super) fn refuse_carrier(given: bool) -> Result<(), Error> {
-    if given {
-        return Err(Error::Usage(
-            "--carrier is for a single link; in the file, name the links toward a port: \
-             far = { opens = \"tap:lw0\", carrier = \"link.up\" }"
-                .to_owned(),
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses `--carrier` for a link that is never down.
-///
-/// # Errors
-/// If it is given.
-pub(super) fn refuse_idle_carrier(given: bool, add: &str) -> Result<(), Error> {
-    if given {
-        return Err(Error::Usage(format!(
-            "--carrier is for a link that goes down, and nothing changes this one: add {add}"
-        )));
-    }
-    Ok(())
-}
-
-/// Returns the seed of the file, or the one of `--seed`.
-pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
-    match topology.seed {
-        Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::Usage(format!(
-            "the file has seed = {seed}; remove it to give another on the command line"
-        ))),
-        Some(seed) => Ok(seed),
-        None => Ok(given),
-    }
+/// A report, with the findings of a probe if there was one.
+#[derive(Serialize)]
+struct Probed<'a, R> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe: Option<&'a ProbeResult>,
+    #[serde(flatten)]
+    report: &'a R,
 }
 
 /// Runs the scenario until `pause` ends the run, or it ends by itself. Returns
 /// the first of its commands that failed; the others are still run.
 fn direct(
     running: &RunningNetwork,
-    scenario: &mut Scenario<'_>,
-    controller: &Controller,
+    (scenario, controller): (&mut Scenario<'_>, &Controller),
+    mut live: Option<Live>,
     globals: &Globals,
     pause: Pause<'_>,
 ) -> Result<(Option<String>, LateCommands), Error> {
@@ -481,9 +469,15 @@ fn direct(
         }
         controller.scenario_given(until);
         controller.tidy();
+        if let Some(live) = &mut live {
+            live.refresh(|| running.snapshot());
+        }
         warn_of_lost_ports(running, &mut reported, globals);
         false
     })?;
+    if let Some(mut live) = live {
+        live.clear();
+    }
     warn_of_lost_ports(running, &mut reported, globals);
     Ok((failed, late))
 }

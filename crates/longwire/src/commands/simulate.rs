@@ -183,8 +183,8 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         capture: None,
         log: args.log.clone(),
     };
-    let recorder = record.recorder(&DIRECTIONS, &args.report)?;
-    let announcement = Announcement::of_links(links.iter().map(|(_, link)| link), globals)?;
+    let recorder = record.recorder((std::iter::empty(), DIRECTIONS.into_iter()), &args.report)?;
+    let announcement = Announcement::of_links(links.iter().map(|(_, link)| link), globals);
     announcement.print(globals);
     let mut notes = announcement.warnings;
     let started = Instant::now();

@@ -11,8 +11,8 @@ use longwire_runtime::fabric::{Sharding, Simulation};
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader};
 
-use super::run_network;
 use super::simulate::SimulateArgs;
+use super::{run_network, topologies};
 use crate::cli::RecordArgs;
 use crate::progress::Progress;
 use crate::report::finish::{ReportStream, check_file, on_stuck_plugin};
@@ -31,7 +31,7 @@ use longwire_fabric::{NetworkReport, Numbered};
 /// created.
 pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     refuse_options_of_one_link(args)?;
-    let (topology, announcement) = run_network::read(file, args.scenario.as_deref(), globals)?;
+    let (topology, announcement) = topologies::read(file, args.scenario.as_deref(), globals)?;
     let named = |texts: &[String], option: &str| {
         let files = texts.iter();
         files
@@ -40,7 +40,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     };
     let (ins, outs) = (named(&args.inputs, "--in")?, named(&args.outputs, "--out")?);
     check_files(&ins, &outs, args)?;
-    let seed = run_network::seed(&topology, args.seed.seed)?;
+    let seed = topologies::seed(&topology, args.seed.seed)?;
     let stop = stop_flag()?;
     let faults = Faults::new();
     let mut inputs = Inputs::open(&ins, &topology, &stop)?;
@@ -52,15 +52,18 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
         capture: None,
         log: args.log.clone(),
     };
-    let recorder = record.network_recorder(&network, &args.report)?;
+    let names = (
+        run_network::port_names_of(&network),
+        run_network::names_of(&network),
+    );
+    let recorder = record.recorder(names, &args.report)?;
     let first = inputs.first_stamp()?.unwrap_or(Nanos::ZERO);
     let epoch = args.epoch.map_or(first, Nanos::from_nanos);
     let loader = FileLoader::reporting_to(&faults);
     let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
     parts.sharding = Sharding::planned(&network.shard_plan(args.shards, cores()));
     watch.steps().begin("starting", None);
-    let ports = network.topology().ports.iter();
-    let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
+    let ports: Vec<&str> = run_network::port_names_of(&network).collect();
     let started = Instant::now();
     let simulation = Simulation::new(&ports, parts, seed, epoch, recorder)
         .map_err(|error| Error::Failed(error.to_string()))?;

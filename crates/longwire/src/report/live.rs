@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use console::Term;
-use longwire_runtime::{LinkReport, RunReport};
+use longwire_runtime::RunReport;
 
 use super::words::{count, micros, rate};
 use crate::Globals;
@@ -40,9 +40,10 @@ impl Live {
             return;
         }
         let report = snapshot();
+        let rows = rows(&report);
         if let (Some((_, seen)), Some(since)) = (&self.last, since) {
-            let links = report.links.iter().zip(seen);
-            let parts: Vec<String> = links.map(|(link, seen)| part(link, *seen, since)).collect();
+            let rows = rows.iter().zip(seen);
+            let parts: Vec<String> = rows.map(|(row, seen)| part(row, *seen, since)).collect();
             let line = format!("{:>6.0} s  {}", report.duration_s, parts.join("   "));
             // A closed terminal is no reason to end the run.
             let _ = write!(
@@ -51,7 +52,7 @@ impl Live {
                 cut(&line, terminal_width())
             );
         }
-        let seen = report.links.iter().map(|link| link.traffic.bytes_out);
+        let seen = rows.iter().map(|row| row.bytes_out);
         self.last = Some((now, seen.collect()));
     }
 
@@ -94,20 +95,49 @@ impl StatusLine {
     }
 }
 
-/// Returns the part of the line about one link.
-fn part(link: &LinkReport, seen: u64, since: Duration) -> String {
-    let bytes = link.traffic.bytes_out.saturating_sub(seen);
+/// A link, or an output port of a network.
+struct LiveRow<'a> {
+    name: &'a str,
+    bytes_out: u64,
+    drops: u64,
+    artifacts: u64,
+    late_p99_us: f64,
+}
+
+fn rows(report: &RunReport) -> Vec<LiveRow<'_>> {
+    let links = report.links.iter().map(|link| LiveRow {
+        name: &link.name,
+        bytes_out: link.traffic.bytes_out,
+        drops: link.drops.total(),
+        artifacts: link.artifacts.total(),
+        late_p99_us: link.lateness_us.p99,
+    });
+    let ports = report.ports.iter().map(|port| LiveRow {
+        name: &port.name,
+        bytes_out: port.traffic.bytes_out,
+        drops: 0,
+        artifacts: port.artifacts.total(),
+        late_p99_us: port.lateness_us.p99,
+    });
+    if report.links.is_empty() {
+        ports.collect()
+    } else {
+        links.collect()
+    }
+}
+
+/// Returns the part of the line about one row.
+fn part(row: &LiveRow<'_>, seen: u64, since: Duration) -> String {
+    let bytes = row.bytes_out.saturating_sub(seen);
     let bits = bytes as f64 * 8.0 / since.as_secs_f64();
-    let drops = link.drops.total();
-    let artifacts = link.artifacts.total();
-    let mut text = format!("{} {}", link.name, rate(bits));
-    if drops > 0 {
-        text += &format!(", {} dropped", count(drops));
+    let mut text = format!("{} {}", row.name, rate(bits));
+    if row.drops > 0 {
+        text += &format!(", {} dropped", count(row.drops));
     }
-    if artifacts > 0 {
-        text += &format!(", {} artifacts", count(artifacts));
+    if row.artifacts > 0 {
+        text += &format!(", {} artifacts", count(row.artifacts));
     }
-    text + &format!(", p99 {} late", micros(link.lateness_us.p99))
+    text + &format!(", p99 {} late", micros(row.late_p99_us))
 }
 
 /// Cuts a line to `width` characters: a longer one would wrap, and its first
@@ -125,6 +155,7 @@ fn terminal_width() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use longwire_runtime::LinkReport;
     use longwire_runtime::ledger::Traffic;
 
     use super::*;
@@ -140,8 +171,12 @@ mod tests {
             drops: [("loss", 7)].into(),
             ..LinkReport::default()
         };
+        let report = RunReport {
+            links: vec![link],
+            ..RunReport::default()
+        };
         assert_eq!(
-            part(&link, 500_000, Duration::from_secs(2)),
+            part(&rows(&report)[0], 500_000, Duration::from_secs(2)),
             "link.up 4.00 Mbit/s, 7 dropped, p99 0 us late"
         );
     }

@@ -22,21 +22,43 @@ pub struct Announcement {
 impl Announcement {
     /// Describes links in a line, or with `--verbose` each in one with all options; prints
     /// warnings about them.
-    ///
-    /// # Errors
-    /// If stderr cannot be written, unless its reader is gone.
     pub fn of_links<'a>(
         links: impl IntoIterator<Item = &'a LinkSetup>,
         globals: &Globals,
-    ) -> io::Result<Announcement> {
+    ) -> Announcement {
+        let links = links.into_iter();
+        let mut announcement = Announcement::default();
+        announcement.add_links(links.map(|link| (&*link.name, &link.config)), globals);
+        announcement
+    }
+
+    /// Returns a description that lacks that of the only link.
+    pub fn of_one_link(warnings: Vec<String>) -> Announcement {
+        Announcement {
+            lines: Vec::new(),
+            warnings,
+        }
+    }
+
+    /// Whether the links are not described yet.
+    pub fn lacks_links(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Adds links, each with its name, as [`Announcement::of_links`] does.
+    pub fn add_links<'a>(
+        &mut self,
+        links: impl Iterator<Item = (&'a str, &'a LinkConfig)>,
+        globals: &Globals,
+    ) {
         let paint = Paint::new(globals, &io::stderr());
-        let links: Vec<&LinkSetup> = links.into_iter().collect();
-        let named = links.iter().map(|link| (link.name.as_str(), &link.config));
+        let links: Vec<_> = links.collect();
+        let named = links.iter().copied();
         let described = |(name, text): (String, String)| {
             let name = paint.bold(format_args!("{name}:"));
             format!("{name} {text}")
         };
-        let lines = if globals.verbose {
+        self.lines = if globals.verbose {
             let lines = named
                 .clone()
                 .map(|(name, config)| (name.to_owned(), line(config)));
@@ -47,7 +69,7 @@ impl Announcement {
         };
         let warnings = warnings(named);
         doubt(&warnings, globals);
-        Ok(Announcement { lines, warnings })
+        self.warnings.extend(warnings);
     }
 
     /// Describes a network, whose links are many, in a line: `6 links between 3 ports`.

@@ -23,6 +23,7 @@ mod live;
 mod marks_live;
 mod model_pages;
 mod network;
+mod option_pairs;
 mod output;
 mod page;
 mod plot;

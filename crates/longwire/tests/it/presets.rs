@@ -25,7 +25,7 @@ fn duplex(words: &[String]) -> DuplexArgs {
         .unwrap_or_else(|error| panic!("{words:?}: {error}"))
         .command
     {
-        longwire::Command::Exec(args) => args.link,
+        longwire::Command::Exec(args) => args.live.link,
         _ => panic!("exec is exec"),
     }
 }

@@ -11,11 +11,14 @@ use longwire_testbed::support::{Folder, words};
 use crate::common::recording::decided;
 use crate::common::{Ran, have, longwire};
 
-fn frames(file: &str) -> Vec<Vec<u8>> {
+/// Returns the frames of the interface of a port, or of all.
+fn frames(file: &str, port: Option<u32>) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut frames = Vec::new();
     while let Some(record) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
-        frames.push(record.bytes.to_vec());
+        if port.is_none_or(|port| record.interface == port) {
+            frames.push(record.bytes.to_vec());
+        }
     }
     frames
 }
@@ -51,14 +54,24 @@ fn assert_same_offline(link: &[&str]) {
     let report = std::fs::read_to_string(dir.file("report.json")).expect("a report");
     let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
     let (seed, epoch) = (report["seed"].to_string(), report["epoch_ns"].to_string());
-    for (at, direction) in ["up", "down"].into_iter().enumerate() {
+    let directions = [("up", "near"), ("down", "far")];
+    for (at, (direction, entry)) in directions.into_iter().enumerate() {
         let name = format!("link.{direction}");
         let artifacts = &report["ports"][at]["artifacts"];
         assert_eq!(artifacts["unrecorded"], 0, "{artifacts}");
-        let input = dir.file(&format!("run.{name}.in.pcapng"));
+        let input = dir.file("run.in.pcapng");
         let (output, log) = (dir.file("off.pcapng"), dir.file("off.csv"));
         let own = [
-            "--link", direction, "--seed", &seed, "--epoch", &epoch, "--log", &log,
+            "--interface",
+            entry,
+            "--link",
+            direction,
+            "--seed",
+            &seed,
+            "--epoch",
+            &epoch,
+            "--log",
+            &log,
         ];
         let simulated = longwire(&[&["simulate", "-q", &input, &output], &own[..], link].concat());
         assert_eq!(simulated.code, 0, "{simulated:?}");
@@ -71,8 +84,9 @@ fn assert_same_offline(link: &[&str]) {
         // What left, left with the same bytes and in the same order, however
         // late. With reordering, what is late may also be overtaken.
         if !link.contains(&"reorder") {
-            let live = frames(&dir.file(&format!("run.{name}.out.pcapng")));
-            let offline = frames(&output);
+            let exit = 1 - at as u32;
+            let live = frames(&dir.file("run.out.pcapng"), Some(exit));
+            let offline = frames(&output, None);
             assert!(live.len() > 50 && live.len() <= offline.len());
             let same = live
                 .iter()

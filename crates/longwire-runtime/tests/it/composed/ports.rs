@@ -169,6 +169,8 @@ impl TxPort for Device {
 #[derive(Default)]
 pub struct Memory {
     pub epoch: Nanos,
+    /// The bytes of the frame that entered last.
+    entered: Vec<u8>,
     pub arrivals: Vec<Arrival>,
     /// After each arrival.
     pub queues: Vec<(Packets, Bytes)>,
@@ -188,16 +190,18 @@ impl Recorder for MemoryRecorder {
         let mut memory = self.0.lock().expect("no panic");
         for event in &batch.events {
             match event {
+                Event::Entered { bytes, .. } => {
+                    memory.entered = batch.bytes[bytes.clone()].to_vec();
+                }
                 Event::Arrived {
                     frame,
                     arrival,
                     len,
                     queue,
-                    bytes,
                     ..
                 } => {
                     assert_eq!(*frame, memory.arrivals.len() as u64);
-                    let bytes = batch.bytes[bytes.clone()].to_vec();
+                    let bytes = std::mem::take(&mut memory.entered);
                     assert_eq!(*len as usize, bytes.len());
                     memory.arrivals.push(Arrival {
                         at: *arrival,
@@ -208,7 +212,7 @@ impl Recorder for MemoryRecorder {
                 Event::Decided { frame, verdict, .. } => {
                     memory.verdicts.entry(*frame).or_default().push(*verdict);
                 }
-                Event::Left { .. } | Event::Entered { .. } => {}
+                Event::Left { .. } => {}
             }
         }
         Ok(())

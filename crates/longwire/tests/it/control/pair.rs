@@ -1,6 +1,5 @@
 //! A link between two ports that is controlled without a file.
 
-use crate::common::longwire;
 use crate::common::site::{Site, assert_nothing_lost, link};
 use crate::control::ControlledRun;
 use longwire_testbed::support::Folder;
@@ -28,24 +27,4 @@ fn a_link_between_two_ports_is_controlled_too() {
     let report = controlled.network.stop();
     assert!(link(&report, "link.up")["packets_out"].as_u64() >= Some(8));
     assert_nothing_lost(&report);
-}
-
-#[test]
-fn options_for_runs_without_control_are_refused() {
-    let dir = Folder::new();
-    let socket = dir.file("x.sock");
-    for option in ["--one-way", "--gap-frames=1gbit"] {
-        let run = [
-            "run",
-            "packet:none0",
-            "packet:none1",
-            option,
-            "--control",
-            &socket,
-        ];
-        let ended = longwire(&run);
-        assert_eq!(ended.code, 2, "{ended:?}");
-        let name = option.split('=').next().expect("a name");
-        assert!(ended.stderr.contains(name), "{ended:?}");
-    }
 }

@@ -144,9 +144,15 @@ fn options_that_a_file_excludes_are_refused() {
         let ended = user.exec(&["--delay", "1ms", "n.toml", "--", "true"]);
         assert_eq!(ended.code, 2, "{ended:?}");
         assert!(ended.stderr.contains("written in the file"), "{ended:?}");
-        for option in [&["n.toml"][..], &["--time", "1s"], &["--control", "x.sock"]] {
+        write(&user.dir.file("s.toml"), b"");
+        for (option, why) in [
+            (&["n.toml"][..], "no single link"),
+            (&["--time", "1s"], "end the probe"),
+            (&["--scenario", "s.toml"], "while the probe measures"),
+        ] {
             let ended = user.exec(option);
             assert_eq!(ended.code, 2, "{option:?}: {ended:?}");
+            assert!(ended.stderr.contains(why), "{ended:?}");
             assert!(ended.stderr.contains("-- bash"), "{ended:?}");
         }
     }

@@ -49,7 +49,7 @@ impl User {
         self.id.is_none() && nix::unistd::geteuid().is_root()
     }
 
-    fn new(id: Option<u32>) -> User {
+    pub(super) fn new(id: Option<u32>) -> User {
         let dir = Folder::new();
         let mode = std::fs::Permissions::from_mode(0o1777);
         std::fs::set_permissions(dir.path(), mode).expect("its own directory");
@@ -92,7 +92,7 @@ impl User {
         command
     }
 
-    fn exec(&self, arguments: &[&str]) -> Ran {
+    pub(super) fn exec(&self, arguments: &[&str]) -> Ran {
         ran(self.exec_command(arguments).output().expect("it starts"))
     }
 

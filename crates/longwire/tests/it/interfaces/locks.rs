@@ -99,8 +99,8 @@ fn an_interface_is_named_once() {
     };
     for second in ["packet:a0", "a0"] {
         let ran = inside(&place, &["run", "packet:a0", second, "--time", "1ms"]);
-        assert_eq!(ran.code, 1, "{ran:?}");
-        let why = "this command already carries";
+        assert_eq!(ran.code, 2, "{ran:?}");
+        let why = "'a0' is port 'a' already";
         assert!(ran.stderr.contains(why), "{ran:?}");
     }
     // A sender and its receiver are no conflict.

@@ -1,0 +1,123 @@
+//! The topology of a run: of a file, or of one link between two ports.
+
+use std::path::Path;
+
+use longwire_node::parent;
+use longwire_runtime::FileLoader;
+use longwire_topology::{PairOptions, PortPlan, Problem, StartFiles, Topology};
+use longwire_units::number_of;
+
+use crate::cli::{DuplexArgs, SEED_DEFAULT};
+use crate::report::start::{self, Announcement};
+use crate::steps::StepsOnStderr;
+use crate::{Error, Globals};
+
+/// A topology and its description, which lacks that of one link until it is built.
+pub(super) type ReadTopology = (Topology, Announcement);
+
+/// Returns one link for all frames between two ports, each with its name and what to open,
+/// up from the first to the second. Events come from the file `scenario`.
+///
+/// # Errors
+/// If the options do not fit together, or the scenario is refused.
+pub(super) fn pair(
+    ports: [(&str, &str); 2],
+    link: &DuplexArgs,
+    options: PairOptions,
+    scenario: Option<&Path>,
+    globals: &Globals,
+) -> Result<ReadTopology, Error> {
+    let ports = ports.map(|(name, opens)| PortPlan {
+        name: name.to_owned(),
+        opens: opens.to_owned(),
+    });
+    let read = Topology::pair(ports, link.specs()?, options, scenario);
+    let topology = read.map_err(|problems| {
+        let problems = problems.iter();
+        let problems = problems.map(|problem| match problem.remedy.as_str() {
+            _ if scenario.is_some() => problem.to_string(),
+            "" => problem.reason.clone(),
+            remedy => format!("{}; {remedy}", problem.reason),
+        });
+        Error::Usage(problems.collect::<Vec<_>>().join("\n"))
+    })?;
+    let announcement = Announcement::of_one_link(warn(&topology, globals));
+    Ok((topology, announcement))
+}
+
+/// Reads a topology, with another scenario if one is given. Remarks are
+/// printed, and returned for the report.
+///
+/// # Errors
+/// If a file is refused.
+pub(super) fn read(
+    file: &Path,
+    scenario: Option<&Path>,
+    globals: &Globals,
+) -> Result<ReadTopology, Error> {
+    let watch = StepsOnStderr::start(globals);
+    let files = StartFiles::of(FileLoader::new().with_access(parent::access()));
+    let topology = Topology::read_in_steps(file, scenario, &files, watch.steps());
+    drop(watch);
+    let topology = topology.map_err(refused)?;
+    let mut remarks = warn(&topology, globals);
+    if let Some(scenario) = scenario.filter(|_| topology.replaced > 0) {
+        let remark = format!(
+            "the scenario is {}, in place of {} of {}",
+            scenario.display(),
+            number_of(topology.replaced as u64, "event"),
+            file.display()
+        );
+        start::notes([&remark], globals)?;
+        remarks.push(remark);
+    }
+    let announcement = Announcement::of_network(&topology, remarks);
+    Ok((topology, announcement))
+}
+
+/// Returns the error of a topology with these problems.
+pub(super) fn refused(problems: Vec<Problem>) -> Error {
+    let problems = problems.iter().map(ToString::to_string);
+    Error::Usage(problems.collect::<Vec<_>>().join("\n"))
+}
+
+/// Prints the warnings of a topology's reader, and returns them for the report.
+pub(super) fn warn(topology: &Topology, globals: &Globals) -> Vec<String> {
+    let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
+    start::doubt(&warnings, globals);
+    warnings
+}
+
+/// Refuses options of one link next to a topology file.
+///
+/// # Errors
+/// If any is given.
+pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Result<(), Error> {
+    if !link.is_empty() {
+        return Err(Error::Usage(
+            "options of a link are written in the file, under [defaults] or a [[link]]".to_owned(),
+        ));
+    }
+    if carrier {
+        return Err(Error::Usage(
+            "--carrier is for a single link; in the file, name the links toward a port: \
+             far = { opens = \"tap:lw0\", carrier = \"link.up\" }"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the seed of the file, or the one of `--seed`.
+///
+/// # Errors
+/// If they differ.
+pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
+    match topology.seed {
+        Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::Usage(format!(
+            "the file has seed = {seed}; remove it to give another on the command line"
+        ))),
+        Some(seed) => Ok(seed),
+        None => Ok(given),
+    }
+}
