@@ -6,12 +6,13 @@
 //! are compared. The measure is CPU time of the thread, which other programs on the machine
 //! disturb little; it includes building the link once per round.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
 use longwire_io::port::mem::{Sink, Source};
 use longwire_runtime::fabric::{FabricParts, pipeline as fabric};
-use longwire_runtime::pipeline::{PipelineConfig, run_on_one_thread};
-use longwire_runtime::{Faults, FileLoader, LinkSetup};
+use longwire_runtime::pipeline::{PipelineConfig, run_recorded};
+use longwire_runtime::record::{Batch, Epoch};
+use longwire_runtime::{Faults, FileLoader, LinkSetup, Recorder};
 use serde::Serialize;
 
 use crate::harness::{Measurement, median};
@@ -41,12 +42,46 @@ pub struct ControllableArgs {
     /// Options of the link
     #[arg(long, value_name = "OPTIONS", default_value = LINK)]
     pub link: String,
+    /// Record arrivals and verdicts, and write them nowhere
+    #[arg(long)]
+    pub record: bool,
+    /// Run only one of the links, under a profiler for instance
+    #[arg(long, value_name = "LINK")]
+    pub only: Option<Measured>,
     /// Packets of each round
     #[arg(long, value_name = "N", default_value_t = 2_000_000)]
     pub packets: u64,
     /// Rounds of each kind; the median counts
     #[arg(long, value_name = "N", default_value_t = 9)]
     pub rounds: usize,
+}
+
+/// One of the two links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Measured {
+    /// Without `--control`.
+    Plain,
+    /// With `--control`.
+    Control,
+}
+
+/// Records nothing.
+struct Discard;
+
+impl Recorder for Discard {
+    fn start(&mut self, _epoch: Epoch) {}
+
+    fn record(&mut self, _batch: &Batch) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn recorder(args: &ControllableArgs) -> Option<Box<dyn Recorder>> {
+    args.record.then(|| Box::new(Discard) as Box<dyn Recorder>)
 }
 
 /// The link.
@@ -95,11 +130,19 @@ fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow,
     let (mut plain, mut controllable) = (Vec::new(), Vec::new());
     let mut differing = 0;
     for _ in 0..args.rounds.max(1) {
-        let (without, delivered) = run_plain(args, size, load)?;
-        let (with, also) = run_controllable(args, size, load)?;
-        plain.push(without);
-        controllable.push(with);
-        differing += delivered.abs_diff(also);
+        let runs = |kind| args.only.is_none_or(|only| only == kind);
+        let mut delivered = Vec::new();
+        if runs(Measured::Plain) {
+            let (nanos, frames) = run_plain(args, size, load)?;
+            plain.push(nanos);
+            delivered.push(frames);
+        }
+        if runs(Measured::Control) {
+            let (nanos, frames) = run_controllable(args, size, load)?;
+            controllable.push(nanos);
+            delivered.push(frames);
+        }
+        differing += delivered[0].abs_diff(delivered[delivered.len() - 1]);
     }
     let (plain_ns, controllable_ns) = (median(plain), median(controllable));
     Ok(ControllableRow {
@@ -136,7 +179,8 @@ fn run_plain(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64)
         cores: None,
     };
     let begun = cpu_time();
-    let end = run_on_one_thread(source, Sink::copying(), setup, config).map_err(failed)?;
+    let end =
+        run_recorded(source, Sink::copying(), setup, config, recorder(args)).map_err(failed)?;
     let nanos = (cpu_time() - begun) / args.packets as f64;
     Ok((nanos, end.port.frames()))
 }
@@ -148,7 +192,7 @@ fn run_controllable(args: &ControllableArgs, size: u32, load: u32) -> Result<(f6
     let ports = vec![(source, Sink::copying()), (silent, Sink::copying())];
     let parts = parts(args)?;
     let begun = cpu_time();
-    let end = fabric::run_to_end(ports, parts, 1, MEMORY).map_err(failed)?;
+    let end = fabric::run_recorded(ports, parts, (1, MEMORY), recorder(args)).map_err(failed)?;
     let nanos = (cpu_time() - begun) / args.packets as f64;
     Ok((nanos, end.ports[1].frames()))
 }

@@ -115,9 +115,10 @@ impl Link {
 
     #[inline]
     fn next_in_turn(&mut self, happens: impl Fn(Nanos) -> bool) -> Option<Verdict> {
+        let is_plain = self.plain_apart_from_queue;
         let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
         let server = self.queue.server_mut()?;
-        if !transmitter.is_modelled() && medium.is_plain() {
+        if is_plain || !transmitter.is_modelled() && medium.is_plain() {
             return server.next_in_turn(happens, transmitter, medium);
         }
         let decided = server.next_decided(happens, transmitter, medium, &());

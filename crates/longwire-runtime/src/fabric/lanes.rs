@@ -220,7 +220,9 @@ impl Core {
             while taken < BURST
                 && let Some((line, _)) = self.state.frames.next_arrival(until)
             {
-                taken += self.take_in_lane(line.into(), (until, 1), tolerance);
+                let line = line.into();
+                let until = self.before_others(line, until);
+                taken += self.take_in_lane(line, (until, BURST - taken), tolerance);
             }
         } else {
             for line in 0..self.lanes.open.len() {
@@ -229,6 +231,20 @@ impl Core {
         }
         self.bridge.count_paired(taken as u64);
         taken
+    }
+
+    /// Returns the time up to which frames of a line precede those of others, `until` at
+    /// most.
+    fn before_others(&mut self, line: usize, until: Nanos) -> Nanos {
+        let frames = &mut self.state.frames;
+        let others = (0..self.lanes.open.len()).filter(|other| *other != line);
+        let others = others.filter_map(|other| {
+            let arrival = frames.line(other).arrived()?.release;
+            // Lines of lower numbers go first.
+            let goes_first = if line < other { 0 } else { 1 };
+            Some(arrival.saturating_sub(Nanos::from_nanos(goes_first)))
+        });
+        others.fold(until, Nanos::min)
     }
 
     #[inline]
@@ -436,6 +452,7 @@ struct LaneRecord<'a> {
 
 impl LaneRecord<'_> {
     /// Records a frame that was offered, and the verdict about it.
+    #[cold]
     fn offered(&mut self, meta: FrameMeta, link: &Link, verdict: &Verdict) {
         self.ledger.at(meta.arrival);
         // The frame may be in service already, and have departed at its arrival.
@@ -517,9 +534,10 @@ impl LaneTurn<'_> {
 
     /// Makes and records the decisions by events at which `happens` is true, each at its
     /// time.
+    #[cold]
     fn decide_recorded(&mut self, happens: impl Fn(Nanos) -> bool) {
         while let Some(at) = self.link.next_at().filter(|at| happens(*at)) {
-            if let Some(verdict) = self.link.poll_in_turn(at) {
+            if let Some((_, verdict)) = self.link.poll(at, &()) {
                 if let Some(record) = &mut self.record {
                     record.decided(at, &verdict);
                 }
@@ -550,7 +568,7 @@ impl LaneTurn<'_> {
     }
 
     /// Notes the verdict about the frame that has been queued longest.
-    #[inline]
+    #[inline(always)]
     fn decided(&mut self, verdict: &Verdict) {
         match verdict {
             Verdict::Deliver(delivery) => {
