@@ -39,6 +39,7 @@ mod plan;
 mod report;
 mod scenario;
 mod scenario_clock;
+pub mod shard_plan;
 mod shards;
 mod state;
 #[cfg(test)]

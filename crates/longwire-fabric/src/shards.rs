@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::shard_plan::{ShardCount, ShardLink, ShardPlan};
 use longwire_engine::{BitRate, LinkId, LinkSpec, Nanos};
-use longwire_runtime::shards::{ShardCount, ShardLink, ShardPlan};
 
 use crate::Numbered;
 use longwire_topology::{Action, Class, Direction, Unmatched};

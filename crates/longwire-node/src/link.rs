@@ -9,10 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use longwire_attach::{FoundTarget, Target};
 use longwire_client::node::FailSpec;
 use longwire_engine::LinkSpec;
+use longwire_fabric::shard_plan::ShardCount;
 use longwire_fabric::{Controller, NetworkReport, Numbered};
 use longwire_io::attach::{Attachment, LoadedSelection, PreparedLink, Selector, engage_all};
-use longwire_runtime::fabric::Sharding;
-use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{Faults, NetworkPlan, RunConfig, RunningNetwork, network};
 use longwire_topology::steps::Steps;
 
@@ -85,7 +84,7 @@ impl AttachedLink {
         let stop = AtomicBool::new(false);
         let mut parts = numbered.parts_in_steps(&loader(), Steps::ignored(), &stop)?;
         let one = ShardCount::exactly(1).unwrap_or(ShardCount::Auto);
-        parts.sharding = Sharding::planned(&numbered.shard_plan(one, 1));
+        parts.sharding = numbered.shard_plan(one, 1).sharding();
         let (ports, engages) = place::split(prepared);
         let config = RunConfig {
             seed: request.spec.seed.unwrap_or(config.seed),

@@ -49,7 +49,6 @@ mod recorder;
 pub mod replay;
 pub mod report;
 pub mod sent;
-pub mod shards;
 pub mod shutdown;
 pub mod stage;
 mod start_error;

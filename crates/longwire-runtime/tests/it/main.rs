@@ -23,7 +23,6 @@ mod plugins;
 mod replay;
 mod replay_order;
 mod sent_digest;
-mod shard_plan;
 mod shards;
 mod suggest;
 mod sums;

@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
 use longwire_fabric::Numbered;
+use longwire_fabric::shard_plan::ShardCount;
 use longwire_runtime::host;
-use longwire_runtime::shards::ShardCount;
 use longwire_topology::summary::Summary;
 use longwire_topology::{Problem, StartFiles, Topology};
 

@@ -14,7 +14,7 @@ use longwire_io::port::options::{CarrierControl, OpenOptions, Purpose};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
 use longwire_io::rights::Capability;
 use longwire_runtime::clock::count_from_before_boot;
-use longwire_runtime::fabric::{Core, FabricHandle, FabricParts, Sharding};
+use longwire_runtime::fabric::{Core, FabricHandle, FabricParts};
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network};
 use longwire_topology::{Command, Problem, Topology};
@@ -247,7 +247,7 @@ pub(super) fn carry(
     let loader = new_loader();
     let (bin, discarded) = channel();
     let mut parts = numbered.parts_in_steps(&loader, steps.steps(), setup.stop)?;
-    parts.sharding = Sharding::planned(&numbered.shard_plan(args.running.shards, cores()));
+    parts.sharding = numbered.shard_plan(args.running.shards, cores()).sharding();
     describe_link(&mut setup.announcement, &numbered, &parts, globals);
     follow_carriers(&numbered, &mut parts);
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);

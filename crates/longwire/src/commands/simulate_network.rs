@@ -7,7 +7,7 @@ use std::time::Instant;
 use longwire_capture::log::{LogError, LogFormat};
 use longwire_capture::{CaptureFormat, same_file};
 use longwire_engine::Nanos;
-use longwire_runtime::fabric::{Sharding, Simulation};
+use longwire_runtime::fabric::Simulation;
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader};
 
@@ -61,7 +61,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let epoch = args.epoch.map_or(first, Nanos::from_nanos);
     let loader = FileLoader::reporting_to(&faults);
     let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
-    parts.sharding = Sharding::planned(&network.shard_plan(args.shards, cores()));
+    parts.sharding = network.shard_plan(args.shards, cores()).sharding();
     watch.steps().begin("starting", None);
     let ports: Vec<&str> = run_network::port_names_of(&network).collect();
     let started = Instant::now();

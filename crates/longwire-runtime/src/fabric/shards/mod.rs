@@ -36,7 +36,6 @@ use super::ledger::{Ledger, LinkEvent};
 use super::watched::WatchedLinks;
 use crate::host;
 use crate::ledger::LinkCells;
-use crate::shards::ShardPlan;
 
 /// Frames of a batch at most.
 const BATCH_MAX: usize = 4_096;
@@ -85,12 +84,11 @@ impl Sharding {
         }
     }
 
-    /// Returns the distribution by a plan, over as many threads as shards, but no more than
-    /// cores; `None` for a single shard.
-    pub fn planned(plan: &ShardPlan) -> Option<Sharding> {
+    /// Returns the distribution over as many threads as shards, but no more than cores;
+    /// `None` for a single shard.
+    pub fn on_cores(shard_of: &[u16], shards: usize) -> Option<Sharding> {
         let threads = NonZero::new(host::cores()).unwrap_or(NonZero::<usize>::MIN);
-        let is_one = plan.shards == 1;
-        (!is_one).then(|| Sharding::new(plan.shard_of.clone(), plan.shards, threads))
+        (shards > 1).then(|| Sharding::new(shard_of.to_vec(), shards, threads))
     }
 
     /// Returns the shard of a link.

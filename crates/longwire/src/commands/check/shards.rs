@@ -2,7 +2,7 @@
 
 use longwire_engine::Nanos;
 use longwire_fabric::Numbered;
-use longwire_runtime::shards::ShardCount;
+use longwire_fabric::shard_plan::ShardCount;
 use longwire_units::number_of;
 use serde::Serialize;
 

@@ -1,7 +1,9 @@
 //! The planner against its rules, and against every distribution of small networks.
 
 use longwire_engine::Nanos;
-use longwire_runtime::shards::{LOOKAHEAD_MIN, SHARDS_MAX, ShardCount, ShardLink, ShardPlan, plan};
+use longwire_fabric::shard_plan::{
+    LOOKAHEAD_MIN, SHARDS_MAX, ShardCount, ShardLink, ShardPlan, plan,
+};
 use proptest::prelude::*;
 
 fn link(lookahead_us: u64, load: u64) -> ShardLink {

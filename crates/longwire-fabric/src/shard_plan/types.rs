@@ -1,6 +1,7 @@
 //! Arguments and results of the planner, and its limits.
 
 use longwire_engine::Nanos;
+use longwire_runtime::fabric::Sharding;
 
 /// A link, as the planner sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,13 @@ pub struct ShardPlan {
     pub loads: Vec<u64>,
     /// A sentence for the user: the reasons for this number of shards and for these cuts.
     pub reason: String,
+}
+
+impl ShardPlan {
+    /// Returns the distribution over the cores of this machine; `None` for a single shard.
+    pub fn sharding(&self) -> Option<Sharding> {
+        Sharding::on_cores(&self.shard_of, self.shards)
+    }
 }
 
 /// Minimum lookahead behind which a path may change its shard.
