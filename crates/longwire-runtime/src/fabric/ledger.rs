@@ -117,6 +117,11 @@ impl Ledger {
         }
     }
 
+    /// Whether events wait until those of their time are complete.
+    pub fn holds_events(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| !group.is_empty())
+    }
+
     /// Returns the complete events of a shard, to be drained.
     pub fn list(&mut self) -> Option<&mut Vec<LinkEvent>> {
         match &mut self.sink {

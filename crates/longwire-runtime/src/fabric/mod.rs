@@ -7,8 +7,8 @@
 //!  port ─▶ ingress stage ═▶ line ─┘             └─▶ pass, drop ──────────┘
 //! ```
 //!
-//! Where every port has a separate link, frames are decided and sent where they lie
-//! on their line, a *lane*.
+//! Where every port has a separate link, its line is a *lane*: frames need neither switch
+//! nor classifier, and many are decided and sent where they lie.
 //!
 //! One thread decides for all ports and sends ([`Fabric`]), so that any of them
 //! can share links without a lock. [`Core`] contains everything that depends on

@@ -335,8 +335,9 @@ impl<T: TxPort> Fabric<T> {
         }
         if taken < TAKEN_IN {
             let decided = until.saturating_sub(self.slack());
-            let is_recorded = self.core.state.ledger.is_some();
-            if is_recorded || self.core.next_event().is_some_and(|next| next <= decided) {
+            let ledger = self.core.state.ledger.as_ref();
+            let records_wait = ledger.is_some_and(|ledger| ledger.holds_events());
+            if records_wait || self.core.next_event().is_some_and(|next| next <= decided) {
                 self.core.advance(decided);
             }
         }
