@@ -1,6 +1,7 @@
 //! A connection, with its requests and responses.
 
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::Address;
 use super::error::{ClientError, Refusal, reason};
@@ -22,6 +23,9 @@ use super::time_limit::within;
 
 /// Time limit for connecting.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// Period for retrying while an accept queue is full.
+const ACCEPT_PERIOD: Duration = Duration::from_millis(10);
 
 /// Time limit for a response. The server waits up to 10 s for the run, after it has parsed the
 /// change.
@@ -71,7 +75,7 @@ impl Connection {
         let slow = || ClientError::timeout(address, "did not accept a connection", CONNECT_TIME);
         let sender = match address {
             Address::Unix(path) => {
-                let stream = within(CONNECT_TIME, UnixStream::connect(path)).await;
+                let stream = within(CONNECT_TIME, connect_unix(path)).await;
                 start_http(stream.ok_or_else(slow)?.map_err(refused)?).await
             }
             Address::Tcp(socket) => {
@@ -164,6 +168,17 @@ impl Connection {
         Err(error.unwrap_or_else(|| {
             ClientError::protocol(&self.address, "the response is not an event stream")
         }))
+    }
+}
+
+/// Connects to a Unix socket, and waits while its accept queue is full: a non-blocking connect then
+/// fails with EAGAIN, and epoll does not report when to retry.
+pub(super) async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(ACCEPT_PERIOD).await,
+            connected => return connected,
+        }
     }
 }
 

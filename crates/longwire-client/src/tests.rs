@@ -8,7 +8,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::net::{UnixSocket, UnixStream};
+use tokio::runtime::Builder;
+use tokio::time::sleep;
 
+use super::connection::connect_unix;
 use super::*;
 
 /// Starts a server that accepts one connection per answer, reads a request, and writes the
@@ -228,4 +232,31 @@ fn a_request_has_a_time_limit() {
     client.set_time_limit(Duration::from_millis(100));
     let error = client.delete("/v1/attachments/web").expect_err("no answer");
     assert!(matches!(error, ClientError::Timeout { .. }), "{error}");
+}
+
+#[test]
+fn a_full_accept_queue_is_awaited() {
+    let path = std::env::temp_dir().join(format!("longwire-client-{}", std::process::id()));
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let socket = UnixSocket::new_stream().expect("a socket");
+        socket.bind(&path).expect("a free path");
+        let listener = socket.listen(1).expect("a listener");
+        let mut queued = Vec::new();
+        let full = loop {
+            match UnixStream::connect(&path).await {
+                Ok(stream) => queued.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock);
+        let accepted = async {
+            sleep(Duration::from_millis(50)).await;
+            listener.accept().await
+        };
+        let (connected, accepted) = tokio::join!(connect_unix(&path), accepted);
+        std::fs::remove_file(&path).expect("it exists");
+        connected.expect("a connection");
+        accepted.expect("a client");
+    });
 }
