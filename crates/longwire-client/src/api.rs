@@ -26,10 +26,10 @@ pub struct ProblemBody {
     /// Field or option, such as `set.adsl*.rate`.
     #[serde(default)]
     pub field: String,
-    /// What is wrong.
+    /// Reason.
     #[serde(default)]
     pub reason: String,
-    /// What to write instead; empty if unknown.
+    /// Remedy; empty if unknown.
     #[serde(default)]
     pub remedy: String,
 }

@@ -77,7 +77,7 @@ impl AsyncClient {
         response.json(&self.address)
     }
 
-    /// Sends a request and returns the response, whatever its status.
+    /// Sends a request and returns the response with any status.
     ///
     /// # Errors
     /// All but [`ClientError::Refused`].
@@ -220,7 +220,7 @@ impl Client {
         self.runtime.block_on(request)
     }
 
-    /// Sends a GET request and returns the response, whatever its status.
+    /// Sends a GET request and returns the response with any status.
     ///
     /// # Errors
     /// All but [`ClientError::Refused`].

@@ -358,8 +358,8 @@ fn links(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let pattern = call.query.text("match").unwrap_or("*");
     let mut links: Vec<LinkView> = Vec::new();
     let mut more = true;
-    // In parts, so that changes of the network do not wait for a large page. One extra link tells
-    // whether there is another page.
+    // In parts, so that changes of the network do not wait for a large page. One extra link
+    // shows whether there is another page.
     while more && links.len() <= limit {
         let behind = links.last().map(|link| link.name.as_str()).or(after);
         let wanted = (limit + 1 - links.len()).min(PART);

@@ -3,7 +3,7 @@
 //! * It is never open to others: its mode is set before it has a name. Linux gives the name of a
 //!   socket the mode of the socket's inode, less the umask (unix(7), "Pathname socket ownership
 //!   and permissions"), and no client can connect before it listens.
-//! * A stale socket is replaced; connecting tells whether it is stale. A lock on the directory
+//! * A stale socket, which refuses connections, is replaced. A lock on the directory
 //!   serialises runs that start at the same time.
 
 use std::env;

@@ -232,7 +232,7 @@ impl Agent {
                 Ok(counters) => {
                     self.counters.insert(view.name.clone(), counters);
                 }
-                // The link may be gone; the next list tells.
+                // The link may be gone; the next list will lack it.
                 Err(error) => tracing::debug!(name = view.name, %error, "no counters"),
             }
         }

@@ -37,7 +37,7 @@ struct SeenLease {
     since: Instant,
 }
 
-/// What a candidate does with a lease.
+/// Decision of a candidate about a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     /// Another candidate holds it.

@@ -13,7 +13,7 @@ const NAME_MAX: usize = 64;
 pub enum Part {
     /// Both directions.
     Both,
-    /// What the pod sends to peers that shape their own traffic.
+    /// Up alone, to peers that shape their own traffic.
     Up,
 }
 
