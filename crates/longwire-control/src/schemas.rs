@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::registry::Models;
 use super::responses::{
-    ChangeResult, Changes, Links, Overview, Paths, Ports, Report, Rules, Skipped, Stats, StatsEvent,
-    Upcoming,
+    ChangeResult, Changes, Links, Overview, Paths, Ports, Report, Rules, Skipped, Stats,
+    StatsEvent, Upcoming,
 };
 use super::view::columns::{Columns, HistoryEvent};
 use super::view::fidelity::Fidelity;

@@ -55,7 +55,7 @@ pub(crate) struct ReportSources {
     pub inputs: Vec<ReplayInput>,
     pub ports: Vec<(String, Arc<LinkShared>)>,
     /// The names of the ports of a pair, whose counters are those of its links.
-    pub pair: Option<[&'static str; 2]>,
+    pub pair: Option<[String; 2]>,
     /// The outputs of a replay that clients look at.
     pub observed: Vec<Arc<ObservedOutput>>,
 }
@@ -139,10 +139,10 @@ impl RunFacts {
 
     fn port_reports(&self, counts: &PortCounts, links: &[LinkReport]) -> Vec<PortReport> {
         let epoch = self.epoch.monotonic;
-        if let Some(names) = self.sources.pair {
+        if let Some(names) = &self.sources.pair {
             let link = |from: usize| self.sources.links.get(from).map(|link| &*link.shared);
             let ports =
-                [0, 1].map(|port| PortReport::of_pair(names[port], link(port), link(1 - port)));
+                [0, 1].map(|port| PortReport::of_pair(&names[port], link(port), link(1 - port)));
             return ports.into();
         }
         let ports = self.sources.ports.iter().zip(&counts.0);

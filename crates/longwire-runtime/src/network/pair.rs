@@ -30,7 +30,7 @@ pub(super) struct PairPlan {
     pub ab: LinkSetup,
     pub ba: Option<LinkSetup>,
     /// The names of the ports in reports.
-    pub names: [&'static str; 2],
+    pub names: [String; 2],
 }
 
 impl PairPlan {
@@ -40,7 +40,8 @@ impl PairPlan {
         parts: FabricParts,
         links: impl IntoIterator<Item = String>,
     ) -> PairPlan {
-        let mut ports = ports.into_iter().map(|(_, port)| port);
+        let (names, ports): (Vec<String>, Vec<Port>) = ports.into_iter().unzip();
+        let mut ports = ports.into_iter();
         let mut setups = links.into_iter().zip(parts.links);
         let mut setup = || {
             setups
@@ -48,10 +49,16 @@ impl PairPlan {
                 .map(|(name, link)| LinkSetup::new(name, link.0))
         };
         let (a, b, ab, ba) = (ports.next(), ports.next(), setup(), setup());
-        let (Some(a), Some(b), Some(ab)) = (a, b, ab) else {
+        let (Some(a), Some(b), Some(ab), Ok(names)) = (a, b, ab, names.try_into()) else {
             unreachable!("a pair has two ports and a link");
         };
-        PairPlan { a, b, ab, ba }
+        PairPlan {
+            a,
+            b,
+            ab,
+            ba,
+            names,
+        }
     }
 
     /// Builds the stages of both directions and distributes them over threads.

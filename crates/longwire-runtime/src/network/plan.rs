@@ -26,22 +26,12 @@ impl NetworkPlan {
     /// Returns the plan of a link between two ports that no one changes: `ab`
     /// from `a` to `b`, `ba` back.
     pub fn link(a: Port, b: Port, ab: LinkSetup, ba: Option<LinkSetup>) -> NetworkPlan {
-        NetworkPlan::named_link(["a", "b"], (a, b), ab, ba)
-    }
-
-    /// Returns such a plan, with the names of its ports in reports.
-    pub fn named_link(
-        names: [&'static str; 2],
-        (a, b): (Port, Port),
-        ab: LinkSetup,
-        ba: Option<LinkSetup>,
-    ) -> NetworkPlan {
         NetworkPlan(Carriers::Pair(Box::new(PairPlan {
             a,
             b,
             ab,
             ba,
-            names,
+            names: ["a", "b"].map(str::to_owned),
         })))
     }
 

@@ -17,7 +17,9 @@ pub enum RequireError {
     UnknownName { name: String, known: String },
     #[error("'{clause}': {source}")]
     Value { clause: String, source: UnitError },
-    #[error("'{clause}': '{value}' is not a count; write a count such as 5, or a share such as 0.1%")]
+    #[error(
+        "'{clause}': '{value}' is not a count; write a count such as 5, or a share such as 0.1%"
+    )]
     Count { clause: String, value: String },
     #[error("'{clause}': '{value}' is not a share; write a percentage such as 0.1%")]
     Share { clause: String, value: String },

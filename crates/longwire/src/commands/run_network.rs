@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 
 use longwire_control::Bound;
 use longwire_engine::{LinkSpec, Nanos};
-use longwire_fabric::{Controller, NetworkReport, Numbered, Prepared, Scenario};
+use longwire_fabric::{Controller, NetworkReport, Numbered, PreparedCommand, Scenario};
 use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::options::{CarrierControl, OpenOptions, Purpose};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
