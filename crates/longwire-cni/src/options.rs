@@ -272,9 +272,9 @@ mod tests {
         for (name, text, part) in [
             ("link", "80ms", "OPTION=VALUE"),
             ("link", "{", "EOF"),
-            ("link", "rate=trace:/etc/shadow", "name no files"),
-            ("link", r#"{"rate":"trace:\u002fetc"}"#, "name no files"),
-            ("up", "loss=plugin:x.so", "name no files"),
+            ("link", "rate=trace:/etc/shadow", "cannot name files"),
+            ("link", r#"{"rate":"trace:\u002fetc"}"#, "cannot name files"),
+            ("up", "loss=plugin:x.so", "cannot name files"),
             ("down", "delay=soon", "link.down.delay: "),
             ("seed", "-1", "no number"),
             ("attach", "yes", "true or false"),
@@ -312,7 +312,7 @@ mod tests {
                     }
                     let refused = annotated(&[(&format!("longwire.dev/{name}"), text)]);
                     let refused = refused.expect_err(text).message;
-                    assert!(refused.contains("name no files"), "{text}: {refused}");
+                    assert!(refused.contains("cannot name files"), "{text}: {refused}");
                     assert!(!refused.contains("swordfish"), "{refused}");
                 }
             }
