@@ -114,7 +114,7 @@ fn stale_links_are_removed() {
             "waiting",
             "/run/netns/gone"
         ),
-        json!({ "name": "web", "spec": { "target": { "container": "web" } } }),
+        json!({ "name": "web", "state": "attached", "spec": { "target": { "container": "web" } } }),
     ]));
     Call::new("ADD", &node.socket()).well();
     let lines: Vec<String> = node.requests().into_iter().map(|(line, _)| line).collect();
@@ -133,8 +133,8 @@ fn a_stale_attachment_is_replaced() {
             (200, json!({ "name": NAME }))
         }
         _ => {
-            let gone =
-                json!({ "name": NAME, "spec": { "target": { "netns": "/run/netns/gone" } } });
+            let spec = json!({ "target": { "netns": "/run/netns/gone" } });
+            let gone = json!({ "name": NAME, "state": "attached", "spec": spec });
             (200, json!({ "attachments": [gone] }))
         }
     });

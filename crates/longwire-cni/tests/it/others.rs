@@ -81,8 +81,12 @@ fn check_finds_the_link() {
     for (status, body, part) in [
         (404, json!({ "error": "none" }), "does not exist"),
         (200, waiting, "waits: there is no eth0"),
-        (200, changed("interfaces", json!(["eth1"])), "another place"),
-        (200, changed("spec", other), "another place"),
+        (
+            200,
+            changed("interfaces", json!(["eth1"])),
+            "is attached elsewhere",
+        ),
+        (200, changed("spec", other), "is attached elsewhere"),
     ] {
         let (_node, check) = with(status, body);
         let message = check.fails(100);
@@ -105,7 +109,8 @@ fn links_of_invalid_attachments_are_collected() {
         "web",
         "cni-pods-1-eth0-0000000000000002",
     ];
-    let list: Vec<Value> = all.iter().map(|name| json!({ "name": name })).collect();
+    let attachment = |name: &&str| json!({ "name": name, "state": "attached", "spec": {} });
+    let list: Vec<Value> = all.iter().map(attachment).collect();
     let start = |status: u16| {
         let list = list.clone();
         FakeNode::start(move |line, _| match line {
