@@ -102,10 +102,10 @@ fn simulations_write_the_same_with_any_number_of_shards() {
 
 #[test]
 fn numbers_of_shards_are_refused_where_they_mean_nothing() {
-    let ran = longwire(&["exec", "--delay", "1ms", "--shards", "2", "--", "true"]);
+    let ran = longwire(&["node", "--shards", "2"]);
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(
-        ran.stderr.contains("--shards is for a network from a file"),
+        ran.stderr.contains("--shards: each attachment of a node"),
         "{ran:?}"
     );
     let ran = longwire(&["run", "network.toml", "--shards", "0"]);
