@@ -47,7 +47,7 @@ pub struct ControllableArgs {
     pub record: bool,
     /// Run only one of the links, under a profiler for instance
     #[arg(long, value_name = "LINK")]
-    pub only: Option<Measured>,
+    pub only: Option<BenchedLink>,
     /// Packets of each round
     #[arg(long, value_name = "N", default_value_t = 2_000_000)]
     pub packets: u64,
@@ -58,7 +58,7 @@ pub struct ControllableArgs {
 
 /// One of the two links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Measured {
+pub enum BenchedLink {
     /// Without `--control`.
     Plain,
     /// With `--control`.
@@ -132,12 +132,12 @@ fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow,
     for _ in 0..args.rounds.max(1) {
         let runs = |kind| args.only.is_none_or(|only| only == kind);
         let mut delivered = Vec::new();
-        if runs(Measured::Plain) {
+        if runs(BenchedLink::Plain) {
             let (nanos, frames) = run_plain(args, size, load)?;
             plain.push(nanos);
             delivered.push(frames);
         }
-        if runs(Measured::Control) {
+        if runs(BenchedLink::Control) {
             let (nanos, frames) = run_controllable(args, size, load)?;
             controllable.push(nanos);
             delivered.push(frames);

@@ -116,7 +116,7 @@ struct Outcome {
     events: Vec<Event>,
 }
 
-/// What a run records.
+/// The part of a run that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Records {
     Nothing,
