@@ -5,5 +5,7 @@
 mod any_link;
 #[path = "../../crates/longwire-engine/tests/it/common/any_spec.rs"]
 mod any_spec;
+#[path = "../../crates/longwire-engine/tests/it/common/fates.rs"]
+mod fates;
 
 pub use any_link::check;

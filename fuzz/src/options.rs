@@ -157,7 +157,7 @@ fn check_link(config: LinkConfig) {
         let arrival = Nanos::from_nanos(n * n * n * 1_000);
         // A link polled without a limit might never accept the next frame.
         for _ in 0..100_000 {
-            let Some((_, verdict)) = link.poll(arrival, &()) else {
+            let Some((_, verdict)) = link.poll(..=arrival, &()) else {
                 break;
             };
             check_verdict(&mut link, verdict, arrival, &mut last, &mut bytes.clone());

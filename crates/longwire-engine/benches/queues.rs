@@ -87,7 +87,7 @@ impl Traffic {
                 sum = sum.wrapping_add(delivery.release.as_nanos());
             }
         };
-        while let Some((_, verdict)) = self.link.poll(now, &()) {
+        while let Some((_, verdict)) = self.link.poll(..=now, &()) {
             note(verdict);
         }
         for index in 0..BURST {

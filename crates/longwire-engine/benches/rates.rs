@@ -116,7 +116,7 @@ impl Traffic {
         for _ in 0..FRAMES {
             self.clock += GAP;
             let arrival = Nanos::from_nanos(self.clock);
-            while managed && let Some((_, verdict)) = self.link.poll(arrival, &()) {
+            while managed && let Some((_, verdict)) = self.link.poll(..=arrival, &()) {
                 released = released.wrapping_add(release(verdict));
             }
             let meta = FrameMeta { arrival, len: LEN };

@@ -6,31 +6,41 @@
 
 use std::error::Error;
 
-use longwire_engine::{Emulator, FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
+use longwire_engine::{
+    Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, LinkSpec, Nanos,
+    NoLoader,
+};
+
+/// The decisions, printed. Frames are numbers without bytes.
+struct Printer;
+
+impl FrameAccess<u64> for Printer {
+    fn copy(&mut self, number: &mut u64) -> u64 {
+        *number
+    }
+}
+
+impl LaneHost<u64> for Printer {
+    fn delivered(&mut self, number: u64, delivery: &Delivery, _is_duplicate: bool) {
+        println!("frame {number:2} leaves at {}", delivery.release);
+    }
+
+    fn dropped(&mut self, number: u64, reason: DropReason) {
+        println!("frame {number:2} is dropped: {}", reason.name());
+    }
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let spec: LinkSpec = "rate=10mbit delay=20ms loss=10%".parse()?;
-    let id = LinkId(0);
-    let link = Link::new(spec.build(&NoLoader)?, 7, id);
-    let mut emulator = Emulator::new(vec![link]);
+    let link = Link::new(spec.build(&NoLoader)?, 7, LinkId(0));
+    let mut lane = Lane::new(link);
 
     // Time is an argument: the loop below takes no time at all.
     for number in 0..20 {
         let arrival = Nanos::from_micros(500 * number);
-        let frame = FrameMeta::new(arrival, 1_514);
-        emulator.advance(arrival, &());
-        if let Verdict::Drop(reason) = emulator.offer(id, frame, &[], number) {
-            println!(
-                "frame {number:2} arrives at {arrival:>6} and is dropped: {}",
-                reason.name()
-            );
-        }
+        lane.poll(..=arrival, &mut Printer);
+        lane.offer(FrameMeta::new(arrival, 1_514), number, &mut Printer);
     }
-    while let Some(now) = emulator.next_at() {
-        emulator.advance(now, &());
-        while let Some((_, number, delivery)) = emulator.poll(now) {
-            println!("frame {number:2} leaves at {}", delivery.release);
-        }
-    }
+    lane.poll(.., &mut Printer);
     Ok(())
 }

@@ -7,10 +7,10 @@
 
 use std::error::Error;
 
-use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
-    Delivery, DropReason, FrameMeta, Link, LinkId, LinkSpec, Nanos, Network, NoLoader, PathId,
+    Delivery, DropReason, FrameAccess, FrameMeta, Link, LinkId, LinkSpec, Nanos, Network, NoLoader,
+    PathId,
 };
 
 /// A frame: the number of its flow, and its own.
@@ -19,19 +19,13 @@ type Frame = (u32, u32);
 /// The events of the network, printed. This network carries no bytes.
 struct Printer;
 
-impl ItemBytes<Frame> for Printer {
-    fn bytes<'a>(&'a self, _frame: &'a Frame) -> &'a [u8] {
-        &[]
+impl FrameAccess<Frame> for Printer {
+    fn copy(&mut self, frame: &mut Frame) -> Frame {
+        *frame
     }
 }
 
 impl FrameHost<Frame> for Printer {
-    fn edit(&mut self, _frame: &mut Frame, _edit: &mut dyn FnMut(&mut [u8])) {}
-
-    fn copy(&mut self, frame: &mut Frame) -> Frame {
-        *frame
-    }
-
     fn fragment(&mut self, of: &Frame, _bytes: &[u8]) -> Option<Frame> {
         Some(*of)
     }

@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 
 use crate::frame_context::FrameBytes;
+use crate::lane::FrameAccess;
 
 /// Items by the numbers of their frames, from 0. Frames leave nearly in order, so the
 /// items nearly form a queue. The head is stored inline: a link that holds at most one
@@ -15,12 +16,6 @@ pub struct HeldItems<T> {
     head: Option<T>,
     /// Items after the head.
     rest: VecDeque<Option<T>>,
-}
-
-impl<T> Default for HeldItems<T> {
-    fn default() -> HeldItems<T> {
-        HeldItems::new()
-    }
 }
 
 impl<T> HeldItems<T> {
@@ -114,29 +109,16 @@ impl<T> HeldItems<T> {
     }
 }
 
-/// Finds the bytes of queued frames by the caller's handle.
-pub trait ItemBytes<T> {
-    /// Returns the frame's bytes; empty if they are not known.
-    fn bytes<'a>(&'a self, item: &'a T) -> &'a [u8];
-}
-
-/// No bytes are known.
-impl<T> ItemBytes<T> for () {
-    fn bytes<'a>(&'a self, _item: &'a T) -> &'a [u8] {
-        &[]
-    }
-}
-
 /// Finds a queued frame's bytes through its item.
 #[derive(Debug)]
-pub struct HeldBytes<'a, T, B> {
+pub struct HeldBytes<'a, T, A> {
     /// The items of the frames.
     pub held: &'a HeldItems<T>,
     /// Finds the bytes of an item.
-    pub of: &'a B,
+    pub of: &'a A,
 }
 
-impl<T, B: ItemBytes<T>> FrameBytes for HeldBytes<'_, T, B> {
+impl<T, A: FrameAccess<T>> FrameBytes for HeldBytes<'_, T, A> {
     fn bytes(&self, number: u64) -> &[u8] {
         match self.held.get(number) {
             Some(item) => self.of.bytes(item),

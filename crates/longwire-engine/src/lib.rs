@@ -20,18 +20,19 @@
 //! offline to the nanosecond.
 //!
 //! Start reading at [`link::Link::offer`]: that one function shows everything that
-//! happens to a frame in a link, in order.
+//! happens to a frame in a link, in order. A [`Lane`] keeps the frames that a link has
+//! queued; a [`Network`] joins lanes to paths.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod coin;
-pub mod emulator;
 mod fifo;
 mod fragments;
 pub mod frame_context;
 mod held;
+pub mod lane;
 pub mod link;
 pub mod link_spec;
 pub mod loader;
@@ -49,10 +50,10 @@ pub mod spec;
 pub mod trace;
 pub mod verdict;
 
-pub use emulator::Emulator;
 pub use fragments::Fragments;
 pub use frame_context::{FrameBytes, FrameContext};
-pub use link::{Link, LinkId, ReplacedParts};
+pub use lane::{FrameAccess, Lane, LaneHost};
+pub use link::{Link, LinkId, ReplacedParts, SequentialLink};
 pub use link_spec::{LinkSpecError, OptionError, Setting};
 pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints, TakePiece};
 pub use longwire_packet::FrameMeta;

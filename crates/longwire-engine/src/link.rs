@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::{Bound, RangeBounds};
 
 use longwire_packet::edit;
 use longwire_packet::frame::FrameMeta;
@@ -28,6 +29,7 @@ mod sequential;
 pub use crate::parts::{LinkChange, LinkConfig, LinkState};
 use change::ChangeState;
 pub use change::ReplacedParts;
+pub use sequential::SequentialLink;
 
 /// Number of a link in its run. With the seed it determines the link's random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,11 +67,8 @@ impl LinkConfig {
 #[derive(Debug)]
 pub struct Link {
     mtu: Mtu,
-    /// The link has only a rate, a queue that is not managed, loss on the medium and
-    /// delay.
+    /// Besides its queue, the link has only a rate, loss on the medium and delay.
     plain: bool,
-    /// As `plain`, but for a managed queue.
-    plain_apart_from_queue: bool,
     /// The router at the link's entry.
     router: Option<Box<RouterHop>>,
     rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
@@ -260,38 +259,32 @@ impl Link {
         self.router.as_ref()?.error()
     }
 
-    /// Decides, for a managed queue, about the next frame by events up to and including
-    /// `now`, and returns its number and its verdict. A frame with several deliveries
-    /// is returned once for each. Calling late changes no decision, but frames offered
-    /// afterwards must not have arrived before `now`.
+    /// Decides, for a managed queue, about the next frame by events until a time, and
+    /// returns its number and its verdict. A frame with several deliveries is returned once
+    /// for each. `..=now` includes events at `now`; `..at` leaves events at `at` for after a
+    /// [change](Link::change) at `at`. Calling late changes no decision, but frames offered
+    /// afterwards must not have arrived before that time.
     #[inline]
-    pub fn poll(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
+    pub fn poll(
+        &mut self,
+        until: impl RangeBounds<Nanos>,
+        frames: &impl FrameBytes,
+    ) -> Option<(u64, Verdict)> {
         let server = self.queue.server_mut()?;
-        let now = self.last_arrival.max(now);
-        self.last_arrival = now;
-        let happens = |at| at <= now && at < Nanos::MAX;
-        server.next_decided(happens, &mut self.transmitter, &mut self.medium, frames)
-    }
-
-    /// Decides as [`Link::poll`] does, but only by events before `now`: events at `now`
-    /// are left for after a [change](Link::change) at `now`.
-    #[inline]
-    pub fn poll_before(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
-        let server = self.queue.server_mut()?;
-        self.last_arrival = self.last_arrival.max(now);
-        let happens = |at| at < now;
-        server.next_decided(happens, &mut self.transmitter, &mut self.medium, frames)
+        let limit = limit_of(until, &mut self.last_arrival);
+        server.next_decided(limit, &mut self.transmitter, &mut self.medium, frames)
     }
 
     /// Returns the time at which [`Link::poll`] will return a verdict if no frame
     /// arrives before.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
-        if self.has_decided() {
-            Some(Nanos::ZERO)
-        } else {
-            self.service_at()
+        let server = self.queue.server_mut()?;
+        if server.has_decided() {
+            return Some(Nanos::ZERO);
         }
+        let at = server.next_event(&mut self.transmitter)?;
+        (at < Nanos::MAX).then_some(at)
     }
 
     /// Whether [`Link::poll`] returns a verdict at any time.
@@ -299,14 +292,6 @@ impl Link {
     pub(crate) fn has_decided(&self) -> bool {
         let server = self.queue.server();
         server.is_some_and(|server| server.has_decided())
-    }
-
-    /// Returns when a managed queue passes its next frame to the rate, or a frame departs
-    /// that a change may still affect, if no frame arrives before.
-    #[inline]
-    pub(crate) fn service_at(&mut self) -> Option<Nanos> {
-        let at = self.queue.server_mut()?.next_event(&mut self.transmitter)?;
-        (at < Nanos::MAX).then_some(at)
     }
 
     /// Returns the next delivery of the frame offered last, if [`Delivery::more`] was
@@ -397,5 +382,23 @@ impl Link {
     /// Whether releases never decrease.
     pub fn in_order(&self) -> bool {
         self.medium.in_order()
+    }
+}
+
+/// Returns the time before which events happen in a poll until a time, which then counts as
+/// the latest arrival.
+#[inline]
+fn limit_of(until: impl RangeBounds<Nanos>, last_arrival: &mut Nanos) -> Nanos {
+    let (now, is_included) = match until.end_bound() {
+        Bound::Included(now) => (*now, true),
+        Bound::Excluded(now) => (*now, false),
+        Bound::Unbounded => (Nanos::MAX, true),
+    };
+    *last_arrival = now.max(*last_arrival);
+    if is_included {
+        // An event at the end of time never happens.
+        last_arrival.saturating_add(Nanos::from_nanos(1))
+    } else {
+        now
     }
 }

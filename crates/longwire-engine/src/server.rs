@@ -242,12 +242,11 @@ impl Server {
         }
     }
 
-    /// Returns the next decision by events at which `happens` is true: all up to one
-    /// instant.
+    /// Returns the next decision by events before `limit`.
     #[inline]
     pub fn next_decided(
         &mut self,
-        happens: impl Fn(Nanos) -> bool,
+        limit: Nanos,
         transmitter: &mut Transmitter,
         medium: &mut Medium,
         frames: &impl FrameBytes,
@@ -258,7 +257,7 @@ impl Server {
             if let Some(decided) = self.context.decided.pop_front() {
                 return Some(decided);
             }
-            let at = self.next_event(transmitter).filter(|at| happens(*at))?;
+            let at = self.next_event(transmitter).filter(|at| *at < limit)?;
             let decided = match self.departing.take() {
                 Some(departing) => self.depart(departing, medium, frames),
                 None => {
@@ -417,12 +416,12 @@ impl Server {
     #[inline]
     pub fn next_in_turn(
         &mut self,
-        happens: impl Fn(Nanos) -> bool,
+        limit: Nanos,
         transmitter: &mut Transmitter,
         medium: &mut Medium,
     ) -> Option<Verdict> {
         loop {
-            let at = self.next_event(transmitter).filter(|at| happens(*at))?;
+            let at = self.next_event(transmitter).filter(|at| *at < limit)?;
             if let Some(departing) = self.departing.take() {
                 return Some(pass_plain(&departing, medium));
             }

@@ -1,7 +1,8 @@
 //! A link in virtual time, on arrays of arrivals.
 
-use longwire_engine::emulator::HeldItems;
-use longwire_engine::{Delivery, DropReason, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_engine::{
+    Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkConfig, LinkId, Nanos,
+};
 
 /// Returns the names of verdicts by code. A drop has code 1 plus the index of its reason.
 pub fn verdict_names() -> Vec<&'static str> {
@@ -75,26 +76,38 @@ impl Results {
             releases: vec![0; frames],
         }
     }
+}
 
-    fn delivered(&mut self, index: usize, delivery: &Delivery) {
-        self.departures[index] = delivery.departure.as_nanos();
-        self.releases[index] = delivery.release.as_nanos();
+/// The frames are indices, without bytes.
+impl FrameAccess<usize> for Results {
+    fn copy(&mut self, index: &mut usize) -> usize {
+        *index
+    }
+}
+
+impl LaneHost<usize> for Results {
+    fn delivered(&mut self, index: usize, delivery: &Delivery, is_duplicate: bool) {
+        let (departure, release) = (delivery.departure.as_nanos(), delivery.release.as_nanos());
+        if is_duplicate {
+            self.frames.push(index as u64);
+            self.verdicts.push(0);
+            self.departures.push(departure);
+            self.releases.push(release);
+        } else {
+            self.departures[index] = departure;
+            self.releases[index] = release;
+        }
     }
 
-    fn duplicated(&mut self, index: usize, delivery: &Delivery) {
-        self.frames.push(index as u64);
-        self.verdicts.push(0);
-        self.departures.push(delivery.departure.as_nanos());
-        self.releases.push(delivery.release.as_nanos());
+    fn dropped(&mut self, index: usize, reason: DropReason) {
+        self.verdicts[index] = 1 + reason.index() as u8;
     }
 }
 
 /// A simulated link.
 pub struct Simulation<'a> {
-    link: Link,
+    lane: Lane<usize>,
     arrivals: &'a Arrivals,
-    /// Indices of frames held by the queue.
-    held: HeldItems<usize>,
     next: usize,
     results: Results,
 }
@@ -104,9 +117,8 @@ impl Simulation<'_> {
     pub fn new(mut config: LinkConfig, seed: u64, arrivals: &Arrivals) -> Simulation<'_> {
         config.epoch = Nanos::from_nanos(arrivals.times.first().copied().unwrap_or(0));
         Simulation {
-            link: Link::new(config, seed, LinkId(0)),
+            lane: Lane::new(Link::new(config, seed, LinkId(0))),
             arrivals,
-            held: HeldItems::new(),
             next: 0,
             results: Results::of(arrivals.times.len()),
         }
@@ -118,11 +130,8 @@ impl Simulation<'_> {
         let end = count.min(self.next + BATCH);
         for index in self.next..end {
             let frame = self.arrivals.frame(index);
-            self.poll(frame.arrival);
-            match self.link.offer(frame, &[]) {
-                Verdict::Queued => self.held.push(index),
-                verdict => self.decide(index, &verdict),
-            }
+            self.lane.poll(..=frame.arrival, &mut self.results);
+            self.lane.offer(frame, index, &mut self.results);
         }
         self.next = end;
         end < count
@@ -130,51 +139,7 @@ impl Simulation<'_> {
 
     /// Drains the queue.
     pub fn finish(mut self) -> Results {
-        while let Some(at) = self.link.next_at() {
-            self.poll(at);
-        }
+        self.lane.poll(.., &mut self.results);
         self.results
-    }
-
-    fn decide(&mut self, index: usize, verdict: &Verdict) {
-        let mut delivery = match verdict {
-            Verdict::Deliver(delivery) => *delivery,
-            Verdict::Drop(reason) => {
-                self.results.verdicts[index] = 1 + reason.index() as u8;
-                return;
-            }
-            Verdict::Queued => return,
-        };
-        self.results.delivered(index, &delivery);
-        while delivery.more
-            && let Some(copy) = self.link.next_copy()
-        {
-            self.results.duplicated(index, &copy);
-            delivery = copy;
-        }
-    }
-
-    /// Collects queue decisions up to and including `until`.
-    fn poll(&mut self, until: Nanos) {
-        // Deliveries of a frame are adjacent.
-        let mut is_copy = false;
-        while let Some((number, verdict)) = self.link.poll(until, &()) {
-            let more = matches!(verdict, Verdict::Deliver(Delivery { more: true, .. }));
-            let held = if more {
-                self.held.get(number).copied()
-            } else {
-                self.held.take(number)
-            };
-            let Some(index) = held else { continue };
-            match &verdict {
-                Verdict::Deliver(delivery) if is_copy => self.results.duplicated(index, delivery),
-                Verdict::Deliver(delivery) => self.results.delivered(index, delivery),
-                Verdict::Drop(reason) => {
-                    self.results.verdicts[index] = 1 + reason.index() as u8;
-                }
-                Verdict::Queued => {}
-            }
-            is_copy = more;
-        }
     }
 }

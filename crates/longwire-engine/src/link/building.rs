@@ -82,7 +82,6 @@ impl Link {
         let entry = Losses::take(loss, LossPlace::Entry, &origin);
         let mut link = Link {
             plain: false,
-            plain_apart_from_queue: false,
             mtu,
             router,
             rewrite,
@@ -103,13 +102,12 @@ impl Link {
 
     /// Notes whether the link has only the parts that every link has.
     pub(super) fn note_plainness(&mut self) {
-        self.plain_apart_from_queue = self.mtu == Mtu::None
+        self.plain = self.mtu == Mtu::None
             && !self.down
             && !self.rewrites()
             && self.entry.is_empty()
             && !self.transmitter.is_modelled()
             && self.medium.is_plain();
-        self.plain = self.plain_apart_from_queue && !self.is_managed();
     }
 }
 

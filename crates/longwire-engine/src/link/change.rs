@@ -61,8 +61,8 @@ impl ChangeState {
 
 impl Link {
     /// Changes the link at `at`, between two events. The link must have been created by
-    /// [`Link::new_changeable`], and polled for events [before](Link::poll_before) `at`
-    /// until it returned `None`. Events at `at` itself follow the change, except those
+    /// [`Link::new_changeable`], and [polled](Link::poll) for events before `at` until it
+    /// returned `None`. Events at `at` itself follow the change, except those
     /// caused by frames offered, or dequeued, before the call. `frames` provides the
     /// headers of queued frames when the queue is replaced; [`Link::poll`] returns the
     /// drops that the change causes. A time before the latest arrival, poll or change

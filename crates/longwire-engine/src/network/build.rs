@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use longwire_units::Nanos;
 
 use super::path::Path;
-use super::{FrameHost, Network, Node, PathId, TravellerBytes};
-use crate::held::{HeldBytes, HeldItems};
+use super::{FrameHost, Network, Node, PathId};
+use crate::lane::Lane;
 use crate::link::{Link, LinkChange, LinkId, ReplacedParts};
 use crate::release::Sequence;
 
@@ -28,8 +28,7 @@ impl<T> Network<T> {
         }
         assert!(self.nodes[index].is_none(), "a link in a link's place");
         self.nodes[index] = Some(Box::new(Node {
-            link,
-            held: HeldItems::new(),
+            lane: Lane::new(link),
             due: None,
             detached: false,
             crossed_by: 0,
@@ -44,7 +43,7 @@ impl<T> Network<T> {
     /// If the number is in use.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
         let known = links.iter().all(|link| self.link(*link).is_some());
-        let Some(path) = Path::new(links).filter(|_| known) else {
+        let Some(path) = Path::new(links, |_| false).filter(|_| known) else {
             return false;
         };
         self.enter_path(id, path);
@@ -54,16 +53,19 @@ impl<T> Network<T> {
     pub(super) fn enter_path(&mut self, id: PathId, path: Path) {
         let index = id.0 as usize;
         self.count_crossings(&path, 1);
-        if index >= self.paths.len() {
-            self.paths.resize_with(index + 1, || None);
+        if index >= self.transit.paths.len() {
+            self.transit.paths.resize_with(index + 1, || None);
         }
-        assert!(self.paths[index].is_none(), "a path in a path's place");
-        self.paths[index] = Some(path);
+        assert!(
+            self.transit.paths[index].is_none(),
+            "a path in a path's place"
+        );
+        self.transit.paths[index] = Some(path);
     }
 
     /// Removes a path, unless frames are on it: then returns `false`.
     pub fn remove_path(&mut self, id: PathId) -> bool {
-        let Some(place) = self.paths.get_mut(id.0 as usize) else {
+        let Some(place) = self.transit.paths.get_mut(id.0 as usize) else {
             return true;
         };
         if place.as_ref().is_some_and(|path| path.frames > 0) {
@@ -83,7 +85,11 @@ impl<T> Network<T> {
 
     /// Returns the number of frames on a path.
     pub fn frames_on(&self, id: PathId) -> u64 {
-        let path = self.paths.get(id.0 as usize).and_then(Option::as_ref);
+        let path = self
+            .transit
+            .paths
+            .get(id.0 as usize)
+            .and_then(Option::as_ref);
         path.map_or(0, |path| path.frames)
     }
 
@@ -97,7 +103,7 @@ impl<T> Network<T> {
 
     /// Returns one of the links.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
-        Some(&self.nodes.get(id.0 as usize)?.as_ref()?.link)
+        Some(self.nodes.get(id.0 as usize)?.as_ref()?.lane.link())
     }
 
     /// Changes a link at `at`: all events before must have been processed
@@ -112,12 +118,8 @@ impl<T> Network<T> {
     ) -> Option<ReplacedParts> {
         host.at(at);
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
-        let frames = HeldBytes {
-            held: &node.held,
-            of: &TravellerBytes(&*host),
-        };
-        let replaced = node.link.change(at, change, &frames);
-        self.serve(id, at, false, host);
+        let (lane, mut host) = node.borrow(id, None, &mut self.transit, host);
+        let replaced = lane.change(at, change, &mut host);
         self.note_due(id);
         Some(replaced)
     }

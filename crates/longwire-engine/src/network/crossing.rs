@@ -4,7 +4,7 @@
 use longwire_units::Nanos;
 
 use super::path::Path;
-use super::{FrameHost, Network, PathId, Traveller};
+use super::{FrameHost, Network, PathId, Transit, Traveller};
 use crate::link::LinkId;
 use crate::release::{ReleaseKey, Sequence};
 
@@ -62,7 +62,7 @@ impl<T> Network<T> {
     /// # Panics
     /// If the number is in use.
     pub fn add_shared_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        let Some(path) = Path::new(links) else {
+        let Some(path) = Path::new(links, |link| self.link(link).is_none()) else {
             return false;
         };
         self.enter_path(id, path);
@@ -72,13 +72,13 @@ impl<T> Network<T> {
     /// Returns the frames that continue in other networks, in the order in which they
     /// left their links.
     pub fn crossings(&mut self) -> impl Iterator<Item = Crossing<T>> {
-        self.crossings.drain(..)
+        self.transit.crossings.drain(..)
     }
 
     /// Whether frames continue in other networks.
     #[inline]
     pub fn has_crossings(&self) -> bool {
-        !self.crossings.is_empty()
+        !self.transit.crossings.is_empty()
     }
 
     /// Takes over a frame that continues on a link of this network. All events before
@@ -95,7 +95,7 @@ impl<T> Network<T> {
             number,
             ..
         } = crossing;
-        self.entered(path);
+        self.transit.enter(path);
         let traveller = Traveller {
             item,
             path,
@@ -107,13 +107,41 @@ impl<T> Network<T> {
             link: from,
             sequence: number,
         };
-        self.between.push_at(place, traveller);
+        self.transit.between.push_at(place, traveller);
     }
 
+    /// Returns the place of the next event among those of other networks.
+    pub fn next_place(&mut self) -> Option<EventPlace> {
+        let service = self.agenda.next_place().map(|(at, link)| EventPlace {
+            at,
+            is_arrival: false,
+            link,
+            number: Sequence::default(),
+        });
+        let arrival = self.transit.between.next_key().map(|next| EventPlace {
+            at: next.release,
+            is_arrival: true,
+            link: next.link,
+            number: next.sequence,
+        });
+        service.into_iter().chain(arrival).min()
+    }
+
+    /// Processes the next event, if it is at `until` or before.
+    pub fn process_next(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
+        match self.next_place().filter(|next| next.at <= until) {
+            Some(next) if next.is_arrival => self.arrive(next.at, host),
+            Some(next) => self.serve_next(next.at, host),
+            None => {}
+        }
+    }
+}
+
+impl<T> Transit<T> {
     /// Puts a delivered frame on its way to a link of another network.
     #[cold]
     pub(super) fn cross(&mut self, place: ReleaseKey, to: LinkId, traveller: Traveller<T>) {
-        self.left(traveller.path);
+        self.leave(traveller.path);
         let Traveller {
             item,
             path,
@@ -130,31 +158,5 @@ impl<T> Network<T> {
             len,
             number: place.sequence,
         });
-    }
-
-    /// Returns the place of the next event among those of other networks.
-    pub fn next_place(&mut self) -> Option<EventPlace> {
-        let service = self.agenda.next_place().map(|(at, link)| EventPlace {
-            at,
-            is_arrival: false,
-            link,
-            number: Sequence::default(),
-        });
-        let arrival = self.between.next_key().map(|next| EventPlace {
-            at: next.release,
-            is_arrival: true,
-            link: next.link,
-            number: next.sequence,
-        });
-        service.into_iter().chain(arrival).min()
-    }
-
-    /// Processes the next event, if it is at `until` or before.
-    pub fn process_next(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
-        match self.next_place().filter(|next| next.at <= until) {
-            Some(next) if next.is_arrival => self.arrive(next.at, host),
-            Some(next) => self.serve_next(next.at, host),
-            None => {}
-        }
     }
 }

@@ -2,16 +2,17 @@
 //! path that crosses it. Of a sequential link, the caller may also keep the frames, in order,
 //! until they are decided.
 
+use core::ops::RangeBounds;
+
 use longwire_units::Nanos;
 
 use super::{FrameHost, Network, PathId, Traveller};
-use crate::link::{Link, LinkId};
-use crate::verdict::Verdict;
+use crate::link::{LinkId, SequentialLink};
 
 impl<T> Network<T> {
     /// Returns the link of a path that has no other, if no other path crosses it.
     pub fn separate_link(&self, path: PathId) -> Option<LinkId> {
-        let path = self.paths.get(path.0 as usize)?.as_ref()?;
+        let path = self.transit.paths.get(path.0 as usize)?.as_ref()?;
         let id = path.link(0).filter(|_| path.link(1).is_none())?;
         let node = self.nodes.get(id.0 as usize)?.as_ref()?;
         (node.crossed_by == 1).then_some(id)
@@ -29,70 +30,60 @@ impl<T> Network<T> {
     }
 
     /// Makes the decisions of a detached link, all of whose frames the network holds, by
-    /// events before `now` and, if `at_now`, at it.
+    /// events until a time.
     #[inline]
     pub fn advance_detached(
         &mut self,
         id: LinkId,
-        now: Nanos,
-        at_now: bool,
+        until: impl RangeBounds<Nanos>,
         host: &mut impl FrameHost<T>,
     ) {
-        while let Some(link) = self.detached(id)
-            && let Some(at) = link.service_at()
-            && (at < now || at_now && at == now)
+        while let Some(at) = self.next_of(id, &until)
+            && let Some(Some(node)) = self.nodes.get_mut(id.0 as usize)
         {
             host.at(at);
-            self.serve(id, at, true, host);
+            let (lane, mut host) = node.borrow(id, None, &mut self.transit, host);
+            lane.poll(..=at, &mut host);
         }
     }
 
     /// Makes the decisions about the frames that the network holds for a detached link, by
-    /// events before `now` and, if `at_now`, at it. While it holds some, to be called
-    /// before the caller polls the link.
+    /// events until a time. While it holds some, to be called before the caller polls the
+    /// link.
     pub fn advance_held(
         &mut self,
         id: LinkId,
-        now: Nanos,
-        at_now: bool,
+        until: impl RangeBounds<Nanos>,
         host: &mut impl FrameHost<T>,
     ) {
-        while self.holds_frames(id) {
-            let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
-                return;
-            };
-            let at = node.link.service_at();
-            let Some(at) = at.filter(|at| *at < now || at_now && *at == now) else {
-                return;
-            };
+        while self.holds_frames(id)
+            && let Some(at) = self.next_of(id, &until)
+            && let Some(Some(node)) = self.nodes.get_mut(id.0 as usize)
+        {
             host.at(at);
-            let decided = node.link.poll(at, &());
-            let Some((number, verdict)) = decided else {
-                continue;
-            };
-            let Some(traveller) = node.held.take(number) else {
-                continue;
-            };
-            match verdict {
-                Verdict::Deliver(delivery) => self.deliver(id, traveller, &delivery, false, host),
-                Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
-                Verdict::Queued => {}
-            }
+            let (lane, mut host) = node.borrow(id, None, &mut self.transit, host);
+            lane.poll_held(..=at, &mut host);
         }
+    }
+
+    /// Returns the time of a link's next event, if that is in `until`.
+    fn next_of(&mut self, id: LinkId, until: &impl RangeBounds<Nanos>) -> Option<Nanos> {
+        let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
+        node.lane.next_at().filter(|at| until.contains(at))
     }
 
     /// Whether the network holds frames in a link's queue.
     #[inline]
     pub fn holds_frames(&self, id: LinkId) -> bool {
         let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
-        node.is_some_and(|node| !node.held.is_empty())
+        node.is_some_and(|node| !node.lane.is_empty())
     }
 
     /// Returns a detached link, whose frames the caller keeps.
     #[inline]
-    pub fn detached(&mut self, id: LinkId) -> Option<&mut Link> {
+    pub fn detached(&mut self, id: LinkId) -> Option<SequentialLink<'_>> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
-        Some(&mut node.link)
+        Some(node.lane.in_turn())
     }
 
     /// Ends what [`Network::detach`] began: takes over the frames in the link's queue
@@ -105,23 +96,17 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return Nanos::ZERO;
         };
-        let (numbers, next_number) = node.link.queued_numbers();
-        let own = node.held.len();
-        let mut taken = 0;
-        for (number, (item, len)) in numbers.skip(own).zip(frames) {
-            taken += 1;
-            let traveller = Traveller {
-                item,
-                path,
-                hop: 0,
-                len,
-            };
-            node.held.push_numbered(number, traveller);
-        }
+        let travellers = frames.into_iter().map(|(item, len)| Traveller {
+            item,
+            path,
+            hop: 0,
+            len,
+        });
         node.detached = false;
-        node.held.skip_to(next_number);
-        let until = node.link.last_arrival().max(node.link.changeable_from());
-        if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
+        let taken = node.lane.take_over(travellers);
+        let link = node.lane.link();
+        let until = link.last_arrival().max(link.changeable_from());
+        if let Some(Some(path)) = self.transit.paths.get_mut(path.0 as usize) {
             path.frames += taken;
         }
         self.note_due(id);
@@ -129,6 +114,6 @@ impl<T> Network<T> {
     }
 
     fn sole_link(&self, path: PathId) -> Option<LinkId> {
-        self.paths.get(path.0 as usize)?.as_ref()?.link(0)
+        self.transit.paths.get(path.0 as usize)?.as_ref()?.link(0)
     }
 }

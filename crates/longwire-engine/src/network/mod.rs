@@ -9,7 +9,7 @@ mod build;
 mod crossing;
 mod in_turn;
 mod path;
-mod verdicts;
+mod transit;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,26 +18,19 @@ use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
 use crate::fragments::Fragments;
-use crate::held::{HeldItems, ItemBytes};
+use crate::lane::{FrameAccess, Lane};
 use crate::link::{Link, LinkId};
 use crate::models::mtu::Mtu;
 use crate::release::{ReleaseQueue, Sequence};
-use crate::verdict::{Delivery, DropReason, Verdict};
+use crate::verdict::{Delivery, DropReason};
 pub use build::RemovedLink;
 pub use crossing::{Crossing, EventPlace};
-use path::Path;
 pub use path::PathId;
+use transit::Transit;
 
 /// Interface of a network to its caller: access to frames, and the events of each
-/// frame. `T` is the caller's handle of a frame.
-pub trait FrameHost<T>: ItemBytes<T> {
-    /// Changes a frame's bytes. If another handle refers to the same bytes, this one
-    /// gets a separate copy first.
-    fn edit(&mut self, item: &mut T, edit: &mut dyn FnMut(&mut [u8]));
-
-    /// Returns another handle of the same frame, for a further delivery.
-    fn copy(&mut self, item: &mut T) -> T;
-
+/// frame.
+pub trait FrameHost<T>: FrameAccess<T> {
     /// Returns a handle of a new frame of these bytes, a fragment of another frame;
     /// `None` if there is no memory for it.
     fn fragment(&mut self, of: &T, bytes: &[u8]) -> Option<T>;
@@ -109,11 +102,10 @@ struct Traveller<T> {
     len: u32,
 }
 
-/// A link, and the frames in its queue.
+/// A lane of the network.
 #[derive(Debug)]
 struct Node<T> {
-    link: Link,
-    held: HeldItems<Traveller<T>>,
+    lane: Lane<Traveller<T>>,
     /// Time of its entry in the agenda.
     due: Option<Nanos>,
     /// The caller advances it by itself: it has no entry in the agenda.
@@ -124,56 +116,21 @@ struct Node<T> {
     passed_on: Sequence,
 }
 
-impl<T> Traveller<T> {
-    /// Returns another handle of the same frame, at the same place.
-    fn copied(&mut self, host: &mut impl FrameHost<T>) -> Traveller<T> {
-        Traveller {
-            item: host.copy(&mut self.item),
-            ..*self
-        }
-    }
-}
-
-impl<T> Node<T> {
-    /// Applies a delivery's edits to a queued frame.
-    fn edit(&mut self, number: u64, delivery: &Delivery, host: &mut impl FrameHost<T>) {
-        let link = &mut self.link;
-        if let Some(traveller) = self.held.get_mut(number) {
-            let edit = &mut |bytes: &mut [u8]| link.edit(delivery, bytes);
-            host.edit(&mut traveller.item, edit);
-        }
-    }
-}
-
 /// Passes the address and the length of a value to `fetch`.
 #[inline]
 fn fetch_value<T>(value: &T, fetch: impl Fn(*const u8, usize)) {
     fetch(core::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
-/// Finds the bytes of travellers.
-struct TravellerBytes<'a, S>(&'a S);
-
-impl<T, S: ItemBytes<T>> ItemBytes<Traveller<T>> for TravellerBytes<'_, S> {
-    #[inline]
-    fn bytes<'a>(&'a self, traveller: &'a Traveller<T>) -> &'a [u8] {
-        self.0.bytes(&traveller.item)
-    }
-}
-
 /// Links and paths, and the frames on them.
 #[derive(Debug)]
 pub struct Network<T> {
     nodes: Vec<Option<Box<Node<T>>>>,
-    paths: Vec<Option<Path>>,
+    transit: Transit<T>,
     /// Links by the times of their next events. A link's time may change before it is
     /// reached: its stale entry then remains and is skipped, which is rare, and cheaper than
     /// a search.
     agenda: ReleaseQueue<()>,
-    /// Frames in transit from one link to the next, which their hops name.
-    between: ReleaseQueue<Traveller<T>>,
-    /// Frames that continue in other networks.
-    crossings: Vec<Crossing<T>>,
     /// Fragments of the frame that was cut last.
     fragments: Fragments,
     /// No change comes before.
@@ -193,10 +150,8 @@ impl<T> Network<T> {
     pub fn new() -> Network<T> {
         Network {
             nodes: Vec::new(),
-            paths: Vec::new(),
+            transit: Transit::new(),
             agenda: ReleaseQueue::new(),
-            between: ReleaseQueue::new(),
-            crossings: Vec::new(),
             fragments: Fragments::default(),
             steady_until: Nanos::ZERO,
             changeable_from: Nanos::ZERO,
@@ -223,7 +178,7 @@ impl<T> Network<T> {
     pub fn advance(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         loop {
             let service = self.agenda.next_at().filter(|at| *at < until);
-            let arrival = self.between.next_at().filter(|at| *at < until);
+            let arrival = self.transit.between.next_at().filter(|at| *at < until);
             match (service, arrival) {
                 (Some(at), arrival) if arrival.is_none_or(|time| at <= time) => {
                     self.serve_next(at, host);
@@ -238,7 +193,10 @@ impl<T> Network<T> {
     /// offered before.
     pub fn next_at(&self) -> Option<Nanos> {
         let service = self.agenda.next_at();
-        let next = service.into_iter().chain(self.between.next_at()).min();
+        let next = service
+            .into_iter()
+            .chain(self.transit.between.next_at())
+            .min();
         // `advance` processes events before its argument.
         next.map(|at| at.saturating_add(Nanos::from_nanos(1)))
     }
@@ -257,10 +215,9 @@ impl<T> Network<T> {
         item: T,
         host: &mut impl FrameHost<T>,
     ) -> Result<(), T> {
-        let Some(Some(there)) = self.paths.get_mut(path.0 as usize) else {
+        if !self.transit.enter(path) {
             return Err(item);
-        };
-        there.frames += 1;
+        }
         let traveller = Traveller {
             item,
             path,
@@ -282,7 +239,7 @@ impl<T> Network<T> {
         fetch: impl Fn(*const u8, usize),
     ) {
         // One step for each level of indirection.
-        let path = |path: &PathId| self.paths.get(path.0 as usize);
+        let path = |path: &PathId| self.transit.paths.get(path.0 as usize);
         for there in paths.iter().filter_map(path) {
             fetch_value(there, &fetch);
         }
@@ -306,12 +263,13 @@ impl<T> Network<T> {
 
     /// Returns the number of frames on paths.
     pub fn frames(&self) -> u64 {
-        self.paths.iter().flatten().map(|path| path.frames).sum()
+        let paths = self.transit.paths.iter().flatten();
+        paths.map(|path| path.frames).sum()
     }
 
     /// Offers the frame in transit that arrives next to its next link.
     fn arrive(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
-        let Some((from, at, traveller)) = self.between.pop_due(until) else {
+        let Some((from, at, traveller)) = self.transit.between.pop_due(until) else {
             return;
         };
         // Another network has passed on its frames itself.
@@ -336,69 +294,23 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
-        if node.link.fragments() && self.cut(&traveller, arrival, id, host) {
-            self.left(traveller.path);
+        if node.lane.link().fragments() && self.cut(&traveller, arrival, id, host) {
+            self.transit.leave(traveller.path);
             return host.forget(traveller.item);
         }
-        if self.enter_link(id, traveller, arrival, host) {
-            self.report_drops(id, arrival, host);
-            self.note_due(id);
-        }
-    }
-
-    /// Offers a frame to a link as it is, and processes the link's verdict. Returns whether
-    /// the link may have other decisions or another time of its next event.
-    #[inline]
-    fn enter_link(
-        &mut self,
-        id: LinkId,
-        mut traveller: Traveller<T>,
-        arrival: Nanos,
-        host: &mut impl FrameHost<T>,
-    ) -> bool {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
-            return false;
+            return;
         };
         host.on_arrival(id, traveller.len);
         let meta = FrameMeta::new(arrival, traveller.len);
-        if !host.watches_offers()
-            && let Some(verdict) = node.link.offer_idle(meta, self.steady_until)
-        {
-            debug_assert_eq!(node.due, None, "an idle link has no event");
-            if verdict == Verdict::Queued {
-                node.held.push(traveller);
-                return true;
-            }
-            node.held.pass();
-            self.changeable_from = self.changeable_from.max(node.link.changeable_from());
-            match verdict {
-                Verdict::Deliver(delivery) => self.deliver(id, traveller, &delivery, false, host),
-                Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
-                Verdict::Queued => {}
-            }
-            return false;
-        }
-        let verdict = node.link.offer(meta, host.bytes(&traveller.item));
-        host.offered(id, &mut traveller.item, meta, &node.link);
-        match verdict {
-            Verdict::Queued => node.held.push(traveller),
-            Verdict::Drop(reason) => {
-                if let Some(error) = node.link.icmp_error() {
-                    host.icmp_error(id, &traveller.item, arrival, error);
-                }
-                self.drop_frame(id, traveller, reason, host);
-            }
-            Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, host),
-        }
-        true
-    }
-
-    /// Reports frames that a queue has dropped because another one arrived.
-    #[inline]
-    fn report_drops(&mut self, id: LinkId, now: Nanos, host: &mut impl FrameHost<T>) {
-        let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
-        if node.is_some_and(|node| node.link.has_decided()) {
-            self.serve(id, now, false, host);
+        let steady_until = (!host.watches_offers()).then_some(self.steady_until);
+        let (lane, mut host) = node.borrow(id, steady_until, &mut self.transit, host);
+        if lane.offer(meta, traveller, &mut host) {
+            lane.report_drops(arrival, &mut host);
+            self.note_due(id);
+        } else {
+            let changeable_from = lane.link().changeable_from();
+            self.changeable_from = self.changeable_from.max(changeable_from);
         }
     }
 
@@ -419,7 +331,7 @@ impl<T> Network<T> {
                 let Some(item) = host.fragment(&whole.item, bytes) else {
                     continue;
                 };
-                self.entered(whole.path);
+                self.transit.enter(whole.path);
                 let fragment = Traveller {
                     item,
                     len: bytes.len() as u32,
@@ -450,26 +362,19 @@ impl<T> Network<T> {
         if let Some(node) = node.filter(|node| node.due == Some(at)) {
             node.due = None;
             host.at(at);
-            self.serve(id, at, true, host);
+            let (lane, mut host) = node.borrow(id, None, &mut self.transit, host);
+            lane.poll(..=at, &mut host);
             self.note_due(id);
         }
     }
 
     fn link_of(&self, traveller: &Traveller<T>) -> Option<LinkId> {
-        let path = self.paths.get(traveller.path.0 as usize)?.as_ref()?;
+        let path = self
+            .transit
+            .paths
+            .get(traveller.path.0 as usize)?
+            .as_ref()?;
         path.link(traveller.hop)
-    }
-
-    fn entered(&mut self, path: PathId) {
-        if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
-            path.frames += 1;
-        }
-    }
-
-    fn left(&mut self, path: PathId) {
-        if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
-            path.frames -= 1;
-        }
     }
 
     /// Notes when a link must be called again.
@@ -481,7 +386,7 @@ impl<T> Network<T> {
         if node.detached {
             return;
         }
-        let due = node.link.service_at();
+        let due = node.lane.next_at();
         if due == node.due {
             return;
         }

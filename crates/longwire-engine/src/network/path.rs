@@ -12,18 +12,30 @@ pub struct PathId(pub u32);
 #[derive(Debug)]
 pub(super) struct Path {
     first: LinkId,
-    rest: Box<[LinkId]>,
+    rest: Box<[Hop]>,
     /// Number of frames on it.
     pub frames: u64,
 }
 
+/// A link of a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hop {
+    pub link: LinkId,
+    /// The link is in another network.
+    pub is_remote: bool,
+}
+
 impl Path {
     /// Creates a path of these links; `None` if there are none.
-    pub fn new(links: &[LinkId]) -> Option<Path> {
+    pub fn new(links: &[LinkId], is_remote: impl Fn(LinkId) -> bool) -> Option<Path> {
         let (first, rest) = links.split_first()?;
+        let hop = |link: &LinkId| Hop {
+            link: *link,
+            is_remote: is_remote(*link),
+        };
         Some(Path {
             first: *first,
-            rest: rest.into(),
+            rest: rest.iter().map(hop).collect(),
             frames: 0,
         })
     }
@@ -31,14 +43,21 @@ impl Path {
     /// Returns the link at index `hop`, from 0.
     #[inline]
     pub fn link(&self, hop: u32) -> Option<LinkId> {
-        match hop.checked_sub(1) {
-            None => Some(self.first),
-            Some(hop) => self.rest.get(hop as usize).copied(),
+        match hop {
+            0 => Some(self.first),
+            _ => Some(self.hop(hop)?.link),
         }
+    }
+
+    /// Returns the hop at index `hop`, from 1.
+    #[inline]
+    pub fn hop(&self, hop: u32) -> Option<Hop> {
+        self.rest.get(hop as usize - 1).copied()
     }
 
     /// Returns all links in order.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + '_ {
-        core::iter::once(self.first).chain(self.rest.iter().copied())
+        let rest = self.rest.iter().map(|hop| hop.link);
+        core::iter::once(self.first).chain(rest)
     }
 }

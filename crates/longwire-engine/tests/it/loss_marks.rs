@@ -2,11 +2,12 @@
 //! marks and the same seed.
 
 use longwire_engine::{
-    Delivery, DropReason, FrameBytes, FrameMeta, Link, LinkId, Nanos, NoLoader, Verdict,
+    Delivery, DropReason, FrameMeta, Lane, Link, LinkId, Nanos, NoLoader, Verdict,
 };
 use longwire_packet::header::{Ecn, IpHeader};
 use longwire_testbed::support::frames::{self, Sample};
 
+use crate::common::fates::Fates;
 use crate::common::{config, spec};
 
 /// One frame with each of the four congestion fields of each sample, and ARP.
@@ -43,47 +44,8 @@ fn takes_marks(frame: &[u8]) -> bool {
     IpHeader::parse(frame).is_some_and(|ip| ip.ecn != Ecn::NotCapable)
 }
 
-/// The frames that have been queued, by their numbers.
-#[derive(Default)]
-struct Queued(Vec<(usize, Vec<u8>)>);
-
-impl FrameBytes for Queued {
-    fn bytes(&self, number: u64) -> &[u8] {
-        &self.0[number as usize].1
-    }
-}
-
 /// A frame's delivery with its bytes, or the reason of its drop.
 type Fate = Result<(Delivery, Vec<u8>), DropReason>;
-
-/// A link and the fates of its frames.
-struct Crossing {
-    link: Link,
-    queued: Queued,
-    fates: Vec<Option<Fate>>,
-}
-
-impl Crossing {
-    fn decided(&mut self, index: usize, verdict: Verdict, frame: &[u8]) {
-        let fate = match verdict {
-            Verdict::Deliver(delivery) => {
-                let mut bytes = frame.to_vec();
-                self.link.edit(&delivery, &mut bytes);
-                Ok((delivery, bytes))
-            }
-            Verdict::Drop(reason) => Err(reason),
-            Verdict::Queued => panic!("frame {index} was decided to be queued"),
-        };
-        assert!(self.fates[index].replace(fate).is_none());
-    }
-
-    fn poll(&mut self, now: Nanos) {
-        while let Some((number, verdict)) = self.link.poll(now, &self.queued) {
-            let (index, bytes) = self.queued.0[number as usize].clone();
-            self.decided(index, verdict, &bytes);
-        }
-    }
-}
 
 /// Sends frames through a link, one each 100 us. A `change` is made after half of them.
 fn cross(line: &str, change: Option<&str>, frames: &[Vec<u8>]) -> Vec<Fate> {
@@ -91,27 +53,26 @@ fn cross(line: &str, change: Option<&str>, frames: &[Vec<u8>]) -> Vec<Fate> {
         Some(_) => Link::new_changeable(config(line), 5, LinkId(0)),
         None => Link::new(config(line), 5, LinkId(0)),
     };
-    let mut run = Crossing {
-        link,
-        queued: Queued::default(),
-        fates: vec![None; frames.len()],
-    };
+    let (mut lane, mut fates) = (Lane::new(link), Fates::default());
     for (index, frame) in frames.iter().enumerate() {
         let at = Nanos::from_micros(100 * index as u64);
-        run.poll(at);
+        lane.poll(..=at, &mut fates);
         if let Some(change) = change.filter(|_| index == frames.len() / 2) {
             let change = spec(change).build_change(&NoLoader).expect("no plugins");
-            drop(run.link.change(at, change, &run.queued));
+            drop(lane.change(at, change, &mut fates));
         }
         let meta = FrameMeta::new(at, frame.len() as u32);
-        match run.link.offer(meta, frame) {
-            Verdict::Queued => run.queued.0.push((index, frame.clone())),
-            verdict => run.decided(index, verdict, frame),
-        }
+        let index = fates.add(frame);
+        lane.offer(meta, index, &mut fates);
     }
-    run.poll(Nanos::MAX);
-    let fates = run.fates.into_iter();
-    fates.map(|fate| fate.expect("a verdict")).collect()
+    lane.poll(.., &mut fates);
+    let verdicts = fates.verdicts();
+    let fate = |(index, bytes): (usize, Vec<u8>)| match verdicts[&index][..] {
+        [Verdict::Deliver(delivery)] => Ok((delivery, bytes)),
+        [Verdict::Drop(reason)] => Err(reason),
+        ref other => panic!("frame {index}: {other:?}"),
+    };
+    fates.frames.into_iter().enumerate().map(fate).collect()
 }
 
 const MODELS: [&str; 5] = [

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use longwire_engine::BitRate;
-use longwire_engine::emulator::ItemBytes;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
-    Delivery, DropReason, Emulator, FrameMeta, Link, LinkChange, LinkId, LinkSpec, Nanos, Network,
-    NoLoader, PathId, Verdict,
+    Delivery, DropReason, FrameAccess, FrameMeta, Lane, Link, LinkChange, LinkId, LinkSpec, Nanos,
+    Network, NoLoader, PathId, Verdict,
 };
 use longwire_units::random::Stream;
 use proptest::prelude::*;
 
+use crate::common::fates::Fates;
 use crate::common::spec;
 
 const SEED: u64 = 11;
@@ -37,13 +37,11 @@ struct Notes {
     watches_offers: bool,
 }
 
-impl ItemBytes<Frame> for Notes {
+impl FrameAccess<Frame> for Notes {
     fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
         &frame.bytes
     }
-}
 
-impl FrameHost<Frame> for Notes {
     fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         edit(&mut frame.bytes);
     }
@@ -51,7 +49,9 @@ impl FrameHost<Frame> for Notes {
     fn copy(&mut self, frame: &mut Frame) -> Frame {
         frame.clone()
     }
+}
 
+impl FrameHost<Frame> for Notes {
     fn fragment(&mut self, of: &Frame, bytes: &[u8]) -> Option<Frame> {
         Some(Frame {
             number: of.number,
@@ -184,31 +184,27 @@ fn one_by_one(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent) -> Option<N
     }
     let mut nth = sent.len() as u64;
     for (id, spec) in links.iter().enumerate() {
-        let mut emulator = Emulator::new(vec![link(spec, id)]);
+        let mut lane = Lane::new(link(spec, id));
+        let mut fates = Fates::default();
         let mine: Vec<_> = arrivals
             .range((id, Nanos::ZERO, 0)..(id + 1, Nanos::ZERO, 0))
             .map(|((_, at, _), carried)| (*at, carried.clone()))
             .collect();
-        let note = |verdict: Verdict, number: u64, notes: &mut Notes| {
+        for (at, (_, frame)) in &mine {
+            lane.poll(..=*at, &mut fates);
+            let meta = FrameMeta::new(*at, frame.bytes.len() as u32);
+            let index = fates.add(&frame.bytes);
+            lane.offer(meta, index, &mut fates);
+        }
+        lane.poll(.., &mut fates);
+        for (index, verdict) in &fates.decided {
             if let Verdict::Drop(reason) = verdict {
-                notes.dropped.push((LinkId(id as u32), number, reason));
-            }
-        };
-        for (at, carried) in mine {
-            emulator.advance(at, &());
-            let meta = FrameMeta::new(at, carried.1.bytes.len() as u32);
-            let (number, bytes) = (carried.1.number, carried.1.bytes.clone());
-            let verdict = emulator.offer(LinkId(0), meta, &bytes, carried);
-            note(verdict, number, &mut notes);
-            while let Some(decided) = emulator.next_decided() {
-                note(decided.verdict, decided.item.1.number, &mut notes);
+                let number = mine[*index].1.1.number;
+                notes.dropped.push((LinkId(id as u32), number, *reason));
             }
         }
-        emulator.advance(Nanos::MAX, &());
-        while let Some(decided) = emulator.next_decided() {
-            note(decided.verdict, decided.item.1.number, &mut notes);
-        }
-        while let Some((_, (path, frame), delivery)) = emulator.poll(Nanos::MAX) {
+        while let Some((_, index, delivery)) = fates.pop_due(Nanos::MAX) {
+            let (path, frame) = mine[index].1.clone();
             let hop = paths[path]
                 .iter()
                 .position(|link| *link == id)

@@ -1,7 +1,8 @@
-//! The release queue and the emulator against naive oracles.
+//! The release queue and lanes that share one against naive oracles.
 
+use crate::common::fates::Fates;
 use crate::common::{config, frame};
-use longwire_engine::{Delivery, Emulator, Link, LinkId, Nanos, ReleaseQueue, Verdict};
+use longwire_engine::{Delivery, Lane, Link, LinkId, Nanos, ReleaseQueue, Verdict};
 use proptest::prelude::*;
 
 /// Waiting items, in no order: the next is searched for.
@@ -162,7 +163,7 @@ fn long_lines_keep_their_order() {
 }
 
 /// Four links unlike each other, two of which reorder.
-fn emulator(seed: u64) -> Emulator<usize> {
+fn lanes(seed: u64) -> Vec<Lane<usize>> {
     let links = [
         "rate=10mbit delay=1ms queue=20p",
         "delay=uniform:0ms,5ms order=reorder loss=10%",
@@ -170,7 +171,7 @@ fn emulator(seed: u64) -> Emulator<usize> {
         "delay=exponential:2ms,1ms loss=ber:1e-5",
     ];
     let link = |(id, line): (u32, &&str)| Link::new(config(line), seed, LinkId(id));
-    Emulator::new((0..).zip(&links).map(link).collect())
+    (0..).zip(&links).map(link).map(Lane::new).collect()
 }
 
 /// Polled deliveries, and every verdict.
@@ -179,30 +180,41 @@ type Run = (Vec<(LinkId, usize, Delivery)>, Vec<Verdict>);
 /// Offers the frames, (link, gap, length), and polls at each release in its
 /// time; or, when `late`, only every `late` frames.
 fn run(seed: u64, frames: &[(u32, u64, u32)], late: Option<usize>) -> Run {
-    let mut emulator = emulator(seed);
-    let (mut polled, mut verdicts, mut now) = (Vec::new(), Vec::new(), 0);
+    let (mut lanes, mut fates) = (lanes(seed), Fates::default());
+    let (mut polled, mut now) = (Vec::new(), 0);
     for (index, (link, gap, len)) in frames.iter().enumerate() {
         now += gap;
         match late {
             None => {
-                while let Some(next) = emulator.next_at().filter(|next| next.as_nanos() <= now) {
-                    polled.extend(emulator.poll(next));
+                let due = |next: &Nanos| next.as_nanos() <= now;
+                while let Some(next) = fates.waiting.next_at().filter(due) {
+                    polled.extend(fates.pop_due(next));
                 }
             }
             Some(every) if (index + 1) % every == 0 => {
-                while let Some(frame) = emulator.poll(Nanos::from_nanos(now)) {
+                while let Some(frame) = fates.pop_due(Nanos::from_nanos(now)) {
                     polled.push(frame);
                 }
             }
             Some(_) => {}
         }
-        verdicts.push(emulator.offer(LinkId(*link), frame(now, *len), &[], index));
+        fates.link = LinkId(*link);
+        assert_eq!(fates.add(&[]), index);
+        lanes[*link as usize].offer(frame(now, *len), index, &mut fates);
     }
-    while let Some(frame) = emulator.poll(Nanos::MAX) {
+    while let Some(frame) = fates.pop_due(Nanos::MAX) {
         polled.push(frame);
     }
-    assert_eq!(emulator.waiting(), 0);
-    (polled, verdicts)
+    assert!(fates.waiting.is_empty());
+    assert!(
+        fates
+            .decided
+            .iter()
+            .map(|decided| decided.0)
+            .eq(0..frames.len())
+    );
+    let verdicts = fates.decided.into_iter();
+    (polled, verdicts.map(|(_, verdict)| verdict).collect())
 }
 
 proptest! {

@@ -1,9 +1,11 @@
 //! Links that begin at a router: what it drops, and what it answers.
 
-use longwire_engine::{DropReason, FrameMeta, Link, LinkChange, LinkId, Nanos, NoLoader, Verdict};
-use longwire_engine::{Emulator, LinkSpec};
+use longwire_engine::{DropReason, FrameMeta, Lane, Link, LinkChange, LinkId, LinkSpec};
+use longwire_engine::{Nanos, NoLoader, Verdict};
 use longwire_packet::header::IpHeader;
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, header_holds, ipv6};
+
+use crate::common::fates::Fates;
 
 fn link(text: &str) -> Link {
     crate::common::link(text, 1)
@@ -190,7 +192,7 @@ fn routers_come_and_go_with_changes() {
     let (frame, mut at) = (v4(1, 0, 8), Nanos::ZERO);
     let mut step = |link: &mut Link, text: &str| {
         at = at.saturating_add(Nanos::from_secs(1));
-        while link.poll_before(at, &()).is_some() {}
+        while link.poll(..at, &()).is_some() {}
         let change: LinkSpec = text.parse().unwrap();
         let change: LinkChange = change.build_change(&NoLoader).unwrap();
         drop(link.change(at, change, &()));
@@ -207,14 +209,15 @@ fn routers_come_and_go_with_changes() {
 }
 
 #[test]
-fn an_emulator_gives_access_to_the_errors_of_its_links() {
-    let mut emulator = Emulator::new(vec![link("router=hop")]);
+fn a_lane_reports_the_errors_of_its_router() {
+    let (mut lane, mut fates) = (Lane::new(link("router=hop")), Fates::default());
     let frame = v4(1, 0, 8);
     let meta = FrameMeta::new(Nanos::ZERO, frame.len() as u32);
-    let verdict = emulator.offer(LinkId(0), meta, &frame, ());
-    assert_eq!(verdict, Verdict::Drop(DropReason::Ttl));
-    let error = emulator.link(LinkId(0)).and_then(Link::icmp_error);
-    assert_eq!(error.map(kind_of), Some((11, 0, 0)));
+    let index = fates.add(&frame);
+    lane.offer(meta, index, &mut fates);
+    assert_eq!(fates.decided, [(index, Verdict::Drop(DropReason::Ttl))]);
+    let errors: Vec<_> = fates.errors.iter().map(|error| kind_of(error)).collect();
+    assert_eq!(errors, [(11, 0, 0)]);
 }
 
 #[test]

@@ -15,7 +15,9 @@
 
 use std::collections::VecDeque;
 
-use longwire_engine::{Bytes, FrameMeta, Link, LinkId, Nanos, Packets, PathId, Verdict};
+use longwire_engine::{
+    Bytes, FrameMeta, Link, LinkId, Nanos, Packets, PathId, SequentialLink, Verdict,
+};
 use longwire_io::delay_line::{DelayLineReader, DelayLineWriter};
 use longwire_packet::bridge::PortIndex;
 
@@ -277,7 +279,7 @@ impl Core {
                 .release
                 .max(self.advanced)
                 .max(last.unwrap_or_default());
-            self.network.advance_detached(link, arrival, true, state);
+            self.network.advance_detached(link, ..=arrival, state);
             let meta = FrameMeta::new(arrival, arrived.wire_len);
             if let Some(ledger) = &mut state.ledger {
                 ledger.entered(PortIndex(line as u16), meta, state.frames.bytes(&frame));
@@ -312,8 +314,7 @@ impl Core {
                     break;
                 };
                 burst = taken + 1;
-                self.network
-                    .advance_held(link, arrival, true, &mut self.state);
+                self.network.advance_held(link, ..=arrival, &mut self.state);
             }
             let advanced = self.advanced;
             let Some(mut turn) = self.turn(line) else {
@@ -358,11 +359,10 @@ impl Core {
             let Lane { link, in_place, .. } = self.lanes.open[line];
             if !in_place {
                 self.network
-                    .advance_detached(link, until, false, &mut self.state);
+                    .advance_detached(link, ..until, &mut self.state);
                 continue;
             }
-            self.network
-                .advance_held(link, until, false, &mut self.state);
+            self.network.advance_held(link, ..until, &mut self.state);
             if let Some(mut turn) = self.turn(line) {
                 turn.decide_before(until);
             }
@@ -431,7 +431,7 @@ impl Core {
 
 /// The parts of a lane, borrowed to decide some frames.
 struct LaneTurn<'a> {
-    link: &'a mut Link,
+    link: SequentialLink<'a>,
     line: &'a mut DelayLineReader,
     /// Number of frames that are queued or decided in place.
     in_place: &'a mut usize,
@@ -485,7 +485,7 @@ impl LaneTurn<'_> {
         let arrived = self.line.arrived().filter(|frame| frame.release <= until)?;
         let mut arrival = arrived.release.max(advanced);
         if let Some(record) = &mut self.record {
-            arrival = arrival.max(self.link.last_arrival());
+            arrival = arrival.max(self.link.link().last_arrival());
             if record.ledger.with_frames() {
                 self.line.finish_arrived();
                 let meta = FrameMeta::new(arrival, arrived.wire_len);
@@ -499,7 +499,7 @@ impl LaneTurn<'_> {
             len: arrived.wire_len,
         };
         let bytes = self.line.arrived_bytes();
-        let verdict = self.link.offer_in_turn(meta, bytes, self.steady_until);
+        let verdict = self.link.offer(meta, bytes, self.steady_until);
         self.count(meta, &verdict);
         match verdict {
             Verdict::Deliver(delivery) => self.line.decide_arrived(delivery.release),
@@ -516,7 +516,7 @@ impl LaneTurn<'_> {
             if self.record.is_some() {
                 return self.decide_recorded(|at| at <= now);
             }
-            while let Some(verdict) = self.link.poll_in_turn(now) {
+            while let Some(verdict) = self.link.poll(..=now) {
                 self.decided(&verdict);
             }
         }
@@ -527,7 +527,7 @@ impl LaneTurn<'_> {
         if self.record.is_some() {
             return self.decide_recorded(|at| at < now);
         }
-        while let Some(verdict) = self.link.poll_in_turn_before(now) {
+        while let Some(verdict) = self.link.poll(..now) {
             self.decided(&verdict);
         }
     }
@@ -537,7 +537,7 @@ impl LaneTurn<'_> {
     #[cold]
     fn decide_recorded(&mut self, happens: impl Fn(Nanos) -> bool) {
         while let Some(at) = self.link.next_at().filter(|at| happens(*at)) {
-            if let Some((_, verdict)) = self.link.poll(at, &()) {
+            if let Some(verdict) = self.link.poll(..=at) {
                 if let Some(record) = &mut self.record {
                     record.decided(at, &verdict);
                 }
@@ -551,7 +551,7 @@ impl LaneTurn<'_> {
     fn count(&mut self, meta: FrameMeta, verdict: &Verdict) {
         let FrameMeta { arrival, len } = meta;
         if let Some(record) = &mut self.record {
-            record.offered(meta, self.link, verdict);
+            record.offered(meta, self.link.link(), verdict);
         }
         self.cells.arrived(len);
         match verdict {
@@ -620,7 +620,7 @@ impl Gate<'_> {
     pub fn offer(&mut self, stamped: Nanos, len: u32, bytes: &[u8]) -> Verdict {
         let mut arrival = stamped.max(self.advanced);
         if self.turn.record.is_some() {
-            arrival = arrival.max(self.turn.link.last_arrival());
+            arrival = arrival.max(self.turn.link.link().last_arrival());
         }
         self.passed += 1;
         let by = arrival.saturating_sub(stamped);
@@ -630,10 +630,7 @@ impl Gate<'_> {
         }
         self.turn.decide_until(arrival);
         let meta = FrameMeta { arrival, len };
-        let verdict = self
-            .turn
-            .link
-            .offer_in_turn(meta, bytes, self.turn.steady_until);
+        let verdict = self.turn.link.offer(meta, bytes, self.turn.steady_until);
         self.turn.count(meta, &verdict);
         verdict
     }

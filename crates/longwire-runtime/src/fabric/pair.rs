@@ -1,10 +1,10 @@
 //! The links of a pair of ports in virtual time, which frames reach without switch and
 //! classifier.
 
-use std::mem;
-
-use longwire_engine::emulator::{HeldBytes, HeldItems, ItemBytes};
-use longwire_engine::{Delivery, Fragments, FrameMeta, Link, LinkId, Nanos, Verdict};
+use longwire_engine::{
+    Delivery, DropReason, Fragments, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, Nanos,
+    Verdict,
+};
 use longwire_packet::bridge::PortIndex;
 
 use super::in_order::PairReleases;
@@ -25,13 +25,11 @@ pub(super) struct Pair {
 
 /// A link with its frames. Its number is that of the port at which they arrive.
 pub(super) struct PairLink {
-    pub link: Link,
+    lane: Lane<PairFrame>,
     pub cells: LinkCells,
     /// The report, without counts.
     pub report: LinkReport,
     store: FrameStore,
-    /// Frames about which the queue has not decided.
-    held: HeldItems<PairFrame>,
 }
 
 /// A frame on a link, or after it.
@@ -43,11 +41,17 @@ struct PairFrame {
     number: u32,
 }
 
-impl ItemBytes<PairFrame> for FrameStore {
-    #[inline]
-    fn bytes<'a>(&'a self, frame: &'a PairFrame) -> &'a [u8] {
-        self.get(frame.place)
-    }
+/// The host of the lane of one link.
+struct PairHost<'a> {
+    /// The link's number.
+    at: usize,
+    cells: &'a LinkCells,
+    store: &'a mut FrameStore,
+    /// The store of the link back to the port at which frames arrive. Without that link, ICMP
+    /// errors have no way.
+    back: Option<&'a mut FrameStore>,
+    waiting: &'a mut PairReleases<PairFrame>,
+    ledger: &'a mut Option<Box<Ledger>>,
 }
 
 impl Pair {
@@ -70,11 +74,10 @@ impl Pair {
             let place = &mut pair.links[usize::from(port.0)];
             assert!(place.is_none(), "two links at port {}", port.0);
             *place = Some(PairLink {
-                link,
+                lane: Lane::new(link),
                 cells: LinkCells::default(),
                 report,
                 store: FrameStore::new(),
-                held: HeldItems::new(),
             });
         }
         pair
@@ -102,47 +105,22 @@ impl Pair {
             fragments,
             ..
         } = self;
-        let at = usize::from(port.0);
-        let Some(link) = &mut links[at] else {
-            return;
-        };
-        if !fragments.cut(link.link.mtu(), bytes) {
-            link.offer(at, meta, bytes, waiting, ledger);
-            return self.answer(at, meta.arrival);
-        }
-        let fragments = mem::take(fragments);
-        for bytes in fragments.iter() {
-            let meta = FrameMeta::new(meta.arrival, bytes.len() as u32);
-            if let Some(link) = &mut self.links[at] {
-                link.offer(at, meta, bytes, &mut self.waiting, ledger);
-            }
-            self.answer(at, meta.arrival);
-        }
-        self.fragments = fragments;
-    }
-
-    /// Sends the ICMP error of a link's router about the frame offered last out by the port
-    /// where that came in; without a link to that port there is no way.
-    #[inline]
-    fn answer(&mut self, at: usize, arrival: Nanos) {
-        let [first, second] = &mut self.links;
-        let (link, back) = if at == 0 {
+        let [first, second] = links;
+        let (link, back) = if port.0 == 0 {
             (first, second)
         } else {
             (second, first)
         };
-        let Some(link) = link else { return };
-        let Some(error) = link.link.icmp_error() else {
+        let Some(link) = link else {
             return;
         };
-        link.cells.icmp_sent();
-        if let Some(back) = back {
-            let frame = PairFrame {
-                place: back.store.insert(error),
-                wire_len: error.len() as u32,
-                number: 0,
-            };
-            self.waiting.push(1 - at, arrival, frame);
+        let mut back = back.as_mut().map(|back| &mut back.store);
+        if !fragments.cut(link.lane.link().mtu(), bytes) {
+            return link.offer(port, meta, bytes, back, (waiting, ledger));
+        }
+        for bytes in fragments.iter() {
+            let meta = FrameMeta::new(meta.arrival, bytes.len() as u32);
+            link.offer(port, meta, bytes, back.as_deref_mut(), (waiting, ledger));
         }
     }
 
@@ -155,7 +133,8 @@ impl Pair {
             && at <= until
             && let Some(link) = &mut self.links[index]
         {
-            link.serve(index, until, &mut self.waiting, ledger);
+            let (lane, mut host) = link.borrow(index, None, &mut self.waiting, ledger);
+            lane.poll(..=until, &mut host);
         }
     }
 
@@ -163,7 +142,7 @@ impl Pair {
     #[inline]
     fn next_event(&mut self) -> Option<(Nanos, usize)> {
         let links = self.links.iter_mut().enumerate();
-        let next = links.filter_map(|(at, link)| Some((link.as_mut()?.link.next_at()?, at)));
+        let next = links.filter_map(|(at, link)| Some((link.as_mut()?.lane.next_at()?, at)));
         next.min()
     }
 
@@ -191,7 +170,7 @@ impl Pair {
 
     /// Returns the number of frames inside.
     pub fn frames(&self) -> usize {
-        let held = self.links().map(|(_, link)| link.held.len());
+        let held = self.links().map(|(_, link)| link.lane.len());
         self.waiting.len() + held.sum::<usize>()
     }
 
@@ -203,114 +182,121 @@ impl Pair {
 }
 
 impl PairLink {
-    /// Offers a frame to the link, and processes the link's verdict. `at` is the link's
-    /// number.
-    #[inline]
-    fn offer(
-        &mut self,
-        at: usize,
-        meta: FrameMeta,
-        bytes: &[u8],
-        waiting: &mut PairReleases<PairFrame>,
-        ledger: &mut Option<Box<Ledger>>,
-    ) {
-        self.cells.arrived(meta.len);
-        let mut frame = PairFrame {
-            place: self.store.insert(bytes),
-            wire_len: meta.len,
-            number: 0,
-        };
-        let verdict = self.link.offer(meta, bytes);
-        if let Some(ledger) = ledger {
-            frame.number = ledger.offered(LinkId(at as u32), meta, &self.link);
-        }
-        let mut delivery = match verdict {
-            Verdict::Queued => return self.held.push(frame),
-            Verdict::Drop(_) => {
-                self.decided(at, &frame, &verdict, false, ledger);
-                return self.store.remove(frame.place);
-            }
-            Verdict::Deliver(delivery) => delivery,
-        };
-        self.decided(at, &frame, &verdict, false, ledger);
-        if delivery.edits.any() {
-            self.link.edit(&delivery, self.store.get_mut(frame.place));
-        }
-        waiting.push(at, delivery.release, frame);
-        while delivery.more
-            && let Some(copy) = self.link.next_copy()
-        {
-            delivery = copy;
-            self.store.share(frame.place);
-            self.decided(at, &frame, &Verdict::Deliver(copy), true, ledger);
-            waiting.push(at, copy.release, frame);
-        }
-    }
-
-    /// Processes the decisions of the queue by events up to and including `until`.
-    fn serve(
-        &mut self,
-        at: usize,
-        until: Nanos,
-        waiting: &mut PairReleases<PairFrame>,
-        ledger: &mut Option<Box<Ledger>>,
-    ) {
-        // The deliveries of one frame follow each other directly.
-        let mut is_duplicate = false;
-        loop {
-            let frames = HeldBytes {
-                held: &self.held,
-                of: &self.store,
-            };
-            // Used where it is: a copy of it would wait for its fields, just written.
-            let polled = self.link.poll(until, &frames);
-            let Some((number, verdict)) = &polled else {
-                return;
-            };
-            let number = *number;
-            let more = matches!(verdict, Verdict::Deliver(Delivery { more: true, .. }));
-            let frame = if more {
-                self.held.get(number).copied()
-            } else {
-                self.held.take(number)
-            };
-            let Some(frame) = frame else { continue };
-            match verdict {
-                Verdict::Deliver(delivery) => {
-                    if delivery.edits.any() && !is_duplicate {
-                        self.link.edit(delivery, self.store.get_mut(frame.place));
-                    }
-                    if more {
-                        self.store.share(frame.place);
-                    }
-                    waiting.push(at, delivery.release, frame);
-                }
-                Verdict::Drop(_) => self.store.remove(frame.place),
-                Verdict::Queued => continue,
-            }
-            self.decided(at, &frame, verdict, is_duplicate, ledger);
-            is_duplicate = more;
-        }
-    }
-
-    /// Records and counts a verdict.
-    #[inline]
-    fn decided(
-        &self,
-        at: usize,
-        frame: &PairFrame,
-        verdict: &Verdict,
-        is_duplicate: bool,
-        ledger: &mut Option<Box<Ledger>>,
-    ) {
-        if let Some(ledger) = ledger {
-            ledger.decided(LinkId(at as u32), frame.number, *verdict);
-        }
-        self.cells.decided(verdict, is_duplicate);
+    /// Returns the link.
+    pub fn link(&self) -> &Link {
+        self.lane.link()
     }
 
     /// Returns the most memory that its frames have had, in bytes.
     pub fn memory_max(&self) -> u64 {
         self.store.memory_max()
+    }
+
+    /// Offers a frame that arrives at a port to the lane.
+    //
+    // Not inlined: within its caller, the parts of the link would not fit into registers.
+    #[inline(never)]
+    fn offer(
+        &mut self,
+        port: PortIndex,
+        meta: FrameMeta,
+        bytes: &[u8],
+        back: Option<&mut FrameStore>,
+        (waiting, ledger): (&mut PairReleases<PairFrame>, &mut Option<Box<Ledger>>),
+    ) {
+        self.cells.arrived(meta.len);
+        let frame = PairFrame {
+            place: self.store.insert(bytes),
+            wire_len: meta.len,
+            number: 0,
+        };
+        let (lane, mut host) = self.borrow(port.0.into(), back, waiting, ledger);
+        lane.offer(meta, frame, &mut host);
+    }
+
+    /// Borrows the lane and its host; `at` is the link's number.
+    #[inline]
+    fn borrow<'a>(
+        &'a mut self,
+        at: usize,
+        back: Option<&'a mut FrameStore>,
+        waiting: &'a mut PairReleases<PairFrame>,
+        ledger: &'a mut Option<Box<Ledger>>,
+    ) -> (&'a mut Lane<PairFrame>, PairHost<'a>) {
+        let host = PairHost {
+            at,
+            cells: &self.cells,
+            store: &mut self.store,
+            back,
+            waiting,
+            ledger,
+        };
+        (&mut self.lane, host)
+    }
+}
+
+impl PairHost<'_> {
+    /// Records a verdict.
+    #[cold]
+    fn record(&mut self, frame: PairFrame, verdict: Verdict) {
+        if let Some(ledger) = self.ledger {
+            ledger.decided(LinkId(self.at as u32), frame.number, verdict);
+        }
+    }
+}
+
+impl FrameAccess<PairFrame> for PairHost<'_> {
+    #[inline]
+    fn bytes<'a>(&'a self, frame: &'a PairFrame) -> &'a [u8] {
+        self.store.get(frame.place)
+    }
+
+    fn edit(&mut self, frame: &mut PairFrame, edit: &mut dyn FnMut(&mut [u8])) {
+        edit(self.store.get_mut(frame.place));
+    }
+
+    fn copy(&mut self, frame: &mut PairFrame) -> PairFrame {
+        self.store.share(frame.place);
+        *frame
+    }
+}
+
+impl LaneHost<PairFrame> for PairHost<'_> {
+    #[inline]
+    fn offered(&mut self, frame: &mut PairFrame, meta: FrameMeta, link: &Link) {
+        if let Some(ledger) = self.ledger {
+            frame.number = ledger.offered(LinkId(self.at as u32), meta, link);
+        }
+    }
+
+    #[cold]
+    fn icmp_error(&mut self, _frame: &PairFrame, at: Nanos, error: &[u8]) {
+        self.cells.icmp_sent();
+        if let Some(back) = &mut self.back {
+            let frame = PairFrame {
+                place: back.insert(error),
+                wire_len: error.len() as u32,
+                number: 0,
+            };
+            self.waiting.push(1 - self.at, at, frame);
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, frame: PairFrame, delivery: &Delivery, is_duplicate: bool) {
+        if self.ledger.is_some() {
+            self.record(frame, Verdict::Deliver(*delivery));
+        }
+        self.cells.delivered(delivery, is_duplicate);
+        self.waiting.push(self.at, delivery.release, frame);
+    }
+
+    #[inline]
+    fn dropped(&mut self, frame: PairFrame, reason: DropReason) {
+        if self.ledger.is_some() {
+            self.record(frame, Verdict::Drop(reason));
+        }
+        self.cells.dropped(reason);
+        self.store.remove(frame.place);
     }
 }

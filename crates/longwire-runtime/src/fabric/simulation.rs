@@ -344,7 +344,7 @@ impl Simulation {
         // A frame leaves at its release, not when the link decides.
         totals.traffic.packets_out = to.traffic.packets_out;
         totals.traffic.bytes_out = to.traffic.bytes_out;
-        let (packets, bytes) = link.link.occupancy_max();
+        let (packets, bytes) = link.link().occupancy_max();
         LinkReport {
             traffic: totals.traffic,
             drops: totals.drops.iter().collect(),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
-    Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Network, PathId, ReleaseQueue, Verdict,
+    Delivery, DropReason, FrameAccess, FrameMeta, Link, LinkId, Nanos, Network, PathId,
+    ReleaseQueue, Verdict,
 };
 use longwire_io::prefetch_to_read;
 
@@ -153,14 +153,12 @@ fn prefetch_value<T>(value: &T) {
     prefetch_to_read(std::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
-impl ItemBytes<Frame> for FabricState {
+impl FrameAccess<Frame> for FabricState {
     #[inline]
     fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
         self.frames.bytes(frame)
     }
-}
 
-impl FrameHost<Frame> for FabricState {
     fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         self.frames.edit(frame, edit);
     }
@@ -168,7 +166,9 @@ impl FrameHost<Frame> for FabricState {
     fn copy(&mut self, frame: &mut Frame) -> Frame {
         self.frames.copy(frame)
     }
+}
 
+impl FrameHost<Frame> for FabricState {
     fn fragment(&mut self, of: &Frame, bytes: &[u8]) -> Option<Frame> {
         Some(self.frames.make(of, bytes))
     }

@@ -15,7 +15,12 @@ use crate::replay::OfferLogger;
 /// A link with its accounts.
 pub struct Decider {
     pub(super) link: Link,
-    pub(super) link_id: LinkId,
+    pub(super) accounts: LinkAccounts,
+}
+
+/// The counters and records of a link's verdicts.
+pub(super) struct LinkAccounts {
+    pub link_id: LinkId,
     shared: Arc<LinkShared>,
     record_handle: Option<Box<RecordHandle>>,
     /// Frames offered so far, if they are recorded.
@@ -35,66 +40,99 @@ impl Decider {
     ) -> Decider {
         Decider {
             link,
-            link_id,
-            shared,
-            record_handle: record_handle.map(Box::new),
-            offered: 0,
-            log: None,
-            icmp: None,
+            accounts: LinkAccounts {
+                link_id,
+                shared,
+                record_handle: record_handle.map(Box::new),
+                offered: 0,
+                log: None,
+                icmp: None,
+            },
         }
     }
 
     /// Logs all decisions, for a replay that clients look at.
     pub(crate) fn log_to(&mut self, log: OfferLogger) {
-        self.log = Some(Box::new(log));
+        self.accounts.log = Some(Box::new(log));
     }
 
     /// Sends ICMP errors of the link's router from now on.
     pub(crate) fn send_icmp_by(&mut self, icmp: IcmpSender) {
-        self.icmp = Some(Box::new(icmp));
-    }
-
-    /// Logs that the queue has decided up to `time`.
-    pub(super) fn decided_until(&mut self, time: Nanos) {
-        if let Some(log) = &mut self.log {
-            log.reached(time);
-        }
-    }
-
-    /// Logs a delivery that the queue decided about later.
-    pub(super) fn log_delivery(&mut self, frame: FrameMeta, delivery: &Delivery) {
-        if let Some(log) = &mut self.log {
-            log.delivered(frame, delivery);
-        }
+        self.accounts.icmp = Some(Box::new(icmp));
     }
 
     /// Offers one wire frame.
     #[inline(always)]
     pub(super) fn offer(&mut self, meta: FrameMeta, bytes: &[u8]) -> Verdict {
-        if let Some(log) = &mut self.log {
-            log.offered(meta);
-        }
+        let accounts = &mut self.accounts;
+        accounts.log_offer(meta);
         let verdict = self.link.offer(meta, bytes);
-        self.shared.link.link.decided(&verdict, false);
-        if let Verdict::Drop(_) = verdict {
-            self.send_icmp_error(meta.arrival);
+        accounts.shared.link.link.decided(&verdict, false);
+        if let Verdict::Drop(_) = verdict
+            && let Some(error) = self.link.icmp_error()
+        {
+            accounts.send_icmp_error(meta.arrival, error);
         }
-        if self.record_handle.is_some() {
-            self.record_offer(meta.len, bytes, verdict);
+        if accounts.records() {
+            accounts.record_offer(&self.link, meta.len, bytes);
+            accounts.record_verdict(accounts.last_offered(), verdict);
         }
-        if let (Some(log), Verdict::Deliver(delivery)) = (&mut self.log, &verdict) {
-            log.delivered(meta, delivery);
+        if let Verdict::Deliver(delivery) = &verdict {
+            accounts.log_delivery(meta, delivery);
         }
         verdict
     }
 
-    /// Sends the error of the link's router about the frame offered last, if there is one.
-    /// Without a way back it is counted all the same.
+    /// Counts a further delivery of the frame offered last.
+    pub(super) fn copied(&mut self, delivery: &Delivery) {
+        let accounts = &mut self.accounts;
+        accounts.decided(accounts.last_offered(), Verdict::Deliver(*delivery), true);
+    }
+
+    /// Whether arrivals are recorded, frame by frame.
+    pub(super) fn records(&self) -> bool {
+        self.accounts.records()
+    }
+
+    /// Ends the recording: no more frames will arrive.
+    pub(super) fn finish(&mut self) {
+        self.accounts.finish(&self.link);
+    }
+
+    /// Publishes the lengths of the queue, what the recorder lost, and what was logged.
+    pub(super) fn publish(&mut self) {
+        self.accounts.publish(&self.link);
+    }
+}
+
+impl LinkAccounts {
+    /// Logs a frame that is about to be offered.
+    #[inline]
+    pub fn log_offer(&mut self, meta: FrameMeta) {
+        if let Some(log) = &mut self.log {
+            log.offered(meta);
+        }
+    }
+
+    /// Logs that the queue decides up to `time`.
+    pub fn log_time(&mut self, time: Nanos) {
+        if let Some(log) = &mut self.log {
+            log.reached(time);
+        }
+    }
+
+    /// Logs a delivery.
+    #[inline]
+    pub fn log_delivery(&mut self, frame: FrameMeta, delivery: &Delivery) {
+        if let Some(log) = &mut self.log {
+            log.delivered(frame, delivery);
+        }
+    }
+
+    /// Sends the error of the link's router about the frame offered last. Without a way back
+    /// it is counted all the same.
     #[cold]
-    fn send_icmp_error(&self, at: Nanos) {
-        let Some(error) = self.link.icmp_error() else {
-            return;
-        };
+    pub fn send_icmp_error(&self, at: Nanos, error: &[u8]) {
         let icmp = self.icmp.as_ref();
         if icmp.is_none_or(|icmp| icmp.send(at, error)) {
             self.shared.link.link.icmp_sent();
@@ -102,22 +140,21 @@ impl Decider {
     }
 
     /// Returns the number of the frame offered last, if that is recorded.
-    pub(super) fn last_offered(&self) -> u64 {
+    fn last_offered(&self) -> u64 {
         self.offered.saturating_sub(1)
     }
 
-    /// Counts a further delivery of the frame offered last.
-    pub(super) fn copied(&mut self, delivery: &Delivery) {
-        let frame = self.last_offered();
-        self.decided_later(frame, Verdict::Deliver(*delivery), true);
+    /// Counts a verdict about a frame; `copy`: a further delivery of it.
+    pub fn decided(&mut self, frame: u64, verdict: Verdict, copy: bool) {
+        self.shared.link.link.decided(&verdict, copy);
+        self.record_verdict(frame, verdict);
     }
 
-    /// Counts a later verdict of the queue about a frame; `copy`: a further
-    /// delivery of it.
-    pub(super) fn decided_later(&mut self, frame: u64, verdict: Verdict, copy: bool) {
-        self.shared.link.link.decided(&verdict, copy);
-        if let Some(record_handle) = &mut self.record_handle {
-            let link = self.link_id;
+    fn record_verdict(&mut self, frame: u64, verdict: Verdict) {
+        let link = self.link_id;
+        if let Some(record_handle) = &mut self.record_handle
+            && verdict != Verdict::Queued
+        {
             record_handle.push_event(Event::Decided {
                 link,
                 frame,
@@ -126,17 +163,23 @@ impl Decider {
         }
     }
 
+    /// Whether offers are recorded.
+    #[inline]
+    pub fn records(&self) -> bool {
+        self.record_handle.is_some()
+    }
+
+    /// Records the frame offered last, if offers are recorded; returns its number.
     #[cold]
-    fn record_offer(&mut self, len: u32, bytes: &[u8], verdict: Verdict) {
-        self.offered += 1;
-        let (frame, arrival) = (self.last_offered(), self.link.last_arrival());
-        let queue = self.link.occupancy();
-        let link = self.link_id;
+    pub fn record_offer(&mut self, link: &Link, len: u32, bytes: &[u8]) -> u64 {
         let Some(record_handle) = &mut self.record_handle else {
-            return;
+            return 0;
         };
+        let frame = self.offered;
+        self.offered += 1;
+        let (link_id, arrival, queue) = (self.link_id, link.last_arrival(), link.occupancy());
         // The ports of pairs and of feeds have the numbers of the links behind them.
-        let port = PortIndex(link.0 as u16);
+        let port = PortIndex(link_id.0 as u16);
         record_handle.push(bytes, |bytes| Event::Entered {
             port,
             arrival,
@@ -144,40 +187,29 @@ impl Decider {
             bytes,
         });
         record_handle.push_event(Event::Arrived {
-            link,
+            link: link_id,
             frame,
             arrival,
             len,
             queue,
         });
-        if verdict != Verdict::Queued {
-            record_handle.push_event(Event::Decided {
-                link,
-                frame,
-                verdict,
-            });
-        }
-    }
-
-    /// Whether arrivals are recorded, frame by frame.
-    pub(super) fn records(&self) -> bool {
-        self.record_handle.is_some()
+        frame
     }
 
     /// Ends the recording: no more frames will arrive.
-    pub(super) fn finish(&mut self) {
+    pub fn finish(&mut self, link: &Link) {
         if let Some(record_handle) = &mut self.record_handle {
             record_handle.finish();
         }
-        self.publish();
+        self.publish(link);
     }
 
     /// Publishes the lengths of the queue, what the recorder lost, and what was logged.
-    pub(super) fn publish(&mut self) {
+    pub fn publish(&mut self, link: &Link) {
         if let Some(log) = &mut self.log {
             log.enter();
         }
-        let (packets, bytes) = self.link.occupancy_max();
+        let (packets, bytes) = link.occupancy_max();
         let cells = &self.shared.link.stage;
         cells.queue.queue_packets_max.set(packets.0);
         cells.queue.queue_bytes_max.set(bytes.0);

@@ -4,61 +4,52 @@
 //! stage offers them to the link and keeps their bytes while they are queued
 //! and until they are released.
 
-use std::collections::VecDeque;
-
-use longwire_engine::{Delivery, FrameBytes, FrameMeta, Nanos, ReleaseQueue, Verdict};
+use longwire_engine::{
+    Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, Nanos, ReleaseQueue,
+    Verdict,
+};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+use slab::Slab;
 
 use super::account::Account;
-use super::decider::Decider;
+use super::decider::{Decider, LinkAccounts};
 
 /// A frame that was taken off the line.
-struct ManagedFrame {
+struct TakenFrame {
     frame: HeldFrame,
-    /// Its number among all offered frames.
+    /// Its number among all recorded offers.
     offered: u64,
-    /// It is delivered at least once.
-    delivered: bool,
-    /// Deliveries that have not left.
-    waiting: u16,
-    /// No more deliveries will follow.
-    decided: bool,
+    /// Its handles: in the queue, or waiting for a release.
+    handles: u32,
 }
 
-/// Frames by their numbers on the link.
-struct HeldFrames {
-    first: u64,
-    frames: VecDeque<Option<ManagedFrame>>,
-}
-
-/// Gives the link access to the bytes of queued frames.
-struct QueuedBytes<'a> {
-    held: &'a HeldFrames,
-    line: &'a DelayLineReader,
-}
-
-impl FrameBytes for QueuedBytes<'_> {
-    fn bytes(&self, number: u64) -> &[u8] {
-        match self.held.get(number) {
-            Some(held) => self.line.bytes(&held.frame),
-            None => &[],
-        }
-    }
-}
+/// A handle of a frame that was taken off the line.
+#[derive(Clone, Copy, Debug)]
+struct ManagedFrame(usize);
 
 /// A delivery that is due.
 pub(super) struct DueDelivery {
-    number: u64,
+    frame: ManagedFrame,
     release: Nanos,
 }
 
 /// A link with a managed queue, and the frames that wait in and after it.
 pub(super) struct ManagedLine {
-    decider: Decider,
-    held: HeldFrames,
-    released: ReleaseQueue<u64>,
+    lane: Lane<ManagedFrame>,
+    accounts: LinkAccounts,
+    taken: Slab<TakenFrame>,
+    released: ReleaseQueue<ManagedFrame>,
     /// Maximum time between an event and its decision.
     slack: Nanos,
+}
+
+/// The host of the lane.
+struct ManagedHost<'a> {
+    accounts: &'a mut LinkAccounts,
+    taken: &'a mut Slab<TakenFrame>,
+    released: &'a mut ReleaseQueue<ManagedFrame>,
+    line: &'a mut DelayLineReader,
+    account: &'a mut Account,
 }
 
 /// Maximum time between an event and its decision: frames that the kernel holds
@@ -67,44 +58,53 @@ const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 impl ManagedLine {
     pub fn new(decider: Decider) -> ManagedLine {
+        let Decider { link, accounts } = decider;
         ManagedLine {
-            slack: decider.link.poll_slack().min(SLACK_MAX),
-            decider,
-            held: HeldFrames {
-                first: 0,
-                frames: VecDeque::new(),
-            },
+            slack: link.poll_slack().min(SLACK_MAX),
+            lane: Lane::new(link),
+            accounts,
+            taken: Slab::new(),
             released: ReleaseQueue::new(),
         }
+    }
+
+    fn borrow<'a>(
+        &'a mut self,
+        line: &'a mut DelayLineReader,
+        account: &'a mut Account,
+    ) -> (&'a mut Lane<ManagedFrame>, ManagedHost<'a>) {
+        let host = ManagedHost {
+            accounts: &mut self.accounts,
+            taken: &mut self.taken,
+            released: &mut self.released,
+            line,
+            account,
+        };
+        (&mut self.lane, host)
     }
 
     /// Takes in all frames on the line. A frame whose arrival the link moves to
     /// a later time, because the queue was decided beyond its arrival, is late
     /// by as much.
     pub fn take_in(&mut self, line: &mut DelayLineReader, account: &mut Account) {
-        while let Some(frame) = line.take() {
-            let next = line.descriptor(&frame);
-            let arrival = next.release;
-            self.decide_until(arrival, line, account);
-            let meta = FrameMeta {
-                arrival,
-                len: next.wire_len,
-            };
-            let verdict = self.decider.offer(meta, line.bytes(&frame));
-            let moved = self.decider.link.last_arrival().saturating_sub(arrival);
+        let (lane, mut host) = self.borrow(line, account);
+        while let Some(frame) = host.line.take() {
+            let meta = host.meta(&frame);
+            let arrival = meta.arrival;
+            host.accounts.log_offer(meta);
+            lane.poll(..=arrival, &mut host);
+            let frame = ManagedFrame(host.taken.insert(TakenFrame {
+                frame,
+                offered: 0,
+                handles: 1,
+            }));
+            lane.offer(meta, frame, &mut host);
+            let moved = lane.link().last_arrival().saturating_sub(arrival);
+            let account = &mut host.account;
             if moved > account.judge.tolerance {
                 let (cause, _) = account.judge.cause(arrival, moved);
                 if let Some(artifact) = cause.artifact() {
                     account.cells().artifacts[artifact].add(1);
-                }
-            }
-            match verdict {
-                Verdict::Drop(_) => {
-                    account.taken_off(&next);
-                    line.free(frame);
-                }
-                Verdict::Queued | Verdict::Deliver(_) => {
-                    self.held.push(frame, self.decider.last_offered());
                 }
             }
         }
@@ -116,83 +116,24 @@ impl ManagedLine {
             Nanos::MAX => Nanos::MAX,
             now => now.saturating_sub(self.slack),
         };
-        if self
-            .decider
-            .link
-            .next_at()
-            .is_some_and(|next| next <= until)
-        {
-            self.decide_until(until, line, account);
+        let (lane, mut host) = self.borrow(line, account);
+        if lane.next_at().is_some_and(|next| next <= until) {
+            host.accounts.log_time(until);
+            lane.poll(..=until, &mut host);
         }
-    }
-
-    fn decide_until(&mut self, until: Nanos, line: &mut DelayLineReader, account: &mut Account) {
-        loop {
-            let bytes = QueuedBytes {
-                held: &self.held,
-                line,
-            };
-            let Some((number, verdict)) = self.decider.link.poll(until, &bytes) else {
-                return;
-            };
-            self.decider.decided_until(until);
-            let Some(held) = self.held.get(number) else {
-                continue;
-            };
-            let (offered, copy) = (held.offered, held.delivered);
-            self.decider.decided_later(offered, verdict, copy);
-            if let (Verdict::Deliver(delivery), false) = (&verdict, copy) {
-                let frame = line.descriptor(&held.frame);
-                let meta = FrameMeta {
-                    arrival: frame.release,
-                    len: frame.wire_len,
-                };
-                self.decider.log_delivery(meta, delivery);
-            }
-            match verdict {
-                Verdict::Deliver(delivery) => {
-                    if copy {
-                        account.shared.link.stage.crossed.add(1);
-                    }
-                    self.deliver(number, &delivery, line);
-                }
-                Verdict::Drop(_) => {
-                    if let Some(held) = self.held.get(number) {
-                        account.taken_off(&line.descriptor(&held.frame));
-                    }
-                    self.free(number, line);
-                }
-                Verdict::Queued => {}
-            }
-        }
-    }
-
-    fn deliver(&mut self, number: u64, delivery: &Delivery, line: &mut DelayLineReader) {
-        let Some(held) = self.held.get_mut(number) else {
-            return;
-        };
-        if !held.delivered && delivery.edits.any() {
-            let bytes = line.bytes_mut(&mut held.frame);
-            self.decider.link.edit(delivery, bytes);
-        }
-        held.delivered = true;
-        held.waiting += 1;
-        held.decided = !delivery.more;
-        let link_id = self.decider.link_id;
-        self.released.push(link_id, delivery.release, number);
     }
 
     /// Returns the release and the tag of the next delivery.
     pub fn peek(&mut self, line: &DelayLineReader) -> Option<(Nanos, u32)> {
-        let (release, number) = self.released.peek()?;
-        let held = self.held.get(*number)?;
-        Some((release, line.descriptor(&held.frame).tag))
+        let (release, frame) = self.released.peek()?;
+        let taken = self.taken.get(frame.0)?;
+        Some((release, line.descriptor(&taken.frame).tag))
     }
 
     /// Returns the next delivery due at `now`.
     pub fn pop_due(&mut self, now: Nanos) -> Option<DueDelivery> {
-        let (_, release, number) = self.released.pop_due(now)?;
-        Some(DueDelivery { number, release })
+        let (_, release, frame) = self.released.pop_due(now)?;
+        Some(DueDelivery { frame, release })
     }
 
     /// Returns the frame for the port.
@@ -201,95 +142,115 @@ impl ManagedLine {
         due: &DueDelivery,
         line: &'a DelayLineReader,
     ) -> (Descriptor, &'a [u8]) {
-        let held = self.held.get(due.number);
-        let (descriptor, bytes) = match held {
-            Some(held) => (line.descriptor(&held.frame), line.bytes(&held.frame)),
-            None => unreachable!("a frame is held until its last delivery has left"),
-        };
+        let frame = &self.taken[due.frame.0].frame;
         let release = due.release;
         (
             Descriptor {
                 release,
-                ..descriptor
+                ..line.descriptor(frame)
             },
-            bytes,
+            line.bytes(frame),
         )
     }
 
     /// Puts a delivery back after the port was full. Its place among frames of
     /// the same release is lost; a port with space does not report itself full.
     pub fn put_back(&mut self, due: DueDelivery) {
-        let link_id = self.decider.link_id;
-        self.released.push(link_id, due.release, due.number);
+        let link_id = self.accounts.link_id;
+        self.released.push(link_id, due.release, due.frame);
     }
 
     /// Notes that a delivery has left.
     pub fn sent(&mut self, due: DueDelivery, line: &mut DelayLineReader, account: &mut Account) {
-        let Some(held) = self.held.get_mut(due.number) else {
-            return;
-        };
-        account.taken_off(&line.descriptor(&held.frame));
-        held.waiting -= 1;
-        if held.waiting == 0 && held.decided {
-            self.free(due.number, line);
-        }
+        let (_, mut host) = self.borrow(line, account);
+        host.free(due.frame);
     }
 
     /// Returns the time of the next decision or delivery.
     pub fn next_at(&mut self) -> Option<Nanos> {
-        let decision = self.decider.link.next_at();
+        let decision = self.lane.next_at();
         let decision = decision.map(|at| at.saturating_add(self.slack));
         decision.into_iter().chain(self.released.next_at()).min()
     }
 
     /// Ends the recording.
     pub fn finish(&mut self) {
-        self.decider.finish();
+        self.accounts.finish(self.lane.link());
     }
 
     /// Publishes the accounts.
     pub fn publish(&mut self) {
-        self.decider.publish();
+        self.accounts.publish(self.lane.link());
+    }
+}
+
+impl ManagedHost<'_> {
+    /// Returns the arrival and the length of a frame on the line.
+    fn meta(&self, frame: &HeldFrame) -> FrameMeta {
+        let descriptor = self.line.descriptor(frame);
+        FrameMeta {
+            arrival: descriptor.release,
+            len: descriptor.wire_len,
+        }
     }
 
-    fn free(&mut self, number: u64, line: &mut DelayLineReader) {
-        if let Some(held) = self.held.take(number) {
-            line.free(held.frame);
+    /// Returns a handle. The frame is freed with the last one.
+    fn free(&mut self, frame: ManagedFrame) {
+        let taken = &mut self.taken[frame.0];
+        self.account.taken_off(&self.line.descriptor(&taken.frame));
+        taken.handles -= 1;
+        if taken.handles == 0 {
+            let taken = self.taken.remove(frame.0);
+            self.line.free(taken.frame);
         }
     }
 }
 
-impl HeldFrames {
-    fn push(&mut self, frame: HeldFrame, offered: u64) {
-        self.frames.push_back(Some(ManagedFrame {
-            frame,
-            offered,
-            delivered: false,
-            waiting: 0,
-            decided: false,
-        }));
+impl FrameAccess<ManagedFrame> for ManagedHost<'_> {
+    fn bytes<'a>(&'a self, frame: &'a ManagedFrame) -> &'a [u8] {
+        self.line.bytes(&self.taken[frame.0].frame)
     }
 
-    fn index(&self, number: u64) -> Option<usize> {
-        Some(number.checked_sub(self.first)? as usize)
+    fn edit(&mut self, frame: &mut ManagedFrame, edit: &mut dyn FnMut(&mut [u8])) {
+        edit(self.line.bytes_mut(&mut self.taken[frame.0].frame));
     }
 
-    fn get(&self, number: u64) -> Option<&ManagedFrame> {
-        self.frames.get(self.index(number)?)?.as_ref()
+    fn copy(&mut self, frame: &mut ManagedFrame) -> ManagedFrame {
+        self.taken[frame.0].handles += 1;
+        *frame
     }
+}
 
-    fn get_mut(&mut self, number: u64) -> Option<&mut ManagedFrame> {
-        let index = self.index(number)?;
-        self.frames.get_mut(index)?.as_mut()
-    }
-
-    fn take(&mut self, number: u64) -> Option<ManagedFrame> {
-        let index = self.index(number)?;
-        let held = self.frames.get_mut(index)?.take();
-        while let Some(None) = self.frames.front() {
-            self.frames.pop_front();
-            self.first += 1;
+impl LaneHost<ManagedFrame> for ManagedHost<'_> {
+    fn offered(&mut self, frame: &mut ManagedFrame, meta: FrameMeta, link: &Link) {
+        if self.accounts.records() {
+            let taken = &mut self.taken[frame.0];
+            let bytes = self.line.bytes(&taken.frame);
+            taken.offered = self.accounts.record_offer(link, meta.len, bytes);
         }
-        held
+    }
+
+    fn icmp_error(&mut self, _frame: &ManagedFrame, at: Nanos, error: &[u8]) {
+        self.accounts.send_icmp_error(at, error);
+    }
+
+    fn delivered(&mut self, frame: ManagedFrame, delivery: &Delivery, is_duplicate: bool) {
+        let taken = &self.taken[frame.0];
+        let verdict = Verdict::Deliver(*delivery);
+        self.accounts.decided(taken.offered, verdict, is_duplicate);
+        if is_duplicate {
+            self.account.shared.link.stage.crossed.add(1);
+        } else {
+            let meta = self.meta(&taken.frame);
+            self.accounts.log_delivery(meta, delivery);
+        }
+        let link_id = self.accounts.link_id;
+        self.released.push(link_id, delivery.release, frame);
+    }
+
+    fn dropped(&mut self, frame: ManagedFrame, reason: DropReason) {
+        let offered = self.taken[frame.0].offered;
+        self.accounts.decided(offered, Verdict::Drop(reason), false);
+        self.free(frame);
     }
 }

@@ -1,11 +1,13 @@
 //! Driving one changeable link through arrivals and changes.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 
 use longwire_engine::{
-    Delivery, DropReason, FrameBytes, FrameMeta, Link, LinkChange, LinkId, Nanos, NoLoader, Verdict,
+    Delivery, DropReason, FrameMeta, Lane, Link, LinkChange, LinkId, Nanos, NoLoader, Verdict,
 };
 
+use crate::common::fates::Fates;
 use crate::common::{config, spec};
 
 /// Events of the link, in order of time; at one time, as listed.
@@ -30,48 +32,23 @@ pub fn set(line: &str) -> Event {
 /// Verdicts by the index of the frame's event.
 pub type Verdicts = BTreeMap<usize, Vec<Verdict>>;
 
-/// Finds bytes by the number of a queued frame.
-#[derive(Default)]
-struct Queued(Vec<(usize, Vec<u8>)>);
-
-impl FrameBytes for Queued {
-    fn bytes(&self, number: u64) -> &[u8] {
-        &self.0[number as usize].1
-    }
-}
-
 struct Run {
-    link: Link,
-    queued: Queued,
-    verdicts: Verdicts,
+    lane: Lane<usize>,
+    /// Frames by the index of their events.
+    fates: Fates,
+    /// Decisions whose order has been checked.
+    checked: usize,
     /// The latest release and departure so far.
     latest: (Nanos, Nanos),
 }
 
 impl Run {
-    fn poll(&mut self, now: Nanos) {
-        while let Some((number, verdict)) = self.link.poll(now, &self.queued) {
-            self.decided(number, verdict);
+    fn poll(&mut self, until: impl RangeBounds<Nanos> + Clone) {
+        self.lane.poll(until, &mut self.fates);
+        while let Some((_, verdict)) = self.fates.decided.get(self.checked).copied() {
+            self.checked += 1;
+            self.check_order(&verdict);
         }
-    }
-
-    /// Polls before a change at `now`: dequeues at `now` follow the change.
-    fn poll_before(&mut self, now: Nanos) {
-        while let Some((number, verdict)) = self.link.poll_before(now, &self.queued) {
-            self.decided(number, verdict);
-        }
-    }
-
-    fn decided(&mut self, number: u64, verdict: Verdict) {
-        let (event, mut bytes) = self.queued.0[number as usize].clone();
-        let notified = self.verdicts.entry(event).or_default();
-        if let Verdict::Deliver(delivery) = verdict
-            && notified.is_empty()
-        {
-            self.link.edit(&delivery, &mut bytes);
-        }
-        notified.push(verdict);
-        self.check_order(&verdict);
     }
 
     /// In order, releases never decrease across changes; departures never decrease at
@@ -84,7 +61,7 @@ impl Run {
             assert!(delivery.departure >= self.latest.1, "{delivery:?}");
             self.latest.1 = delivery.departure;
         }
-        if self.link.in_order() && delivery.release < Nanos::MAX {
+        if self.lane.link().in_order() && delivery.release < Nanos::MAX {
             assert!(delivery.release >= self.latest.0, "{delivery:?}");
             self.latest.0 = delivery.release;
         }
@@ -93,52 +70,45 @@ impl Run {
 
 /// Runs the events; `often` polls at every instant with a decision, otherwise only as
 /// the contract requires.
-pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Link) {
-    let (verdicts, offered, link) = run_all(link, events, often);
+pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lane<usize>) {
+    let (verdicts, offered, lane) = run_all(link, events, often);
     let notified = verdicts.len() as u64;
     assert_eq!(notified, offered, "a frame was not decided about");
-    (verdicts, link)
+    (verdicts, lane)
 }
 
 /// The same for links that may keep frames for ever; returns the number of offered
 /// frames too.
-pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, u64, Link) {
+pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, u64, Lane<usize>) {
     let mut run = Run {
-        link,
-        queued: Queued::default(),
-        verdicts: Verdicts::new(),
+        lane: Lane::new(link),
+        fates: Fates::default(),
+        checked: 0,
         latest: (Nanos::ZERO, Nanos::ZERO),
     };
     let mut offered = 0;
-    for (index, (at, event)) in events.into_iter().enumerate() {
+    for (at, event) in events {
         let at = Nanos::from_nanos(at);
-        while often && let Some(next) = run.link.next_at().filter(|next| *next < at) {
-            run.poll(next);
+        while often && let Some(next) = run.lane.next_at().filter(|next| *next < at) {
+            run.poll(..=next);
         }
         match event {
             Event::Frame(bytes) => {
-                run.poll(at);
+                run.poll(..=at);
                 offered += 1;
                 let meta = FrameMeta::new(at, bytes.len() as u32);
-                match run.link.offer(meta, &bytes) {
-                    Verdict::Queued => run.queued.0.push((index, bytes)),
-                    verdict => {
-                        let notified = run.verdicts.entry(index).or_default();
-                        notified.push(verdict);
-                        while let Some(copy) = run.link.next_copy() {
-                            notified.push(Verdict::Deliver(copy));
-                        }
-                    }
-                }
+                let index = run.fates.add(&bytes);
+                run.lane.offer(meta, index, &mut run.fates);
             }
             Event::Change(change) => {
-                run.poll_before(at);
-                drop(run.link.change(at, *change, &run.queued));
+                run.poll(..at);
+                run.fates.add(&[]);
+                drop(run.lane.change(at, *change, &mut run.fates));
             }
         }
     }
-    run.poll(Nanos::MAX);
-    (run.verdicts, offered, run.link)
+    run.poll(..);
+    (run.fates.verdicts(), offered, run.lane)
 }
 
 /// Departures and drops, in the order of arrival.

@@ -234,13 +234,13 @@ fn a_lower_limit_drops_the_latest() {
     let mut events: Vec<_> = (0..10).map(|n| (n, frame(1_000))).collect();
     events.push((20, set("queue=4p")));
     events.push((30, frame(1_000)));
-    let (verdicts, link) = run(link("rate=1mbit queue=100p"), events, true);
+    let (verdicts, lane) = run(link("rate=1mbit queue=100p"), events, true);
     // The frame being sent counts.
     let dropped: Vec<_> = outcomes(&verdicts).iter().map(Result::is_err).collect();
     let expected = [[false; 4].as_slice(), &[true; 7]].concat();
     assert_eq!(dropped, expected);
     assert_eq!(outcomes(&verdicts)[10], Err(DropReason::QueueFull));
-    assert_eq!(link.occupancy_max().0.0, 10);
+    assert_eq!(lane.link().occupancy_max().0.0, 10);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
         len: 0,
     };
     for (index, frame) in frames.iter().chain([&end]).enumerate() {
-        while let Some((number, verdict)) = link.poll(frame.arrival, &()) {
+        while let Some((number, verdict)) = link.poll(..=frame.arrival, &()) {
             let decided: usize = numbered[number as usize];
             verdicts[decided] = Some(verdict);
         }
@@ -54,16 +54,16 @@ fn in_turn(link: &mut Link, frames: &[FrameMeta], steady: u64) -> Vec<Option<Ver
         len: 0,
     };
     for (index, frame) in frames.iter().chain([&end]).enumerate() {
-        while let Some(verdict) = link.poll_in_turn(frame.arrival) {
+        while let Some(verdict) = link.in_turn().poll(..=frame.arrival) {
             let next: usize = queued.pop_front().expect("a queued frame");
             verdicts[next] = Some(verdict);
         }
-        assert_eq!(link.holds_frames(), !queued.is_empty());
+        assert_eq!(link.in_turn().holds_frames(), !queued.is_empty());
         if index == frames.len() {
             break;
         }
         let steady_until = frame.arrival.saturating_add(Nanos::from_nanos(steady));
-        match link.offer_in_turn(*frame, &[], steady_until) {
+        match link.in_turn().offer(*frame, &[], steady_until) {
             Verdict::Queued => queued.push_back(index),
             verdict => verdicts[index] = Some(verdict),
         }

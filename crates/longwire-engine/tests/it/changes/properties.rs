@@ -117,8 +117,8 @@ proptest! {
         let run = |often| {
             let link = Link::new_changeable(build(&spec), seed, LinkId(2));
             let (events, said) = events(&traffic, true, 0);
-            let (verdicts, offered, link) = run_all(link, events, often);
-            (verdicts, offered, link.occupancy().0.0, said)
+            let (verdicts, offered, lane) = run_all(link, events, often);
+            (verdicts, offered, lane.link().occupancy().0.0, said)
         };
         let often = run(true);
         let rarely = run(false);

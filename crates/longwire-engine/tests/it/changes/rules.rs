@@ -54,7 +54,7 @@ fn down_loses_what_waits_and_what_comes() {
         (50 * MS, state(LinkState::Up)),
         (60 * MS, frame(1_000)),
     ]);
-    let (verdicts, link) = run(link("rate=1mbit delay=9ms"), events, true);
+    let (verdicts, lane) = run(link("rate=1mbit delay=9ms"), events, true);
     let outage = Err(DropReason::Outage);
     assert_eq!(
         outcomes(&verdicts),
@@ -69,8 +69,8 @@ fn down_loses_what_waits_and_what_comes() {
             Ok(68 * MS)
         ]
     );
-    assert_eq!(link.state(), LinkState::Up);
-    assert_eq!(link.occupancy().0.0, 0);
+    assert_eq!(lane.link().state(), LinkState::Up);
+    assert_eq!(lane.link().occupancy().0.0, 0);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn every_discipline_hands_over_to_every_other() {
             events.extend((0..60u8).map(|n| (20 * MS, packet(n))));
             events.push((20 * MS + 1, set(&format!("queue={first}"))));
             let line = format!("rate=1mbit queue={first}");
-            let (verdicts, link) = run(link(&line), events, false);
+            let (verdicts, lane) = run(link(&line), events, false);
             let outcomes = outcomes(&verdicts);
             let gone = |reason| outcomes.iter().filter(|o| **o == Err(reason)).count();
             // One had left before the link went down; one was in service.
@@ -168,7 +168,7 @@ fn every_discipline_hands_over_to_every_other() {
             assert_eq!(gone(DropReason::QueueFull), 0, "{first} {second}");
             let sent = outcomes[60..].iter().filter(|outcome| outcome.is_ok());
             assert!(sent.count() > 20, "{first} {second}");
-            assert_eq!(link.occupancy().0.0, 0, "{first} {second}");
+            assert_eq!(lane.link().occupancy().0.0, 0, "{first} {second}");
         }
     }
 }
@@ -282,11 +282,11 @@ fn all_that_comes_with_a_change_acts_and_goes_again() {
             ),
             (2 * MS, frame(1_000)),
         ];
-        let (verdicts, link) = run(link(""), events, true);
+        let (verdicts, lane) = run(link(""), events, true);
         let each: Vec<_> = verdicts.values().collect();
         let plain = |verdicts: &[Verdict]| matches!(verdicts, [Verdict::Deliver(delivery)] if !delivery.edits.any());
         assert!(plain(each[0]) && plain(each[2]), "{line}: {each:?}");
         assert!(!plain(each[1]), "{line}: {each:?}");
-        assert!(!link.changes_frames(), "{line}");
+        assert!(!lane.link().changes_frames(), "{line}");
     }
 }

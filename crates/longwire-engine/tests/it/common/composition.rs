@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::any_spec::{Choices, Examples, any_spec};
-use longwire_engine::emulator::ItemBytes;
+use super::fates::Fates;
 use longwire_engine::{
-    Delivery, Emulator, Fragments, FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict,
+    Delivery, Fragments, FrameMeta, Lane, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict,
 };
 
 /// A frame that is offered.
@@ -66,15 +66,6 @@ fn packet(flow: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Finds bytes by the index of a frame.
-struct ByIndex<'a>(&'a [Offered]);
-
-impl ItemBytes<usize> for ByIndex<'_> {
-    fn bytes<'a>(&'a self, item: &'a usize) -> &'a [u8] {
-        &self.0[*item].bytes
-    }
-}
-
 /// The verdicts of the frames of one run.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
@@ -84,8 +75,6 @@ struct Outcome {
     polled: Vec<(usize, Delivery)>,
     queued: usize,
     waiting: usize,
-    /// No frame passes the link in less time.
-    lookahead: Nanos,
 }
 
 /// Checks one link, built and used as `data` determines.
@@ -149,68 +138,60 @@ fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
 /// Offers every frame; polls at each instant at which there is something to
 /// do, or only as often as the contract asks for.
 fn run(config: LinkConfig, seed: u64, frames: &[Offered], often: bool) -> Outcome {
-    let mut outcome = Outcome {
-        lookahead: config.lookahead(),
-        ..Outcome::default()
-    };
-    let mut emulator = Emulator::new(vec![Link::new(config, seed, LinkId(0))]);
+    let lookahead = config.lookahead();
+    let mut lane = Lane::new(Link::new(config, seed, LinkId(0)));
+    let mut fates = Fates::default();
+    let mut polled = Vec::new();
     for (index, frame) in frames.iter().enumerate() {
         let arrival = Nanos::from_nanos(frame.arrival);
-        while often && let Some(next) = emulator.next_at().filter(|next| *next < arrival) {
-            step(&mut emulator, next, frames, &mut outcome);
+        let earlier = |lane: &mut Lane<usize>, fates: &Fates| {
+            let next = lane.next_at().into_iter().chain(fates.waiting.next_at());
+            next.min().filter(|next| *next < arrival)
+        };
+        while often && let Some(next) = earlier(&mut lane, &fates) {
+            step(&mut lane, next, &mut fates, &mut polled);
         }
-        step(&mut emulator, arrival, frames, &mut outcome);
+        step(&mut lane, arrival, &mut fates, &mut polled);
         let meta = FrameMeta::new(arrival, frame.bytes.len() as u32);
-        let verdict = emulator.offer(LinkId(0), meta, &frame.bytes, index);
-        if verdict != Verdict::Queued {
-            decided(&mut emulator, index, verdict, frames, &mut outcome);
-        }
-        take_decided(&mut emulator, frames, &mut outcome);
+        assert_eq!(fates.add(&frame.bytes), index);
+        lane.offer(meta, index, &mut fates);
     }
-    step(&mut emulator, Nanos::MAX, frames, &mut outcome);
-    outcome.queued = emulator.queued();
-    outcome.waiting = emulator.waiting();
+    step(&mut lane, Nanos::MAX, &mut fates, &mut polled);
+    let outcome = Outcome {
+        verdicts: fates.verdicts(),
+        polled,
+        queued: lane.len(),
+        waiting: fates.waiting.len(),
+    };
+    is_causal(&outcome, frames, lookahead);
     outcome
 }
 
-fn step(emulator: &mut Emulator<usize>, now: Nanos, frames: &[Offered], outcome: &mut Outcome) {
-    emulator.advance(now, &ByIndex(frames));
-    take_decided(emulator, frames, outcome);
-    let end = Nanos::from_nanos(u64::MAX - 1);
-    while let Some((_, index, delivery)) = emulator.poll(now.min(end)) {
-        outcome.polled.push((index, delivery));
-    }
-}
-
-fn take_decided(emulator: &mut Emulator<usize>, frames: &[Offered], outcome: &mut Outcome) {
-    while let Some(next) = emulator.next_decided() {
-        let copies = outcome.verdicts.get(&next.item).map_or(0, Vec::len);
-        assert_eq!(next.copy, copies > 0, "frame {}", next.item);
-        decided(emulator, next.item, next.verdict, frames, outcome);
-    }
-}
-
-fn decided(
-    emulator: &mut Emulator<usize>,
-    index: usize,
-    verdict: Verdict,
-    frames: &[Offered],
-    outcome: &mut Outcome,
+fn step(
+    lane: &mut Lane<usize>,
+    now: Nanos,
+    fates: &mut Fates,
+    polled: &mut Vec<(usize, Delivery)>,
 ) {
-    let verdicts = outcome.verdicts.entry(index).or_default();
-    if let Verdict::Deliver(delivery) = verdict {
-        let arrival = Nanos::from_nanos(frames[index].arrival);
-        assert!(delivery.departure >= arrival && delivery.release >= delivery.departure);
-        let earliest = arrival.saturating_add(outcome.lookahead);
-        assert!(delivery.release >= earliest, "{delivery:?} at {arrival}");
-        if verdicts.is_empty() && delivery.edits.any() {
-            let mut bytes = frames[index].bytes.clone();
-            if let Some(link) = emulator.link_mut(LinkId(0)) {
-                link.edit(&delivery, &mut bytes);
+    lane.poll(..=now, fates);
+    let end = Nanos::from_nanos(u64::MAX - 1);
+    while let Some((_, index, delivery)) = fates.pop_due(now.min(end)) {
+        polled.push((index, delivery));
+    }
+}
+
+/// No frame leaves before it arrives, or passes the link in less than its lookahead.
+fn is_causal(outcome: &Outcome, frames: &[Offered], lookahead: Nanos) {
+    for (index, verdicts) in &outcome.verdicts {
+        let arrival = Nanos::from_nanos(frames[*index].arrival);
+        let earliest = arrival.saturating_add(lookahead);
+        for verdict in verdicts {
+            if let Verdict::Deliver(delivery) = verdict {
+                assert!(delivery.departure >= arrival && delivery.release >= delivery.departure);
+                assert!(delivery.release >= earliest, "{delivery:?} at {arrival}");
             }
         }
     }
-    verdicts.push(verdict);
 }
 
 /// Every frame is decided about once, or still queued; every delivery is

@@ -3,6 +3,7 @@
 
 pub mod any_spec;
 pub mod composition;
+pub mod fates;
 pub mod files;
 pub mod special;
 

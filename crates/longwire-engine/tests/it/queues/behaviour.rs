@@ -242,7 +242,7 @@ fn fq_codel_keeps_the_fragments_of_a_datagram_together() {
     let (mut numbers, mut sent) = (Vec::new(), 0);
     let mut order = Vec::new();
     let mut poll = |link: &mut longwire_engine::Link, now, numbers: &Vec<Option<u64>>| {
-        while let Some((number, _)) = link.poll(Nanos::from_nanos(now), &()) {
+        while let Some((number, _)) = link.poll(..=Nanos::from_nanos(now), &()) {
             order.extend(numbers[number as usize]);
         }
     };

@@ -51,7 +51,7 @@ impl Run {
 
     /// Takes all that is decided before `now`.
     pub fn poll(&mut self, now: u64) {
-        while let Some((number, verdict)) = self.link.poll(Nanos::from_nanos(now), &()) {
+        while let Some((number, verdict)) = self.link.poll(..=Nanos::from_nanos(now), &()) {
             self.decide(self.queued[number as usize], verdict);
         }
     }

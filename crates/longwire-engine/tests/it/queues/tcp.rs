@@ -224,7 +224,7 @@ impl Network {
     }
 
     fn decide(&mut self, until: u64) {
-        while let Some((number, verdict)) = self.link.poll(Nanos::from_nanos(until), &()) {
+        while let Some((number, verdict)) = self.link.poll(..=Nanos::from_nanos(until), &()) {
             self.decided(number as usize, verdict, until);
         }
     }

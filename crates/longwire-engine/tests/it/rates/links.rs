@@ -39,12 +39,12 @@ pub fn deliveries(link: &mut Link, frames: &[(u64, u32)]) -> Vec<Delivery> {
         Verdict::Drop(reason) => panic!("dropped: {reason:?}"),
     };
     for (arrival, len) in frames {
-        while let Some((_, verdict)) = link.poll(Nanos::from_nanos(*arrival), &()) {
+        while let Some((_, verdict)) = link.poll(..=Nanos::from_nanos(*arrival), &()) {
             note(verdict);
         }
         note(link.offer(frame(*arrival, *len), &[]));
     }
-    while let Some((_, verdict)) = link.poll(Nanos::MAX, &()) {
+    while let Some((_, verdict)) = link.poll(..=Nanos::MAX, &()) {
         note(verdict);
     }
     deliveries

@@ -237,7 +237,7 @@ fn a_discipline_chooses_at_the_slot() {
         let _ = link.offer(frame(arrival * MS, 100), &[]);
     }
     let mut departures = Vec::new();
-    while let Some((number, verdict)) = link.poll(Nanos::MAX, &()) {
+    while let Some((number, verdict)) = link.poll(..=Nanos::MAX, &()) {
         if let Verdict::Deliver(delivery) = verdict {
             departures.push((number, delivery.departure.as_nanos()));
         }

@@ -7,6 +7,8 @@
 #[path = "../../../../longwire-engine/tests/it/common/any_spec.rs"]
 pub mod any_spec;
 mod cases;
+#[path = "../../../../longwire-engine/tests/it/common/fates.rs"]
+pub mod fates;
 pub mod offline;
 pub mod ports;
 pub mod traffic;

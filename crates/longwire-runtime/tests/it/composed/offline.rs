@@ -1,11 +1,11 @@
 //! The engine alone, on frames in memory.
 
-use longwire_engine::emulator::ItemBytes;
 use longwire_engine::{
-    Bytes, Emulator, Fragments, FrameMeta, Link, LinkConfig, LinkId, Nanos, Packets, Verdict,
+    Bytes, Fragments, FrameMeta, Lane, Link, LinkConfig, LinkId, Nanos, Packets, Verdict,
 };
 use longwire_io::port::offload;
 
+use crate::composed::fates::Fates;
 use crate::composed::traffic::Buffer;
 
 /// A wire frame and when it arrives.
@@ -46,8 +46,6 @@ pub struct Fate {
     pub verdicts: Vec<Verdict>,
     /// The queue right after its arrival.
     pub queue: (Packets, Bytes),
-    /// Its bytes once it is delivered.
-    bytes: Vec<u8>,
 }
 
 /// The outcome of all frames.
@@ -59,14 +57,6 @@ pub struct Outcome {
     pub released: Vec<(Nanos, Vec<u8>)>,
     /// Releases may decrease.
     pub overtaken: bool,
-}
-
-struct Arrivals<'a>(&'a [Arrival]);
-
-impl ItemBytes<usize> for Arrivals<'_> {
-    fn bytes<'a>(&'a self, item: &'a usize) -> &'a [u8] {
-        &self.0[*item].bytes
-    }
 }
 
 /// Offers the frames to the link, fragmented where it does that, in virtual
@@ -87,57 +77,28 @@ pub fn simulate(config: LinkConfig, seed: u64, arrivals: &[Arrival]) -> Outcome 
             offered.push(arrival.clone());
         }
     }
-    let mut outcome = Outcome {
-        frames: offered.iter().map(|_| Fate::default()).collect(),
-        released: Vec::new(),
-        overtaken,
-    };
-    let mut emulator = Emulator::new(vec![link]);
-    for (index, arrival) in offered.iter().enumerate() {
-        emulator.advance(arrival.at, &Arrivals(&offered));
-        take_decided(&mut emulator, &offered, &mut outcome);
+    let (mut lane, mut fates) = (Lane::new(link), Fates::default());
+    let mut queues = Vec::new();
+    for arrival in &offered {
+        lane.poll(..=arrival.at, &mut fates);
         let meta = FrameMeta::new(arrival.at, arrival.bytes.len() as u32);
-        let verdict = emulator.offer(LinkId(0), meta, &arrival.bytes, index);
-        let link = emulator.link(LinkId(0)).expect("the link");
-        outcome.frames[index].queue = link.occupancy();
-        if verdict != Verdict::Queued {
-            decided(&mut emulator, index, verdict, &offered, &mut outcome);
-        }
-        take_decided(&mut emulator, &offered, &mut outcome);
+        let index = fates.add(&arrival.bytes);
+        lane.offer(meta, index, &mut fates);
+        queues.push(lane.link().occupancy());
     }
-    emulator.advance(Nanos::MAX, &Arrivals(&offered));
-    take_decided(&mut emulator, &offered, &mut outcome);
-    while let Some((_, index, delivery)) = emulator.poll(Nanos::MAX) {
-        let bytes = outcome.frames[index].bytes.clone();
-        outcome.released.push((delivery.release, bytes));
+    lane.poll(.., &mut fates);
+    let mut verdicts = fates.verdicts();
+    let mut released = Vec::new();
+    while let Some((_, index, delivery)) = fates.pop_due(Nanos::MAX) {
+        released.push((delivery.release, fates.frames[index].clone()));
     }
-    outcome
-}
-
-fn take_decided(emulator: &mut Emulator<usize>, offered: &[Arrival], outcome: &mut Outcome) {
-    while let Some(next) = emulator.next_decided() {
-        decided(emulator, next.item, next.verdict, offered, outcome);
+    let fate = |(index, queue)| Fate {
+        verdicts: verdicts.remove(&index).unwrap_or_default(),
+        queue,
+    };
+    Outcome {
+        frames: queues.into_iter().enumerate().map(fate).collect(),
+        released,
+        overtaken,
     }
-}
-
-fn decided(
-    emulator: &mut Emulator<usize>,
-    index: usize,
-    verdict: Verdict,
-    offered: &[Arrival],
-    outcome: &mut Outcome,
-) {
-    let fate = &mut outcome.frames[index];
-    if let Verdict::Deliver(delivery) = &verdict
-        && fate.verdicts.is_empty()
-    {
-        fate.bytes.clone_from(&offered[index].bytes);
-        if let Some(link) = emulator
-            .link_mut(LinkId(0))
-            .filter(|_| delivery.edits.any())
-        {
-            link.edit(delivery, &mut fate.bytes);
-        }
-    }
-    fate.verdicts.push(verdict);
 }

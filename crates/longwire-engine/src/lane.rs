@@ -1,0 +1,270 @@
+//! Lanes: links with the frames in their queues.
+
+use core::mem;
+use core::ops::RangeBounds;
+
+use longwire_packet::frame::FrameMeta;
+use longwire_units::Nanos;
+
+use crate::held::{HeldBytes, HeldItems};
+use crate::link::{Link, LinkChange, ReplacedParts, SequentialLink};
+use crate::verdict::{Delivery, DropReason, Verdict};
+
+/// Access to frames. `T` is the caller's handle of a frame. By default no bytes are known.
+pub trait FrameAccess<T> {
+    /// Returns the frame's bytes; empty if they are not known.
+    #[inline]
+    fn bytes<'a>(&'a self, _item: &'a T) -> &'a [u8] {
+        &[]
+    }
+
+    /// Changes a frame's bytes. If another handle refers to the same bytes, this one
+    /// gets a separate copy first.
+    fn edit(&mut self, _item: &mut T, _edit: &mut dyn FnMut(&mut [u8])) {}
+
+    /// Returns another handle of the same frame, for a further delivery.
+    fn copy(&mut self, item: &mut T) -> T;
+}
+
+/// Interface of a lane to its caller: access to frames, and the events of each frame.
+pub trait LaneHost<T>: FrameAccess<T> {
+    /// Returns the time before which the link does not change, if frames that find it idle
+    /// need no [`LaneHost::offered`]: those that depart before are decided at their arrival.
+    #[inline]
+    fn steady_until(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// The link has been offered a frame and is in the state right after the offer; its
+    /// decision has not been reported yet.
+    #[inline]
+    fn offered(&mut self, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
+
+    /// The link's router sends an ICMP error about a frame, which the link drops next:
+    /// `error` is a frame to the port at which the other one came in.
+    fn icmp_error(&mut self, _item: &T, _at: Nanos, _error: &[u8]) {}
+
+    /// The link delivers a frame. `is_duplicate`: a copy of a frame that it has already
+    /// delivered.
+    fn delivered(&mut self, item: T, delivery: &Delivery, is_duplicate: bool);
+
+    /// The link drops a frame.
+    fn dropped(&mut self, item: T, reason: DropReason);
+}
+
+/// A link with the frames in its queue. It edits and copies frames as the link decides,
+/// and reports each decision to its [`LaneHost`].
+#[derive(Debug)]
+pub struct Lane<T> {
+    link: Link,
+    held: HeldItems<T>,
+}
+
+impl<T> Lane<T> {
+    /// Returns the lane of a link without queued frames.
+    pub fn new(link: Link) -> Lane<T> {
+        Lane {
+            link,
+            held: HeldItems::new(),
+        }
+    }
+
+    /// Returns the link.
+    #[inline]
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Returns the link, to drive it without the lane.
+    #[inline]
+    pub(crate) fn in_turn(&mut self) -> SequentialLink<'_> {
+        self.link.in_turn()
+    }
+
+    /// Returns the number of frames whose decisions have not been reported.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether all decisions have been reported.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Offers a frame to the link. The lane must have been [polled](Lane::poll) up to and
+    /// including its arrival. Returns `false` if the link has no other decision and no
+    /// other next event than before.
+    #[inline]
+    pub fn offer(&mut self, frame: FrameMeta, mut item: T, host: &mut impl LaneHost<T>) -> bool {
+        if let Some(steady_until) = host.steady_until()
+            && let Some(verdict) = self.link.offer_idle(frame, steady_until)
+        {
+            if verdict == Verdict::Queued {
+                self.held.push(item);
+                return true;
+            }
+            self.held.pass();
+            match verdict {
+                Verdict::Deliver(delivery) => host.delivered(item, &delivery, false),
+                Verdict::Drop(reason) => host.dropped(item, reason),
+                Verdict::Queued => {}
+            }
+            return false;
+        }
+        let verdict = self.link.offer(frame, host.bytes(&item));
+        host.offered(&mut item, frame, &self.link);
+        match &verdict {
+            Verdict::Queued => self.held.push(item),
+            Verdict::Deliver(delivery) if delivery.more || delivery.edits.any() => {
+                self.deliver_changed(item, *delivery, host);
+            }
+            Verdict::Deliver(delivery) => host.delivered(item, delivery, false),
+            Verdict::Drop(reason) => {
+                if let Some(error) = self.link.icmp_error() {
+                    host.icmp_error(&item, frame.arrival, error);
+                }
+                host.dropped(item, *reason);
+            }
+        }
+        true
+    }
+
+    /// Reports the deliveries of a frame that is edited or has copies, and about which the
+    /// link has decided at its arrival.
+    #[inline(never)]
+    fn deliver_changed(
+        &mut self,
+        mut item: T,
+        mut delivery: Delivery,
+        host: &mut impl LaneHost<T>,
+    ) {
+        if delivery.edits.any() {
+            let link = &mut self.link;
+            host.edit(&mut item, &mut |bytes| link.edit(&delivery, bytes));
+        }
+        let mut is_duplicate = false;
+        while delivery.more {
+            let copy = host.copy(&mut item);
+            host.delivered(copy, &delivery, is_duplicate);
+            is_duplicate = true;
+            match self.link.next_copy() {
+                Some(next) => delivery = next,
+                None => break,
+            }
+        }
+        host.delivered(item, &delivery, is_duplicate);
+    }
+
+    /// Reports the link's decisions by events until a time: `..=now` before a frame that
+    /// arrives at `now` is offered, `..at` to leave events at `at` for after a change.
+    /// Calling late changes no decision.
+    #[inline]
+    pub fn poll(&mut self, until: impl RangeBounds<Nanos> + Clone, host: &mut impl LaneHost<T>) {
+        let mut is_duplicate = false;
+        while self.report_next(until.clone(), &mut is_duplicate, host) {}
+    }
+
+    /// As [`Lane::poll`], until the lane is empty.
+    pub(crate) fn poll_held(
+        &mut self,
+        until: impl RangeBounds<Nanos> + Clone,
+        host: &mut impl LaneHost<T>,
+    ) {
+        let mut is_duplicate = false;
+        while !self.is_empty() && self.report_next(until.clone(), &mut is_duplicate, host) {}
+    }
+
+    /// Reports the drops that the frame offered last has caused.
+    #[inline]
+    pub(crate) fn report_drops(&mut self, arrival: Nanos, host: &mut impl LaneHost<T>) {
+        if self.link.has_decided() {
+            self.poll(..arrival, host);
+        }
+    }
+
+    /// Reports the next decision; returns whether there was one. `is_duplicate`: the frame
+    /// has been delivered already. The deliveries of one frame directly follow each other.
+    #[inline]
+    fn report_next(
+        &mut self,
+        until: impl RangeBounds<Nanos>,
+        is_duplicate: &mut bool,
+        host: &mut impl LaneHost<T>,
+    ) -> bool {
+        let frames = HeldBytes {
+            held: &self.held,
+            of: &*host,
+        };
+        // Used where it is: a copy of it would wait for its fields, just written.
+        let polled = self.link.poll(until, &frames);
+        let Some((number, verdict)) = &polled else {
+            return false;
+        };
+        let delivery = match verdict {
+            Verdict::Deliver(delivery) => delivery,
+            Verdict::Drop(reason) => {
+                if let Some(item) = self.held.take(*number) {
+                    host.dropped(item, *reason);
+                }
+                return true;
+            }
+            Verdict::Queued => return true,
+        };
+        let was_delivered = mem::replace(is_duplicate, delivery.more);
+        if delivery.edits.any()
+            && !was_delivered
+            && let Some(item) = self.held.get_mut(*number)
+        {
+            let link = &mut self.link;
+            host.edit(item, &mut |bytes| link.edit(delivery, bytes));
+        }
+        let item = if delivery.more {
+            self.held.get_mut(*number).map(|item| host.copy(item))
+        } else {
+            self.held.take(*number)
+        };
+        if let Some(item) = item {
+            host.delivered(item, delivery, was_delivered);
+        }
+        true
+    }
+
+    /// Returns the time at which [`Lane::poll`] will report a decision if no frame arrives
+    /// before.
+    #[inline]
+    pub fn next_at(&mut self) -> Option<Nanos> {
+        self.link.next_at()
+    }
+
+    /// [Changes](Link::change) the link at `at`, after all events before, and reports the
+    /// frames that its queue drops for the change.
+    pub fn change(
+        &mut self,
+        at: Nanos,
+        change: LinkChange,
+        host: &mut impl LaneHost<T>,
+    ) -> ReplacedParts {
+        self.poll(..at, host);
+        let frames = HeldBytes {
+            held: &self.held,
+            of: &*host,
+        };
+        let replaced = self.link.change(at, change, &frames);
+        self.poll(..at, host);
+        replaced
+    }
+
+    /// Takes over the queued frames of a sequential link that the caller has kept, in their
+    /// order, after those that the lane has kept itself. Returns their number.
+    pub(crate) fn take_over(&mut self, items: impl IntoIterator<Item = T>) -> u64 {
+        let (numbers, next_number) = self.link.queued_numbers();
+        let mut taken = 0;
+        for (number, item) in numbers.skip(self.held.len()).zip(items) {
+            taken += 1;
+            self.held.push_numbered(number, item);
+        }
+        self.held.skip_to(next_number);
+        taken
+    }
+}

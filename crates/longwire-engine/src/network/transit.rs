@@ -1,0 +1,186 @@
+//! Frames on paths: forwards those that links deliver.
+
+use alloc::vec::Vec;
+
+use longwire_packet::frame::FrameMeta;
+use longwire_units::Nanos;
+
+use super::path::Path;
+use super::{Crossing, FrameHost, Network, Node, PathId, Traveller};
+use crate::lane::{FrameAccess, Lane, LaneHost};
+use crate::link::{Link, LinkId};
+use crate::release::{ReleaseKey, ReleaseQueue, Sequence};
+use crate::verdict::{Delivery, DropReason};
+
+/// Paths, and the frames between links.
+#[derive(Debug)]
+pub(super) struct Transit<T> {
+    pub paths: Vec<Option<Path>>,
+    /// Frames in transit from one link to the next, which their hops name.
+    pub between: ReleaseQueue<Traveller<T>>,
+    /// Frames that continue in other networks.
+    pub crossings: Vec<Crossing<T>>,
+}
+
+/// The host of a node's lane.
+pub(super) struct NodeHost<'a, T, H> {
+    id: LinkId,
+    steady_until: Option<Nanos>,
+    /// Numbers the frames that the link passes on.
+    passed_on: &'a mut Sequence,
+    transit: &'a mut Transit<T>,
+    host: &'a mut H,
+}
+
+impl<T> Node<T> {
+    /// Borrows the lane and its host.
+    #[inline]
+    pub(super) fn borrow<'a, H>(
+        &'a mut self,
+        id: LinkId,
+        steady_until: Option<Nanos>,
+        transit: &'a mut Transit<T>,
+        host: &'a mut H,
+    ) -> (&'a mut Lane<Traveller<T>>, NodeHost<'a, T, H>) {
+        let host = NodeHost {
+            id,
+            steady_until,
+            passed_on: &mut self.passed_on,
+            transit,
+            host,
+        };
+        (&mut self.lane, host)
+    }
+}
+
+impl<T, H: FrameHost<T>> FrameAccess<Traveller<T>> for NodeHost<'_, T, H> {
+    #[inline]
+    fn bytes<'a>(&'a self, traveller: &'a Traveller<T>) -> &'a [u8] {
+        self.host.bytes(&traveller.item)
+    }
+
+    fn edit(&mut self, traveller: &mut Traveller<T>, edit: &mut dyn FnMut(&mut [u8])) {
+        self.host.edit(&mut traveller.item, edit);
+    }
+
+    fn copy(&mut self, traveller: &mut Traveller<T>) -> Traveller<T> {
+        self.transit.enter(traveller.path);
+        Traveller {
+            item: self.host.copy(&mut traveller.item),
+            ..*traveller
+        }
+    }
+}
+
+impl<T, H: FrameHost<T>> LaneHost<Traveller<T>> for NodeHost<'_, T, H> {
+    #[inline]
+    fn steady_until(&self) -> Option<Nanos> {
+        self.steady_until
+    }
+
+    #[inline]
+    fn offered(&mut self, traveller: &mut Traveller<T>, frame: FrameMeta, link: &Link) {
+        self.host.offered(self.id, &mut traveller.item, frame, link);
+    }
+
+    fn icmp_error(&mut self, traveller: &Traveller<T>, at: Nanos, error: &[u8]) {
+        self.host.icmp_error(self.id, &traveller.item, at, error);
+    }
+
+    /// Forwards a frame to the next link, or to the path's end.
+    #[inline]
+    fn delivered(&mut self, traveller: Traveller<T>, delivery: &Delivery, is_duplicate: bool) {
+        let (id, len) = (self.id, traveller.len);
+        self.host
+            .delivered(id, &traveller.item, len, delivery, is_duplicate);
+        let transit = &mut *self.transit;
+        let path = transit.paths.get_mut(traveller.path.0 as usize);
+        let Some(path) = path.and_then(Option::as_mut) else {
+            return self.host.on_exit(traveller.item, id, delivery.release);
+        };
+        let Some(next) = path.hop(traveller.hop + 1) else {
+            path.frames -= 1;
+            return self.host.on_exit(traveller.item, id, delivery.release);
+        };
+        let traveller = Traveller {
+            hop: traveller.hop + 1,
+            ..traveller
+        };
+        let place = ReleaseKey {
+            release: delivery.release,
+            link: id,
+            sequence: self.passed_on.next(),
+        };
+        if next.is_remote {
+            self.host.passed_on(id, len);
+            transit.cross(place, next.link, traveller);
+        } else {
+            transit.between.push_at(place, traveller);
+        }
+    }
+
+    fn dropped(&mut self, traveller: Traveller<T>, reason: DropReason) {
+        self.transit.leave(traveller.path);
+        self.host.dropped(self.id, traveller.item, reason);
+    }
+}
+
+impl<T> Transit<T> {
+    pub fn new() -> Transit<T> {
+        Transit {
+            paths: Vec::new(),
+            between: ReleaseQueue::new(),
+            crossings: Vec::new(),
+        }
+    }
+
+    /// Counts a frame on a path; returns whether there is the path.
+    #[inline]
+    pub fn enter(&mut self, path: PathId) -> bool {
+        let Some(Some(path)) = self.paths.get_mut(path.0 as usize) else {
+            return false;
+        };
+        path.frames += 1;
+        true
+    }
+
+    /// Counts a frame as off a path.
+    #[inline]
+    pub fn leave(&mut self, path: PathId) {
+        if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
+            path.frames -= 1;
+        }
+    }
+}
+
+impl<T> Network<T> {
+    /// Drops a frame at the first link of a path without offering it to the link: the
+    /// link counts it, and neither its queue nor its random streams change. As with
+    /// [`Network::offer`], events of that instant come first.
+    /// [`Network::advance`] must have been called with its arrival.
+    ///
+    /// # Errors
+    /// Returns the frame if there is no such path.
+    pub fn drop_at_entry(
+        &mut self,
+        path: PathId,
+        frame: FrameMeta,
+        mut item: T,
+        reason: DropReason,
+        host: &mut impl FrameHost<T>,
+    ) -> Result<(), T> {
+        let path = self.transit.paths.get(path.0 as usize);
+        let Some(id) = path.and_then(|path| path.as_ref()?.link(0)) else {
+            return Err(item);
+        };
+        self.serve_until(frame.arrival, host);
+        let Some(link) = self.link(id) else {
+            return Err(item);
+        };
+        host.at(frame.arrival);
+        host.on_arrival(id, frame.len);
+        host.offered(id, &mut item, frame, link);
+        host.dropped(id, item, reason);
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! The host of lanes in tests.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::collections::BTreeMap;
+
+use longwire_engine::{
+    Delivery, DropReason, FrameAccess, LaneHost, LinkId, Nanos, ReleaseQueue, Verdict,
+};
+
+/// Frames by their index, and what becomes of them.
+#[derive(Debug, Default)]
+pub struct Fates {
+    /// The bytes of each frame, as edited.
+    pub frames: Vec<Vec<u8>>,
+    /// Decisions, in the order of the reports.
+    pub decided: Vec<(usize, Verdict)>,
+    /// Deliveries that wait for their release, on the line of `link`.
+    pub waiting: ReleaseQueue<(usize, Delivery)>,
+    /// The link of the lane.
+    pub link: LinkId,
+    /// ICMP errors.
+    pub errors: Vec<Vec<u8>>,
+}
+
+impl Fates {
+    /// Adds a frame of these bytes; returns its index.
+    pub fn add(&mut self, bytes: &[u8]) -> usize {
+        self.frames.push(bytes.to_vec());
+        self.frames.len() - 1
+    }
+
+    /// Returns the verdicts by frame.
+    pub fn verdicts(&self) -> BTreeMap<usize, Vec<Verdict>> {
+        let mut verdicts = BTreeMap::new();
+        for (index, verdict) in &self.decided {
+            let of_frame: &mut Vec<Verdict> = verdicts.entry(*index).or_default();
+            of_frame.push(*verdict);
+        }
+        verdicts
+    }
+
+    /// Removes the next delivery released by `now`.
+    pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, usize, Delivery)> {
+        let (link, _, (index, delivery)) = self.waiting.pop_due(now)?;
+        Some((link, index, delivery))
+    }
+}
+
+impl FrameAccess<usize> for Fates {
+    fn bytes<'a>(&'a self, index: &'a usize) -> &'a [u8] {
+        &self.frames[*index]
+    }
+
+    fn edit(&mut self, index: &mut usize, edit: &mut dyn FnMut(&mut [u8])) {
+        edit(&mut self.frames[*index]);
+    }
+
+    fn copy(&mut self, index: &mut usize) -> usize {
+        *index
+    }
+}
+
+impl LaneHost<usize> for Fates {
+    fn icmp_error(&mut self, _index: &usize, _at: Nanos, error: &[u8]) {
+        self.errors.push(error.to_vec());
+    }
+
+    fn delivered(&mut self, index: usize, delivery: &Delivery, is_duplicate: bool) {
+        // The deliveries of one frame directly follow each other.
+        let before = self.decided.last().filter(|last| last.0 == index);
+        assert_eq!(is_duplicate, before.is_some(), "frame {index}");
+        self.decided.push((index, Verdict::Deliver(*delivery)));
+        self.waiting
+            .push(self.link, delivery.release, (index, *delivery));
+    }
+
+    fn dropped(&mut self, index: usize, reason: DropReason) {
+        self.decided.push((index, Verdict::Drop(reason)));
+    }
+}
