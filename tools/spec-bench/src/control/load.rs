@@ -8,8 +8,8 @@ use serde_json::json;
 use super::Quantiles;
 use super::site::LINK;
 use longwire::Error;
+use longwire_client::{Client, ClientError};
 use longwire_control::Address;
-use longwire_control::client::{Client, ClientError};
 
 /// Connections that share the changes, so that a late response does not delay the next
 /// change.

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::program;
 use longwire::Error;
+use longwire_client::Client;
 use longwire_control::Address;
-use longwire_control::client::Client;
 use longwire_testbed::support::{Folder, device, wire};
 
 /// The link in use.
