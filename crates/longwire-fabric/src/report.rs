@@ -19,8 +19,15 @@ pub struct NetworkReport {
 }
 
 impl NetworkReport {
-    /// Returns the report of a network with these links.
+    /// Returns the report of a network with these links, unless its run reports links that
+    /// nothing changes.
     pub fn new(mut run: RunReport, network: &Numbered) -> NetworkReport {
+        if !run.links.is_empty() {
+            return NetworkReport {
+                run,
+                changes: Changes::default(),
+            };
+        }
         let links = network.links().iter().map(|link| LinkReport {
             removed: link.removed,
             config: json::options(&link.options),

@@ -79,7 +79,7 @@ enum Field {
 }
 
 impl Field {
-    /// Appends the cells of a row; objects in it are columns of their own.
+    /// Appends the cells of a row; each field of an object in it is a column.
     fn cells(&self, name: &str, row: &mut Vec<(String, String)>) {
         match self {
             Field::Object(fields) => {

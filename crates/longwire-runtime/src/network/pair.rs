@@ -63,19 +63,13 @@ impl PairPlan {
 
     /// Builds the stages of both directions and distributes them over threads.
     pub fn assemble(self, foundation: &Foundation<'_>) -> Result<Assembly, StartError> {
-        let PairPlan {
-            a,
-            b,
-            ab,
-            ba,
-            names,
-        } = self;
+        let (a, b, ab, ba) = (self.a, self.b, self.ab, self.ba);
         let config = foundation.config;
         let mut notes = [a.notes, b.notes].concat();
         let addresses = AddressWatch::new(vec![a.name, b.name]);
         let both = ba.is_some();
         let mut sources = ReportSources {
-            pair: Some(names),
+            pair: Some(self.names),
             ..ReportSources::default()
         };
         let mut stages = Vec::new();

@@ -302,8 +302,11 @@ fn end(
 ) -> NetworkReport {
     let until = controller.elapsed();
     let run = running.stop();
+    let is_fixed = !run.links.is_empty();
     let mut report = controller.look(|network| NetworkReport::new(run, network));
-    report.set_options(options);
+    if !is_fixed {
+        report.set_options(options);
+    }
     report.changes = controller.changes().until(until);
     report.run.add_closing_notes(late.remark());
     report.run.error = report.run.error.or(failed);

@@ -67,7 +67,7 @@ fn only_sockets_of_killed_runs_are_replaced() {
     write(&socket, b"mine");
     let refused = stage.refused(&["--control", &socket]);
     assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.stderr.contains("no socket"), "{refused:?}");
+    assert!(refused.stderr.contains("not a socket"), "{refused:?}");
     assert_eq!(std::fs::read(&socket).expect("it is there"), b"mine");
 }
 
