@@ -38,7 +38,7 @@ impl CorrelatedCoin {
         CorrelatedCoin::new(rate, correlation).map_err(|least| {
             let percent = least * 100.0;
             arguments.invalid(format!(
-                "correlation={correlation} cannot be had at rate={rate}: the least is \
+                "correlation={correlation} cannot be had at rate={rate}: the minimum is \
                  {percent:.4}%"
             ))
         })

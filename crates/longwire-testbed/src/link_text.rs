@@ -192,6 +192,6 @@ mod tests {
         let found = refused(Some(Side::Near), "preset=lte");
         assert!(found.contains("for both directions"), "{found}");
         let found = refused(Some(Side::Near), "up-delay=1ms");
-        assert!(found.contains("no option 'up-delay'"), "{found}");
+        assert!(found.contains("unknown option 'up-delay'"), "{found}");
     }
 }

@@ -194,7 +194,7 @@ impl Rows {
         };
         if value > most {
             return Err(format!(
-                "a value of {value} is too large; the most is {most}"
+                "a value of {value} is too large; the maximum is {most}"
             ));
         }
         if duration == 0 {

@@ -104,7 +104,7 @@ impl Quantity {
         if value > most.0 {
             let name = self.name();
             return Err(format!(
-                "{name}: '{text}' is too large; the most is {}",
+                "{name}: '{text}' is too large; the maximum is {}",
                 most.1
             ));
         }

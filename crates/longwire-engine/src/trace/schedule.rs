@@ -45,7 +45,7 @@ impl ScheduleReader {
         }
         let milli = text.parse::<u32>();
         let milli =
-            milli.map_err(|_| format!("'{text}' is too large; the most is {}", u32::MAX))?;
+            milli.map_err(|_| format!("'{text}' is too large; the maximum is {}", u32::MAX))?;
         self.push(milli)
     }
 

@@ -266,7 +266,7 @@ fn what_cannot_be_drawn_is_refused() {
         ),
         (
             "weibull:scale=0ns,shape=1",
-            "delay: weibull: scale=0 leaves nothing to vary; the least is 1ns",
+            "delay: weibull: scale=0 leaves nothing to vary; the minimum is 1ns",
         ),
         (
             "normal:mean=20ms,stddev=1ms,correlation=100%",

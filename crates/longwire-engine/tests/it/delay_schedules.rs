@@ -224,7 +224,7 @@ fn what_is_no_schedule_is_refused() {
             steps: end=stop needs two steps: one alone does not say when it ends
         sinusoid:mean=1ms,amplitude=2ms,period=1s | \
             sinusoid: amplitude=2ms is above mean=1ms: no delay is negative
-        sinusoid:mean=1ms,amplitude=1ms,period=0 | sinusoid: period=0 is no period; the least is 1ns
+        sinusoid:mean=1ms,amplitude=1ms,period=0 | sinusoid: period=0 is no period; the minimum is 1ns
         sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400 | \
             sinusoid: phase: '400' is outside -360 to 360 degrees
     ",

@@ -33,9 +33,9 @@ pub(crate) const SEGMENT: usize = 96;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ArenaError {
-    #[error("a memory budget of {budget} is too small; the least is {least}")]
+    #[error("a memory budget of {budget} is too small; the minimum is {least}")]
     TooSmall { budget: Bytes, least: Bytes },
-    #[error("a memory budget of {budget} is too large; the most is {most}")]
+    #[error("a memory budget of {budget} is too large; the maximum is {most}")]
     TooLarge { budget: Bytes, most: Bytes },
     #[error("no address space for a memory budget of {budget}: {source}; give a smaller one")]
     Refused { budget: Bytes, source: io::Error },

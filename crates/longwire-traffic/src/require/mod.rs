@@ -178,7 +178,7 @@ impl Requirement {
             let name = clause.place.as_ref()?;
             let is_unknown = named(name, &names).is_empty();
             let known = || known(name, &names, "are");
-            is_unknown.then(|| format!("{}: there is no link '{name}'; {}", clause.text, known()))
+            is_unknown.then(|| format!("{}: no link named '{name}'; {}", clause.text, known()))
         });
         unknown.collect()
     }

@@ -258,7 +258,7 @@ fn invalid_options_are_refused() {
         --to null --rate 10mb | rates are in
         --to null --rate 1mpps --topspeed | cannot be used
         --to null --to null --rate 1mpps | one port
-        --to null --rate 1mpps --sizes 59 | the least is 60
+        --to null --rate 1mpps --sizes 59 | the minimum is 60
         --to null --rate 1mpps --sizes big | --sizes
         --to null --rate 1mpps --arrivals late | --arrivals
         --to null --rate 1mpps --rate-framing atm | counts bits

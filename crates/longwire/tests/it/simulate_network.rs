@@ -372,7 +372,7 @@ fn scenarios_are_checked_against_the_topology() {
     write(&scenario, CHANGES.as_bytes());
     let ran = longwire(&["check", &file, "--scenario", &scenario]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stdout.contains("slow.up gets delay 20ms"), "{ran:?}");
+    assert!(ran.stdout.contains("slow.up: set delay 20ms"), "{ran:?}");
     let none = dir.file("none.toml");
     refused(
         &longwire(&["check", &file, "--scenario", &none]),

@@ -39,7 +39,7 @@ const OFFSET_MAX: u64 = 65_534;
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
     let offset = arguments.read("offset", parse_count)?;
     if offset > OFFSET_MAX {
-        let message = format!("offset={offset} is behind every frame; the most is {OFFSET_MAX}");
+        let message = format!("offset={offset} is behind every frame; the maximum is {OFFSET_MAX}");
         return Err(arguments.invalid(message));
     }
     Ok(Box::new(OffsetCorruption {

@@ -79,7 +79,7 @@ fn build_lognormal(arguments: &Arguments<'_>) -> Built {
     let common = Common::read(arguments)?;
     let of = MeanAndDeviation::read(arguments)?;
     if of.mean == Nanos::ZERO {
-        return Err(arguments.invalid("mean=0 leaves nothing to vary; the least is 1ns"));
+        return Err(arguments.invalid("mean=0 leaves nothing to vary; the minimum is 1ns"));
     }
     if of.stddev == Nanos::ZERO {
         return without_spread(arguments, common, of.text("lognormal"), of.mean_ns());
@@ -259,7 +259,7 @@ fn build_scaled(
     let scale: Nanos = arguments.required("scale")?;
     let shape = arguments.read("shape", parse_real)?;
     if scale == Nanos::ZERO {
-        return Err(arguments.invalid("scale=0 leaves nothing to vary; the least is 1ns"));
+        return Err(arguments.invalid("scale=0 leaves nothing to vary; the minimum is 1ns"));
     }
     let text = format!("{name}:scale={scale},shape={shape}");
     let formula = formula(scale.as_nanos() as f64, shape);

@@ -51,7 +51,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         return Err(arguments.invalid(message));
     }
     if period == Nanos::ZERO {
-        return Err(arguments.invalid("period=0 is no period; the least is 1ns"));
+        return Err(arguments.invalid("period=0 is no period; the minimum is 1ns"));
     }
     Ok(Box::new(sinusoid))
 }

@@ -33,7 +33,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecErr
     let every = arguments.read("every", parse_count)?;
     let offset: u64 = arguments.read("offset", parse_count)?;
     if every == 0 {
-        return Err(arguments.invalid("every=0 would duplicate none; the least is 1"));
+        return Err(arguments.invalid("every=0 would duplicate none; the minimum is 1"));
     }
     Ok(Box::new(NthDuplication {
         every,

@@ -31,7 +31,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let every = arguments.read("every", parse_count)?;
     let offset: u64 = arguments.read("offset", parse_count)?;
     if every == 0 {
-        return Err(arguments.invalid("every=0 would lose none; the least is 1"));
+        return Err(arguments.invalid("every=0 would lose none; the minimum is 1"));
     }
     let nth = NthLoss {
         every,

@@ -41,7 +41,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         period, duration, ..
     } = outage;
     if period == Nanos::ZERO {
-        return Err(arguments.invalid("period=0 is no period; the least is 1ns"));
+        return Err(arguments.invalid("period=0 is no period; the minimum is 1ns"));
     }
     if duration > period {
         let message = format!("duration={duration} is above period={period}");

@@ -36,7 +36,7 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
     if arguments.word("run-max").is_some() {
         model.run_max = arguments.read("run-max", parse_count)?;
         if model.run_max == 0 {
-            return Err(arguments.invalid("run-max=0 would lose none; the least is 1"));
+            return Err(arguments.invalid("run-max=0 would lose none; the minimum is 1"));
         }
         model.doubt_limit(arguments);
     }

@@ -56,7 +56,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     }
     let quantum: Bytes = arguments.required("quantum")?;
     if quantum < QUANTUM_MIN {
-        let message = format!("quantum={quantum} is too small; the least is {QUANTUM_MIN}");
+        let message = format!("quantum={quantum} is too small; the minimum is {QUANTUM_MIN}");
         return Err(arguments.invalid(message));
     }
     let law = FqCodelLaw {

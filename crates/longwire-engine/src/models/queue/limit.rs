@@ -92,7 +92,7 @@ impl QueueLimit {
             );
         }
         if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-            return Err(arguments.invalid("a queue of 0 passes nothing; the least is 1p"));
+            return Err(arguments.invalid("a queue of 0 passes nothing; the minimum is 1p"));
         }
         limit.refuse_no_frame(arguments)?;
         Ok(limit)

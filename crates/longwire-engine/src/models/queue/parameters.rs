@@ -55,7 +55,7 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
         bytes: arguments.optional::<Bytes>("limit-bytes")?,
     };
     if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-        return Err(arguments.invalid("a queue of 0 passes nothing; the least is limit=1p"));
+        return Err(arguments.invalid("a queue of 0 passes nothing; the minimum is limit=1p"));
     }
     limit.refuse_no_frame(arguments)?;
     Ok(limit)
@@ -85,7 +85,7 @@ pub(super) fn read_time(
 ) -> Result<Nanos, SpecError> {
     let time: Nanos = arguments.required(key)?;
     if time < least {
-        let message = format!("{key}={time} is too short; the least is {least}");
+        let message = format!("{key}={time} is too short; the minimum is {least}");
         return Err(arguments.invalid(message));
     }
     Ok(time)
@@ -108,7 +108,7 @@ pub(super) fn read_gain(arguments: &Arguments, key: &'static str) -> Result<f64,
 pub(super) fn read_size(arguments: &Arguments, key: &'static str) -> Result<Bytes, SpecError> {
     let size: Bytes = arguments.required(key)?;
     if size == Bytes(0) {
-        return Err(arguments.invalid(format!("{key} is 0; the least is {key}=1b")));
+        return Err(arguments.invalid(format!("{key} is 0; the minimum is {key}=1b")));
     }
     Ok(size)
 }

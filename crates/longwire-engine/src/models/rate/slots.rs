@@ -49,7 +49,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let text = arguments.read("wait", |text| Ok(text.to_owned()))?;
     let caps = Caps::read(arguments)?;
     if caps.packets == Some(Packets(0)) || caps.bytes == Some(Bytes(0)) {
-        return Err(arguments.invalid("a slot of 0 passes nothing; the least is 1p, 1b"));
+        return Err(arguments.invalid("a slot of 0 passes nothing; the minimum is 1p, 1b"));
     }
     Ok(Rate::Model(Box::new(Slots {
         wait: read_wait(arguments, &text)?,

@@ -35,7 +35,7 @@ static INFO: ModelInfo = ModelInfo {
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecError> {
     let gap = arguments.read("gap", parse_count)?;
     if gap == 0 {
-        return Err(arguments.invalid("gap=0 is no distance; the least is 1"));
+        return Err(arguments.invalid("gap=0 is no distance; the minimum is 1"));
     }
     let rate = arguments.required("rate")?;
     let correlation = arguments.required("correlation")?;

@@ -90,7 +90,7 @@ fn wrong_lines_are_refused_with_their_number() {
         ("-1\n", "line 1: '-1' is not a whole number of milliseconds"),
         (
             "4294967296\n",
-            "line 1: '4294967296' is too large; the most is 4294967295",
+            "line 1: '4294967296' is too large; the maximum is 4294967295",
         ),
         ("", "it holds no opportunity"),
         (

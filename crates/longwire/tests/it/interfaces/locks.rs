@@ -100,7 +100,7 @@ fn an_interface_is_named_once() {
     for second in ["packet:a0", "a0"] {
         let ran = inside(&place, &["run", "packet:a0", second, "--time", "1ms"]);
         assert_eq!(ran.code, 2, "{ran:?}");
-        let why = "'a0' is port 'a' already";
+        let why = "'a0' is already port 'a'";
         assert!(ran.stderr.contains(why), "{ran:?}");
     }
     // A sender and its receiver are no conflict.

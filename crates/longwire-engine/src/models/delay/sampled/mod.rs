@@ -255,7 +255,7 @@ fn finish(
         let copula = Copula::new(&inverse, target).map_err(|least| {
             let percent = least * 100.0;
             arguments.invalid(format!(
-                "correlation={} cannot be had with this distribution: the least is {percent:.2}%",
+                "correlation={} cannot be had with this distribution: the minimum is {percent:.2}%",
                 common.correlation
             ))
         })?;

@@ -99,7 +99,7 @@ impl RedLaw {
             return Err(arguments.invalid("max is below min; three times min is usual"));
         }
         if law.max == Packets(0) {
-            return Err(arguments.invalid("max=0p would drop everything; the least is max=1p"));
+            return Err(arguments.invalid("max=0p would drop everything; the minimum is max=1p"));
         }
         if law.weight == Some(0.0) {
             return Err(arguments.invalid("with weight=0 the average never moves; 0.002 is usual"));
