@@ -83,7 +83,7 @@ pub fn prepare_all(
 const REMOVAL: Duration = Duration::from_secs(1);
 
 /// Removes lost ports from a report if their namespace is gone, and with it the interfaces of all
-/// links. Waits up to [`REMOVAL`]. Returns whether ports were lost so.
+/// links. Waits up to a second. Returns whether it removed ports.
 pub fn forgive_lost_ports(run: &mut RunReport, attached: &[Attachment]) -> bool {
     if run.ports.iter().all(|port| port.lost.is_none()) {
         return false;

@@ -79,7 +79,9 @@ test('shows a problem at its field, with reason and remedy, before anything is s
   await page.locator('input[id$="-loss-rate"]').fill('200%');
   const field = page.locator('input[id$="-loss-rate"]');
   await expect(field).toHaveAttribute('aria-invalid', 'true');
-  await expect(page.locator('[id$="-loss-rate-hint"] .problem')).toContainText('the maximum is 100%');
+  await expect(page.locator('[id$="-loss-rate-hint"] .problem')).toContainText(
+    'the maximum is 100%',
+  );
   await expect(page.getByRole('button', { name: 'Apply' })).toBeDisabled();
   await field.fill('2%');
   await expect(page.getByText('The run would take this: it sets 1 direction.')).toBeVisible();
