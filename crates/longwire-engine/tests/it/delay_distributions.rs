@@ -276,7 +276,7 @@ fn what_cannot_be_drawn_is_refused() {
         (
             "exponential:mean=20ms,correlation=-90%",
             "delay: exponential: correlation=-90% cannot be had with this distribution: the \
-             least is -64.49%",
+             minimum is -64.49%",
         ),
     ] {
         assert_eq!(refusal("delay", text), message);

@@ -379,5 +379,5 @@ fn scenarios_are_checked_against_the_topology() {
         &["none.toml"],
     );
     let link = ["run", "packet:x0", "packet:x1", "--scenario", &scenario];
-    refused(&longwire(&link), &["wrong.toml:4", "there are link"]);
+    refused(&longwire(&link), &["wrong.toml:4", "known: link"]);
 }
