@@ -1,28 +1,28 @@
-//! A first-in-first-out queue whose memory follows its length.
+//! A FIFO whose memory follows its length.
 //!
-//! The standard deque never returns memory and doubles by copying all items: at a
-//! million frames that is a pause of milliseconds in the middle of a run. This one
-//! grows and shrinks by small blocks. A short queue stays in one block, and in cache,
-//! however long the queue once was.
+//! The standard deque never shrinks on its own and doubles by copying all items: at a
+//! million frames, a pause of milliseconds mid-run. This one grows and shrinks in small
+//! blocks. A short queue stays in one block, and in cache, regardless of its earlier
+//! length.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::mem;
 
-/// A queue of blocks.
+/// A FIFO of blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<T> {
     /// Block at the front. Grows on demand up to a whole block.
     first: VecDeque<T>,
-    /// Present once a block has been full: a short queue is small.
+    /// Present once a block has been full, to keep short queues small.
     more: Option<Box<MoreBlocks<T>>>,
     len: usize,
 }
 
-/// The other blocks of a queue.
+/// Further blocks of a queue.
 #[derive(Clone, Debug)]
 struct MoreBlocks<T> {
-    /// Blocks after the first, all but the last of them full.
+    /// Blocks after the first; all but the last are full.
     rest: VecDeque<VecDeque<T>>,
     /// An empty block, so that a queue of constant length does not allocate.
     spare: VecDeque<T>,
@@ -31,11 +31,11 @@ struct MoreBlocks<T> {
 /// Approximate size of a block.
 const BLOCK_BYTES: usize = 2048;
 
-/// With fewer blocks than this, the list of blocks keeps at most twice that capacity.
+/// Below this many blocks, the list of blocks keeps at most twice this capacity.
 const REST_KEPT: usize = 32;
 
 impl<T> Fifo<T> {
-    /// Items of one block.
+    /// Items per block.
     const BLOCK: usize = {
         let size = if size_of::<T>() == 0 {
             1
@@ -57,7 +57,7 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// Iterates over all items from the front.
+    /// Iterates from the front.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let rest = self.more.iter().flat_map(|more| more.rest.iter().flatten());
         self.first.iter().chain(rest)
@@ -85,7 +85,7 @@ impl<T> Fifo<T> {
         Some(item)
     }
 
-    /// Removes the item that was added last.
+    /// Removes and returns the last item.
     pub(crate) fn pop_back(&mut self) -> Option<T> {
         let MoreBlocks { rest, spare } = match &mut self.more {
             Some(more) if !more.rest.is_empty() => &mut **more,
@@ -116,7 +116,7 @@ impl<T> Fifo<T> {
         more.rest.push_back(block);
     }
 
-    /// Makes the second block the first; the exhausted one becomes the spare.
+    /// Promotes the second block to first; the exhausted one becomes the spare.
     #[cold]
     fn next_block(&mut self) {
         let Some(MoreBlocks { rest, spare }) = self.more.as_deref_mut() else {
@@ -130,7 +130,7 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// Returns the number of items for which memory is allocated.
+    /// Returns the allocated capacity in items.
     #[cfg(test)]
     fn capacity(&self) -> usize {
         let more = self.more.iter();
@@ -146,7 +146,7 @@ impl<T> Fifo<T> {
 mod tests {
     use super::*;
 
-    /// Queues of lengths 0 to a few blocks, compared with the standard deque.
+    /// Compares queues of up to a few blocks with the standard deque.
     #[test]
     fn follows_the_standard_deque() {
         let mut line = Fifo::new();

@@ -1,25 +1,24 @@
-//! Frames that a managed queue holds, by their numbers.
+//! Frames of a managed queue, by number.
 
 use alloc::collections::VecDeque;
 
 use crate::frame_context::FrameBytes;
 use crate::lane::FrameAccess;
 
-/// Items by the numbers of their frames, from 0. Frames leave nearly in order, so the
-/// items nearly form a queue. The head is stored inline: a link that holds at most one
-/// frame at a time touches no other memory.
+/// Items by frame number, from 0. Frames leave nearly in order, so the items nearly form a
+/// queue. The head is inline: a link that holds at most one frame touches no other memory.
 #[derive(Debug)]
 pub struct HeldItems<T> {
-    /// Number of the head, or of the next item if there is none.
+    /// Number of the head, or of the next item if empty.
     first: u64,
-    /// `Some` unless nothing is held.
+    /// `Some` unless empty.
     head: Option<T>,
     /// Items after the head.
     rest: VecDeque<Option<T>>,
 }
 
 impl<T> HeldItems<T> {
-    /// Holds nothing; the next item has the number 0.
+    /// Creates an empty collection; the next number is 0.
     pub fn new() -> HeldItems<T> {
         HeldItems {
             first: 0,
@@ -28,7 +27,7 @@ impl<T> HeldItems<T> {
         }
     }
 
-    /// Adds the item of the next number.
+    /// Adds the item with the next number.
     #[inline]
     pub fn push(&mut self, item: T) {
         match self.head {
@@ -37,14 +36,13 @@ impl<T> HeldItems<T> {
         }
     }
 
-    /// Adds the item of a frame that was offered in the meantime, later than all held
-    /// items.
+    /// Adds the item of a frame that was offered in the meantime, after all held items.
     pub fn push_numbered(&mut self, number: u64, item: T) {
         self.skip_to(number);
         self.push(item);
     }
 
-    /// Makes `number` that of the next item. Frames in between are not held.
+    /// Sets the next item's number. Frames in between are not held.
     pub fn skip_to(&mut self, number: u64) {
         if self.is_empty() {
             self.first = number;
@@ -55,20 +53,20 @@ impl<T> HeldItems<T> {
         self.rest.resize_with(between, || None);
     }
 
-    /// Passes the number of a frame that is not held, while nothing is held.
+    /// Skips the number of a frame that is not held, while empty.
     #[inline]
     pub fn pass(&mut self) {
         debug_assert!(self.is_empty() && self.rest.is_empty(), "frames are held");
         self.first += 1;
     }
 
-    /// Whether nothing is held.
+    /// Whether no item is held.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.is_none()
     }
 
-    /// Returns the item of a number, if it is held.
+    /// Returns the item with this number, if held.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&T> {
         match number.checked_sub(self.first)? {
@@ -77,7 +75,7 @@ impl<T> HeldItems<T> {
         }
     }
 
-    /// As [`HeldItems::get`], to change the item.
+    /// Mutable version of [`HeldItems::get`].
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         match number.checked_sub(self.first)? {
             0 => self.head.as_mut(),
@@ -85,7 +83,7 @@ impl<T> HeldItems<T> {
         }
     }
 
-    /// Removes the item of a number, if it is held.
+    /// Removes and returns the item with this number, if held.
     #[inline]
     pub fn take(&mut self, number: u64) -> Option<T> {
         let index = number.checked_sub(self.first)?;

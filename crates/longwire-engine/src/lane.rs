@@ -1,4 +1,4 @@
-//! Lanes: links with the frames in their queues.
+//! Lanes: links with their queued frames.
 
 use core::mem;
 use core::ops::RangeBounds;
@@ -10,7 +10,7 @@ use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkChange, ReplacedParts, SequentialLink};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
-/// Access to frames. `T` is the caller's handle of a frame. By default no bytes are known.
+/// Access to frames. `T` is the caller's frame handle. By default, no bytes are known.
 pub trait FrameAccess<T> {
     /// Returns the frame's bytes; empty if they are not known.
     #[inline]
@@ -18,8 +18,8 @@ pub trait FrameAccess<T> {
         &[]
     }
 
-    /// Changes a frame's bytes. If another handle refers to the same bytes, this one
-    /// gets a separate copy first.
+    /// Changes a frame's bytes. If another handle shares them, this one gets its own copy
+    /// first.
     fn edit(&mut self, _item: &mut T, _edit: &mut dyn FnMut(&mut [u8])) {}
 
     /// Returns another handle of the same frame, for a further delivery.
@@ -28,32 +28,31 @@ pub trait FrameAccess<T> {
 
 /// Interface of a lane to its caller: access to frames, and the events of each frame.
 pub trait LaneHost<T>: FrameAccess<T> {
-    /// Returns the time before which the link does not change, if frames that find it idle
-    /// need no [`LaneHost::offered`]: those that depart before are decided at their arrival.
+    /// Returns the time until which the link does not change, if [`LaneHost::offered`] may
+    /// be skipped for frames that find it idle. Frames that depart before then are decided
+    /// at their arrival.
     #[inline]
     fn steady_until(&self) -> Option<Nanos> {
         None
     }
 
-    /// The link has been offered a frame and is in the state right after the offer; its
-    /// decision has not been reported yet.
+    /// The link has been offered a frame; its decision has not been reported yet.
     #[inline]
     fn offered(&mut self, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
-    /// The link's router sends an ICMP error about a frame, which the link drops next:
-    /// `error` is a frame to the port at which the other one came in.
+    /// The link's router answers a frame with an ICMP error and drops it next. `error` is a
+    /// frame for the ingress port of the dropped one.
     fn icmp_error(&mut self, _item: &T, _at: Nanos, _error: &[u8]) {}
 
-    /// The link delivers a frame. `is_duplicate`: a copy of a frame that it has already
-    /// delivered.
+    /// The link delivers a frame. `is_duplicate`: a copy of an already delivered frame.
     fn delivered(&mut self, item: T, delivery: &Delivery, is_duplicate: bool);
 
     /// The link drops a frame.
     fn dropped(&mut self, item: T, reason: DropReason);
 }
 
-/// A link with the frames in its queue. It edits and copies frames as the link decides,
-/// and reports each decision to its [`LaneHost`].
+/// A link with its queued frames. It edits and copies frames as the link decides, and
+/// reports each decision to its [`LaneHost`].
 #[derive(Debug)]
 pub struct Lane<T> {
     link: Link,
@@ -75,7 +74,7 @@ impl<T> Lane<T> {
         &self.link
     }
 
-    /// Returns the link, to drive it without the lane.
+    /// Returns the sequential link, to drive it without the lane.
     #[inline]
     pub(crate) fn in_turn(&mut self) -> SequentialLink<'_> {
         self.link.in_turn()
@@ -93,8 +92,8 @@ impl<T> Lane<T> {
     }
 
     /// Offers a frame to the link. The lane must have been [polled](Lane::poll) up to and
-    /// including its arrival. Returns `false` if the link has no other decision and no
-    /// other next event than before.
+    /// including its arrival. Returns `false` if neither the pending decisions nor the next
+    /// event changed.
     #[inline]
     pub fn offer(&mut self, frame: FrameMeta, mut item: T, host: &mut impl LaneHost<T>) -> bool {
         if let Some(steady_until) = host.steady_until()
@@ -130,8 +129,7 @@ impl<T> Lane<T> {
         true
     }
 
-    /// Reports the deliveries of a frame that is edited or has copies, and about which the
-    /// link has decided at its arrival.
+    /// Reports the deliveries of an edited or duplicated frame that was decided at arrival.
     #[inline(never)]
     fn deliver_changed(
         &mut self,
@@ -156,9 +154,9 @@ impl<T> Lane<T> {
         host.delivered(item, &delivery, is_duplicate);
     }
 
-    /// Reports the link's decisions by events until a time: `..=now` before a frame that
-    /// arrives at `now` is offered, `..at` to leave events at `at` for after a change.
-    /// Calling late changes no decision.
+    /// Reports the decisions of events until a time: `..=now` before offering a frame that
+    /// arrives at `now`, `..at` to leave events at `at` for after a change. A late call
+    /// changes no decision.
     #[inline]
     pub fn poll(&mut self, until: impl RangeBounds<Nanos> + Clone, host: &mut impl LaneHost<T>) {
         let mut is_duplicate = false;
@@ -175,7 +173,7 @@ impl<T> Lane<T> {
         while !self.is_empty() && self.report_next(until.clone(), &mut is_duplicate, host) {}
     }
 
-    /// Reports the drops that the frame offered last has caused.
+    /// Reports the drops caused by the last offered frame.
     #[inline]
     pub(crate) fn report_drops(&mut self, arrival: Nanos, host: &mut impl LaneHost<T>) {
         if self.link.has_decided() {
@@ -183,8 +181,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Reports the next decision; returns whether there was one. `is_duplicate`: the frame
-    /// has been delivered already. The deliveries of one frame directly follow each other.
+    /// Reports the next decision, if any; returns whether there was one. `is_duplicate`:
+    /// the frame has been delivered already. The deliveries of one frame are consecutive.
     #[inline]
     fn report_next(
         &mut self,
@@ -196,7 +194,7 @@ impl<T> Lane<T> {
             held: &self.held,
             of: &*host,
         };
-        // Used where it is: a copy of it would wait for its fields, just written.
+        // By reference: a copy would stall on fields that have just been written.
         let polled = self.link.poll(until, &frames);
         let Some((number, verdict)) = &polled else {
             return false;
@@ -230,15 +228,15 @@ impl<T> Lane<T> {
         true
     }
 
-    /// Returns the time at which [`Lane::poll`] will report a decision if no frame arrives
-    /// before.
+    /// Returns when [`Lane::poll`] will next report a decision, provided that no frame
+    /// arrives first.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         self.link.next_at()
     }
 
-    /// [Changes](Link::change) the link at `at`, after all events before, and reports the
-    /// frames that its queue drops for the change.
+    /// [Changes](Link::change) the link at `at`, after all earlier events, and reports the
+    /// resulting drops.
     pub fn change(
         &mut self,
         at: Nanos,
@@ -255,8 +253,8 @@ impl<T> Lane<T> {
         replaced
     }
 
-    /// Takes over the queued frames of a sequential link that the caller has kept, in their
-    /// order, after those that the lane has kept itself. Returns their number.
+    /// Appends the queued frames of a sequential link that the caller has kept, in order,
+    /// to those of the lane. Returns their number.
     pub(crate) fn take_over(&mut self, items: impl IntoIterator<Item = T>) -> u64 {
         let (numbers, next_number) = self.link.queued_numbers();
         let mut taken = 0;

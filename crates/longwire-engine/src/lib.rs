@@ -15,13 +15,13 @@
 //! ```
 //!
 //! The engine is pure: it receives arrivals (a time, a length, a borrowed header) and a
-//! seed, and it returns decisions and the time of its next call. It holds no clock,
-//! does no I/O, starts no thread and logs nothing, so a live run can be recomputed
-//! offline to the nanosecond.
+//! seed, and returns decisions and the time of its next call. It reads no clock, does no
+//! I/O, starts no thread and logs nothing, so a live run can be recomputed offline to the
+//! nanosecond.
 //!
-//! Start reading at [`link::Link::offer`]: that one function shows everything that
-//! happens to a frame in a link, in order. A [`Lane`] keeps the frames that a link has
-//! queued; a [`Network`] joins lanes to paths.
+//! Start reading at [`link::Link::offer`]: it shows, in order, everything that happens to a
+//! frame in a link. A [`Lane`] is a link with its queued frames; a [`Network`] joins lanes
+//! into paths.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -31,12 +31,12 @@ use change::ChangeState;
 pub use change::ReplacedParts;
 pub use sequential::SequentialLink;
 
-/// Number of a link in its run. With the seed it determines the link's random streams.
+/// Number of a link in its run; with the seed, determines its random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
 impl LinkConfig {
-    /// Returns the queue's limit, given or derived.
+    /// Returns the queue's limit, configured or derived.
     pub fn queue_limit(&self) -> QueueLimit {
         match &self.queue {
             Some(queue) => queue.limit(),
@@ -44,20 +44,20 @@ impl LinkConfig {
         }
     }
 
-    /// Returns a sufficient limit if the effective queue is too small for one TCP flow
-    /// to fill the link ([`QueueLimit::undersized`]).
+    /// Returns a sufficient limit if the effective queue is too small for one TCP flow to
+    /// saturate the link ([`QueueLimit::undersized`]).
     pub fn queue_undersized(&self) -> Option<QueueLimit> {
         let limit = self.queue_limit();
         limit.undersized(self.rate.bit_rate(), self.delay.mean())
     }
 
-    /// Returns a lower bound of the time from a frame's arrival to its release, for every
-    /// delivery: copies, fragments and displaced frames included. Zero if the
-    /// configuration guarantees none. The rate adds nothing to it: a frame may have any
-    /// length. Releases beyond the range of [`Nanos`] are cut off at its end.
+    /// Returns a lower bound of arrival to release for every delivery, including copies,
+    /// fragments and displaced frames; zero if the configuration guarantees none. The rate
+    /// does not contribute, because a frame may have any length. Releases beyond the range
+    /// of [`Nanos`] saturate.
     ///
-    /// A conservative parallel simulation may decide this far ahead (lookahead in Chandy
-    /// and Misra, 1979).
+    /// This is the lookahead of a conservative parallel simulation (Chandy and Misra,
+    /// 1979).
     pub fn lookahead(&self) -> Nanos {
         delay_least(&*self.delay, self.reordering.as_deref())
     }
@@ -67,7 +67,7 @@ impl LinkConfig {
 #[derive(Debug)]
 pub struct Link {
     mtu: Mtu,
-    /// Besides its queue, the link has only a rate, loss on the medium and delay.
+    /// The link has only a rate, a queue, loss on the medium and delay.
     plain: bool,
     /// The router at the link's entry.
     router: Option<Box<RouterHop>>,
@@ -90,9 +90,9 @@ pub struct Link {
     reason = "a link has one, and a box would cost each frame a lookup"
 )]
 enum LinkQueue {
-    /// Decides at a frame's arrival.
+    /// Tail drop, decided at arrival.
     AtArrival(TailDrop),
-    /// A managed queue.
+    /// A managed queue, decided at dequeue.
     Managed(Server),
 }
 
@@ -105,7 +105,7 @@ impl LinkQueue {
         }
     }
 
-    /// As of the last arrival, `arrival`.
+    /// Returns the occupancy as of the last arrival, `arrival`.
     #[inline(always)]
     fn occupancy(&self, arrival: Nanos) -> (Packets, Bytes) {
         match self {
@@ -132,22 +132,21 @@ impl LinkQueue {
 }
 
 impl Link {
-    /// Decides what the link does to one frame: the whole order of impairments. `bytes`
-    /// holds the frame's first bytes, or all of it.
+    /// Decides the fate of one frame: all impairments, in order. `bytes` is the frame or a
+    /// prefix of it.
     ///
-    /// A link with a managed queue ([`Link::is_managed`]) decides later about frames
-    /// that its queue accepts, and returns [`Verdict::Queued`] for them. Such frames
-    /// are numbered from 0; [`Link::poll`] returns their verdicts. Before each frame,
-    /// including each of several with the same arrival, poll the link up to the frame's
-    /// arrival until it returns `None`: frames that the link can dequeue at an instant
-    /// are dequeued before a frame that arrives at that instant is queued.
+    /// A link with a managed queue ([`Link::is_managed`]) returns [`Verdict::Queued`] for
+    /// frames that its queue accepts, and decides later. Such frames are numbered from 0;
+    /// [`Link::poll`] returns their verdicts. Before each frame, including each of several
+    /// with the same arrival, poll the link up to that arrival until it returns `None`: at
+    /// one instant, frames are dequeued before new ones are queued.
     ///
     /// If [`Delivery::more`] is set, [`Link::next_copy`] returns a further delivery of
     /// the same frame.
     ///
     /// An arrival earlier than the latest one counts as simultaneous with it.
     //
-    // Always inlined: its few callers are loops over frames, and the call would cost a
+    // Always inlined: the callers are loops over frames, where the call would cost a
     // seventh of the total.
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
@@ -161,7 +160,7 @@ impl Link {
                 return Verdict::Drop(DropReason::QueueFull);
             }
             let departure = self.transmitter.depart_exactly(arrival, frame.len);
-            // A frame that departs as it arrives never waits.
+            // A frame that departs on arrival never waits.
             if departure > arrival {
                 queue.hold(departure, frame.len);
             }
@@ -176,7 +175,7 @@ impl Link {
         self.decide_with_all(frame, bytes)
     }
 
-    /// The whole order of impairments. Cold, so that the plain link's code is straight.
+    /// The full order of impairments. Cold, to keep the plain link's code straight-line.
     #[cold]
     #[inline(never)]
     fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
@@ -187,7 +186,7 @@ impl Link {
         if let Some(refusal) = self.refuse(frame, bytes) {
             return Verdict::Drop(refusal);
         }
-        // Only a queue that is not managed decides at arrival.
+        // Managed queues decide at dequeue.
         let admitted = self.queue.admits(arrival, len);
         let frame_context = |at, queue: &LinkQueue| FrameContext {
             frame,
@@ -222,8 +221,8 @@ impl Link {
         self.medium.pass::<false>(departure, mark, frame_context)
     }
 
-    /// Returns why the frame does not enter the link, if it does not; a router answers it. A
-    /// router looks at the time to live before the length (RFC 1812, section 5.2.1).
+    /// Returns why the frame is refused at the link's entry, if it is; a router answers it.
+    /// A router checks the time to live before the length (RFC 1812, section 5.2.1).
     #[inline]
     fn refuse(&mut self, frame: FrameMeta, bytes: &[u8]) -> Option<DropReason> {
         let models = self
@@ -252,18 +251,18 @@ impl Link {
         self.router.is_some()
     }
 
-    /// Returns the ICMP error that the link's router sends about the frame offered last, if
-    /// it does: after [`DropReason::Mtu`] and [`DropReason::Ttl`]. The frame of the error is
-    /// for the port at which the other one came in, at its arrival; it crosses no link.
+    /// Returns the ICMP error of the link's router about the last offered frame, after
+    /// [`DropReason::Mtu`] and [`DropReason::Ttl`]. Send it from the frame's ingress port
+    /// at the frame's arrival; it crosses no link.
     pub fn icmp_error(&self) -> Option<&[u8]> {
         self.router.as_ref()?.error()
     }
 
-    /// Decides, for a managed queue, about the next frame by events until a time, and
-    /// returns its number and its verdict. A frame with several deliveries is returned once
-    /// for each. `..=now` includes events at `now`; `..at` leaves events at `at` for after a
-    /// [change](Link::change) at `at`. Calling late changes no decision, but frames offered
-    /// afterwards must not have arrived before that time.
+    /// Processes events until a time and returns the next decision of a managed queue: the
+    /// frame's number and verdict. A frame with several deliveries is returned once for
+    /// each. `..=now` includes events at `now`; `..at` leaves events at `at` for after a
+    /// [change](Link::change) at `at`. A late call changes no decision, but later offers
+    /// must not arrive before that time.
     #[inline]
     pub fn poll(
         &mut self,
@@ -275,8 +274,8 @@ impl Link {
         server.next_decided(limit, &mut self.transmitter, &mut self.medium, frames)
     }
 
-    /// Returns the time at which [`Link::poll`] will return a verdict if no frame
-    /// arrives before.
+    /// Returns when [`Link::poll`] will next return a verdict, provided that no frame
+    /// arrives first.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         let server = self.queue.server_mut()?;
@@ -287,21 +286,20 @@ impl Link {
         (at < Nanos::MAX).then_some(at)
     }
 
-    /// Whether [`Link::poll`] returns a verdict at any time.
+    /// Whether [`Link::poll`] would return a verdict for any time.
     #[inline]
     pub(crate) fn has_decided(&self) -> bool {
         let server = self.queue.server();
         server.is_some_and(|server| server.has_decided())
     }
 
-    /// Returns the next delivery of the frame offered last, if [`Delivery::more`] was
-    /// set.
+    /// Returns the next delivery of the last offered frame, if [`Delivery::more`] was set.
     pub fn next_copy(&mut self) -> Option<Delivery> {
         self.medium.next_copy()
     }
 
-    /// Applies a delivery's edits to the frame's bytes: once for each delivered frame,
-    /// in the order of the verdicts, regardless of the number of its copies.
+    /// Applies a delivery's edits to the frame's bytes. Call it once per delivered frame,
+    /// in verdict order, regardless of the number of copies.
     pub fn edit(&mut self, delivery: &Delivery, bytes: &mut [u8]) {
         let Edits {
             mark,
@@ -324,7 +322,7 @@ impl Link {
         }
     }
 
-    /// Returns the MTU and the treatment of longer frames. [`Fragments`] cuts frames that
+    /// Returns the MTU and the treatment of longer frames. [`Fragments`] splits frames that
     /// must be offered in fragments.
     ///
     /// [`Fragments`]: crate::Fragments
@@ -333,14 +331,13 @@ impl Link {
         self.mtu
     }
 
-    /// Whether the queue decides after a frame's arrival: [`Link::poll`] returns the
-    /// verdicts.
+    /// Whether the queue decides after arrival: [`Link::poll`] returns the verdicts.
     pub fn is_managed(&self) -> bool {
         self.queue.server().is_some()
     }
 
-    /// Whether models read or change frames' bytes, or duplicate frames: super-packets
-    /// must then be segmented first.
+    /// Whether models read, change or duplicate frames, so that super-packets must be
+    /// segmented first.
     pub fn changes_frames(&self) -> bool {
         let reads = self.entry.reads_bytes() || self.transmitter.reads_bytes();
         reads || self.fragments() || self.rewrites() || self.medium.changes_frames()
@@ -355,23 +352,23 @@ impl Link {
         matches!(self.mtu, Mtu::Fragment(_))
     }
 
-    /// Returns the effective arrival of the frame offered last.
+    /// Returns the effective arrival of the last offered frame.
     pub fn last_arrival(&self) -> Nanos {
         self.last_arrival
     }
 
     /// Returns how late [`Link::poll`] may be called without missing a release: the
-    /// [`LinkConfig::lookahead`] of the link as it is now, after all changes.
+    /// [`LinkConfig::lookahead`] of the link in its current state.
     pub fn poll_slack(&self) -> Nanos {
         self.medium.delay_least()
     }
 
-    /// Returns frames and bytes in the queue as of the last arrival.
+    /// Returns the frames and bytes in the queue as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
         self.queue.occupancy(self.last_arrival)
     }
 
-    /// Returns the maximum frames and bytes that the queue ever held.
+    /// Returns the peak occupancy of the queue in frames and bytes.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
         match &self.queue {
             LinkQueue::AtArrival(queue) => queue.occupancy_max(),
@@ -385,8 +382,8 @@ impl Link {
     }
 }
 
-/// Returns the time before which events happen in a poll until a time, which then counts as
-/// the latest arrival.
+/// Returns the exclusive limit of a poll's events, and advances `last_arrival` to the
+/// poll's end.
 #[inline]
 fn limit_of(until: impl RangeBounds<Nanos>, last_arrival: &mut Nanos) -> Nanos {
     let (now, is_included) = match until.end_bound() {
@@ -396,7 +393,7 @@ fn limit_of(until: impl RangeBounds<Nanos>, last_arrival: &mut Nanos) -> Nanos {
     };
     *last_arrival = now.max(*last_arrival);
     if is_included {
-        // An event at the end of time never happens.
+        // No event happens at the end of time.
         last_arrival.saturating_add(Nanos::from_nanos(1))
     } else {
         now

@@ -1,5 +1,5 @@
-//! Specification of a link: the common form of the command line, the configuration
-//! file, HTTP and library users.
+//! Specification of a link, shared by the command line, configuration files, HTTP and
+//! library users.
 
 mod joint;
 mod text;
@@ -23,7 +23,7 @@ use crate::spec::{ModelSpec, SpecError};
 
 pub use text::LinkSpecError;
 
-/// Refusal of an option.
+/// Error of one option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option}: {source}")]
 pub struct OptionError {
@@ -33,8 +33,7 @@ pub struct OptionError {
     pub source: Box<SpecError>,
 }
 
-/// The models that a specification gives for one part; none at all for `none`, and for
-/// a `derived` queue.
+/// Models specified for one part; empty for `none` and for a `derived` queue.
 #[derive(Clone, Debug)]
 pub struct Setting<M>(Vec<ModelSpec<M>>);
 
@@ -69,7 +68,7 @@ impl<M: PartModel> Setting<M> {
         files.cloned().collect()
     }
 
-    /// Sets a part to a model, or adds it to a list.
+    /// Sets a part to a model, or appends it to a list.
     pub(crate) fn push(setting: &mut Option<Setting<M>>, model: ModelSpec<M>, is_list: bool) {
         match setting {
             Some(Setting(models)) if is_list => models.push(model),
@@ -77,8 +76,8 @@ impl<M: PartModel> Setting<M> {
         }
     }
 
-    /// Parses a value and sets a part to it, or adds it to a list. `absent` is the word
-    /// for no model, which stands alone in a list.
+    /// Parses a value and sets a part to it, or appends it to a list. `absent` is the word
+    /// for no model, which cannot be combined with models.
     pub(crate) fn add(
         setting: &mut Option<Setting<M>>,
         kind: &Kind<M>,
@@ -99,7 +98,7 @@ impl<M: PartModel> Setting<M> {
         Setting::append(setting, &given, kind, (absent, is_list))
     }
 
-    /// Sets a part to other models, or adds them to a list.
+    /// Sets a part to other models, or appends them to a list.
     pub(crate) fn append(
         setting: &mut Option<Setting<M>>,
         other: &Setting<M>,
@@ -118,7 +117,7 @@ impl<M: PartModel> Setting<M> {
         Ok(())
     }
 
-    /// Builds the models as a link holds them; `None` if the part is not given.
+    /// Builds the models as a link holds them; `None` if the part is not specified.
     pub(crate) fn build<H: Held<M>>(
         setting: &Option<Setting<M>>,
         kind: &Kind<M>,
@@ -137,8 +136,8 @@ impl<M: PartModel> Setting<M> {
     }
 }
 
-/// Returns the error of the word for no model next to models: there it would have to be
-/// a model's name.
+/// Returns the error for the word for no model next to models, where it would be read as a
+/// model's name.
 fn not_alone<M>(kind: &Kind<M>, absent: &str) -> OptionError {
     OptionError {
         option: kind.name,
@@ -152,8 +151,7 @@ impl LinkSpec {
         LinkSpec::default()
     }
 
-    /// Reads a line such as `rate=10mbit delay=20ms`; files and plugins come from
-    /// `loader`.
+    /// Parses a line such as `rate=10mbit delay=20ms`; `loader` provides files and plugins.
     ///
     /// # Errors
     /// The first word or value that is refused.
@@ -161,8 +159,8 @@ impl LinkSpec {
         text::read(line, loader)
     }
 
-    /// Parses a value and sets the part of this name to it; a part that may be given
-    /// several times gets one model more. Files and plugins come from `loader`.
+    /// Parses a value and sets the named part to it; a repeatable part gains a model.
+    /// `loader` provides files and plugins.
     ///
     /// # Errors
     /// There is no such part, or its value is refused.
@@ -179,8 +177,7 @@ impl LinkSpec {
         Ok(part.add(self, text, loader)?)
     }
 
-    /// Returns every value that is given, with the name of its part, in the order of the
-    /// help.
+    /// Returns every specified value with its part's name, in the order of the help.
     pub fn given(&self) -> Vec<(&'static str, String)> {
         let mut given = Vec::new();
         for part in &PARTS {
@@ -190,19 +187,18 @@ impl LinkSpec {
         given
     }
 
-    /// Returns the values that are given for the part of this name; none at all if there
-    /// is no such part.
+    /// Returns the specified values of the named part; empty for an unknown name.
     pub fn texts(&self, name: &str) -> Vec<String> {
         let texts = Part::named(name).and_then(|part| part.texts(self));
         texts.unwrap_or_default()
     }
 
-    /// Returns the paths of files and plugins that its models were made of, as written.
+    /// Returns the paths of the models' files and plugins, as written.
     pub fn files(&self) -> impl Iterator<Item = String> {
         PARTS.iter().flat_map(|part| part.files(self))
     }
 
-    /// Whether nothing is given.
+    /// Whether no part is specified.
     pub fn is_empty(&self) -> bool {
         *self == LinkSpec::default()
     }
@@ -214,7 +210,7 @@ impl LinkSpec {
         doubts
     }
 
-    /// Returns values that are allowed but probably not intended, regardless of the others.
+    /// Returns values that are allowed but probably not intended, each judged on its own.
     pub fn value_doubts(&self) -> Vec<Doubt> {
         let doubts = PARTS.iter().flat_map(|part| part.doubts(self));
         doubts.collect()
@@ -222,8 +218,7 @@ impl LinkSpec {
 }
 
 impl LinkSpec {
-    /// Returns the rate, or the mean of one that varies; `None` if it is infinite or not
-    /// known.
+    /// Returns the rate, or the mean of a varying one; `None` if infinite or unknown.
     pub fn bit_rate(&self) -> Option<BitRate> {
         self.rate.as_ref()?.models().first()?.prototype().bit_rate()
     }
@@ -234,7 +229,7 @@ impl LinkSpec {
         delay.map_or(Nanos::ZERO, |delay| delay.prototype().mean())
     }
 
-    /// Returns the [`LinkConfig::lookahead`] of the links that it describes.
+    /// Returns the [`LinkConfig::lookahead`] of the specified link.
     pub fn lookahead(&self) -> Nanos {
         let delay = self.delay.as_ref().and_then(|delay| delay.models().first());
         let reordering = self.reordering.as_ref();
@@ -251,7 +246,7 @@ impl LinkSpec {
         given.any(|text| text.split(':').next() == Some(models::plugin::NAME))
     }
 
-    /// Returns the queue's limit, given or derived from rate and delay.
+    /// Returns the queue's limit, specified or derived from rate and delay.
     pub fn queue_limit(&self) -> QueueLimit {
         let queue = self.queue.as_ref().and_then(|queue| queue.models().first());
         match queue {
@@ -267,8 +262,8 @@ impl LinkSpec {
 }
 
 impl LinkConfig {
-    /// Returns the text of a part without a model: the queue's effective limit, or the
-    /// word for none.
+    /// Returns the text of a part without a model: the effective queue limit, or the word
+    /// for none.
     pub(crate) fn effective(&self, part: &str, absent: &str) -> String {
         if part == models::QUEUE.name {
             return self.queue_limit().to_string();
@@ -297,7 +292,7 @@ impl From<Nanos> for ModelSpec<Box<dyn DelayModel>> {
 }
 
 impl From<Probability> for ModelSpec<PlacedLoss> {
-    /// Each frame is lost on its own, on the medium.
+    /// Independent loss on the medium.
     fn from(probability: Probability) -> ModelSpec<PlacedLoss> {
         models::loss::packet::independent(probability).into()
     }

@@ -1,5 +1,5 @@
-//! Access to files and plugins for models: the engine does no I/O, so the reader of a
-//! configuration passes it in.
+//! Access to files and plugins for models. The engine does no I/O, so the caller provides
+//! it.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -12,24 +12,24 @@ use longwire_units::{BitRate, Nanos};
 use crate::frame_context::FrameContext;
 use crate::verdict::DropReason;
 
-/// The receiver of a file's pieces; its error ends the reading.
+/// Receiver of a file's pieces; an error ends the read.
 pub type TakePiece<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), String> + 'a);
 
 /// Reads files and loads plugins for models.
 pub trait Loader {
-    /// Reads a file from start to end, in pieces of any size. An error of `take` ends
-    /// the reading.
+    /// Reads a file from start to end, in pieces of any size. An error of `take` ends the
+    /// read.
     ///
     /// # Errors
     /// The system's message about the file, or the error of `take`.
     fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String>;
 
-    /// Begins a link: hooks loaded from now on share states with each other, and not
-    /// with hooks loaded before.
+    /// Begins a link: hooks loaded from now on share state with each other, but not with
+    /// earlier hooks.
     fn begin_link(&self) {}
 
-    /// Loads a plugin for one hook of one link, with the user's parameters as written. A
-    /// loader has no plugins unless it says otherwise.
+    /// Loads a plugin for one hook of one link, with the user's parameters as written. By
+    /// default, a loader has no plugins.
     ///
     /// # Errors
     /// A fault of the file, its version, or its parameters.
@@ -56,13 +56,13 @@ pub enum Hook {
     Rewrite,
 }
 
-/// User code. A hook for which the plugin was not loaded is not called; as they stand here,
-/// hooks change nothing.
+/// User code. Only the hook for which the plugin was loaded is called; by default, hooks
+/// change nothing.
 ///
-/// A failing plugin reports to its loader, which ends the run. Its return values then
-/// do not matter, as long as times do not decrease.
+/// A failing plugin reports to its loader, which ends the run. Its return values then do
+/// not matter, provided that times do not decrease.
 pub trait Plugin: fmt::Debug + Send + Sync {
-    /// Returns the plugin's statements about itself.
+    /// Returns the plugin's hints.
     fn hints(&self) -> PluginHints {
         PluginHints::default()
     }
@@ -80,8 +80,8 @@ pub trait Plugin: fmt::Debug + Send + Sync {
         Nanos::ZERO
     }
 
-    /// Returns the earliest instant, at or after `from`, at which the link dequeues the
-    /// next frame.
+    /// Returns the earliest time, at or after `from`, at which the link dequeues the next
+    /// frame.
     fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
         from
     }
@@ -96,14 +96,14 @@ pub trait Plugin: fmt::Debug + Send + Sync {
     fn rewrite(&mut self, _at: Nanos, _bytes: &mut [u8], _stream: &mut Stream) {}
 }
 
-/// A plugin's statements about itself, for default queue limits and reports.
+/// Properties that a plugin reports, for default queue limits and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PluginHints {
     /// Mean of its delays.
     pub delay_mean: Nanos,
     /// Lower bound of its delays.
     pub delay_least: Nanos,
-    /// Its mean rate; `None` if it is not known.
+    /// Mean rate; `None` if unknown.
     pub rate_mean: Option<BitRate>,
 }
 

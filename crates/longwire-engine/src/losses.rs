@@ -1,4 +1,4 @@
-//! The loss models of one place in a link, with their random streams.
+//! The loss models at one point of a link, with their random streams.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,18 +12,18 @@ use crate::models::loss::{LossDecision, LossEcn, LossModel, LossPlace, PlacedLos
 use crate::origin::Origin;
 use crate::verdict::DropReason;
 
-/// The effect of the loss models of one place on a frame.
+/// Combined effect of loss models on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossOutcome {
-    /// Nothing.
+    /// No effect.
     Pass,
-    /// It is marked: congestion experienced.
+    /// The frame is marked: congestion experienced.
     Mark,
-    /// It is lost.
+    /// The frame is lost.
     Drop(DropReason),
 }
 
-/// Loss models that act at one place.
+/// Loss models at one point of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Losses(Vec<Loss>);
 
@@ -32,13 +32,13 @@ pub(crate) struct Losses(Vec<Loss>);
 struct Loss {
     model: Box<dyn LossModel>,
     ecn: LossEcn,
-    /// A constant outcome: saves the call.
+    /// Probability and reason if they are constant; saves the call.
     fixed: Option<(Probability, DropReason)>,
     stream: Stream,
 }
 
 impl Losses {
-    /// Takes the models for `place` out of `loss`.
+    /// Moves the models for `place` out of `loss`.
     pub fn take(loss: &mut Vec<PlacedLoss>, place: LossPlace, origin: &Origin) -> Losses {
         let purpose = match place {
             LossPlace::Entry => Purpose::EntryLoss,
@@ -65,17 +65,17 @@ impl Losses {
         self.0.is_empty()
     }
 
-    /// Whether frames' bytes are read: by a model, or to see whether a frame takes marks.
+    /// Whether frames' bytes are read, by a model or to check for ECN capability.
     pub fn reads_bytes(&self) -> bool {
         let reads = |loss: &Loss| loss.ecn != LossEcn::Drop || loss.model.reads_bytes();
         self.0.iter().any(reads)
     }
 
-    /// Decides about a frame. `frame` is called only if its context is read: building it
+    /// Decides about a frame. `frame` is called only if its context is needed: building it
     /// costs a nanosecond.
     ///
-    /// A loss by any model wins over a mark, and the first one determines the reason; the
-    /// others still draw, so that one model's outcome never shifts another's.
+    /// Any loss overrides a mark, and the first loss determines the reason. The remaining
+    /// models still draw, so that one model's outcome never shifts another's.
     #[inline]
     pub fn judge<'a>(&mut self, frame: impl Fn() -> FrameContext<'a>) -> LossOutcome {
         let mut outcome = LossOutcome::Pass;
@@ -98,8 +98,8 @@ impl Loss {
     }
 }
 
-/// Adds the decision of a model that selects the frame to the outcome of those before it.
-/// Cold, so that the code for the common frame, which no model selects, is straight.
+/// Combines a model's decision with the outcome so far. Cold: most frames are selected by
+/// no model.
 #[cold]
 fn combine<'a>(
     before: LossOutcome,

@@ -27,17 +27,17 @@ use crate::verdict::{Delivery, Edits, Verdict};
 pub(crate) struct Medium {
     losses: Losses,
     delay: Box<dyn DelayModel>,
-    /// The delay if it never varies: saves the call.
+    /// The delay if it is constant; saves the call.
     delay_fixed: Option<Nanos>,
     delay_stream: Stream,
-    /// Rarely used parts; saves the check of each for all other links.
+    /// Rarely used parts, boxed so that other links pay for one check only.
     extras: Option<Box<Extras>>,
     order: OrderPolicy,
-    /// Delay that the rate model adds to `delay` for the next frame.
+    /// Delay that the rate model adds for the next frame.
     rate_delay: Nanos,
     /// Every delivery is marked for header rewriting.
     rewrite: bool,
-    /// Latest release; the releases of later frames in order are raised to it.
+    /// Latest release; in order, later releases are raised to it.
     last_release: Nanos,
 }
 
@@ -48,12 +48,11 @@ struct Extras {
     duplication: Option<(Box<dyn DuplicationModel>, Stream)>,
     copy_delay_stream: Stream,
     reordering: Option<(Box<dyn ReorderingModel>, Stream)>,
-    /// Memory for a frame that is corrupted on trial.
+    /// Scratch memory for a trial corruption.
     scratch: Vec<u8>,
-    /// Deliveries of the last frame that have not been taken, last first.
+    /// Remaining deliveries of the last frame, last first.
     copies: Vec<Delivery>,
-    /// Corruption of delivered frames that are not yet edited, in the order of their
-    /// deliveries.
+    /// Corruptions of delivered frames that are not yet edited, in order of delivery.
     pending_corruptions: VecDeque<Corruption>,
 }
 
@@ -72,8 +71,8 @@ impl Extras {
 }
 
 impl Medium {
-    /// Takes the parts of a medium out of a link's configuration. `rewrite`: every
-    /// delivery is marked for header rewriting.
+    /// Moves the parts of a medium out of a link's configuration. `rewrite`: every delivery
+    /// is marked for header rewriting.
     pub fn new(parts: &mut LinkChange, rewrite: bool, origin: &Origin) -> Medium {
         let mut medium = Medium {
             losses: Losses::default(),
@@ -90,9 +89,8 @@ impl Medium {
         medium
     }
 
-    /// Applies new models to frames that depart from now on, and puts the old ones in
-    /// their place; old losses are returned. `rewrite`: whether deliveries are marked
-    /// for header rewriting from now on.
+    /// Swaps in new models for frames that depart from now on; returns the old losses.
+    /// `rewrite`: whether deliveries are marked for header rewriting from now on.
     pub fn change(
         &mut self,
         change: &mut LinkChange,
@@ -154,14 +152,14 @@ impl Medium {
         self.order == OrderPolicy::InOrder && !self.displaces()
     }
 
-    /// Returns a lower bound of the time from a frame's departure to its release.
+    /// Returns a lower bound of departure to release.
     pub fn delay_least(&self) -> Nanos {
         let extras = self.extras.as_deref();
         let reordering = extras.and_then(|extras| extras.reordering.as_ref());
         delay_least(&*self.delay, reordering.map(|(model, _)| &**model))
     }
 
-    /// Whether it only loses and delays frames, without reading their bytes.
+    /// Whether the medium only loses and delays frames, without reading their bytes.
     pub fn is_plain(&self) -> bool {
         self.extras.is_none() && !self.rewrite && !self.reads_bytes()
     }
@@ -181,7 +179,7 @@ impl Medium {
         extras.is_some_and(|extras| extras.reordering.is_some())
     }
 
-    /// Sets the delay that the rate adds for the next frame.
+    /// Sets the rate model's additional delay for the next frame.
     #[inline]
     pub fn set_rate_delay(&mut self, delay: Nanos) {
         self.rate_delay = delay;
@@ -197,12 +195,11 @@ impl Medium {
         self.extras.as_mut()?.pending_corruptions.pop_front()
     }
 
-    /// Passes a frame that departs now through the medium. `mark`: it was marked before.
-    /// `frame` is called only if a model reads it. `PLAIN`: [`Medium::is_plain`] is known
-    /// to hold.
+    /// Passes a departing frame through the medium. `mark`: it is already marked. `frame`
+    /// is called only if a model reads it. `PLAIN`: [`Medium::is_plain`] is known to hold.
     ///
-    /// Every model draws once for each frame: a delay is drawn for frames lost here
-    /// too, so that the delays of the other frames are the same with loss as without.
+    /// Every model draws once per frame, also for frames lost here: loss does not change
+    /// the delays of other frames.
     #[inline(always)]
     pub fn pass<'a, const PLAIN: bool>(
         &mut self,
@@ -211,7 +208,7 @@ impl Medium {
         frame: impl Fn() -> FrameContext<'a>,
     ) -> Verdict {
         let outcome = self.losses.judge(&frame);
-        // Marks need bytes, which no plain medium reads.
+        // Marks need bytes, which a plain medium never reads.
         let mark = mark || (!PLAIN && outcome == LossOutcome::Mark);
         if !PLAIN && self.extras.is_some() {
             return self.pass_with_extras(&frame(), mark, outcome);
@@ -250,8 +247,8 @@ impl Medium {
                 self.last_release
             }
             OrderPolicy::Reorder => {
-                // The latest of all: after a change of order to in order, no frame
-                // overtakes earlier ones.
+                // The maximum, so that no frame overtakes earlier ones after a change from
+                // `reorder` to `in-order`.
                 self.last_release = requested.max(self.last_release);
                 requested
             }
@@ -312,7 +309,7 @@ impl Medium {
         verdict
     }
 
-    /// Displaces a frame: it neither waits for earlier frames nor holds up later ones.
+    /// Displaces a frame: it neither waits for earlier frames nor delays later ones.
     fn displace(
         &mut self,
         departure: Nanos,
@@ -334,9 +331,8 @@ impl Medium {
         }
     }
 
-    /// Duplicates a frame. Copies follow the frame in order. Their separate delays are
-    /// drawn from a separate stream, so that the frames' delays are the same with
-    /// duplicates as without.
+    /// Duplicates a frame. Copies follow the frame in order. Their delays come from a
+    /// separate stream, so that duplication does not change the frames' delays.
     fn duplicate(
         &mut self,
         frame: &FrameContext<'_>,
@@ -358,7 +354,7 @@ impl Medium {
             copy.more = true;
             extras.copies.push(copy);
         }
-        // Taken from the end: the first copy must be last.
+        // Popped from the end: the first copy must be last.
         extras.copies.reverse();
         if let Some(last) = extras.copies.first_mut() {
             last.more = false;

@@ -1,5 +1,5 @@
-//! The parts of a link: one table, from which specifications, configurations, changes
-//! and the options of all interfaces follow.
+//! The parts of a link: one table that defines specifications, configurations, changes and
+//! the options of all interfaces.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -30,7 +30,7 @@ use crate::spec::{ModelInfo, ModelSpec};
 pub struct Doubt {
     /// The option's name: `rate`, `queue`, …
     pub option: &'static str,
-    /// The doubtful value, and what to write instead.
+    /// The doubtful value and a correction.
     pub message: String,
 }
 
@@ -45,7 +45,7 @@ pub enum LinkState {
     ///
     /// [`DropReason::Outage`]: crate::DropReason::Outage
     Down,
-    /// Arrivals wait as far as the queue has space. Frames in transit arrive.
+    /// Arrivals queue while space remains. Frames in transit arrive.
     Paused,
 }
 
@@ -59,7 +59,7 @@ impl LinkState {
         }
     }
 
-    /// Returns the state of this name.
+    /// Returns the state with this name.
     pub fn from_name(name: &str) -> Option<LinkState> {
         let all = [LinkState::Up, LinkState::Down, LinkState::Paused];
         all.into_iter().find(|state| state.name() == name)
@@ -71,7 +71,7 @@ pub trait Held<M>: Default {
     /// Whether the part takes several models.
     const IS_LIST: bool = false;
 
-    /// Returns models as the link holds them. Without any, the part has its default.
+    /// Converts models to the form of the link; no models yield the default.
     fn from_models(models: Vec<M>) -> Self;
 
     /// Returns the text of each model.
@@ -110,18 +110,18 @@ impl<M: Display> Held<M> for Vec<M> {
     }
 }
 
-/// A part of a link, as all interfaces offer it.
+/// A part of a link, shared by all interfaces.
 #[derive(Debug)]
 pub struct Part {
-    /// Its name: that of its kind of models, of its option, and in files and JSON.
+    /// Name of the part: of its model kind, its option, and in files and JSON.
     pub name: &'static str,
-    /// The placeholder of its value in help texts.
+    /// Placeholder of the value in help texts.
     pub value_name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// The word for no model, if there is one.
+    /// The word for no model, if the part has one.
     pub absent: Option<&'static str>,
-    /// Whether it may be given several times.
+    /// Whether the part is repeatable.
     pub is_repeated: bool,
     models: fn() -> Vec<(&'static str, &'static ModelInfo)>,
     add: fn(&mut LinkSpec, &str, &dyn Loader) -> Result<(), OptionError>,
@@ -133,21 +133,21 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the part of a name.
+    /// Returns the part with this name.
     pub fn named(name: &str) -> Option<&'static Part> {
         PARTS.iter().find(|part| part.name == name)
     }
 
-    /// Returns its name with the description of each of its models.
+    /// Returns the part's name with the description of each of its models.
     pub fn models(&self) -> Vec<(&'static str, &'static ModelInfo)> {
         (self.models)()
     }
 
-    /// Parses a value and sets the part to it; a part that may be given several times
-    /// gets one model more. Files and plugins come from `loader`.
+    /// Parses a value and sets the part to it; a repeatable part gains a model. `loader`
+    /// provides files and plugins.
     ///
     /// # Errors
-    /// The fault of the value.
+    /// If the value is invalid.
     pub fn add(
         &self,
         spec: &mut LinkSpec,
@@ -157,8 +157,8 @@ impl Part {
         (self.add)(spec, text, loader)
     }
 
-    /// Returns the texts of its models in a specification, or the word for none; `None`
-    /// if it is not given.
+    /// Returns the texts of its models in a specification, or the word for none; `None` if
+    /// not specified.
     pub fn texts(&self, spec: &LinkSpec) -> Option<Vec<String>> {
         let texts = (self.texts)(spec)?;
         Some(match (texts.as_slice(), self.absent) {
@@ -167,18 +167,18 @@ impl Part {
         })
     }
 
-    /// Returns the text that gives a link the part's default.
+    /// Returns the text that restores the part's default.
     pub fn default_text(&self) -> String {
         let absent = self.absent.map(ToString::to_string);
         absent.unwrap_or_else(|| (self.default)().concat())
     }
 
-    /// Takes the part out of a specification, as if it were not given.
+    /// Removes the part from a specification.
     pub fn clear(&self, spec: &mut LinkSpec) {
         (self.clear)(spec);
     }
 
-    /// Returns the paths of files and plugins that its models were made of.
+    /// Returns the paths of its models' files and plugins.
     pub(crate) fn files(&self, spec: &LinkSpec) -> Vec<String> {
         (self.files)(spec)
     }
@@ -196,9 +196,9 @@ macro_rules! link_parts {
         $(#[$doc:meta])*
         $part:ident: $held:ty, of $model:ty, $kind:expr, $value_name:literal, $absent:expr, $summary:literal;
     )*) => {
-        /// A link as its user specified it: parsed once, printable as it was written,
-        /// built into any number of links. A part that is not given has its default in
-        /// a new link, and stays as it is in a change.
+        /// A link as its user specified it: parsed once, printable as written, built into
+        /// any number of links. An unspecified part takes its default in a new link and
+        /// stays unchanged in a change.
         ///
         /// ```
         /// use longwire_engine::{BitRate, LinkSpec, Nanos, NoLoader};
@@ -218,18 +218,18 @@ macro_rules! link_parts {
             $( $(#[$doc])* pub $part: Option<Setting<$model>>, )*
         }
 
-        /// Link configuration: one link, built.
+        /// Configuration of one link, built.
         #[derive(Debug, Default)]
         pub struct LinkConfig {
             $( $(#[$doc])* pub $part: $held, )*
-            /// Time at which the link starts, on the clock of arrivals: schedules and
-            /// traces count from it.
+            /// Start of the link on the arrivals' clock: the origin of schedules and
+            /// traces.
             pub epoch: Nanos,
             /// Values that are allowed but probably not intended, for warnings.
             pub doubts: Vec<Doubt>,
         }
 
-        /// A partial update of a link; `None` keeps a part with its state and its random
+        /// A partial update of a link; `None` keeps a part, its state and its random
         /// streams.
         #[derive(Debug, Default)]
         pub struct LinkChange {
@@ -238,7 +238,7 @@ macro_rules! link_parts {
             pub state: Option<LinkState>,
         }
 
-        /// Every part, in the order of the help.
+        /// All parts, in the order of the help.
         pub static PARTS: [Part; [$(stringify!($part)),*].len()] = [$(
             Part {
                 name: $kind.name,
@@ -270,8 +270,8 @@ macro_rules! link_parts {
                 }
             )*
 
-            /// Returns this specification overridden by `over`: `--delay` by
-            /// `--up-delay`. Parts absent in `over` stay; its losses replace all of
+            /// Returns this specification overridden by `over`, as `--delay` by
+            /// `--up-delay`. Parts absent from `over` stay; its losses replace all of
             /// these.
             #[must_use]
             pub fn overlay(&self, over: &LinkSpec) -> LinkSpec {
@@ -280,12 +280,11 @@ macro_rules! link_parts {
                 }
             }
 
-            /// Adds the values of another specification to these, as if both were
-            /// written one after the other: losses are added to these losses, other
-            /// parts replaced.
+            /// Appends another specification, as if both were written in sequence: losses
+            /// accumulate, other parts are replaced.
             ///
             /// # Errors
-            /// The word for no model stands next to models.
+            /// If the word for no model would be combined with models.
             pub fn append(&mut self, other: &LinkSpec) -> Result<(), OptionError> {
                 $(
                     if let Some(setting) = &other.$part {
@@ -296,10 +295,10 @@ macro_rules! link_parts {
                 Ok(())
             }
 
-            /// Builds a link; plugins get their state from `loader`.
+            /// Builds a link; `loader` provides the plugins' state.
             ///
             /// # Errors
-            /// A plugin that cannot be loaded.
+            /// If a plugin cannot be loaded.
             pub fn build(&self, loader: &dyn Loader) -> Result<LinkConfig, OptionError> {
                 loader.begin_link();
                 Ok(LinkConfig {
@@ -309,13 +308,12 @@ macro_rules! link_parts {
                 })
             }
 
-            /// Builds a change of a running link to what is given; the rest stays. A
-            /// default is restored explicitly: `unlimited`, `none`, `in-order`, or
-            /// `derived` for the queue. Losses and rewriting models replace all
-            /// previous ones.
+            /// Builds a change of a running link; unspecified parts stay. Defaults are
+            /// restored explicitly: `unlimited`, `none`, `in-order`, or `derived` for the
+            /// queue. Losses and rewriting models replace all previous ones.
             ///
             /// # Errors
-            /// A plugin that cannot be loaded.
+            /// If a plugin cannot be loaded.
             pub fn build_change(&self, loader: &dyn Loader) -> Result<LinkChange, OptionError> {
                 loader.begin_link();
                 Ok(LinkChange {
@@ -326,7 +324,7 @@ macro_rules! link_parts {
         }
 
         impl From<LinkConfig> for LinkChange {
-            /// Every part is given.
+            /// Specifies every part.
             fn from(config: LinkConfig) -> LinkChange {
                 LinkChange {
                     $( $part: Some(config.$part), )*
@@ -336,9 +334,9 @@ macro_rules! link_parts {
         }
 
         impl LinkConfig {
-            /// Returns every part and its text, which a [`LinkSpec`] reads back to the
-            /// same link. The queue is the effective one, given or derived. Each loss
-            /// model is a separate part.
+            /// Returns every part and its text, which a [`LinkSpec`] parses back to the
+            /// same link. The queue is the effective one. Each loss model is a separate
+            /// entry.
             pub fn describe(&self) -> Vec<(&'static str, String)> {
                 let mut parts = Vec::new();
                 $(
@@ -355,21 +353,21 @@ macro_rules! link_parts {
     };
 }
 
-/// Notation for the absence of a limit or of losses.
+/// The word for no limit or no losses.
 const NONE: Option<&str> = Some("none");
 
 link_parts! {
     /// Rate of the link.
     rate: Rate, of Rate, models::RATE, "RATE", None,
         "Rate of the link, as in 10mbit; default: unlimited";
-    /// Bytes that the wire adds to a frame.
+    /// Bytes that the wire adds to each frame.
     framing: Framing, of Framing, models::FRAMING, "FRAMING", None,
         "Bytes that the wire adds to each frame, as in ethernet; default: none";
-    /// Queue; without one, tail drop with a limit derived from rate and delay, now and
-    /// whenever they change.
+    /// Queue. The default is tail drop, with a limit derived from rate and delay and
+    /// updated when they change.
     queue: Option<Queue>, of Queue, models::QUEUE, "QUEUE", Some("derived"),
         "Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms";
-    /// Loss models, each at its place, in the given order.
+    /// Loss models, each with its place, in the specified order.
     loss: Vec<PlacedLoss>, of PlacedLoss, models::LOSS, "LOSS", NONE,
         "Loss of frames, as in 1%; may be given several times";
     /// Corruption model.
@@ -381,7 +379,7 @@ link_parts! {
     /// Propagation delay and jitter.
     delay: Box<dyn DelayModel>, of Box<dyn DelayModel>, models::DELAY, "DELAY", NONE,
         "One-way propagation delay, as in 20ms, and its jitter";
-    /// Reordering model: frames held back or sent ahead on purpose.
+    /// Deliberate reordering: frames held back or sent ahead.
     reordering: Option<Box<dyn ReorderingModel>>, of Box<dyn ReorderingModel>, models::REORDERING, "REORDERING", NONE,
         "Reordering on purpose: frames held back or sent ahead, as in 1%,5ms";
     /// Whether jitter may reorder.
@@ -398,7 +396,7 @@ link_parts! {
         "Header fields changed in every frame, as in ip:ttl=1; may be given several times";
 }
 
-/// Returns every registered model of a link: the name of its kind and its description.
+/// Returns every registered model with the name of its kind.
 pub fn all_models() -> Vec<(&'static str, &'static ModelInfo)> {
     PARTS.iter().flat_map(Part::models).collect()
 }

@@ -22,21 +22,19 @@ use crate::origin::Origin;
 use crate::server::{ServedQueue, Server};
 
 impl Link {
-    /// Creates a link. The same configuration, seed and arrivals give the same
-    /// verdicts.
+    /// Creates a link. The same configuration, seed and arrivals yield the same verdicts.
     pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
         Link::build(config, seed, id, false)
     }
 
-    /// Creates a link that [`Link::change`] may change. Its queue is always managed: it
-    /// decides when a frame is dequeued, also with tail drop and an infinite rate.
-    /// Until the first change, its verdicts are those of a plain link of the same
-    /// configuration, with two exceptions:
+    /// Creates a link that [`Link::change`] can change. Its queue is always managed, even
+    /// with tail drop and an infinite rate. Until the first change, its verdicts equal
+    /// those of a plain link of the same configuration, with two exceptions:
     ///
-    /// * Models that read the queue's occupancy ([`FrameContext::waiting`]: plugins)
-    ///   see it as of the frame's dequeue, not as of its arrival.
-    /// * A frame that the rate would never send ([`Nanos::MAX`]) has no verdict yet: a
-    ///   change of the rate may still send it.
+    /// * Models that read the queue's occupancy ([`FrameContext::waiting`]: plugins) see it
+    ///   at the frame's dequeue, not at its arrival.
+    /// * A frame that the rate would never send ([`Nanos::MAX`]) has no verdict until a
+    ///   change of the rate sends it.
     ///
     /// [`FrameContext::waiting`]: crate::FrameContext::waiting
     pub fn new_changeable(config: LinkConfig, seed: u64, id: LinkId) -> Link {
@@ -100,7 +98,7 @@ impl Link {
         link
     }
 
-    /// Notes whether the link has only the parts that every link has.
+    /// Records whether the link has only the parts that every link has.
     pub(super) fn note_plainness(&mut self) {
         self.plain = self.mtu == Mtu::None
             && !self.down
@@ -111,7 +109,7 @@ impl Link {
     }
 }
 
-/// Returns a router that begins now.
+/// Creates the router, which starts at the origin's epoch.
 pub(super) fn start_router(router: Option<Router>, origin: &Origin) -> Option<Box<RouterHop>> {
     router.map(|router| Box::new(RouterHop::new(router, origin.epoch)))
 }

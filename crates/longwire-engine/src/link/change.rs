@@ -19,8 +19,8 @@ use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
 use crate::server::{ServedQueue, Server};
 
-/// Parts that a change has replaced. The caller drops them at a time that delays no
-/// frame: models may hold traces of many megabytes.
+/// Parts replaced by a change. Drop them off the hot path: models may hold traces of many
+/// megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
 pub struct ReplacedParts {
@@ -37,7 +37,7 @@ pub(super) struct ChangeState {
     /// Origin of the latest change.
     origin: Origin,
     state: LinkState,
-    /// The queue's limit follows rate and delay.
+    /// The queue's limit is derived from rate and delay.
     derived: bool,
     rate: Option<BitRate>,
     delay: Nanos,
@@ -61,45 +61,42 @@ impl ChangeState {
 
 impl Link {
     /// Changes the link at `at`, between two events. The link must have been created by
-    /// [`Link::new_changeable`], and [polled](Link::poll) for events before `at` until it
-    /// returned `None`. Events at `at` itself follow the change, except those
-    /// caused by frames offered, or dequeued, before the call. `frames` provides the
-    /// headers of queued frames when the queue is replaced; [`Link::poll`] returns the
-    /// drops that the change causes. A time before the latest arrival, poll or change
-    /// counts as that time.
+    /// [`Link::new_changeable`] and [polled](Link::poll) for events before `at` until it
+    /// returned `None`. Events at `at` itself follow the change, except those caused by
+    /// frames offered or dequeued before the call. `frames` provides the headers of queued
+    /// frames when the queue is replaced; [`Link::poll`] returns the resulting drops. A
+    /// time before the latest arrival, poll or change counts as that time.
     ///
-    /// * **In transit.** Deliveries already returned stay valid in every respect. They
-    ///   must have been [edited](Link::edit) before the change.
-    /// * **In service.** The frame in service departs at or after `at`, and passes the
-    ///   medium then, as changed. A new rate sends the rest of it from `at` on: exactly,
-    ///   in billionths of a bit, after a fixed rate, `steps` or `trace`. After other rate
-    ///   models, of which no part of a frame is known to be sent, it is sent once more.
-    /// * **Framing** applies to frames that are dequeued at or after `at`.
-    /// * **The queue.** The new queue receives the queued frames in order of arrival,
-    ///   as if all arrived at `at`; frames that it rejects, it drops for its own
-    ///   reason, tail drop as [`DropReason::QueueFull`]. A frame's sojourn time counts
-    ///   from its arrival. A derived limit is computed again when rate or delay change;
-    ///   a lower one drops the latest frames.
-    /// * **Models** that are replaced begin at `at`: their schedules count from it, and
-    ///   their random streams follow from seed, link, purpose and the number of the
-    ///   change. A discipline that stays keeps the rate that it received first.
-    /// * **Delay and order.** In order, releases never decrease, also across changes of
-    ///   the delay. When order changes from `reorder` to `in-order`, no frame that
-    ///   departs afterwards is released before a frame that departed earlier, except
-    ///   frames displaced on purpose.
+    /// * **In transit.** Deliveries already returned stay valid. They must have been
+    ///   [edited](Link::edit) before the change.
+    /// * **In service.** The frame in service departs at or after `at` and passes the
+    ///   changed medium. A new rate sends its remainder from `at` on: exactly, in
+    ///   billionths of a bit, after a fixed rate, `steps` or `trace`. Other rate models
+    ///   have no partial progress, so the frame is sent again from the start.
+    /// * **Framing** applies to frames dequeued at or after `at`.
+    /// * **The queue.** The new queue receives the queued frames in order of arrival, as if
+    ///   all arrived at `at`; frames that it rejects are dropped for its own reason,
+    ///   [`DropReason::QueueFull`] for tail drop. Sojourn times count from the original
+    ///   arrivals. A derived limit is recomputed when rate or delay change; a lower one
+    ///   drops the latest frames.
+    /// * **Models** that are replaced start at `at`: schedules count from it, and random
+    ///   streams derive from seed, link, purpose and the number of the change. A discipline
+    ///   that stays keeps the rate that it received first.
+    /// * **Delay and order.** In order, releases never decrease, even across changes of the
+    ///   delay. When order changes from `reorder` to `in-order`, later frames are not
+    ///   released before frames that departed earlier, except frames displaced on purpose.
     /// * **Down.** Arrivals are dropped before any model sees them, as
-    ///   [`DropReason::Outage`], and queued frames and the one in service are dropped at
-    ///   `at`. Up again, the transmitter is free at `at`. Rate models other than `steps` and
-    ///   `trace` serve the next frame when they would have served it after the one in
-    ///   service.
-    /// * **Paused.** No frame is dequeued; arrivals wait as usual. Up again, service
-    ///   resumes at `at`. An opportunity of a rate model that has passed in the
-    ///   meantime is lost.
+    ///   [`DropReason::Outage`]; queued frames and the frame in service are dropped at
+    ///   `at`. When the link comes up again, the transmitter is free at `at`; rate models
+    ///   other than `steps` and `trace` serve the next frame when they would have after the
+    ///   discarded one.
+    /// * **Paused.** No frame is dequeued; arrivals queue as usual. On resume, service
+    ///   starts at `at`. A rate model's opportunities during the pause are lost.
     ///
     /// [`Link::changes_frames`], [`Link::fragments`], [`Link::in_order`] and
     /// [`Link::poll_slack`] may return other values afterwards.
     ///
-    /// A link that is not changeable stays as it is.
+    /// A link that is not changeable does not change.
     ///
     /// [`DropReason::Outage`]: crate::DropReason::Outage
     /// [`DropReason::QueueFull`]: crate::DropReason::QueueFull

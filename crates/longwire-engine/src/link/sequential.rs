@@ -1,5 +1,5 @@
-//! Links that serve frames in the order of their arrival: a caller that keeps the frames
-//! in that order needs no numbers.
+//! Links that serve frames in order of arrival: a caller that keeps the frames in that
+//! order needs no numbers.
 
 use core::ops::RangeBounds;
 
@@ -11,9 +11,9 @@ use crate::server::Server;
 use crate::verdict::Verdict;
 
 impl Link {
-    /// Whether the link is managed and sequential: until it is changed, it dequeues
-    /// frames one by one in the order of their arrival, leaves their bytes as they are,
-    /// duplicates none, and its releases never decrease.
+    /// Whether the link is managed and sequential: until it is changed, it dequeues frames
+    /// one by one in order of arrival, never edits or duplicates them, and never releases
+    /// out of order.
     pub fn is_sequential(&self) -> bool {
         let served = self.queue.server();
         served.is_some_and(|server| server.is_sequential())
@@ -22,20 +22,20 @@ impl Link {
             && !self.changes_frames()
     }
 
-    /// Returns the link for a caller that keeps its frames in order. It must be
+    /// Returns a view for a caller that keeps its frames in order. The link must be
     /// [sequential](Link::is_sequential).
     #[inline]
     pub fn in_turn(&mut self) -> SequentialLink<'_> {
         SequentialLink(self)
     }
 
-    /// Offers a frame that finds the link idle, and begins to serve it at once as the link
-    /// would by an event of that instant; decides about it if it departs before
-    /// `steady_until`, as [`SequentialLink::offer`] does. `None`, and no change, unless the
-    /// link is idle and has only a rate, a queue with tail drop, loss on the medium and
-    /// delay. As [`Link::offer`], it needs all earlier events. A link without a rate is left
-    /// out: its frames may leave at the instant of their arrival, after others of that
-    /// instant.
+    /// Offers a frame that finds the link idle and starts its service at once, as an event
+    /// of that instant would; decides about it if it departs before `steady_until`, as
+    /// [`SequentialLink::offer`] does. Returns `None`, without effect, unless the link is
+    /// idle and has only a rate, a tail-drop queue, loss on the medium and delay. As with
+    /// [`Link::offer`], all earlier events must have been processed. Links without a rate
+    /// are excluded: their frames may leave at the instant of their arrival, after others
+    /// of that instant.
     #[inline]
     pub(crate) fn offer_idle(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let server = self.queue.server_mut()?;
@@ -59,8 +59,8 @@ impl Link {
         server.is_some_and(|server| server.holds_frames())
     }
 
-    /// Returns the earliest time of a [change](Link::change): later than the departures of
-    /// the frames that the link has decided about when they were offered.
+    /// Returns the earliest time of a [change](Link::change): it follows the departures of
+    /// all frames decided at their offer.
     #[inline]
     pub fn changeable_from(&self) -> Nanos {
         let decided = self.queue.server().map(|server| server.decided_until());
@@ -70,8 +70,8 @@ impl Link {
         }
     }
 
-    /// Returns the numbers of the frames of a sequential link that are queued or in
-    /// service, in order, and that of the next frame.
+    /// Returns the numbers of a sequential link's queued and in-service frames, in order,
+    /// and the next frame's number.
     pub(crate) fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
         let server = self.queue.server();
         let numbers = server.map(|server| server.queued_numbers());
@@ -80,17 +80,18 @@ impl Link {
     }
 }
 
-/// A sequential link whose frames the caller keeps in the order of their offers. Numbers,
+/// A sequential link whose frames the caller keeps in order of their offers. Avoids frame
+/// numbers, dynamic calls and the checks for optional models.
 /// calls through tables and the search for what the models of a link may do are saved.
 #[derive(Debug)]
 pub struct SequentialLink<'a>(&'a mut Link);
 
 impl SequentialLink<'_> {
-    /// Offers a frame, as [`Link::offer`]. The verdict about a frame that finds the link
-    /// idle and departs before `steady_until` is returned at once; [`SequentialLink::poll`]
-    /// returns only those of queued frames, in the order of their offers.
+    /// Offers a frame, as [`Link::offer`]. A frame that finds the link idle and departs
+    /// before `steady_until` is decided at once; [`SequentialLink::poll`] returns only the
+    /// verdicts of queued frames, in order of their offers.
     ///
-    /// A [change](Link::change) must not be earlier than [`Link::changeable_from`], so
+    /// A [change](Link::change) must not precede [`Link::changeable_from`], so
     /// `steady_until` must not be later than the next change.
     #[inline]
     pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8], steady_until: Nanos) -> Verdict {
@@ -116,7 +117,7 @@ impl SequentialLink<'_> {
         rejected.map_or(Verdict::Queued, Verdict::Drop)
     }
 
-    /// As [`Link::poll`]: verdicts come in the order of the offers.
+    /// As [`Link::poll`]; verdicts come in the order of the offers.
     #[inline]
     pub fn poll(&mut self, until: impl RangeBounds<Nanos>) -> Option<Verdict> {
         let link = &mut *self.0;
@@ -142,7 +143,7 @@ impl SequentialLink<'_> {
         self.0.holds_frames()
     }
 
-    /// Returns the link, to look at its state.
+    /// Returns the link, read-only.
     #[inline]
     pub fn link(&self) -> &Link {
         self.0

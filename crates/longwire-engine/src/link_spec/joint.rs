@@ -16,20 +16,20 @@ use crate::models::{self};
 use crate::origin::Origin;
 use crate::parts::{Doubt, LinkSpec};
 
-/// The effect of jitter that keeps the order is computed for this many frames per second.
+/// Frames/s for which the effect of in-order jitter is computed.
 const FRAMES_PER_SEC: u64 = 1_000;
 
-/// Frames whose delays are drawn for that. The first half is a warm-up: the first frames wait
-/// for no others.
+/// Number of delays drawn for that. The first half is a warm-up: the first frames have no
+/// predecessors to wait for.
 const FRAMES_DRAWN: u64 = 20_000;
 
 /// Increases of the mean up to this, in percent, are not reported.
 const RAISED_LEAST: u64 = 1;
 
 impl LinkSpec {
-    /// Returns doubts about combinations of values: parts without effect, in-order jitter that
-    /// raises the mean, a base delay added twice. Draws thousands of delays, which takes
-    /// some milliseconds.
+    /// Returns doubts about combinations of values: parts without effect, in-order jitter
+    /// that raises the mean, a base delay added twice. Draws thousands of delays, which
+    /// takes some milliseconds.
     pub fn joint_doubts(&self) -> Vec<Doubt> {
         let doubts = [
             (models::RATE.name, self.base_delay_doubt()),
@@ -87,7 +87,7 @@ impl LinkSpec {
         })
     }
 
-    /// Jitter that keeps the order.
+    /// Returns the doubt about in-order jitter that raises the mean delay.
     fn order_doubt(&self) -> Option<String> {
         let order = self.order.as_ref().and_then(|order| order.models().first());
         if order.is_some_and(|order| *order.prototype() == OrderPolicy::Reorder) {
@@ -112,7 +112,7 @@ impl LinkSpec {
         })
     }
 
-    /// Slots that send more than the derived queue holds.
+    /// Returns the doubt about slots larger than the derived queue.
     fn slots_doubt(&self) -> Option<String> {
         let rate = self.rate.as_ref()?.models().first()?;
         let slots = models::RATE.arguments("slots", rate.text())?;
@@ -126,7 +126,7 @@ impl LinkSpec {
         })
     }
 
-    /// A CellReplay trace whose base delay is taken from its file by the delay.
+    /// Returns the doubt about a CellReplay base delay that is added twice.
     fn base_delay_doubt(&self) -> Option<String> {
         let [rate] = self.rate.as_ref()?.models() else {
             return None;
@@ -154,7 +154,7 @@ impl LinkSpec {
     }
 }
 
-/// Returns the means of a delay as drawn, and as raised to keep the order, in nanoseconds.
+/// Returns the mean delay in nanoseconds, as drawn and as raised to keep the order.
 fn means_in_order(mut model: alloc::boxed::Box<dyn DelayModel>) -> (u64, u64) {
     let origin = Origin {
         seed: 0,
@@ -184,7 +184,7 @@ fn means_in_order(mut model: alloc::boxed::Box<dyn DelayModel>) -> (u64, u64) {
     (mean(drawn), mean(raised))
 }
 
-/// Rounds to three digits.
+/// Rounds to three significant digits.
 fn rounded(nanos: u64) -> Nanos {
     let unit = 10u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
     Nanos::from_nanos((nanos + unit / 2) / unit * unit)

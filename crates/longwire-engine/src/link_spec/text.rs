@@ -9,7 +9,7 @@ use super::OptionError;
 use crate::loader::{Loader, NoLoader};
 use crate::parts::{LinkSpec, PARTS, Part};
 
-/// Why the specification of a link was refused.
+/// Error of a link specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkSpecError {
@@ -25,14 +25,14 @@ pub enum LinkSpecError {
     Option(#[from] OptionError),
 }
 
-/// Returns the names of all options, for a message.
+/// Returns the names of all options, for messages.
 fn names() -> String {
     let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
     names.join(", ")
 }
 
-/// Reads `NAME=VALUE` pairs between blanks. A value may hold blanks: a word without `=`,
-/// or with a comparison (`==`, `>=`), continues the value before it.
+/// Splits a line into `NAME=VALUE` pairs. A value may contain spaces: a word without `=`,
+/// or with a comparison (`==`, `>=`), continues the previous value.
 pub(super) fn read(line: &str, loader: &dyn Loader) -> Result<LinkSpec, LinkSpecError> {
     let mut pairs: Vec<(&str, String)> = Vec::new();
     for word in line.split_whitespace() {
@@ -73,15 +73,15 @@ fn is_name(word: &str) -> bool {
 impl FromStr for LinkSpec {
     type Err = LinkSpecError;
 
-    /// Reads a line of models that need no file and no plugin; [`LinkSpec::parse`] has a
-    /// loader.
+    /// Parses a line whose models need no files or plugins; otherwise use
+    /// [`LinkSpec::parse`].
     fn from_str(line: &str) -> Result<LinkSpec, LinkSpecError> {
         read(line, &NoLoader)
     }
 }
 
 impl fmt::Display for LinkSpec {
-    /// Writes the line that reads back to the same specification.
+    /// Writes a line that parses to the same specification.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, value)) in self.given().iter().enumerate() {
             let blank = if index > 0 { " " } else { "" };
