@@ -1,4 +1,4 @@
-//! A correlated coin: yes or no, each toss correlated with the previous one.
+//! A correlated coin: each toss depends on the previous one.
 
 use alloc::format;
 
@@ -7,9 +7,9 @@ use longwire_units::{Correlation, Probability};
 
 use crate::spec::{Arguments, SpecError};
 
-/// A two-state Markov chain. Its outcomes are yes with a given probability and have a
-/// given lag-1 autocorrelation, both exactly: with probability p and correlation c, yes
-/// follows yes with probability p + c (1 - p), and no with p (1 - c).
+/// A two-state Markov chain. Its outcomes are yes with a given probability and have a given
+/// lag-1 autocorrelation, both exactly: for probability p and correlation c, yes follows
+/// yes with probability p + c (1 - p), and yes follows no with p (1 - c).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CorrelatedCoin {
     probability: Probability,
@@ -22,8 +22,7 @@ impl CorrelatedCoin {
     /// Reads the coin of a model with this `rate` and `correlation`.
     ///
     /// # Errors
-    /// A correlation that is impossible for this probability, or that never changes the
-    /// outcome.
+    /// If the correlation is impossible for this probability, or never changes the outcome.
     pub fn read(
         arguments: &Arguments<'_>,
         rate: Probability,
@@ -45,9 +44,8 @@ impl CorrelatedCoin {
     }
 
     /// # Errors
-    /// The least correlation that this probability allows, if that is above
-    /// `correlation`: outcomes rarer than one in two cannot be followed by their
-    /// opposite more often than always.
+    /// The minimum correlation for this probability, if `correlation` is below it: the
+    /// rarer outcome is at most always followed by its opposite.
     fn new(probability: Probability, correlation: Correlation) -> Result<CorrelatedCoin, f64> {
         let (p, c) = (probability.as_f64(), correlation.as_f64());
         let rarer = p.min(1.0 - p);

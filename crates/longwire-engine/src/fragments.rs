@@ -1,11 +1,11 @@
-//! Fragmentation before a link: the frames that a link is offered in place of one that
-//! is longer than its MTU. Every caller of links asks here.
+//! Fragmentation before a link: fragments to offer in place of a frame longer than the MTU.
+//! Shared by all callers of links.
 
 use alloc::vec::Vec;
 
 use crate::models::mtu::Mtu;
 
-/// The fragments of one frame. The memory is reused from frame to frame.
+/// The fragments of one frame; memory is reused between frames.
 ///
 /// ```
 /// use longwire_engine::{Fragments, models::mtu::Mtu};
@@ -25,8 +25,8 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// Cuts a frame if a link of this MTU fragments it. Returns `false` if the link is
-    /// offered the frame as it is.
+    /// Fragments a frame that exceeds a fragmenting MTU. Returns `false` if the frame is to
+    /// be offered unchanged.
     #[inline]
     pub fn cut(&mut self, mtu: Mtu, frame: &[u8]) -> bool {
         matches!(mtu, Mtu::Fragment(_)) && self.cut_long(mtu, frame)
@@ -43,7 +43,7 @@ impl Fragments {
         })
     }
 
-    /// Returns the fragments of the frame that was cut last, in order.
+    /// Returns the fragments of the last frame, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = core::iter::once(0).chain(self.ends.iter().copied());
         let ranges = starts.zip(&self.ends);

@@ -3,19 +3,19 @@
 use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
-/// Origin of models. Models that a change of a running link installs begin at the time
-/// of the change, with streams that its number determines.
+/// Origin of models. Models installed by a change of a running link start at that change,
+/// with streams derived from its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub seed: u64,
     pub link: u32,
     pub epoch: Nanos,
-    /// Number of changes before; 0 for a new link.
+    /// Number of previous changes; 0 for a new link.
     pub change: u64,
 }
 
 impl Origin {
-    /// Returns the stream of the only model of its purpose.
+    /// Returns the stream of a purpose with only one model.
     pub fn stream(&self, purpose: Purpose) -> Stream {
         self.stream_of(purpose, "", 0)
     }

@@ -1,5 +1,4 @@
-//! The head of a managed queue: dequeues frames when the link is ready for them, in
-//! event time.
+//! The service of a managed queue: dequeues frames when the link is ready, in event time.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -26,31 +25,31 @@ pub(crate) struct Server {
     queue: ServedQueue,
     reads: HeaderFields,
     context: QueueContext,
-    /// How many frames are sent as one.
+    /// Limits of an aggregate.
     aggregate: Aggregate,
-    /// Mixed into flow hashes, so that flows collide differently with another seed.
+    /// Mixed into flow hashes: another seed yields other collisions.
     perturbation: u64,
     next_number: u64,
-    /// Since when the queue has held a frame.
+    /// Time since which the queue has been non-empty.
     waiting_since: Nanos,
-    /// When the head is dequeued, once that is known.
+    /// Time of the next dequeue, once known.
     ready: Option<Nanos>,
-    /// When the free link next asks for a frame; after an empty dequeue, at the next
+    /// Next time at which the free link asks for a frame; after an empty dequeue, the next
     /// arrival.
     asks_at: Option<Nanos>,
     /// The link is paused or down: no frame is dequeued.
     stopped: bool,
-    /// In a changeable link: the frame whose service began last, which a tail-drop queue
-    /// of such a link counts until it has departed.
+    /// Last frame to enter service, in a changeable link: its tail-drop queue counts the
+    /// frame until departure.
     sending: Option<FrameInService>,
-    /// The link is changeable: a frame passes the medium when it departs, because changes
-    /// may come before. Otherwise it does so when it is dequeued.
+    /// The link is changeable: frames pass the medium at departure, because a change may
+    /// come first, rather than at dequeue.
     changeable: bool,
     /// The frame or aggregate in service, until it departs.
     departing: Option<Departing>,
-    /// The frames of the aggregate in service after the first; reused memory.
+    /// Further frames of the aggregate in service; reused memory.
     rest: Vec<QueuedFrame>,
-    /// The departure of the last frame that passed the medium before it departed.
+    /// Departure of the last frame that passed the medium before departing.
     decided_until: Nanos,
     occupancy_max: (Packets, Bytes),
 }
@@ -58,7 +57,7 @@ pub(crate) struct Server {
 /// The queue of a managed link.
 #[derive(Debug)]
 pub(crate) enum ServedQueue {
-    /// First in, first out, with tail drop.
+    /// FIFO with tail drop.
     Fifo(ManagedFifo),
     /// Any other discipline.
     Discipline(Box<dyn Discipline>),
@@ -74,14 +73,14 @@ impl ServedQueue {
     }
 }
 
-/// The frame whose service began last.
+/// The last frame to enter service.
 #[derive(Clone, Copy, Debug)]
 struct FrameInService {
     departure: Nanos,
     len: u32,
 }
 
-/// The frame in service, or the first one of the aggregate.
+/// The frame in service, or the first of the aggregate.
 #[derive(Clone, Copy, Debug)]
 struct Departing {
     number: u64,
@@ -89,14 +88,14 @@ struct Departing {
     len: u32,
     is_marked: bool,
     departure: Nanos,
-    /// The rate model's delay after the departure.
+    /// Delay after the departure, part of the rate model.
     delay: Nanos,
-    /// The queue after it was dequeued.
+    /// Occupancy of the queue after the dequeue.
     waiting: (Packets, Bytes),
 }
 
 impl Departing {
-    /// Returns the frame as of `at`.
+    /// Returns the frame's context at `at`.
     #[inline]
     fn context<'a>(&self, at: Nanos, bytes: &'a [u8]) -> FrameContext<'a> {
         FrameContext {
@@ -137,8 +136,8 @@ impl Server {
         }
     }
 
-    /// Adds an arriving frame; `mark`: a loss model has marked it. All events up to and
-    /// including `frame.arrival` must have been decided: frames that the link can dequeue
+    /// Enqueues an arriving frame; `mark`: a loss model has marked it. All events up to and
+    /// including `frame.arrival` must have been processed: frames that the link can dequeue
     /// at that instant are no longer in the queue.
     #[inline]
     pub fn enqueue(
@@ -178,7 +177,7 @@ impl Server {
         self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
     }
 
-    /// Notifies the discipline that the link has asked an empty queue for a frame.
+    /// Notifies the discipline of an empty dequeue.
     #[inline]
     fn ask_without_result(&mut self) {
         self.queue.discipline().idle();
@@ -198,7 +197,7 @@ impl Server {
             if self.stopped || !self.changeable {
                 (0, 0)
             } else {
-                // As with tail drop decided at arrival, these are no longer in the queue.
+                // As with tail drop at arrival, these are no longer in the queue.
                 transmitter.gone_at_once(now, fifo.lengths())
             }
         };
@@ -209,8 +208,7 @@ impl Server {
         }
     }
 
-    /// Returns the frames and bytes that a tail-drop queue counts in addition to those
-    /// it holds.
+    /// Returns the frames and bytes that a tail-drop queue counts beyond those it holds.
     #[inline]
     fn counted_sending(&self, now: Nanos) -> (u64, u64) {
         match &self.sending {
@@ -242,7 +240,7 @@ impl Server {
         }
     }
 
-    /// Returns the next decision by events before `limit`.
+    /// Returns the next decision of events before `limit`.
     #[inline]
     pub fn next_decided(
         &mut self,
@@ -252,8 +250,8 @@ impl Server {
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
         loop {
-            // One service at a time: the list of unreported decisions stays short,
-            // however late the call.
+            // One service at a time bounds the list of unreported decisions, regardless of
+            // the caller's lateness.
             if let Some(decided) = self.context.decided.pop_front() {
                 return Some(decided);
             }
@@ -271,8 +269,8 @@ impl Server {
         }
     }
 
-    /// Returns when the frame in service departs or, if there is none, the next one is
-    /// dequeued; [`Nanos::MAX`] is never.
+    /// Returns the departure of the frame in service or, if the link is free, the next
+    /// dequeue; [`Nanos::MAX`] means never.
     #[inline]
     pub fn next_event(&mut self, transmitter: &mut Transmitter) -> Option<Nanos> {
         if let Some(departing) = &self.departing {
@@ -300,20 +298,20 @@ impl Server {
         !self.context.decided.is_empty()
     }
 
-    /// Whether frames are dequeued one by one in the order of their arrival, and
-    /// all decisions so far have been returned.
+    /// Whether frames are dequeued one by one in order of arrival and no decision is
+    /// unreported.
     pub fn is_sequential(&self) -> bool {
         self.is_one_by_one() && !self.stopped && !self.has_decided()
     }
 
-    /// Whether frames are dequeued one by one, in the order of their arrival.
+    /// Whether frames are dequeued one by one in order of arrival.
     #[inline]
     pub fn is_one_by_one(&self) -> bool {
         !self.aggregates() && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
-    /// Returns the reason for which the queue has dropped the frame that it was offered
-    /// last, if it did. To be called after each offer to a sequential server.
+    /// Returns why the queue dropped the last offered frame, if it did. Call it after each
+    /// offer to a sequential server.
     #[inline]
     pub fn take_rejected(&mut self) -> Option<DropReason> {
         match self.context.decided.pop_front()? {
@@ -328,10 +326,10 @@ impl Server {
         self.departing.is_some() || self.context.occupancy().0.0 > 0
     }
 
-    /// Begins to serve an arriving frame at once if the link is idle, under the conditions
-    /// of [`Server::next_in_turn`]. It does what enqueuing and serving it would do. If the
-    /// frame departs before `steady_until`, up to when no change comes, it passes the medium
-    /// too.
+    /// Starts the service of an arriving frame at once if the link is idle, under the
+    /// conditions of [`Server::next_in_turn`]; equivalent to enqueuing and serving it. If
+    /// the frame departs before `steady_until`, the time of the next change, it also passes
+    /// the medium.
     #[inline]
     pub fn pass_idle(
         &mut self,
@@ -372,13 +370,13 @@ impl Server {
         Some(pass_plain(&departing, medium))
     }
 
-    /// Returns the departure of the last frame that passed the medium before it departed.
+    /// Returns the departure of the last frame that passed the medium before departing.
     #[inline]
     pub fn decided_until(&self) -> Nanos {
         self.decided_until
     }
 
-    /// Notes what was dequeued.
+    /// Records the start of a service.
     #[inline]
     fn begin_service(&mut self, departing: &Departing) {
         let Departing { departure, len, .. } = *departing;
@@ -388,8 +386,8 @@ impl Server {
         self.asks_at = Some(departure);
     }
 
-    /// Returns the numbers of the frames of a sequential server that are not decided, the
-    /// frame in service and the head first, and the number of the next frame.
+    /// Returns the numbers of a sequential server's undecided frames, frame in service and
+    /// head first, and the next frame's number.
     pub fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
         let fifo = match &self.queue {
             ServedQueue::Fifo(fifo) => Some(fifo),
@@ -400,7 +398,7 @@ impl Server {
         (departing.chain(numbers), self.next_number)
     }
 
-    /// Returns the frames and bytes held as of `now`, an arrival's time.
+    /// Returns the frames and bytes held at `now`, the time of an arrival.
     pub fn occupancy(&self, now: Nanos) -> (Packets, Bytes) {
         let (packets, bytes) = self.context.occupancy();
         let sending = self.counted_sending(now);
@@ -411,8 +409,8 @@ impl Server {
         self.occupancy_max
     }
 
-    /// As [`Server::next_decided`], for a sequential server with a transmitter without a
-    /// model and a plain medium. It does what `serve` does, without what cannot be.
+    /// [`Server::next_decided`] for a sequential server with an unmodelled transmitter and
+    /// a plain medium: `serve` without the impossible cases.
     #[inline]
     pub fn next_in_turn(
         &mut self,
@@ -445,12 +443,12 @@ impl Server {
         }
     }
 
-    /// Dequeues the next frame or aggregate. If the link is not changeable, it departs:
-    /// returns its verdict if that is the only decision, which saves the detour over the
-    /// list.
+    /// Dequeues the next frame or aggregate. If the link is not changeable, it also passes
+    /// the medium; returns the verdict if that is the only decision, which avoids a detour
+    /// over the list.
     //
-    // Only fields of the dequeued frame are used: a copy of it as a whole would wait for
-    // its fields, which the discipline has just written.
+    // Reads single fields of the dequeued frame: a copy of the whole would stall on stores
+    // that the discipline has just made.
     fn serve(
         &mut self,
         at: Nanos,
@@ -490,8 +488,8 @@ impl Server {
         self.depart(departing, medium, frames)
     }
 
-    /// Passes what departs through the medium. Returns its verdict if that is the only
-    /// decision.
+    /// Passes the departing frames through the medium. Returns the verdict if that is the
+    /// only decision.
     #[inline]
     fn depart(
         &mut self,
@@ -525,15 +523,15 @@ impl Server {
     #[cold]
     fn note_nothing_dequeued(&mut self) {
         if self.context.decided.is_empty() {
-            // Against its contract; the link stalls rather than spins.
+            // Contract violation by the discipline: stall rather than spin.
             debug_assert!(false, "{:?} holds frames and gives none", self.queue);
             self.ready = Some(Nanos::MAX);
         }
         self.asks_at = None;
     }
 
-    /// Dequeues the frames that fit into one aggregate with a first one of `len` bytes.
-    /// Returns its bits on the wire.
+    /// Dequeues the frames that fit into an aggregate after a first one of `len` bytes.
+    /// Returns the aggregate's bits on the wire.
     fn gather(&mut self, at: Nanos, len: u32, transmitter: &Transmitter) -> u64 {
         let aggregate = self.aggregate;
         let mut bytes = u64::from(len);

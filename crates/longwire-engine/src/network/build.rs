@@ -10,8 +10,7 @@ use crate::lane::Lane;
 use crate::link::{Link, LinkChange, LinkId, ReplacedParts};
 use crate::release::Sequence;
 
-/// A removed link. The caller drops it at a time that delays no frame: models may hold
-/// traces of many megabytes.
+/// A removed link. Drop it off the hot path: models may hold traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
 pub struct RemovedLink<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
@@ -36,8 +35,8 @@ impl<T> Network<T> {
         }));
     }
 
-    /// Adds a path under an unused number. Returns `false`, and changes nothing, if it
-    /// has no links or one that is not in the network.
+    /// Adds a path under an unused number. Returns `false`, without effect, if `links` is
+    /// empty or names a link that is not in the network.
     ///
     /// # Panics
     /// If the number is in use.
@@ -63,7 +62,7 @@ impl<T> Network<T> {
         self.transit.paths[index] = Some(path);
     }
 
-    /// Removes a path, unless frames are on it: then returns `false`.
+    /// Removes a path. Returns `false`, without effect, while frames are on it.
     pub fn remove_path(&mut self, id: PathId) -> bool {
         let Some(place) = self.transit.paths.get_mut(id.0 as usize) else {
             return true;
@@ -101,14 +100,14 @@ impl<T> Network<T> {
         }
     }
 
-    /// Returns one of the links.
+    /// Returns the link with this number.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
         Some(self.nodes.get(id.0 as usize)?.as_ref()?.lane.link())
     }
 
-    /// Changes a link at `at`: all events before must have been processed
+    /// Changes a link at `at`, after all earlier events have been processed
     /// ([`Network::advance`]). Reports the frames that its queue drops for the change.
-    /// Returns the replaced parts; `None` if there is no such link.
+    /// Returns the replaced parts; `None` for an unknown link.
     pub fn change(
         &mut self,
         id: LinkId,

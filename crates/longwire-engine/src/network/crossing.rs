@@ -1,5 +1,5 @@
-//! Networks that share paths: each has some of the links, and frames cross from one
-//! network to another.
+//! Networks that share paths: each holds some of the links, and frames cross between
+//! networks.
 
 use longwire_units::Nanos;
 
@@ -8,39 +8,39 @@ use super::{FrameHost, Network, PathId, Transit, Traveller};
 use crate::link::LinkId;
 use crate::release::{ReleaseKey, Sequence};
 
-/// A frame that has left a link of one network and continues on a link of another.
+/// A frame that has left a link of one network for a link of another.
 #[derive(Debug)]
 pub struct Crossing<T> {
-    /// The link that it has left.
+    /// The link that the frame has left.
     pub from: LinkId,
-    /// The link on which it continues.
+    /// The link on which the frame continues.
     pub to: LinkId,
-    /// When it arrives there.
+    /// Arrival at that link.
     pub at: Nanos,
-    /// The caller's handle.
+    /// The caller's frame handle.
     pub item: T,
     path: PathId,
     hop: u32,
     len: u32,
-    /// Its number among the frames that the link has passed on.
+    /// Sequence number among the frames passed on by `from`.
     number: Sequence,
 }
 
-/// The place of an event in the order of all events: its time, whether a frame arrives
-/// (after all events of links at that time), and the link of the event, or the one that
-/// the frame has left, with its number there.
+/// Sort key of an event among all events: its time; whether it is an arrival, which follows
+/// all events of links at that time; and the event's link, or the link that the frame has
+/// left with its sequence number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventPlace {
     /// The time of the event.
     pub at: Nanos,
     is_arrival: bool,
     link: LinkId,
-    /// The number of the frame among those that the link has passed on.
+    /// Sequence number among the frames passed on by the link.
     number: Sequence,
 }
 
 impl<T> Crossing<T> {
-    /// Returns the crossing with the item that `f` makes of its item.
+    /// Maps the item.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Crossing<U> {
         Crossing {
             from: self.from,
@@ -56,8 +56,8 @@ impl<T> Crossing<T> {
 }
 
 impl<T> Network<T> {
-    /// Adds a path, some of whose links are in other networks, under an unused number.
-    /// Returns `false`, and changes nothing, if it has no links.
+    /// Adds a path with links in other networks, under an unused number. Returns `false`,
+    /// without effect, if `links` is empty.
     ///
     /// # Panics
     /// If the number is in use.
@@ -69,21 +69,21 @@ impl<T> Network<T> {
         true
     }
 
-    /// Returns the frames that continue in other networks, in the order in which they
-    /// left their links.
+    /// Drains the frames that continue in other networks, in the order in which they left
+    /// their links.
     pub fn crossings(&mut self) -> impl Iterator<Item = Crossing<T>> {
         self.transit.crossings.drain(..)
     }
 
-    /// Whether frames continue in other networks.
+    /// Whether any frame continues in another network.
     #[inline]
     pub fn has_crossings(&self) -> bool {
         !self.transit.crossings.is_empty()
     }
 
-    /// Takes over a frame that continues on a link of this network. All events before
-    /// its arrival there must be unprocessed or independent of it: the network must not
-    /// have been advanced beyond that time. Frames of one link come in their order.
+    /// Accepts a frame that continues on a link of this network. The network must not have
+    /// been advanced beyond the frame's arrival there, except for events independent of it.
+    /// Frames of one link come in order.
     pub fn accept(&mut self, crossing: Crossing<T>) {
         let Crossing {
             from,
@@ -110,7 +110,7 @@ impl<T> Network<T> {
         self.transit.between.push_at(place, traveller);
     }
 
-    /// Returns the place of the next event among those of other networks.
+    /// Returns the key of the next event, for ordering with other networks.
     pub fn next_place(&mut self) -> Option<EventPlace> {
         let service = self.agenda.next_place().map(|(at, link)| EventPlace {
             at,
@@ -127,7 +127,7 @@ impl<T> Network<T> {
         service.into_iter().chain(arrival).min()
     }
 
-    /// Processes the next event, if it is at `until` or before.
+    /// Processes the next event if it is due by `until`.
     pub fn process_next(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         match self.next_place().filter(|next| next.at <= until) {
             Some(next) if next.is_arrival => self.arrive(next.at, host),
@@ -138,7 +138,7 @@ impl<T> Network<T> {
 }
 
 impl<T> Transit<T> {
-    /// Puts a delivered frame on its way to a link of another network.
+    /// Sends a delivered frame to a link of another network.
     #[cold]
     pub(super) fn cross(&mut self, place: ReleaseKey, to: LinkId, traveller: Traveller<T>) {
         self.leave(traveller.path);

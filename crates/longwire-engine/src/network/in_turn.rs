@@ -1,6 +1,6 @@
-//! Links that the caller advances apart from the others: each is the only link of the only
-//! path that crosses it. Of a sequential link, the caller may also keep the frames, in order,
-//! until they are decided.
+//! Links that the caller advances separately: each is the only link of the only path that
+//! crosses it. For a sequential link, the caller may also keep the undecided frames, in
+//! order.
 
 use core::ops::RangeBounds;
 
@@ -10,7 +10,7 @@ use super::{FrameHost, Network, PathId, Traveller};
 use crate::link::{LinkId, SequentialLink};
 
 impl<T> Network<T> {
-    /// Returns the link of a path that has no other, if no other path crosses it.
+    /// Returns the only link of a path, if no other path crosses it.
     pub fn separate_link(&self, path: PathId) -> Option<LinkId> {
         let path = self.transit.paths.get(path.0 as usize)?.as_ref()?;
         let id = path.link(0).filter(|_| path.link(1).is_none())?;
@@ -18,9 +18,10 @@ impl<T> Network<T> {
         (node.crossed_by == 1).then_some(id)
     }
 
-    /// Begins to advance a link apart from the others. Frames that the network holds for
-    /// it precede those that the caller will keep. Without such frames, it is advanced by
-    /// [`Network::advance_detached`], also before each [`Network::offer`].
+    /// Detaches a link, which the caller then advances separately. Frames that the network
+    /// holds for it precede those that the caller keeps. If the caller keeps none,
+    /// [`Network::advance_detached`] advances the link, also before each
+    /// [`Network::offer`].
     pub fn detach(&mut self, id: LinkId) {
         if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
             // Its entry in the agenda is stale.
@@ -29,8 +30,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Makes the decisions of a detached link, all of whose frames the network holds, by
-    /// events until a time.
+    /// Processes the events of a detached link until a time; the network holds all of its
+    /// frames.
     #[inline]
     pub fn advance_detached(
         &mut self,
@@ -47,9 +48,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Makes the decisions about the frames that the network holds for a detached link, by
-    /// events until a time. While it holds some, to be called before the caller polls the
-    /// link.
+    /// Processes events until a time for the frames that the network holds for a detached
+    /// link. While there are any, call this before polling the link.
     pub fn advance_held(
         &mut self,
         id: LinkId,
@@ -66,29 +66,28 @@ impl<T> Network<T> {
         }
     }
 
-    /// Returns the time of a link's next event, if that is in `until`.
+    /// Returns the time of a link's next event, if within `until`.
     fn next_of(&mut self, id: LinkId, until: &impl RangeBounds<Nanos>) -> Option<Nanos> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
         node.lane.next_at().filter(|at| until.contains(at))
     }
 
-    /// Whether the network holds frames in a link's queue.
+    /// Whether the network holds queued frames of a link.
     #[inline]
     pub fn holds_frames(&self, id: LinkId) -> bool {
         let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
         node.is_some_and(|node| !node.lane.is_empty())
     }
 
-    /// Returns a detached link, whose frames the caller keeps.
+    /// Returns a detached link whose frames the caller keeps.
     #[inline]
     pub fn detached(&mut self, id: LinkId) -> Option<SequentialLink<'_>> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
         Some(node.lane.in_turn())
     }
 
-    /// Ends what [`Network::detach`] began: takes over the frames in the link's queue
-    /// that the caller has kept, in their order, each with its length. Returns the time
-    /// from which on the link can be changed.
+    /// Reverses [`Network::detach`]: takes over the caller's frames in the link's queue, in
+    /// order, each with its length. Returns the earliest time of a change of the link.
     pub fn attach(&mut self, path: PathId, frames: impl IntoIterator<Item = (T, u32)>) -> Nanos {
         let Some(id) = self.sole_link(path) else {
             return Nanos::ZERO;

@@ -1,9 +1,9 @@
-//! Links joined to paths, in event time. Paths may share links.
+//! Links joined into paths, in event time. Paths may share links.
 //!
-//! Everything happens in the order of its time on the emulated network, however late
-//! the caller: a frame that leaves a link at its release arrives at the next link then,
-//! among the frames of all other paths. This is hop-by-hop emulation as in Modelnet
-//! (Vahdat et al., 2002), but exact: events are not gathered in ticks.
+//! Events are processed in the order of emulated time, regardless of the caller's lateness:
+//! a frame that leaves a link at its release arrives at the next link at that time,
+//! interleaved with the frames of other paths. This is hop-by-hop emulation as in Modelnet
+//! (Vahdat et al., 2002), but exact: events are not batched in ticks.
 
 mod build;
 mod crossing;
@@ -28,43 +28,41 @@ pub use crossing::{Crossing, EventPlace};
 pub use path::PathId;
 use transit::Transit;
 
-/// Interface of a network to its caller: access to frames, and the events of each
-/// frame.
+/// Interface of a network to its caller: access to frames, and the events of each frame.
 pub trait FrameHost<T>: FrameAccess<T> {
-    /// Returns a handle of a new frame of these bytes, a fragment of another frame;
-    /// `None` if there is no memory for it.
+    /// Allocates a frame with these bytes, a fragment of another frame; `None` without
+    /// memory for it.
     fn fragment(&mut self, of: &T, bytes: &[u8]) -> Option<T>;
 
-    /// The next events happen at `now`.
+    /// The following events happen at `now`.
     #[inline]
     fn at(&mut self, _now: Nanos) {}
 
     /// A frame of `len` bytes arrives at a link.
     fn on_arrival(&mut self, link: LinkId, len: u32);
 
-    /// A link has been offered a frame. The host may number it for its accounts. The
-    /// link is in the state right after the offer; its decision has not been reported
-    /// yet.
+    /// A link has been offered a frame; its decision has not been reported yet. The host
+    /// may number the frame for its accounts.
     #[inline]
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
-    /// Whether [`FrameHost::offered`] reads the link: then frames that find a link idle
-    /// wait in its queue until the event that dequeues them, like all others. Otherwise
-    /// they are in service at once, and `offered` is not called for them.
+    /// Whether [`FrameHost::offered`] reads the link. If so, frames that find a link idle
+    /// are queued until an event dequeues them, like all others. Otherwise they enter
+    /// service at once, and `offered` is not called for them.
     #[inline]
     fn watches_offers(&self) -> bool {
         false
     }
 
-    /// The router of a link sends an ICMP error about a frame, which the link drops next:
-    /// `error` is a frame to the port at which the other one came in.
+    /// A link's router answers a frame with an ICMP error and drops it next. `error` is a
+    /// frame for the ingress port of the dropped one.
     fn icmp_error(&mut self, _link: LinkId, _item: &T, _at: Nanos, _error: &[u8]) {}
 
     /// A link drops a frame.
     fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
 
-    /// A link delivers a frame of `len` bytes: to the next link of its path, or to its
-    /// end. `is_duplicate`: a copy of a frame that it has already delivered.
+    /// A link delivers a frame of `len` bytes to the next link of its path, or to the
+    /// path's end. `is_duplicate`: a copy of an already delivered frame.
     fn delivered(
         &mut self,
         link: LinkId,
@@ -74,22 +72,22 @@ pub trait FrameHost<T>: FrameAccess<T> {
         is_duplicate: bool,
     );
 
-    /// A frame of `len` bytes, which a link delivered, reaches the next link of its path, or
-    /// is on its way to another network.
+    /// A delivered frame of `len` bytes reaches the next link of its path, or leaves for
+    /// another network.
     #[inline]
     fn passed_on(&mut self, _link: LinkId, _len: u32) {}
 
     /// A frame leaves the last link of its path.
     fn on_exit(&mut self, item: T, last: LinkId, release: Nanos);
 
-    /// A frame that is not a copy is discarded: it has been fragmented.
+    /// A frame is discarded because its fragments replace it; it is not a copy.
     fn forget(&mut self, item: T);
 }
 
-/// The agenda may have this many stale entries, in addition to one for each link.
+/// Stale entries allowed in the agenda, in addition to one per link.
 const STALE_MIN: usize = 1_024;
 
-/// This many links, with all their data, fit into a core's cache.
+/// Number of links whose data fits into a core's cache.
 const IN_CACHE_MAX: usize = 512;
 
 /// A frame on its path.
@@ -108,11 +106,11 @@ struct Node<T> {
     lane: Lane<Traveller<T>>,
     /// Time of its entry in the agenda.
     due: Option<Nanos>,
-    /// The caller advances it by itself: it has no entry in the agenda.
+    /// The caller advances the lane: it has no entry in the agenda.
     detached: bool,
     /// Number of paths that cross it.
     crossed_by: u32,
-    /// Numbers the frames that it passes on to other links.
+    /// Sequence numbers of frames passed on to other links.
     passed_on: Sequence,
 }
 
@@ -122,18 +120,17 @@ fn fetch_value<T>(value: &T, fetch: impl Fn(*const u8, usize)) {
     fetch(core::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
-/// Links and paths, and the frames on them.
+/// Links, paths, and the frames on them.
 #[derive(Debug)]
 pub struct Network<T> {
     nodes: Vec<Option<Box<Node<T>>>>,
     transit: Transit<T>,
-    /// Links by the times of their next events. A link's time may change before it is
-    /// reached: its stale entry then remains and is skipped, which is rare, and cheaper than
-    /// a search.
+    /// Links by the time of their next event. When a link's time changes, its stale entry
+    /// remains and is skipped: rare, and cheaper than a search.
     agenda: ReleaseQueue<()>,
-    /// Fragments of the frame that was cut last.
+    /// Fragments of the last fragmented frame.
     fragments: Fragments,
-    /// No change comes before.
+    /// Time before which no link changes.
     steady_until: Nanos,
     /// The latest [`Link::changeable_from`].
     changeable_from: Nanos,
@@ -158,23 +155,23 @@ impl<T> Network<T> {
         }
     }
 
-    /// Announces that no link changes before `until`: frames that find their links idle
-    /// and depart before that are decided at their arrival, which saves an event. Without
-    /// it, none is.
+    /// Announces that no link changes before `until`: frames that find their link idle and
+    /// depart before then are decided at arrival, which saves an event. By default, no
+    /// frame is.
     #[inline]
     pub fn stays_until(&mut self, until: Nanos) {
         self.steady_until = until;
     }
 
-    /// Returns the time from which on links can be changed: frames that depart before may
-    /// have been decided. Never later than the times given to [`Network::stays_until`].
+    /// Returns the earliest time of a change: frames that depart before it may have been
+    /// decided. Never later than the times passed to [`Network::stays_until`].
     #[inline]
     pub fn changeable_from(&self) -> Nanos {
         self.changeable_from
     }
 
-    /// Processes all events before `until`. Call it with a frame's arrival before
-    /// offering the frame. The result does not depend on the pattern of calls.
+    /// Processes all events before `until`. Call it with a frame's arrival before offering
+    /// the frame. The result is independent of the pattern of calls.
     pub fn advance(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         loop {
             let service = self.agenda.next_at().filter(|at| *at < until);
@@ -189,8 +186,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Returns when [`Network::advance`] will have an event to process, if no frame is
-    /// offered before.
+    /// Returns when [`Network::advance`] will next have an event to process, provided that
+    /// no frame is offered first.
     pub fn next_at(&self) -> Option<Nanos> {
         let service = self.agenda.next_at();
         let next = service
@@ -201,12 +198,11 @@ impl<T> Network<T> {
         next.map(|at| at.saturating_add(Nanos::from_nanos(1)))
     }
 
-    /// Offers a frame to a path, at its arrival: [`Network::advance`] must have been
-    /// called with that time. Frames that links can dequeue at that instant are
-    /// dequeued first.
+    /// Offers a frame to a path at its arrival, up to which [`Network::advance`] must have
+    /// been called. Frames that links can dequeue at that instant are dequeued first.
     ///
     /// # Errors
-    /// Returns the frame if there is no such path.
+    /// The frame, if there is no such path.
     #[inline]
     pub fn offer(
         &mut self,
@@ -228,17 +224,16 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Replaces `links` by the first links of these paths and the links with the next
-    /// events, as many at most, and passes the addresses and lengths of all their data to
-    /// `fetch`, which may prefetch it. So the cache misses of several links overlap. Changes
-    /// nothing else.
+    /// Replaces `links` by the first links of `paths` and up to as many links with the next
+    /// events, and passes the addresses and lengths of their data to `fetch`, so that a
+    /// prefetch overlaps the cache misses of several links. No other effect.
     pub fn prefetch(
         &self,
         paths: &[PathId],
         links: &mut Vec<LinkId>,
         fetch: impl Fn(*const u8, usize),
     ) {
-        // One step for each level of indirection.
+        // One step per level of indirection.
         let path = |path: &PathId| self.transit.paths.get(path.0 as usize);
         for there in paths.iter().filter_map(path) {
             fetch_value(there, &fetch);
@@ -256,7 +251,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// Whether all data is in cache anyway, so that prefetching only costs time.
+    /// Whether all data fits into cache, so that prefetching only costs time.
     pub fn is_in_cache(&self) -> bool {
         self.nodes.len() < IN_CACHE_MAX
     }
@@ -267,12 +262,12 @@ impl<T> Network<T> {
         paths.map(|path| path.frames).sum()
     }
 
-    /// Offers the frame in transit that arrives next to its next link.
+    /// Offers the next frame in transit to its next link.
     fn arrive(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         let Some((from, at, traveller)) = self.transit.between.pop_due(until) else {
             return;
         };
-        // Another network has passed on its frames itself.
+        // A frame of another network has been reported there.
         if let Some(Some(_)) = self.nodes.get(from.0 as usize) {
             host.passed_on(from, traveller.len);
         }
@@ -344,7 +339,7 @@ impl<T> Network<T> {
         cut
     }
 
-    /// Lets links dequeue what they can by events up to `arrival`, that of a frame.
+    /// Processes events of links up to `arrival`, the arrival of a frame.
     #[inline]
     fn serve_until(&mut self, arrival: Nanos, host: &mut impl FrameHost<T>) {
         while self.agenda.next_at().is_some_and(|at| at <= arrival) {
@@ -352,13 +347,13 @@ impl<T> Network<T> {
         }
     }
 
-    /// Processes the first event of the agenda, at or before `until`.
+    /// Processes the first event of the agenda, if due by `until`.
     fn serve_next(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         let Some((id, at, ())) = self.agenda.pop_due(until) else {
             return;
         };
         let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
-        // Otherwise the link's time has changed since, or the link is gone.
+        // Otherwise the entry is stale: the link's time has changed, or the link is gone.
         if let Some(node) = node.filter(|node| node.due == Some(at)) {
             node.due = None;
             host.at(at);
@@ -377,7 +372,7 @@ impl<T> Network<T> {
         path.link(traveller.hop)
     }
 
-    /// Notes when a link must be called again.
+    /// Schedules the link's next event.
     #[inline]
     fn note_due(&mut self, id: LinkId) {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {

@@ -21,12 +21,12 @@ pub(super) struct Path {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
     pub link: LinkId,
-    /// The link is in another network.
+    /// Whether the link is in another network.
     pub is_remote: bool,
 }
 
 impl Path {
-    /// Creates a path of these links; `None` if there are none.
+    /// Creates a path of these links; `None` if empty.
     pub fn new(links: &[LinkId], is_remote: impl Fn(LinkId) -> bool) -> Option<Path> {
         let (first, rest) = links.split_first()?;
         let hop = |link: &LinkId| Hop {

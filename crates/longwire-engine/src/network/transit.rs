@@ -1,4 +1,4 @@
-//! Frames on paths: forwards those that links deliver.
+//! Frames on paths: forwards delivered frames.
 
 use alloc::vec::Vec;
 
@@ -16,9 +16,9 @@ use crate::verdict::{Delivery, DropReason};
 #[derive(Debug)]
 pub(super) struct Transit<T> {
     pub paths: Vec<Option<Path>>,
-    /// Frames in transit from one link to the next, which their hops name.
+    /// Frames in transit to the next link, which their hops name.
     pub between: ReleaseQueue<Traveller<T>>,
-    /// Frames that continue in other networks.
+    /// Frames bound for other networks.
     pub crossings: Vec<Crossing<T>>,
 }
 
@@ -26,14 +26,14 @@ pub(super) struct Transit<T> {
 pub(super) struct NodeHost<'a, T, H> {
     id: LinkId,
     steady_until: Option<Nanos>,
-    /// Numbers the frames that the link passes on.
+    /// Sequence numbers of the frames that the link passes on.
     passed_on: &'a mut Sequence,
     transit: &'a mut Transit<T>,
     host: &'a mut H,
 }
 
 impl<T> Node<T> {
-    /// Borrows the lane and its host.
+    /// Borrows the lane together with its host.
     #[inline]
     pub(super) fn borrow<'a, H>(
         &'a mut self,
@@ -134,7 +134,7 @@ impl<T> Transit<T> {
         }
     }
 
-    /// Counts a frame on a path; returns whether there is the path.
+    /// Adds a frame to a path's count; returns whether the path exists.
     #[inline]
     pub fn enter(&mut self, path: PathId) -> bool {
         let Some(Some(path)) = self.paths.get_mut(path.0 as usize) else {
@@ -144,7 +144,7 @@ impl<T> Transit<T> {
         true
     }
 
-    /// Counts a frame as off a path.
+    /// Removes a frame from a path's count.
     #[inline]
     pub fn leave(&mut self, path: PathId) {
         if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
@@ -154,13 +154,13 @@ impl<T> Transit<T> {
 }
 
 impl<T> Network<T> {
-    /// Drops a frame at the first link of a path without offering it to the link: the
-    /// link counts it, and neither its queue nor its random streams change. As with
-    /// [`Network::offer`], events of that instant come first.
-    /// [`Network::advance`] must have been called with its arrival.
+    /// Drops a frame at the first link of a path without offering it: the link counts it,
+    /// but its queue and random streams do not change. As with [`Network::offer`], events
+    /// of that instant come first, and [`Network::advance`] must have been called with the
+    /// frame's arrival.
     ///
     /// # Errors
-    /// Returns the frame if there is no such path.
+    /// The frame, if there is no such path.
     pub fn drop_at_entry(
         &mut self,
         path: PathId,

@@ -1,10 +1,9 @@
-//! The table of ERRANT: measurements of phones of several operators in several
-//! countries, as comma-separated values with the columns `operator`, `country`, `rat`,
-//! `signal_quality`, `download_kbps`, `upload_kbps` and `latency_ms_avg`.
+//! The ERRANT table: measurements of phones by operator and country, as CSV with the
+//! columns `operator`, `country`, `rat`, `signal_quality`, `download_kbps`, `upload_kbps`
+//! and `latency_ms_avg`.
 //!
-//! The latency is that of a round trip; each direction gets half. Its deviation,
-//! `latency_ms_stdev`, is that between connections and not between packets, and is not
-//! used.
+//! Latency is the round trip; each direction gets half. `latency_ms_stdev` is unused: it is
+//! the deviation between connections, not between packets.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -82,7 +81,7 @@ const VALUES: [&str; 3] = ["download_kbps", "upload_kbps", "latency_ms_avg"];
 const BITS_PER_KBIT: u64 = 1_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Reads the only row that matches the parameters.
+/// Reads the single row that matches the parameters.
 pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> {
     let arguments = Arguments::parse(&INFO, parameters, loader)?;
     let mut table = ErrantTable::default();
@@ -120,7 +119,7 @@ fn describe_request(arguments: &Arguments<'_>) -> String {
 struct ErrantTable {
     /// Index of each column of [`KEYS`], then of [`VALUES`].
     columns: Option<Vec<usize>>,
-    /// The key of each row, for messages.
+    /// Key of each row, for messages.
     rows: Vec<String>,
     fitting: Vec<Duplex>,
 }

@@ -1,8 +1,8 @@
-//! Named links: plain options for both directions, with their sources.
+//! Named links: options for both directions, with their sources.
 //!
-//! A preset is a starting point and no promise: each describes one access link, without
-//! the network beyond it, as a source once measured or specified it. Values without a
-//! source are named as assumptions.
+//! A preset is a starting point, not a promise: it describes one access link, without the
+//! network beyond, as a source measured or specified it. Values without a source are
+//! labelled as assumptions.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -40,16 +40,16 @@ type Texts = &'static [(&'static str, &'static str)];
 /// Options of both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Duplex {
-    /// From near to far: from a home, a phone or a client.
+    /// Upstream: from a home, a phone or a client.
     pub up: LinkSpec,
-    /// From far to near.
+    /// Downstream.
     pub down: LinkSpec,
 }
 
-/// Refusal of a preset.
+/// Error of a preset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
-    /// There is no preset of this name.
+    /// Unknown preset.
     #[error("unknown preset '{name}'; known: {known}")]
     Unknown {
         /// The requested name.
@@ -63,13 +63,13 @@ pub enum PresetError {
         /// Its name.
         name: &'static str,
     },
-    /// Its parameters, or its file, are wrong.
+    /// Error of its parameters or its file.
     #[error(transparent)]
     Spec(#[from] SpecError),
 }
 
 impl Preset {
-    /// Returns its options.
+    /// Returns the preset's options.
     pub fn options(&self) -> Duplex {
         let of = |one_way: Texts| {
             let mut spec = LinkSpec::default();
@@ -86,14 +86,14 @@ impl Preset {
     }
 }
 
-/// The preset with parameters, which reads its values from a file.
+/// The preset that reads its values from a file.
 pub static FROM_FILE: &ModelInfo = &errant::INFO;
 
-/// Reads a preset as a user writes it: a name, or
+/// Parses a preset in the user's notation: a name, or
 /// `errant:file=profiles.csv,operator=…`, whose file comes from `loader`.
 ///
 /// # Errors
-/// The unknown part, and the known ones.
+/// If the name or a parameter is unknown or invalid; the message lists the known ones.
 pub fn read(text: &str, loader: &dyn Loader) -> Result<Duplex, PresetError> {
     let (name, parameters) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
     if name == FROM_FILE.name {

@@ -1,4 +1,4 @@
-//! The release queue: frames of many links that wait for their release.
+//! The release queue: frames of many links, waiting for release.
 
 mod wheel;
 
@@ -12,31 +12,30 @@ use longwire_units::Nanos;
 use crate::link::LinkId;
 use wheel::{Wheel, slot_of};
 
-/// Items that wait for their release.
+/// A priority queue of items by release time.
 ///
-/// Items of the current slot are kept in order; all others lie in the slots of a wheel,
-/// each 65 microseconds wide, and are sorted slot by slot as their time is reached. So
-/// a push costs the same for ten items and for a million, and a pop costs O(log k)
-/// where k items are released in the same slot. An idle link costs nothing.
+/// Items of the current slot are sorted; all others are in a timing wheel with slots of 65
+/// microseconds, sorted slot by slot when reached. A push costs the same for ten items and
+/// for a million; a pop costs O(log k) for k items in the slot. Idle links cost nothing.
 ///
-/// Items of one time are released in the order of their links' numbers, those of one
-/// link in the order of pushing: so the order of several queues that share the links
-/// among them is that of one queue with all links. Memory follows the number of items, plus
-/// 0.5 MB that a queue allocates when an item is first pushed for a later slot.
+/// Ties are released in the order of link numbers, and within a link in push order, so
+/// several queues that share the links release in the same order as one queue with all
+/// links. Memory follows the number of items, plus 0.5 MB allocated at the first push for a
+/// later slot.
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
-    /// Items of the current slot: sorted, the next one last.
+    /// Items of the current slot, sorted; the next one is last.
     current: Vec<WaitingItem<T>>,
-    /// Items pushed for the current slot, or an earlier one, after it had begun.
+    /// Items pushed for the current or an earlier slot after it began.
     late: BinaryHeap<WaitingItem<T>>,
-    /// First slot that is still in the wheel.
+    /// First slot still in the wheel.
     slot_next: u64,
     wheel: Wheel<T>,
     pushed: Sequence,
     len: usize,
 }
 
-/// Sort key of an item. No two items of a queue have the same.
+/// Sort key of an item, unique in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReleaseKey {
     pub release: Nanos,
@@ -44,14 +43,14 @@ pub(crate) struct ReleaseKey {
     pub sequence: Sequence,
 }
 
-/// A sequence number that wraps around: half of the numbers follow each one. Only items of
-/// one link and one release are compared by it, and no 2^31 items are added while one of
-/// them waits. So a key takes 16 bytes.
+/// A sequence number that wraps around. It orders only items with the same link and
+/// release, of which fewer than 2^31 are pushed while one waits. This keeps the key at 16
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sequence(u32);
 
 impl Sequence {
-    /// Returns the number, and goes on to the next one.
+    /// Returns the number and increments it.
     #[inline]
     pub fn next(&mut self) -> Sequence {
         let number = *self;
@@ -81,7 +80,7 @@ struct WaitingItem<T> {
     item: T,
 }
 
-/// Capacity for late items that is always kept.
+/// Minimum capacity kept for late items.
 const LATE_KEPT: usize = 256;
 
 impl<T> Default for ReleaseQueue<T> {
@@ -103,7 +102,7 @@ impl<T> ReleaseQueue<T> {
         }
     }
 
-    /// Adds an item of `link`, to be released at `release`.
+    /// Adds an item of `link` with this release time.
     #[inline]
     pub fn push(&mut self, link: LinkId, release: Nanos, item: T) {
         let place = ReleaseKey {
@@ -114,7 +113,7 @@ impl<T> ReleaseQueue<T> {
         self.push_at(place, item);
     }
 
-    /// Adds an item in a place that no other has.
+    /// Adds an item with a unique key.
     #[inline]
     pub(crate) fn push_at(&mut self, place: ReleaseKey, item: T) {
         let waiting = WaitingItem { place, item };
@@ -127,19 +126,19 @@ impl<T> ReleaseQueue<T> {
         }
     }
 
-    /// Returns when the next item is due.
+    /// Returns the release time of the next item.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         let current = self.current.last().map(|next| next.place.release);
         let late = self.late.peek().map(|next| next.place.release);
         match (current, late) {
             (Some(current), Some(late)) => Some(current.min(late)),
-            // All items in the wheel follow these.
+            // Items in the wheel follow all of these.
             (near, other) => near.or(other).or(self.wheel.next_at()),
         }
     }
 
-    /// Removes the next item due at or before `now`: its link, its release and itself.
+    /// Removes the next item due by `now`; returns its link, release time and value.
     #[inline]
     pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, T)> {
         if self.current.is_empty() && self.late.is_empty() {
@@ -170,19 +169,19 @@ impl<T> ReleaseQueue<T> {
         Some((waiting.place.link, waiting.place.release, waiting.item))
     }
 
-    /// Returns the release of the next item, and the item.
+    /// Returns the next item and its release time.
     #[inline]
     pub fn peek(&mut self) -> Option<(Nanos, &T)> {
         self.next_key()?;
         let next = match (self.current.last(), self.late.peek()) {
-            // The heap keeps the next one on top.
+            // The heap's top is the next of its items.
             (Some(current), Some(late)) => current.max(late),
             (current, late) => current.or(late)?,
         };
         Some((next.place.release, &next.item))
     }
 
-    /// Returns the release and the link of the next item.
+    /// Returns the release time and the link of the next item.
     #[inline]
     pub fn next_place(&mut self) -> Option<(Nanos, LinkId)> {
         let next = self.next_key()?;
@@ -199,13 +198,12 @@ impl<T> ReleaseQueue<T> {
         current.into_iter().chain(late).min()
     }
 
-    /// Returns the links of the items that are released next, as far as they are known
-    /// without a search.
+    /// Returns the links of upcoming items, as far as known without a search.
     pub fn next_links(&self) -> impl Iterator<Item = LinkId> {
         self.current.iter().rev().map(|waiting| waiting.place.link)
     }
 
-    /// Returns the item that about `items` others precede, if it is known without a search.
+    /// Returns the item `items` positions ahead, if known without a search.
     #[inline]
     pub fn ahead(&self, items: usize) -> Option<&T> {
         let index = self.current.len().checked_sub(items + 1)?;
@@ -224,7 +222,8 @@ impl<T> ReleaseQueue<T> {
         self.len == 0
     }
 
-    /// Removes the items for whose link and release `keep` returns `false`. Visits all.
+    /// Retains the items for whose link and release time `keep` returns `true`. Visits all
+    /// items.
     pub fn retain(&mut self, keep: impl Fn(LinkId, Nanos) -> bool) {
         let keep = |waiting: &WaitingItem<T>| keep(waiting.place.link, waiting.place.release);
         self.current.retain(keep);
@@ -233,7 +232,7 @@ impl<T> ReleaseQueue<T> {
         self.len = self.current.len() + self.late.len() + self.wheel.len();
     }
 
-    /// Moves the items of a slot out of the wheel: no item precedes them.
+    /// Moves the items of a slot, the earliest, out of the wheel.
     fn begin_slot(&mut self, slot: u64) {
         self.slot_next = slot + 1;
         self.wheel.take(slot, &mut self.current);
@@ -243,7 +242,7 @@ impl<T> ReleaseQueue<T> {
     }
 
     fn shrink_late(&mut self) {
-        // Halved when a quarter is in use: the copies cost O(1) an item.
+        // Halved at a quarter of use, so copies are amortised O(1) per item.
         let capacity = self.late.capacity();
         if capacity > LATE_KEPT && self.late.len() < capacity / 4 {
             self.late.shrink_to(capacity / 2);
@@ -266,7 +265,7 @@ impl<T> PartialOrd for WaitingItem<T> {
 }
 
 impl<T> Ord for WaitingItem<T> {
-    /// Reversed: the standard heap keeps the greatest on top.
+    /// Reversed, because the standard heap is a max-heap.
     fn cmp(&self, other: &WaitingItem<T>) -> Ordering {
         other.place.cmp(&self.place)
     }
@@ -295,7 +294,7 @@ mod tests {
         for (item, release) in [300, 100, 200, 100, 90_000].into_iter().enumerate() {
             queue.push(LinkId(0), at(release), item);
             if item == 2 {
-                // The slot begins: later items of it are late.
+                // The slot begins: further items of it are late.
                 assert_eq!(queue.peek(), Some((at(100), &1)));
             }
         }
@@ -312,7 +311,7 @@ mod tests {
         queue.push(LinkId(0), Nanos::from_secs(1), u64::MAX);
         assert!(queue.pop_due(Nanos::from_secs(1)).is_some());
         let at = |step: u64| Nanos::from_nanos(1_000_000 - step);
-        // Each is due before all earlier ones.
+        // Each item precedes all earlier ones.
         for step in 0..500_000 {
             queue.push(LinkId(0), at(step), step);
         }

@@ -1,4 +1,4 @@
-//! A wheel of time slots for later releases; unordered within a slot.
+//! A timing wheel for later releases; unordered within a slot.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -7,20 +7,20 @@ use longwire_units::Nanos;
 
 use super::WaitingItem;
 
-/// A slot is as wide as 2^16 nanoseconds.
+/// Slot width: 2^16 nanoseconds.
 const SLOT_BITS: u32 = 16;
 
-/// A round of the wheel takes 1.07 s. Items of later rounds share the slots and are
-/// skipped once a round.
+/// One turn of the wheel is 1.07 s. Items of later turns share the slots and are skipped
+/// once per turn.
 const SLOTS: usize = 1 << 14;
 
-/// A slot's memory for up to this many items is reused, larger memory is freed.
+/// Slot memory for up to this many items is reused; larger memory is freed.
 const KEPT_ITEMS_MAX: usize = 1_024;
 
 /// Maximum number of spare slots.
 const SPARES_MAX: usize = 64;
 
-/// Returns the number of the slot of a release, counted over all rounds.
+/// Returns the slot number of a release, counted over all turns.
 #[inline]
 pub(super) fn slot_of(release: Nanos) -> u64 {
     release.as_nanos() >> SLOT_BITS
@@ -34,9 +34,9 @@ fn index_of(slot: u64) -> usize {
 pub(super) struct Wheel<T> {
     /// Empty until the first push.
     slots: Vec<Slot<T>>,
-    /// One bit for each slot: whether it has items.
+    /// Bitmap of occupied slots.
     occupied: Vec<u64>,
-    /// The release of the next item of all; `MAX` also if there is none.
+    /// Earliest release of all items; `MAX` if empty.
     next: Nanos,
     len: usize,
     spares: Vec<Vec<WaitingItem<T>>>,
@@ -45,7 +45,7 @@ pub(super) struct Wheel<T> {
 #[derive(Debug)]
 struct Slot<T> {
     items: Vec<WaitingItem<T>>,
-    /// The release of the first of them.
+    /// Earliest release of the slot's items.
     first: Nanos,
 }
 
@@ -60,13 +60,13 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Returns when the next item is due.
+    /// Returns the earliest release.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         (self.len > 0).then_some(self.next)
     }
 
-    /// Adds an item. Its slot must not have been taken.
+    /// Adds an item, whose slot must not have been taken.
     #[inline]
     pub fn push(&mut self, waiting: WaitingItem<T>) {
         if self.slots.is_empty() {
@@ -88,8 +88,8 @@ impl<T> Wheel<T> {
         self.len += 1;
     }
 
-    /// Moves the items of the next item's slot into `out`, which is empty. Items of
-    /// later rounds stay.
+    /// Moves the items of the next item's slot into the empty `out`. Items of later turns
+    /// stay.
     pub fn take(&mut self, number: u64, out: &mut Vec<WaitingItem<T>>) {
         let index = index_of(number);
         let slot = &mut self.slots[index];
@@ -112,8 +112,8 @@ impl<T> Wheel<T> {
         self.len
     }
 
-    /// Removes the items for which `keep` returns `false`. Slot `number` is the first
-    /// that has not been taken.
+    /// Retains items for which `keep` returns `true`. Slot `number` is the first that has
+    /// not been taken.
     pub fn retain(&mut self, keep: impl Fn(&WaitingItem<T>) -> bool, number: u64) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
@@ -145,8 +145,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Returns the release of the first item, given that all are in slot `number` or
-    /// later.
+    /// Returns the earliest release, given that all items are in slot `number` or later.
     fn first_from(&self, number: u64) -> Nanos {
         let mut passed_over = Nanos::MAX;
         let mut distance = 0;
@@ -165,7 +164,7 @@ impl<T> Wheel<T> {
             passed_over = passed_over.min(first);
             distance += 1;
         }
-        // The last word may have been read twice, which does no harm.
+        // The last word may have been read twice, which is harmless.
         passed_over
     }
 

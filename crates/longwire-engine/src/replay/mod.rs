@@ -1,9 +1,8 @@
-//! The replay schedule: when the frames of a trace are sent.
+//! The replay schedule: due times of a trace's frames.
 //!
-//! A [`ReplaySchedule`] receives each frame's stamp and length, in the order of the
-//! trace, and returns when the frame is due after the start of the replay. Every time
-//! is computed from the start and never from the previous frame, so no rounding
-//! accumulates.
+//! A [`ReplaySchedule`] receives each frame's timestamp and length, in trace order, and
+//! returns its due time relative to the start of the replay. Each time is computed from the
+//! start, not from the previous frame, so rounding does not accumulate.
 
 mod pace;
 mod schedule;

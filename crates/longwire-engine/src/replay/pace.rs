@@ -7,24 +7,24 @@ use crate::models::framing::Framing;
 /// The pace of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// The trace's stamps, scaled by a speed.
+    /// The trace's timestamps, scaled by a speed.
     Trace(Speed),
-    /// A wire that is never idle: each frame is sent when its predecessor's last bit
+    /// A saturated wire: each frame is sent when its predecessor's last bit has left.
     /// has left.
     Bits {
         /// The wire's rate.
         rate: BitRate,
-        /// Framing that counts in addition to a frame's bytes.
+        /// Framing added to a frame's bytes.
         framing: Framing,
     },
-    /// A fixed number of frames a second, evenly spaced.
+    /// A fixed rate in frames/s, evenly spaced.
     Packets(PacketRate),
     /// As fast as the port accepts frames.
     TopSpeed,
 }
 
 impl Default for Pace {
-    /// As it was captured.
+    /// The original pace.
     fn default() -> Pace {
         Pace::Trace(Speed::UNCHANGED)
     }

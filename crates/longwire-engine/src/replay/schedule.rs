@@ -1,24 +1,24 @@
-//! When each frame of a trace is due.
+//! Due times of a trace's frames.
 
 use longwire_units::{Nanos, PacketRate, Speed};
 
 use super::Pace;
 use crate::models::rate::Serializer;
 
-/// Distance between two rounds of a trace whose duration is zero.
+/// Gap between rounds of a trace whose duration is zero.
 const ROUND_GAP: Nanos = Nanos::from_millis(1);
 
-/// Computes when each frame of a trace is due, after the start of the replay.
+/// Computes each frame's due time, relative to the start of the replay.
 ///
-/// Times never decrease: a frame whose stamp lies before an earlier frame's is due
+/// Times never decrease: a frame with an earlier timestamp than its predecessor's is due
 /// together with it, and counted.
 #[derive(Clone, Debug)]
 pub struct ReplaySchedule {
     clock: PaceClock,
-    /// Maximum gap of the trace; longer ones are cut to it.
+    /// Maximum gap in the trace; longer ones are clamped.
     gap_cap: Nanos,
     round: Round,
-    /// Start of this round, after the start of the replay.
+    /// Start of this round, relative to the start of the replay.
     base: Nanos,
     /// Time of the last frame.
     last: Nanos,
@@ -38,9 +38,9 @@ enum PaceClock {
 /// One round of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// The stamp from which times count.
+    /// The timestamp that is the round's origin.
     origin: Option<Nanos>,
-    /// The latest stamp so far.
+    /// The latest timestamp so far.
     latest: Nanos,
     /// Time cut from gaps.
     cut: Nanos,
@@ -48,8 +48,8 @@ struct Round {
 }
 
 impl ReplaySchedule {
-    /// Creates a schedule at this pace. Gaps of the trace longer than `gap_cap` are cut
-    /// to it, in the trace's time.
+    /// Creates a schedule at this pace. Gaps above `gap_cap`, in trace time, are clamped to
+    /// it.
     pub fn new(pace: Pace, gap_cap: Option<Nanos>) -> ReplaySchedule {
         ReplaySchedule {
             clock: match pace {
@@ -69,7 +69,7 @@ impl ReplaySchedule {
         }
     }
 
-    /// Returns when the next frame of the trace is due.
+    /// Returns the next frame's due time.
     #[inline]
     pub fn due(&mut self, stamp: Nanos, wire_len: u32) -> Nanos {
         let due = match &mut self.clock {
@@ -79,7 +79,7 @@ impl ReplaySchedule {
                 self.base.saturating_add(speed.pass(position))
             }
             PaceClock::Wire(wire) => {
-                // It is due when the wire is free, and keeps it busy.
+                // Due when the wire is free, which the frame then occupies.
                 let due = self.last;
                 self.last = wire.depart(Nanos::ZERO, wire_len);
                 self.frames += 1;
@@ -93,7 +93,7 @@ impl ReplaySchedule {
         due
     }
 
-    /// Returns how far into this round of the trace a stamp lies, gaps cut.
+    /// Returns the position of a timestamp in this round, gaps clamped.
     #[inline]
     fn position(&mut self, stamp: Nanos) -> Nanos {
         let round = &mut self.round;
@@ -118,10 +118,10 @@ impl ReplaySchedule {
         elapsed.saturating_sub(round.cut)
     }
 
-    /// Starts the trace again, or another one after it: its first frame is due `gap`
-    /// after the last one, or by default the trace's mean gap.
+    /// Starts the next round, of the same trace or another: its first frame is due `gap`
+    /// after the last one, by default the trace's mean gap.
     pub fn next_round(&mut self, gap: Option<Nanos>) {
-        // Only stamps begin again with a round: a rate continues.
+        // Only timestamps restart with a round; a rate continues.
         if let PaceClock::Trace(speed) = self.clock {
             let gap = gap.unwrap_or_else(|| speed.pass(self.mean_gap()));
             self.base = self.last.saturating_add(gap);
@@ -145,7 +145,7 @@ impl ReplaySchedule {
         }
     }
 
-    /// Returns the number of frames whose stamps lay before an earlier frame's.
+    /// Returns the number of frames with an earlier timestamp than their predecessor's.
     pub fn set_back(&self) -> u64 {
         self.set_back
     }

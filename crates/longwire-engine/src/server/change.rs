@@ -13,13 +13,13 @@ use crate::models::rate::{Aggregate, Transmitter};
 use crate::verdict::{DropReason, Verdict};
 
 impl Server {
-    /// Makes the link changeable: frames pass the medium as they depart, and tail drop
-    /// counts the frame in service, as it does where drops are decided at arrival.
+    /// Makes the link changeable: frames pass the medium at departure, and tail drop counts
+    /// the frame in service, as with decisions at arrival.
     pub fn make_changeable(&mut self) {
         self.changeable = true;
     }
 
-    /// Stops dequeuing at `at`. The frame in service departs.
+    /// Stops dequeuing at `at`. The frame in service still departs.
     pub fn stop(&mut self, at: Nanos) {
         let was_asking = self.asks_at.is_some_and(|asks| asks < at);
         if !self.stopped && self.context.occupancy().0.0 == 0 && was_asking {
@@ -34,13 +34,13 @@ impl Server {
         self.waiting_since = self.waiting_since.max(at);
         self.asks_at = self.asks_at.map(|asks| asks.max(at));
         if self.ready.is_some_and(|ready| ready < at) {
-            // The instant has passed unused.
+            // The service opportunity has passed unused.
             self.ready = None;
         }
     }
 
-    /// Drops the frame in service and all queued ones because the link is down at `at`, in
-    /// the order of service and arrival.
+    /// Drops the frame in service, then all queued frames in order of arrival: the link
+    /// goes down at `at`.
     pub fn lose_all(&mut self, at: Nanos, transmitter: &mut Transmitter) {
         let departing = self.departing.take().map(|departing| departing.number);
         if departing.is_some() {
@@ -58,8 +58,8 @@ impl Server {
         self.ready = None;
     }
 
-    /// Returns the work that remains at `at` of the frame in service, or of the last
-    /// one, in billionths of a bit.
+    /// Returns the work remaining at `at` of the frame in service, or of the last one, in
+    /// billionths of a bit.
     pub fn unsent(&self, at: Nanos, transmitter: &Transmitter) -> u128 {
         match &self.departing {
             Some(departing) => transmitter.unsent(at, departing.len),
@@ -67,8 +67,8 @@ impl Server {
         }
     }
 
-    /// Adapts to a new rate at `at`: what is in service continues with its rest, and the
-    /// head is served when the rate allows.
+    /// Adapts to a new rate at `at`: the remainder of the frame in service continues, and
+    /// the head is served when the rate allows.
     pub fn rate_changed(
         &mut self,
         at: Nanos,
@@ -91,8 +91,8 @@ impl Server {
         self.begin_service(&departing);
     }
 
-    /// Replaces the queue; the new one takes over the queued frames. Returns the old
-    /// one, empty.
+    /// Replaces the queue; the new one takes over the queued frames. Returns the emptied
+    /// old one.
     pub fn replace_queue(
         &mut self,
         queue: ServedQueue,
@@ -118,7 +118,7 @@ impl Server {
         old
     }
 
-    /// Sets the limit of tail drop. Excess frames are dropped, the latest first.
+    /// Sets the limit of tail drop and drops excess frames, the latest first.
     pub fn set_fifo_limit(&mut self, at: Nanos, limit: QueueLimit, transmitter: &Transmitter) {
         let ServedQueue::Fifo(fifo) = &mut self.queue else {
             return;

@@ -28,14 +28,14 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Parses the text after a model's name: `key=value,key=value`. A value without a
-    /// key goes to the first parameter not given by key that reads it.
+    /// Parses the text after a model's name: `key=value,key=value`. A value without a key
+    /// goes to the first remaining parameter whose unit accepts it.
     ///
     /// # Errors
-    /// [`SpecError::EmptyItem`] between two commas, [`SpecError::UnknownParam`] for a
-    /// key that the model lacks, [`SpecError::NoValue`] for a key without a value,
-    /// [`SpecError::Repeated`] for a key with two, [`SpecError::Misfit`] for a bare
-    /// value that no remaining parameter reads.
+    /// [`SpecError::EmptyItem`] between two commas, [`SpecError::UnknownParam`] for an
+    /// unknown key, [`SpecError::NoValue`] for a key without a value,
+    /// [`SpecError::Repeated`] for a repeated key, [`SpecError::Misfit`] for a bare value
+    /// that no remaining parameter accepts.
     pub fn parse(
         model: &'static ModelInfo,
         text: &str,
@@ -57,7 +57,7 @@ impl<'a> Arguments<'a> {
                 text: text.trim().to_owned(),
             });
         }
-        // Keys first, in any position: they determine which parameters are left.
+        // Keys first, in any position: they determine which parameters remain.
         for (key, value) in items.clone().filter_map(|item| item.split_once('=')) {
             arguments.give_named(key.trim(), value.trim())?;
         }
@@ -106,11 +106,11 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// Returns the value of `key`, or its default; refused if it has neither.
+    /// Returns the value of `key`, or its default.
     ///
     /// # Errors
-    /// [`SpecError::Missing`] without a value and a default; [`SpecError::Value`] if
-    /// the value is not of the type.
+    /// [`SpecError::Missing`] without value and default; [`SpecError::Value`] if the value
+    /// does not parse.
     pub fn required<T>(&self, key: &'static str) -> Result<T, SpecError>
     where
         T: FromStr<Err = UnitError>,
@@ -121,7 +121,7 @@ impl<'a> Arguments<'a> {
     /// Returns the value of `key`, or its default, or `None`.
     ///
     /// # Errors
-    /// [`SpecError::Value`] if there is a value that is not of the type.
+    /// [`SpecError::Value`] if the value does not parse.
     pub fn optional<T>(&self, key: &'static str) -> Result<Option<T>, SpecError>
     where
         T: FromStr<Err = UnitError>,
@@ -135,8 +135,8 @@ impl<'a> Arguments<'a> {
     /// Like [`Arguments::required`], parsed by a function.
     ///
     /// # Errors
-    /// [`SpecError::Missing`] without a value and a default; [`SpecError::Value`] if
-    /// `parse` refuses the value.
+    /// [`SpecError::Missing`] without value and default; [`SpecError::Value`] if `parse`
+    /// fails.
     pub fn read<T>(
         &self,
         key: &'static str,
@@ -155,8 +155,8 @@ impl<'a> Arguments<'a> {
             })
     }
 
-    /// Returns the error about a required value. A bare number that went to a parameter
-    /// without a unit was probably meant for `key`.
+    /// Returns the error for a missing required value. A bare number that went to a
+    /// parameter without a unit was probably meant for `key`.
     fn missing(&self, key: &'static str) -> SpecError {
         let model = self.model.name;
         let unit = self.param(key).map(|param| param.unit);
@@ -177,7 +177,7 @@ impl<'a> Arguments<'a> {
     /// Returns the index of a choice parameter's word.
     ///
     /// # Errors
-    /// [`SpecError::Choice`] if the value is none of the words, as without a value.
+    /// [`SpecError::Choice`] if the value is missing or not one of the words.
     pub fn choice(&self, key: &'static str) -> Result<usize, SpecError> {
         let words = match self.param(key).map(|param| param.unit) {
             Some(Unit::Choice(words)) => words,
@@ -203,12 +203,11 @@ impl<'a> Arguments<'a> {
         &self.rest
     }
 
-    /// Reads the file that `key` names as a whole. For large files use
-    /// [`Arguments::lines`].
+    /// Reads the whole file that `key` names. For large files use [`Arguments::lines`].
     ///
     /// # Errors
-    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader
-    /// cannot read it.
+    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader cannot
+    /// read it.
     pub fn file(&self, key: &'static str) -> Result<Vec<u8>, SpecError> {
         let mut contents = Vec::new();
         self.pieces(key, &mut |piece| {
@@ -218,13 +217,13 @@ impl<'a> Arguments<'a> {
         Ok(contents)
     }
 
-    /// Reads the file that `key` names line by line, holding at most one line of up to
-    /// 64 KiB in memory. `take` receives each line's number, from 1, and its text
-    /// without the end of line; its refusals are reported with that number.
+    /// Reads the file that `key` names line by line, buffering at most one line of up to 64
+    /// KiB. `take` receives each line's number, from 1, and its text without the line
+    /// ending; its errors are reported with that number.
     ///
     /// # Errors
     /// As [`Arguments::pieces`]; [`SpecError::Content`] also for a line above 64 KiB or
-    /// not in UTF-8.
+    /// invalid UTF-8.
     pub fn lines(
         &self,
         key: &'static str,
@@ -260,8 +259,8 @@ impl<'a> Arguments<'a> {
     /// Loads the plugin that `key` names, with all of [`Arguments::rest`].
     ///
     /// # Errors
-    /// [`SpecError::Missing`] if no plugin is named; [`SpecError::File`] if the loader
-    /// cannot load it, or it refuses its parameters.
+    /// [`SpecError::Missing`] if no plugin is named; [`SpecError::File`] if the plugin
+    /// cannot be loaded or rejects its parameters.
     pub fn plugin(&self, key: &'static str, hook: Hook) -> Result<Box<dyn Plugin>, SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
         let loaded = self.loader.plugin(&path, hook, &self.rest);
@@ -271,8 +270,8 @@ impl<'a> Arguments<'a> {
     /// Reads the file that `key` names in pieces of any size.
     ///
     /// # Errors
-    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader
-    /// cannot read it; [`SpecError::Content`] if `take` refuses a piece.
+    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader cannot
+    /// read it; [`SpecError::Content`] if `take` fails.
     pub fn pieces(&self, key: &'static str, take: TakePiece<'_>) -> Result<(), SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
         let mut refused = false;
@@ -298,17 +297,17 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Notes a value that is allowed but probably not intended, for a warning.
+    /// Records a value that is allowed but probably not intended, for a warning.
     pub fn doubt(&self, message: impl Into<String>) {
         self.doubts.borrow_mut().push(message.into());
     }
 
-    /// Returns the noted doubts.
+    /// Returns the recorded doubts.
     pub(crate) fn into_doubts(self) -> Vec<String> {
         self.doubts.into_inner()
     }
 
-    /// Returns the loader, for models inside a parameter.
+    /// Returns the loader, for nested models.
     pub(crate) fn loader(&self) -> &'a dyn Loader {
         self.loader
     }
@@ -339,9 +338,8 @@ fn find_param(model: &'static ModelInfo, key: &str) -> Result<usize, SpecError> 
     })
 }
 
-/// Returns the parameter for a value without a key: the first one not yet given whose
-/// unit reads it. Failing that, the one whose unit understands it best, so that its
-/// message is shown.
+/// Returns the parameter for a value without a key: the first remaining one whose unit
+/// accepts it; failing that, the one that yields the most helpful error.
 fn bare_param(
     model: &'static ModelInfo,
     values: &[Option<String>],
@@ -384,7 +382,7 @@ fn bare_param(
                 examples: examples.join(" or "),
             })
         }
-        // If all are given, the first one is given twice.
+        // If none remains, the first one is repeated.
         _ if !values.is_empty() => Ok(free.first().copied().unwrap_or(0)),
         _ => Err(SpecError::UnknownParam {
             model: model.name,
@@ -399,7 +397,7 @@ pub fn reads(unit: Unit, value: &str) -> bool {
     check(unit, value).is_ok()
 }
 
-/// Whether `value` is written in this unit, though perhaps out of its range.
+/// Whether `value` is written in this unit, even if out of range.
 fn understands(unit: Unit, value: &str) -> bool {
     use UnitError::{Negative, TooFine, TooLarge, ZeroRate};
     let meant = |error| {
@@ -414,7 +412,7 @@ fn understands(unit: Unit, value: &str) -> bool {
     }
 }
 
-/// Parses `value` in this unit; an unknown word of a choice has no separate error.
+/// Parses `value` in this unit; a word that is not among the choices has no specific error.
 fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
     use longwire_units::{
         Bytes, Correlation, Nanos, Packets, Probability, parse_count, parse_ratio, parse_real,

@@ -1,5 +1,5 @@
-//! The grammar of models, the same in all sources: `name`, `name:key=value,key=value`,
-//! or a first value without a key where that is unambiguous.
+//! The grammar of models, shared by all sources: `name`, `name:key=value,key=value`, or a
+//! first value without a key where unambiguous.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -37,20 +37,20 @@ pub enum Unit {
     Signed,
     /// A number, `1.5`.
     Real,
-    /// A file's name; the text is an example of its contents for help, documentation
-    /// and tests.
+    /// A file name; the text is an example of the contents, for help, documentation and
+    /// tests.
     File(&'static str),
-    /// Any text without commas; the example shows its kind.
+    /// Any text without commas; the text is an example.
     Text(&'static str),
-    /// Every `key=value` that no other parameter takes, for plugins. At most one
-    /// parameter has this unit, the last.
+    /// Every `key=value` that no other parameter takes, for plugins. At most one parameter
+    /// has this unit: the last.
     Rest,
     /// One of some words.
     Choice(&'static [&'static str]),
 }
 
 impl Unit {
-    /// Returns an example of a value, for help and messages.
+    /// Returns an example value, for help and messages.
     pub fn example(self) -> &'static str {
         match self {
             Unit::Time => "20ms",
@@ -82,35 +82,34 @@ pub struct Param {
     pub default: Option<&'static str>,
     /// One line of help.
     pub help: &'static str,
-    /// The values that it takes, if they are fewer than those of its unit.
+    /// Range of values, if narrower than the unit's.
     pub range: Option<ParamRange>,
 }
 
-/// The least and the greatest value of a parameter that is a plain number, as they are
-/// written. Both are among its values.
+/// Inclusive range of a parameter that is a plain number, in the user's notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamRange {
-    /// The least.
+    /// Minimum.
     pub min: &'static str,
-    /// The greatest.
+    /// Maximum.
     pub max: &'static str,
     /// The range in words, for messages.
     pub words: &'static str,
 }
 
-/// Common facts about a registered model: the source of its help, its documentation and
-/// its checks.
+/// Description of a registered model: the source of its help, its documentation and its
+/// checks.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelInfo {
     /// The name users write.
     pub name: &'static str,
     /// One line of help, with the formula's source where there is one.
     pub summary: &'static str,
-    /// Its parameters. A value without a key goes to the first one whose unit reads it.
+    /// Its parameters. A value without a key goes to the first one whose unit accepts it.
     pub params: &'static [Param],
 }
 
-/// Refusal of a model's text.
+/// Error of a model's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SpecError {
@@ -190,8 +189,8 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    /// Returns the message without any text of a file that the model read: for clients
-    /// that may name a file but not read it.
+    /// Returns the message without excerpts of files that the model read, for clients that
+    /// may name a file but not read it.
     pub fn without_content(&self) -> String {
         let SpecError::Content {
             model,

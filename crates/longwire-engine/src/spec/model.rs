@@ -1,4 +1,4 @@
-//! One model of a part: parsed once, built as often as it is needed.
+//! One model of a part: parsed once, built any number of times.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -11,28 +11,28 @@ use crate::loader::{Hook, Loader, Plugin, TakePiece};
 use crate::models::{Kind, PartModel};
 use crate::spec::SpecError;
 
-/// A model as its user wrote it, checked, and ready to be built. Clones share it, with
-/// the contents of its files. Two are equal if their texts are.
+/// A parsed and checked model, ready to be built. Clones share it and the contents of its
+/// files. Equality is that of the texts.
 #[derive(Clone, Debug)]
 pub struct ModelSpec<M>(Arc<Parsed<M>>);
 
 #[derive(Debug)]
 struct Parsed<M> {
     text: String,
-    /// The model before its start; without the state of a plugin.
+    /// The model before its start, without a plugin's state.
     prototype: M,
     /// Values that are allowed but probably not intended.
     doubts: Vec<String>,
-    /// Paths of the files and plugins that it was made of.
+    /// Paths of its files and plugins.
     files: Vec<String>,
 }
 
 impl<M: PartModel> ModelSpec<M> {
-    /// Parses a model; files and plugins come from `loader`. A plugin is loaded and its
-    /// parameters are checked here; its state is made by [`ModelSpec::build`].
+    /// Parses a model; `loader` provides files and plugins. A plugin is loaded and its
+    /// parameters are checked; [`ModelSpec::build`] creates its state.
     ///
     /// # Errors
-    /// The fault of the text, of a file or of a plugin.
+    /// If the text, a file or a plugin is invalid.
     pub fn parse(kind: &Kind<M>, text: &str, loader: &dyn Loader) -> Result<Self, SpecError> {
         let mut doubts = Vec::new();
         let loader = NotingLoader {
@@ -42,14 +42,14 @@ impl<M: PartModel> ModelSpec<M> {
         let model = kind.parse_noting(text, &loader, &mut doubts)?;
         Ok(ModelSpec(Arc::new(Parsed {
             text: text.trim().to_string(),
-            // A clone: it has no state of a plugin.
+            // A clone, to leave out a plugin's state.
             prototype: model.clone(),
             doubts,
             files: loader.paths.into_inner(),
         })))
     }
 
-    /// Returns the text as it was written.
+    /// Returns the text as written.
     pub fn text(&self) -> &str {
         &self.0.text
     }
@@ -59,21 +59,20 @@ impl<M: PartModel> ModelSpec<M> {
         &self.0.doubts
     }
 
-    /// Returns the paths of the files and plugins that it was made of, as written.
+    /// Returns the paths of its files and plugins, as written.
     pub fn files(&self) -> &[String] {
         &self.0.files
     }
 
-    /// Returns the model before its start, for questions about it: a plugin has no
-    /// state.
+    /// Returns the model before its start, for queries; a plugin has no state.
     pub fn prototype(&self) -> &M {
         &self.0.prototype
     }
 
-    /// Builds the model for one link; plugins get their state from `loader`.
+    /// Builds the model for one link; `loader` provides plugins' state.
     ///
     /// # Errors
-    /// A plugin that cannot be loaded.
+    /// If a plugin cannot be loaded.
     pub fn build(&self, loader: &dyn Loader) -> Result<M, SpecError> {
         let mut model = self.0.prototype.clone();
         model.bind(loader)?;
@@ -82,7 +81,7 @@ impl<M: PartModel> ModelSpec<M> {
 }
 
 impl<M: PartModel> From<M> for ModelSpec<M> {
-    /// A model made in Rust; its text is what it writes of itself.
+    /// Wraps a model built in Rust; its text is its own description.
     fn from(prototype: M) -> ModelSpec<M> {
         ModelSpec(Arc::new(Parsed {
             text: prototype.to_string(),
@@ -93,7 +92,7 @@ impl<M: PartModel> From<M> for ModelSpec<M> {
     }
 }
 
-/// Notes what a model reads.
+/// A loader that records the paths read.
 struct NotingLoader<'a> {
     loader: &'a dyn Loader,
     paths: RefCell<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Tables of parameters, a line or two for each, and what several models read alike.
+//! Parameter tables, and readers shared by several models.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use longwire_units::{UnitError, parse_count, parse_ratio, parse_real};
 use crate::spec::{Arguments, Param, ParamRange, Unit};
 
 impl Param {
-    /// A parameter without a default and without help.
+    /// Creates a parameter without default and help.
     pub const fn new(name: &'static str, unit: Unit) -> Param {
         Param {
             name,
@@ -19,25 +19,25 @@ impl Param {
         }
     }
 
-    /// A parameter with a default and without help.
+    /// Creates a parameter with a default and without help.
     pub const fn with_default(name: &'static str, unit: Unit, default: &'static str) -> Param {
         Param::new(name, unit).default(default)
     }
 
-    /// The same parameter with another default.
+    /// Sets the default.
     pub const fn default(mut self, default: &'static str) -> Param {
         self.default = Some(default);
         self
     }
 
-    /// The same parameter with this line of help.
+    /// Sets the line of help.
     pub const fn help(mut self, help: &'static str) -> Param {
         self.help = help;
         self
     }
 
-    /// The same parameter with a range, which `words` names. Values outside are refused
-    /// when it is read. Only units that are plain numbers have ranges.
+    /// Sets an inclusive range, described by `words`; values outside are rejected when
+    /// read. Only units that are plain numbers have ranges.
     pub const fn within(
         mut self,
         min: &'static str,
@@ -48,7 +48,7 @@ impl Param {
         self
     }
 
-    /// Refuses a value outside of the range.
+    /// Rejects a value outside the range.
     pub(super) fn check_range(&self, text: &str) -> Result<(), UnitError> {
         let Some(range) = self.range else {
             return Ok(());
@@ -73,7 +73,7 @@ impl Param {
 }
 
 impl Arguments<'_> {
-    /// Returns those of these parameters that were given, for a model's description.
+    /// Returns those of `params` that were specified, for a model's description.
     pub(crate) fn given(&self, params: &[Param]) -> Vec<(&'static str, String)> {
         let given = params.iter().filter_map(|param| {
             let word = self.word(param.name)?;
