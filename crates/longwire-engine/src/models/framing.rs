@@ -1,7 +1,7 @@
-//! Framing: the number of bytes that a frame takes on the emulated wire.
+//! Framing: a frame's length on the emulated wire.
 //!
-//! A frame here has the bytes that a port delivers: 14 bytes of Ethernet header and the
-//! payload, without a frame check sequence.
+//! A frame has the bytes that a port delivers: the 14-byte Ethernet header and the payload,
+//! without FCS.
 
 use alloc::format;
 use core::fmt;
@@ -12,12 +12,11 @@ use longwire_units::{parse_count, parse_signed};
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// Preamble and start delimiter (8), frame check sequence (4) and gap (12),
-/// IEEE 802.3 clause 4.
+/// Preamble and start delimiter (8), FCS (4) and inter-packet gap (12), IEEE 802.3 clause
+/// 4.
 const ETHERNET_OVERHEAD: i32 = 24;
 
-/// Bytes of the shortest frame on an Ethernet: 64 bytes with its check sequence,
-/// preamble and gap.
+/// Minimum Ethernet frame: 64 bytes with FCS, plus preamble and gap.
 const ETHERNET_MINIMUM: u32 = 84;
 
 /// Bytes that the wire adds to a frame.
@@ -25,12 +24,12 @@ const ETHERNET_MINIMUM: u32 = 84;
 pub struct Framing {
     /// Added to each frame first; may be negative.
     overhead: i32,
-    /// Minimum; shorter frames count as this.
+    /// Minimum length; shorter frames count as this.
     minimum: u32,
-    /// Payload bytes of a cell; 1 for a wire without cells.
+    /// Payload bytes per cell; 1 without cells.
     cell: u32,
     cell_header: u32,
-    /// Maximum length up to which a frame is padded; a longer one counts as several of
+    /// Maximum length up to which a frame is padded; a longer one is split into parts of
     /// this length, and only the remainder is padded.
     filled_max: u32,
     /// Added to each frame last.
@@ -56,7 +55,7 @@ impl Default for Framing {
 }
 
 impl Framing {
-    /// No framing: a frame takes its own length.
+    /// No framing: a frame counts its own length.
     pub const NONE: Framing = Framing {
         overhead: 0,
         minimum: 0,
@@ -67,7 +66,7 @@ impl Framing {
         profile: Profile::Named("none"),
     };
 
-    /// Ethernet: 24 bytes a frame, and at least 84.
+    /// Ethernet: 24 bytes per frame, and at least 84.
     pub const ETHERNET: Framing = Framing {
         overhead: ETHERNET_OVERHEAD,
         minimum: ETHERNET_MINIMUM,
@@ -75,7 +74,7 @@ impl Framing {
         ..Framing::NONE
     };
 
-    /// Returns the bits on the wire for a frame of `len` bytes.
+    /// Returns the bits on the wire of a frame of `len` bytes.
     #[inline]
     pub fn wire_bits(&self, len: u32) -> u64 {
         let bytes = u64::from(len).saturating_add_signed(i64::from(self.overhead));
@@ -91,7 +90,7 @@ impl Framing {
         (filled + u64::from(self.trailer)) * 8
     }
 
-    /// Returns a frame's length padded to cells without headers, at most `most`.
+    /// Returns a frame's length padded to cells, without cell headers, at most `most`.
     fn filled(&self, bytes: u64, most: u64) -> u64 {
         let rest = if bytes > most { bytes % most } else { bytes };
         let filled = rest.next_multiple_of(u64::from(self.cell)).min(most);
@@ -170,10 +169,10 @@ pub const ATM_ENTRY: Entry<Framing> = Entry {
     build: build_atm,
 };
 
-/// Encapsulations, and the bytes that they add to an IP packet: 8 of AAL5's trailer; 8
-/// of LLC and SNAP, or 2 of padding where bridged frames have none (RFC 2684; 10 and 2
-/// with bridging); 14 of Ethernet without a frame check sequence; 6 of PPPoE (RFC
-/// 2516); 2 of PPP, and 4 of LLC with PPPoA (RFC 2364).
+/// Encapsulations, and the bytes that they add to an IP packet: 8 of AAL5 trailer; 8 of
+/// LLC/SNAP, or 2 of padding for VC-multiplexed bridging (RFC 2684; 10 and 2 with
+/// bridging); 14 of Ethernet without FCS; 6 of PPPoE (RFC 2516); 2 of PPP, and 4 of LLC
+/// with PPPoA (RFC 2364).
 static ENCAPSULATIONS: [(&str, i32); 8] = [
     ("pppoe-llc", 8 + 10 + 14 + 6 + 2),
     ("pppoe-vcmux", 8 + 2 + 14 + 6 + 2),
@@ -188,7 +187,7 @@ static ENCAPSULATIONS: [(&str, i32); 8] = [
 fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let over = arguments.choice("over")?;
     Ok(Framing {
-        // The Ethernet header of the frame is not sent as such.
+        // The frame's own Ethernet header is not sent.
         overhead: ENCAPSULATIONS[over].1 - ETHERNET_HEADER_LEN as i32,
         minimum: 1,
         cell: 48,
@@ -233,10 +232,10 @@ pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
     build: build_wireguard,
 };
 
-/// Every IPv4 link carries at least this much (RFC 791, section 3.2).
+/// Minimum MTU of an IPv4 link (RFC 791, section 3.2).
 const TUNNEL_MTU_MIN: u64 = 68;
 
-/// Outer protocols of a tunnel, and the length of their headers.
+/// Outer protocols of a tunnel, with their header lengths.
 static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
 
 fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
@@ -299,16 +298,16 @@ static BYTES_INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Returns the minimum length: a frame always takes some time, even if `overhead` is
-/// negative.
+/// Returns the minimum length: a frame always takes some time, even with a negative
+/// `overhead`.
 fn least(overhead: i32) -> u32 {
     u32::from(overhead < 0)
 }
 
-/// No wire adds more than this; a larger number is a mistake.
+/// Maximum overhead of any wire; more is an error.
 const BYTES_MAX: u64 = 65_535;
 
-/// No header that may be subtracted is longer; tc has the same limit.
+/// Longest header that may be subtracted; same limit as tc.
 const OVERHEAD_MIN: i64 = -64;
 
 fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {

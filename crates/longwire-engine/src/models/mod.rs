@@ -1,8 +1,8 @@
-//! The models of a link, and their registry.
+//! The models of a link and their registry.
 //!
 //! A model is one file and one line in its kind's table, at the end of its folder's
-//! `mod.rs`. Names, help, defaults, the documentation and the conformance tests follow
-//! from the tables.
+//! `mod.rs`. Names, help, defaults, documentation and conformance tests follow from the
+//! tables.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -26,7 +26,7 @@ pub mod router;
 use crate::loader::{Loader, NoLoader};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
-/// A model of a part as a link holds it: a value or a box.
+/// A model of a part as stored in a link: a value or a box.
 pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {
     /// Gives the model what only its own link can provide: the state of a plugin.
     ///
@@ -51,41 +51,39 @@ pub struct Entry<M> {
 pub struct Kind<M: 'static> {
     /// The option's name: `rate`, `delay`, …
     pub name: &'static str,
-    /// A value for the default model.
+    /// Example value of the default model.
     pub example: &'static str,
-    /// The models; a value without a name goes to the first one.
+    /// The models; a value without a name goes to the first.
     pub entries: &'static [Entry<M>],
 }
 
 impl<M> Kind<M> {
-    /// Returns the name of the kind and the description of each of its models.
+    /// Returns the kind's name with the description of each of its models.
     pub fn infos(&self) -> impl Iterator<Item = (&'static str, &'static ModelInfo)> + use<M> {
         let (name, entries) = (self.name, self.entries);
         entries.iter().map(move |entry| (name, entry.info))
     }
 
-    /// Parses a model. One that needs a file or a plugin is refused:
-    /// [`Kind::parse_with`] has a loader.
+    /// Parses a model that needs no file or plugin; otherwise use [`Kind::parse_with`].
     ///
     /// # Errors
-    /// As [`Kind::parse_with`], and [`SpecError::File`] for a model with a file or a
+    /// As [`Kind::parse_with`], and [`SpecError::File`] for a model that needs a file or a
     /// plugin.
     pub fn parse(&self, text: &str) -> Result<M, SpecError> {
         self.parse_with(text, &NoLoader)
     }
 
-    /// Parses a model; files and plugins come from `loader`.
+    /// Parses a model; `loader` provides files and plugins.
     ///
     /// # Errors
-    /// [`SpecError::Empty`] without a text, [`SpecError::UnknownModel`] for a name that
-    /// no model of the kind has, [`SpecError::Plain`] for a bare value outside its
-    /// unit; otherwise the errors of [`Arguments::parse`], and those of the model about
-    /// values that it does not take.
+    /// [`SpecError::Empty`] for an empty text, [`SpecError::UnknownModel`] for an unknown
+    /// name, [`SpecError::Plain`] for a bare value that does not parse; otherwise the
+    /// errors of [`Arguments::parse`] and of the model.
     pub fn parse_with(&self, text: &str, loader: &dyn Loader) -> Result<M, SpecError> {
         self.parse_noting(text, loader, &mut Vec::new())
     }
 
-    /// Parses a model. Values that are allowed but probably not intended are added to
+    /// Parses a model, and appends values that are allowed but probably not intended to
     /// `doubts`.
     pub(crate) fn parse_noting(
         &self,
@@ -108,9 +106,9 @@ impl<M> Kind<M> {
             return Ok(model);
         }
         let default = &self.entries[0];
-        // A word that is no number was intended as a name.
+        // A word that is not a number was meant as a name.
         let is_value = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        // A colon in a parameter's value, as in addresses, ends no name.
+        // A colon in a parameter's value, as in addresses, does not end a name.
         let is_named = text.contains(':') && !name.contains('=');
         if !is_value || is_named || default.info.params.is_empty() {
             return Err(self.unknown(name));
@@ -125,8 +123,8 @@ impl<M> Kind<M> {
         Ok(model)
     }
 
-    /// Returns the arguments of a text of the model `name`, if it is one, and if they
-    /// are valid as far as can be checked without files.
+    /// Returns the arguments of `text` if it is of the model `name` and valid as far as
+    /// checkable without files.
     pub(crate) fn arguments(&self, name: &str, text: &str) -> Option<Arguments<'static>> {
         let text = text.trim();
         let (written, arguments) = text.split_once(':').unwrap_or((text, ""));
@@ -137,7 +135,7 @@ impl<M> Kind<M> {
         Arguments::parse(entry.info, arguments, &NoLoader).ok()
     }
 
-    /// Returns the error about a name that no model has.
+    /// Returns the error for an unknown name.
     pub(crate) fn unknown(&self, name: &str) -> SpecError {
         let known: Vec<&str> = self.entries.iter().map(|entry| entry.info.name).collect();
         SpecError::UnknownModel {
@@ -149,7 +147,7 @@ impl<M> Kind<M> {
     }
 }
 
-/// Models whose values follow a schedule from the link's epoch on; a plugin may.
+/// Models that follow a schedule from the link's epoch on; plugins may too.
 const SCHEDULED: [&str; 9] = [
     "steps",
     "trace",
@@ -162,7 +160,7 @@ const SCHEDULED: [&str; 9] = [
     "plugin",
 ];
 
-/// Whether the model of this text follows a schedule from the link's epoch on.
+/// Whether the model with this text follows a schedule from the link's epoch on.
 pub fn is_scheduled(text: &str) -> bool {
     let name = text.split(':').next().unwrap_or_default();
     SCHEDULED.contains(&name.trim())

@@ -16,10 +16,10 @@ pub enum Mtu {
     /// No limit.
     #[default]
     None,
-    /// Frames with more bytes of payload are dropped.
+    /// Drops frames with a longer payload.
     Drop(u32),
-    /// Fragments longer IPv4 packets that allow it (RFC 791, section 3.2); all other
-    /// longer frames are dropped.
+    /// Fragments longer IPv4 packets that allow it (RFC 791, section 3.2); drops all other
+    /// longer frames.
     Fragment(u32),
 }
 
@@ -33,20 +33,18 @@ impl Mtu {
         }
     }
 
-    /// Whether a frame of `len` bytes is too long. `header` holds its first
-    /// bytes.
+    /// Whether a frame of `len` bytes is too long. `header` is a prefix of it.
     #[inline]
     pub fn is_exceeded(self, len: u32, header: &[u8]) -> bool {
-        // Most frames fit without a check of their tags.
+        // Most frames fit even without counting their tags.
         self.bytes().is_some_and(|mtu| {
             len > mtu.saturating_add(ETHERNET_HEADER_LEN)
                 && len > mtu.saturating_add(mac_header_len(header))
         })
     }
 
-    /// Fragments a frame that must be offered to the link in fragments, and passes each
-    /// of them to `take`; returns `false` if it is offered as it is. `piece` is scratch
-    /// memory.
+    /// Fragments a frame that must be offered in fragments, passing each to `take`; returns
+    /// `false` if the frame is to be offered unchanged. `piece` is scratch memory.
     #[inline]
     pub(crate) fn fragment(
         self,
@@ -75,8 +73,7 @@ impl fmt::Display for Mtu {
     }
 }
 
-/// Every IPv4 link carries at least 68 bytes (RFC 791, section 3.2), and no IP packet is longer
-/// than 65,535.
+/// From the minimum MTU of an IPv4 link (RFC 791, section 3.2) to the maximum IP packet.
 const BYTES: Param = Param::new("bytes", Unit::Count)
     .within(
         "68",

@@ -5,14 +5,14 @@ use core::fmt;
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::ModelInfo;
 
-/// Treatment of a frame whose release would precede that of an earlier one.
+/// Treatment of a frame whose release would precede an earlier frame's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OrderPolicy {
-    /// Its release is raised to the earlier frame's. Such raised releases
-    /// are counted: with jitter they bunch frames into bursts.
+    /// Raises its release to the earlier frame's. Raised releases are counted, because with
+    /// jitter they bunch frames into bursts.
     #[default]
     InOrder,
-    /// It overtakes.
+    /// The frame overtakes.
     Reorder,
 }
 

@@ -1,5 +1,4 @@
-//! Common parts of the models `plugin` of all kinds: their parameters, their notation
-//! and their state.
+//! Shared parts of the `plugin` models of all kinds: parameters, notation and state.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -11,10 +10,10 @@ use longwire_units::Nanos;
 use crate::loader::{Hook, Loader, Plugin, PluginHints};
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
-/// The name of the models in every kind.
+/// Name of the model in every kind.
 pub(crate) const NAME: &str = "plugin";
 
-/// The parameter that names the plugin.
+/// Path of the plugin.
 pub(crate) const FILE: Param = Param::new(
     "file",
     Unit::File("a shared library that exports longwire_plugin"),
@@ -25,11 +24,11 @@ pub(crate) const FILE: Param = Param::new(
 pub(crate) const OWN: Param =
     Param::new("key", Unit::Rest).help("any other key=value is the plugin's own parameter");
 
-/// One hook of a plugin as its user wrote it, and its state.
+/// One hook of a plugin, as specified, with its state.
 ///
-/// A clone has no state: hooks of one link share a state, so only the link's loader can
-/// provide it ([`PluginHook::bind`]). Without a state nothing is lost, delayed or
-/// changed.
+/// A clone has no state: the hooks of one link share a state, which only the link's loader
+/// can provide ([`PluginHook::bind`]). Without a state, the hook neither loses, delays nor
+/// changes frames.
 #[derive(Debug)]
 pub(crate) struct PluginHook {
     hook: Hook,
@@ -64,10 +63,10 @@ impl PluginHook {
         })
     }
 
-    /// Gives the hook its state for one link.
+    /// Binds the hook to its state for one link.
     ///
     /// # Errors
-    /// The plugin cannot be loaded, or refuses its parameters.
+    /// If the plugin cannot be loaded or rejects its parameters.
     pub fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
         let state = loader.plugin(&self.file, self.hook, &self.own);
         let state = state.map_err(|message| SpecError::File {
@@ -81,7 +80,7 @@ impl PluginHook {
         Ok(())
     }
 
-    /// Returns the plugin's statements about itself.
+    /// Returns the plugin's hints.
     pub fn hints(&self) -> PluginHints {
         self.hints
     }
@@ -92,7 +91,7 @@ impl PluginHook {
         }
     }
 
-    /// Returns the state; `None` in a clone that was not bound.
+    /// Returns the state; `None` in an unbound clone.
     #[inline]
     pub fn state(&mut self) -> Option<&mut dyn Plugin> {
         match &mut self.state {

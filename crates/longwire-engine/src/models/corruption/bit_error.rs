@@ -43,8 +43,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecErro
 struct BitErrorCorruption {
     rate: f64,
     target: Target,
-    /// For the last number of bits seen: traffic repeats its lengths, and the exponential
-    /// is expensive.
+    /// Distribution for the last number of bits: traffic repeats its lengths, and the
+    /// exponential is expensive.
     last: Binomial,
 }
 
@@ -66,22 +66,22 @@ impl CorruptionModel for BitErrorCorruption {
     }
 }
 
-/// The number of successes in independent trials.
+/// Binomial distribution: the number of successes in independent trials.
 ///
-/// Drawn by walking through the distribution from zero successes (Kachitvichyanukul and
-/// Schmeiser 1988, algorithm BINV), which takes as many steps as there are successes.
-/// Trials are split into parts, such that the probability of no success in a part is
-/// well above the smallest float.
+/// Sampled by inversion (Kachitvichyanukul and Schmeiser 1988, algorithm BINV), in as many
+/// steps as successes. Trials are split into parts, to keep the probability of no success
+/// in a part well above the smallest float.
 #[derive(Clone, Copy, Debug)]
 struct Binomial {
     trials: u32,
     probability: f64,
-    /// Trials in a part, and in the last one.
+    /// Number of trials and probability of no success, for a full part and for the last
+    /// one.
     part: (u32, f64),
     last: (u32, f64),
 }
 
-/// e^-200 is well above the least float.
+/// Maximum expected successes per part: e^-200 is well above the smallest float.
 const EXPECTED_MAX: f64 = 200.0;
 
 impl Binomial {

@@ -1,4 +1,4 @@
-//! Inverted bits at one place of a frame.
+//! Inverted bits at a fixed offset of a frame.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -33,7 +33,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Position of the last byte of the longest frame.
+/// Offset of the last byte of the longest frame.
 const OFFSET_MAX: u64 = 65_534;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
@@ -50,7 +50,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecErro
     }))
 }
 
-/// Corruption at one place.
+/// Corruption at a fixed offset.
 #[derive(Clone, Copy, Debug)]
 struct OffsetCorruption {
     offset: u32,

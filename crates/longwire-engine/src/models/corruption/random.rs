@@ -1,4 +1,4 @@
-//! Independent corruption of frames, each in some of its bits.
+//! Independent corruption of frames, in some of their bits.
 
 use alloc::boxed::Box;
 use core::fmt;

@@ -1,5 +1,5 @@
-//! Which part of a frame is corrupted, and what becomes of its checksums: the parameters
-//! that every corruption model has.
+//! Parameters of every corruption model: the part of the frame, and the treatment of its
+//! checksums.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use longwire_units::parse_count;
 use crate::frame_context::FrameContext;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
-/// The part of the frame.
+/// Corruptible part of the frame.
 pub(super) const PART: Param =
     Param::with_default("part", Unit::Choice(&["frame", "payload"]), "frame").help(
         "frame: all bytes; payload: only those after the TCP, UDP, UDP-Lite, SCTP or ICMP \
@@ -18,7 +18,7 @@ pub(super) const PART: Param =
          as they are",
     );
 
-/// The checksums.
+/// Treatment of checksums.
 pub(super) const CHECKSUM: Param =
     Param::with_default("checksum", Unit::Choice(&["keep", "repair"]), "keep").help(
         "keep: the receiver can notice; repair: IP, TCP, UDP, SCTP, ICMP and IGMP checksums are \
@@ -26,7 +26,7 @@ pub(super) const CHECKSUM: Param =
          as it was, and does not count as corrupted",
     );
 
-/// No frame has more bits than this.
+/// Maximum number of bits of a frame.
 const BITS_MAX: u64 = 8 * 65_535;
 
 /// Reads the parameter `bits`.
@@ -53,8 +53,7 @@ impl Target {
         })
     }
 
-    /// Returns the first byte and the end of those that may be corrupted. `None` if the
-    /// frame has none.
+    /// Returns the range of corruptible bytes, start and end; `None` if empty.
     #[inline]
     pub fn range(&self, frame: &FrameContext<'_>) -> Option<(u32, u32)> {
         if !self.payload_only {
@@ -64,7 +63,7 @@ impl Target {
         Some((payload.start as u32, payload.end as u32))
     }
 
-    /// Returns the corruption of bits within these bytes.
+    /// Returns a corruption of bits within a byte range.
     pub fn corruption(&self, bits: u32, within: (u32, u32), seed: Option<u64>) -> Corruption {
         Corruption {
             bits,
@@ -75,7 +74,7 @@ impl Target {
     }
 }
 
-/// As the last parameters of a model.
+/// Writes the target as the last parameters of a model.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.payload_only {

@@ -1,4 +1,4 @@
-//! Delays of a distribution function given as points.
+//! Delays from a distribution function given as points.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -77,7 +77,7 @@ fn read_line(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> Re
             ));
         }
     };
-    // Probabilities are read as ratios, in the same steps as losses.
+    // Probabilities are read as ratios, in the steps of losses.
     let ratio = Some(Quantity::LOSS_STEPS);
     let steps = Quantity::Loss
         .read(steps, ratio)

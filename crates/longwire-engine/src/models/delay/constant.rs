@@ -1,4 +1,4 @@
-//! The same delay for every frame.
+//! Constant delay.
 
 use alloc::boxed::Box;
 use core::fmt;

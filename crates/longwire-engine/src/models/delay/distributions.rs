@@ -1,4 +1,4 @@
-//! Delays of distributions that are given by formulas: one row each.
+//! Delays of distributions with closed-form quantiles: one row each.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -16,9 +16,9 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 type Built = Result<Box<dyn DelayModel>, SpecError>;
 
-/// The mean of a distribution that the bounds may cut at both ends.
+/// Mean of the distribution, before truncation.
 const MEAN: Param = Param::new("mean", Unit::Time).help("the mean, before the bounds cut");
-/// Its standard deviation.
+/// Standard deviation.
 const STDDEV: Param =
     Param::new("stddev", Unit::Time).help("the standard deviation (jitter), before the bounds cut");
 
@@ -112,7 +112,7 @@ pub const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
     build: build_gamma,
 };
 
-/// The least shape whose lower tail is wider than the steps of a float.
+/// Minimum shape whose lower tail is wider than the spacing of floats.
 const GAMMA_SHAPE_MIN: f64 = 0.01;
 
 fn build_gamma(arguments: &Arguments<'_>) -> Built {
@@ -249,7 +249,7 @@ pub const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
     },
 };
 
-/// Builds a distribution of a scale and a shape.
+/// Builds a distribution with a scale and a shape.
 fn build_scaled(
     arguments: &Arguments<'_>,
     name: &str,
@@ -266,7 +266,7 @@ fn build_scaled(
     sampled(arguments, common, text, formula)
 }
 
-/// The parameters of most distributions.
+/// Mean and standard deviation, parameters of most distributions.
 #[derive(Clone, Copy)]
 struct MeanAndDeviation {
     mean: Nanos,
@@ -300,7 +300,7 @@ pub(super) enum Formula {
         mean: f64,
         stddev: f64,
     },
-    /// Of the logarithm.
+    /// Parameters of the logarithm.
     Lognormal {
         mean: f64,
         stddev: f64,
@@ -309,9 +309,9 @@ pub(super) enum Formula {
         shape: f64,
         scale: f64,
     },
-    /// A sum of quantiles: that of rank u is N(u)/4 + 3/4·4/3·(P(u) - 3/2), with N the
-    /// standard normal's and P that of the Pareto distribution of shape 3 and scale 1,
-    /// whose mean is 3/2.
+    /// A sum of quantiles: at rank u, N(u)/4 + 3/4·4/3·(P(u) - 3/2), where N is the
+    /// standard normal quantile and P that of the Pareto distribution of shape 3 and scale
+    /// 1, whose mean is 3/2.
     ParetoNormal {
         mean: f64,
         stddev: f64,
@@ -334,18 +334,17 @@ pub(super) enum Formula {
     },
 }
 
-/// The standard deviation of the sum of [`Formula::ParetoNormal`]: its variance is
-/// 1/16 + 3/4 + Cov(N, P)/2, and the covariance 0.587470748478335… was integrated
-/// numerically.
+/// Standard deviation of the sum in [`Formula::ParetoNormal`]: the variance is 1/16 + 3/4 +
+/// Cov(N, P)/2, with the covariance 0.587470748478335… from numerical integration.
 const PARETO_NORMAL_DEVIATION: f64 = 1.051_777_245_541_644;
 
-/// Returns the quantile of [`Formula::ParetoNormal`] with mean 0 and deviation 1.
+/// Returns the quantile of [`Formula::ParetoNormal`] for mean 0 and standard deviation 1.
 fn standard_pareto_normal(at: Tails) -> f64 {
     let sum = at.normal() / 4.0 + libm::exp(at.exponential() / 3.0) - 1.5;
     sum / PARETO_NORMAL_DEVIATION
 }
 
-/// Returns the tails at `z` standard deviations above the mean.
+/// Returns the tail probabilities at `z` standard deviations above the mean.
 fn normal_tails(z: f64) -> Tails {
     Tails {
         below: normal_above(-z),
@@ -353,7 +352,7 @@ fn normal_tails(z: f64) -> Tails {
     }
 }
 
-/// Returns the tails of the exponential distribution of mean 1.
+/// Returns the tail probabilities of the exponential distribution of mean 1.
 fn exponential_tails(time: f64) -> Tails {
     Tails {
         below: -libm::expm1(-time),
@@ -361,8 +360,8 @@ fn exponential_tails(time: f64) -> Tails {
     }
 }
 
-/// Finds `target` by its logit: there is no formula. The bounds are further out than any
-/// float next to one or zero.
+/// Inverts the quantile function by bisection over the logit, for lack of a formula. The
+/// bounds lie beyond every float next to one or zero.
 fn pareto_normal_tails(target: f64) -> Tails {
     let (mut low, mut high) = (-700.0, 700.0);
     let tails = |logit: f64| Tails {

@@ -43,19 +43,19 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
     /// Draws the delay of the next frame, which enters the medium at `frame.at`.
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
 
-    /// Draws the separate delay of a duplicate. It must not change the delays of later
-    /// frames. The default is right for models without memory.
+    /// Draws the separate delay of a duplicate, without effect on the delays of later
+    /// frames. The default suits models without memory.
     fn draw_copy(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         self.draw(frame, stream)
     }
 
-    /// Returns the delay if it never varies.
+    /// Returns the delay if it is constant.
     fn fixed(&self) -> Option<Nanos> {
         None
     }
 
-    /// Returns a lower bound of the delays: the time for which a decision may wait
-    /// without being late. Zero is always valid.
+    /// Returns a lower bound of the delays: how late a decision may be. Zero is always
+    /// valid.
     fn least(&self) -> Nanos {
         self.fixed().unwrap_or(Nanos::ZERO)
     }

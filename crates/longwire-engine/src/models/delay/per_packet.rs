@@ -1,4 +1,4 @@
-//! A list of delays, one for each frame.
+//! A list of delays, one per frame.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -32,7 +32,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Maximum number of delays: 256 MiB of them, twice that if one is above 4.29 s.
+/// Maximum number of delays: 256 MiB, or twice that if any is above 4.29 s.
 const DELAYS_MAX: usize = 1 << 26;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
@@ -66,7 +66,7 @@ fn read_line(line: &str, scale: Option<u64>, delays: &mut Delays) -> Result<(), 
     Ok(())
 }
 
-/// Delays in nanoseconds. Most lists fit into 32 bits.
+/// Delays in nanoseconds; most lists fit into 32 bits.
 #[derive(Clone, Debug)]
 enum Delays {
     Narrow(Vec<u32>),
@@ -107,7 +107,7 @@ impl Delays {
     }
 }
 
-/// Delays in sequence.
+/// Delays in list order.
 #[derive(Clone, Debug)]
 struct PerPacket {
     file: String,
@@ -116,7 +116,7 @@ struct PerPacket {
     /// Shared by clones.
     delays: Arc<Delays>,
     next: usize,
-    /// The delay of the last frame.
+    /// Delay of the last frame.
     last: Nanos,
 }
 
@@ -137,7 +137,7 @@ impl DelayModel for PerPacket {
         self.last
     }
 
-    /// Returns the delay of the frame itself: the list has one for each frame.
+    /// Returns the frame's own delay: the list has one per frame.
     fn draw_copy(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         self.last
     }
@@ -149,7 +149,7 @@ impl DelayModel for PerPacket {
         }
     }
 
-    /// Returns the mean of the list, or its last delay if that holds for ever.
+    /// Returns the mean of the list, or its last delay if that holds forever.
     fn mean(&self) -> Nanos {
         let count = self.delays.len();
         if self.end == End::Hold {

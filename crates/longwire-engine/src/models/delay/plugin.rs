@@ -1,4 +1,4 @@
-//! Delays decided by user code.
+//! Delays from user code.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Display};
@@ -42,8 +42,8 @@ impl DelayModel for PluginDelay {
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let least = self.least();
         let state = self.0.state();
-        // A plugin that broke its rules returns no delay. The bound holds until the run ends:
-        // others rely on it.
+        // A failed plugin returns no delay. The lower bound holds until the run ends,
+        // because callers rely on it.
         state.map_or(least, |state| state.delay(frame, stream).max(least))
     }
 
@@ -55,7 +55,7 @@ impl DelayModel for PluginDelay {
         self.0.hints().delay_least
     }
 
-    /// Returns the plugin's statement, which may not be exact.
+    /// Returns the plugin's hint, which may be inexact.
     fn mean(&self) -> Nanos {
         self.0.hints().delay_mean
     }

@@ -1,4 +1,4 @@
-//! Delays distributed like measured ones.
+//! Delays with the distribution of measured samples.
 
 use alloc::boxed::Box;
 use alloc::format;

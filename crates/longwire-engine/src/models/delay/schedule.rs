@@ -1,4 +1,4 @@
-//! Delays over time, for steps and traces.
+//! Delays as a function of time, for steps and traces.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,20 +12,19 @@ use crate::frame_context::FrameContext;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::trace::{Cursor, End, Series};
 
-/// The parameter for the change from one delay to the next.
+/// Transition between delays.
 pub(super) const CHANGE: Param =
     Param::with_default("change", Unit::Choice(&["step", "linear"]), "step").help(
         "step: each delay holds until the next one's time; linear: it changes to the next one \
          evenly",
     );
 
-/// The change from one delay to the next.
+/// Transition between delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// At once.
+    /// Immediate.
     Step,
-    /// Linearly over the time between them. The last one changes to the first of the
-    /// next lap, or stays.
+    /// Interpolates linearly; the last entry wraps to the first of the next lap, or holds.
     Linear,
 }
 
@@ -38,7 +37,7 @@ impl Change {
         })
     }
 
-    /// Returns the word that users write.
+    /// Returns the word for the parameter.
     pub fn word(self) -> &'static str {
         match self {
             Change::Step => "step",
@@ -47,7 +46,7 @@ impl Change {
     }
 }
 
-/// Delays over time, from an epoch on.
+/// Delays as a function of time since an epoch.
 #[derive(Clone, Debug)]
 pub(super) struct DelaySchedule {
     pub series: Series,
@@ -68,8 +67,8 @@ impl DelaySchedule {
         }
     }
 
-    /// Returns the delay of a frame that enters the medium at `at`. Before the epoch it
-    /// is the first one, after the end of a schedule that stops there is none.
+    /// Returns the delay of a frame that enters the medium at `at`. Before the epoch, the
+    /// first delay; after the end of a schedule that stops, zero.
     #[inline]
     pub fn at(&mut self, at: Nanos) -> Nanos {
         let since = at.saturating_sub(self.epoch);
@@ -95,8 +94,7 @@ impl DelaySchedule {
         }
     }
 
-    /// Returns the mean over time, in the long run; of a schedule that stops, until
-    /// then.
+    /// Returns the long-term mean; for a schedule that stops, the mean until then.
     pub fn mean(&self) -> Nanos {
         if self.change == Change::Step || self.end == End::Hold {
             return Nanos::from_nanos(self.series.mean(self.end));
@@ -110,7 +108,7 @@ impl DelaySchedule {
             _ => values[values.len() - 1],
         };
         let next = values[1..].iter().chain([&last]);
-        // Twice each stretch's area.
+        // Twice the area of each stretch.
         let areas = self
             .series
             .stretches()
@@ -123,13 +121,13 @@ impl DelaySchedule {
     }
 }
 
-/// A model of delays over time.
+/// A delay model that follows a schedule.
 #[derive(Clone, Debug)]
 pub(super) struct ScheduledDelay {
-    /// The name and the parameter that the delays come from, as users write them.
+    /// Name and source parameter, in the user's notation.
     pub head: String,
     pub schedule: DelaySchedule,
-    /// Other parameters that were given.
+    /// Other specified parameters.
     pub given: Vec<(&'static str, String)>,
 }
 
@@ -146,7 +144,7 @@ impl DelayModel for ScheduledDelay {
         self.schedule.least()
     }
 
-    /// Returns the mean over time, in the long run.
+    /// Returns the long-term mean.
     fn mean(&self) -> Nanos {
         self.schedule.mean()
     }
@@ -160,7 +158,7 @@ impl DelayModel for ScheduledDelay {
     }
 }
 
-/// Interpolates to the nearest integer: `gone` of `whole` from one value to another.
+/// Interpolates to the nearest integer, at `gone` of `whole`.
 fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
     let way = u128::from(from.abs_diff(to)) * u128::from(gone);
     let way = (way + u128::from(whole / 2)) / u128::from(whole);

@@ -1,4 +1,4 @@
-//! Delays that rise and fall evenly, as those to a satellite on its orbit.
+//! Sinusoidal delays, such as those of a satellite in orbit.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -56,7 +56,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     Ok(Box::new(sinusoid))
 }
 
-/// A sinusoid over time.
+/// A sinusoid.
 #[derive(Clone, Copy, Debug)]
 struct Sinusoid {
     mean: Nanos,
@@ -73,19 +73,19 @@ impl DelayModel for Sinusoid {
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        // Whole periods are removed as integers: no error grows with time.
+        // Whole periods are removed as integers, so that errors do not grow.
         let since = frame.at.saturating_sub(self.epoch).as_nanos();
         let part = (since % self.period.as_nanos()) as f64 / self.period.as_nanos() as f64;
         let angle = 2.0 * PI * (part + self.phase / 360.0);
         let delay =
             self.mean.as_nanos() as f64 + self.amplitude.as_nanos() as f64 * libm::sin(angle);
-        // The conversion rounds down, and saturates at zero where rounding gave a
-        // negative value.
+        // The conversion rounds down, and saturates at zero where rounding made the value
+        // negative.
         Nanos::from_nanos((delay + 0.5) as u64)
     }
 
     fn least(&self) -> Nanos {
-        // In floats as in `draw`: a mean above 2^53 ns is not exact in either.
+        // In floats as in `draw`: a mean above 2^53 ns is exact in neither.
         let least = self.mean.as_nanos() as f64 - self.amplitude.as_nanos() as f64;
         Nanos::from_nanos(least as u64)
     }

@@ -1,4 +1,4 @@
-//! Delays distributed as in a table of `tc`.
+//! Delays with the distribution of a `tc` table.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -1,4 +1,4 @@
-//! Delays spread evenly over a range.
+//! Uniformly distributed delays.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -29,7 +29,7 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let (min, max): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("max")?);
-    // Refuses reversed bounds.
+    // Rejects reversed bounds.
     let common = Common::read(arguments)?.without_own(&["min", "max"]);
     let correlation: Correlation = arguments.required(CORRELATION.name)?;
     if correlation == Correlation::ZERO || min == max {

@@ -20,8 +20,8 @@ pub mod trace;
 pub struct Copies {
     /// Copies in addition to the frame itself.
     pub count: u32,
-    /// Each has a separate delay, drawn from the link's delay model; otherwise all have
-    /// the frame's.
+    /// Whether each copy draws a delay from the link's delay model; otherwise all share the
+    /// frame's.
     pub own_delay: bool,
 }
 
@@ -30,8 +30,8 @@ pub trait DuplicationModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Decides the copies of this frame. Called for every frame that reaches the
-    /// medium, including frames lost there.
+    /// Decides the copies of this frame. Called for every frame that reaches the medium,
+    /// even if it is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies>;
 
     /// Writes the model as its user would write it.

@@ -43,13 +43,13 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecErr
     }))
 }
 
-/// Duplication by counting.
+/// Duplication by count.
 #[derive(Clone, Copy, Debug)]
 struct NthDuplication {
     every: u64,
     offset: u64,
     copies: Copies,
-    /// Frames up to and including the next duplicated one.
+    /// Frames until the next duplicated one, inclusive.
     left: u64,
 }
 

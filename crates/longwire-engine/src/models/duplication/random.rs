@@ -25,16 +25,16 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The parameter for the number of copies.
+/// Number of copies.
 pub(super) const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
     .help("number of copies in addition to the frame itself, 1 to 100");
 
-/// The parameter for the delay of copies.
+/// Delay of copies.
 pub(super) const DELAY: Param =
     Param::with_default("delay", Unit::Choice(&["same", "own"]), "same")
         .help("same: the copies arrive with the frame; own: each has a separate delay");
 
-/// Maximum number of copies; more is a mistake.
+/// Maximum number of copies; more is an error.
 const COPIES_MAX: u64 = 100;
 
 /// Reads [`COPIES`] and [`DELAY`].

@@ -47,7 +47,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// A small table, with the columns that the parameters' examples name.
+/// A small table with the columns of the parameters' examples.
 const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";
 
 const DUPLICATE_COLUMN: Param = Param::new("duplicate-column", Unit::Text("duplicate_percent"))

@@ -34,13 +34,13 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
 #[derive(Clone, Copy, Debug)]
 pub struct BitErrorLoss {
     rate: f64,
-    /// The last frame length seen and its probability: traffic repeats its lengths, and
-    /// the exponential is expensive.
+    /// The last frame length and its probability: traffic repeats its lengths, and the
+    /// exponential is expensive.
     last: (u32, Probability),
 }
 
 impl BitErrorLoss {
-    /// Creates the model of a bit error rate in 0..=1.
+    /// Creates a model with a bit error rate in 0..=1.
     pub fn new(rate: f64) -> BitErrorLoss {
         BitErrorLoss {
             rate,

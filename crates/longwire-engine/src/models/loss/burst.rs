@@ -1,4 +1,4 @@
-//! Losses in bursts.
+//! Burst losses.
 
 use core::fmt;
 
@@ -67,13 +67,13 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, burst)
 }
 
-/// Loss in bursts.
+/// Burst loss.
 #[derive(Clone, Copy, Debug)]
 struct BurstLoss {
     start: Probability,
     length: u64,
     distribution: (BurstLengths, &'static str),
-    /// Frames left in the burst.
+    /// Remaining frames of the burst.
     left: u64,
 }
 

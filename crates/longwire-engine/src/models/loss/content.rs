@@ -1,4 +1,4 @@
-//! Loss by the contents of frames.
+//! Loss by frame contents.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -65,7 +65,7 @@ impl LossModel for ContentLoss {
         INFO.name
     }
 
-    /// Draws for matching frames only: the match is not random.
+    /// Draws only for matching frames: matching is deterministic.
     fn reads_bytes(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Losses correlated with the previous one.
+//! Loss correlated with the previous frame.
 
 use core::fmt;
 

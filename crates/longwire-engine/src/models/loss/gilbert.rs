@@ -1,4 +1,4 @@
-//! Loss of two states: one passes every frame, the other none.
+//! Two-state loss: one state passes all frames, the other none.
 
 use core::fmt;
 
@@ -37,8 +37,8 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, gilbert)
 }
 
-/// Loss of two states. Begins in the good one; each frame first moves the state, and is
-/// then judged by it.
+/// Two-state loss. Starts in the good state; each frame first moves the state and is then
+/// decided by it.
 #[derive(Clone, Copy, Debug)]
 struct GilbertLoss {
     p: Probability,

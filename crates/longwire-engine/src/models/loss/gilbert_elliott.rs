@@ -1,4 +1,4 @@
-//! Loss of two states, each with a loss probability.
+//! Two-state loss with a loss probability per state.
 
 use core::fmt;
 
@@ -44,8 +44,8 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, loss)
 }
 
-/// Loss of two states. Begins in the good one; each frame first moves the state, and is
-/// then judged by it.
+/// Two-state loss. Starts in the good state; each frame first moves the state and is then
+/// decided by it.
 #[derive(Clone, Copy, Debug)]
 struct GilbertElliottLoss {
     p: Probability,

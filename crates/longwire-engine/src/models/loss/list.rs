@@ -1,4 +1,4 @@
-//! Loss of frames with given numbers.
+//! Loss of frames by number.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -30,7 +30,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The parameter for the continuation after the end of a list of losses.
+/// Continuation after the end of a list of losses.
 pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
     .help("what follows the last one: stop, no losses; loop, the beginning");
 
@@ -53,7 +53,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, list)
 }
 
-/// Reads first and last number of each range, in order and not adjacent.
+/// Parses ranges as first and last number, sorted and not adjacent.
 fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
     let mut ranges = Vec::new();
     for item in text.split(';').map(str::trim) {
@@ -90,7 +90,7 @@ struct ListLoss {
     loops: bool,
     /// Number of the last frame.
     number: u64,
-    /// Index of the first range that does not end before it.
+    /// Index of the current or next range.
     next: usize,
 }
 

@@ -38,9 +38,9 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
     /// Returns its registered name, which determines its random stream.
     fn name(&self) -> &'static str;
 
-    /// Returns the probability and the reason, if both are the same for every frame:
-    /// one draw then decides, and saves the call of [`LossModel::judge`], which must
-    /// decide the same from the same draw.
+    /// Returns the probability and the reason if they are constant. One draw then decides
+    /// without a call of [`LossModel::judge`], which must decide the same from the same
+    /// draw.
     fn fixed(&self) -> Option<(Probability, DropReason)> {
         None
     }
@@ -61,8 +61,8 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Decides whether this frame is lost, and for which reason. Called for every frame
-    /// that reaches the model, regardless of other models' decisions.
+    /// Decides whether this frame is lost, and why. Called for every frame that reaches the
+    /// model, regardless of other models' decisions.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision;
 
     /// Writes the model as its user would write it.
@@ -80,13 +80,13 @@ impl fmt::Display for dyn LossModel {
     }
 }
 
-/// The place of a loss model in a link.
+/// Point of a link at which a loss model acts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPlace {
-    /// On the medium: the frame has used its time on the link.
+    /// On the medium: the frame has used its transmission time.
     #[default]
     Medium,
-    /// Before the queue: the frame takes no space and no time.
+    /// Before the queue: the frame takes neither space nor time.
     Entry,
 }
 
@@ -94,12 +94,12 @@ pub enum LossPlace {
 /// frames are lost, or with [`LossEcn::MarkOnly`] pass unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossEcn {
-    /// They are lost too.
+    /// Lost too.
     #[default]
     Drop,
-    /// They are marked: congestion experienced.
+    /// Marked: congestion experienced.
     Mark,
-    /// They are marked, and no other frame is lost.
+    /// Marked, and no other frame is lost.
     MarkOnly,
 }
 
@@ -135,11 +135,11 @@ impl fmt::Display for PlacedLoss {
     }
 }
 
-/// The place of a loss model, a parameter that each has.
+/// Point at which the model acts; every loss model has this parameter.
 const PLACE: Param = Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
     .help("medium: after the rate, the frame has used its time; entry: before the queue");
 
-/// Marks instead of losses, a parameter that each loss model has.
+/// Marks instead of losses; every loss model has this parameter.
 const ECN: Param = Param::with_default("ecn", Unit::Choice(&["drop", "mark", "mark-only"]), "drop")
     .help(
         "mark: ECN-capable IP packets are marked (CE) instead of lost, as by netem's ecn; \

@@ -41,12 +41,12 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, nth)
 }
 
-/// Loss by counting.
+/// Loss by count.
 #[derive(Clone, Copy, Debug)]
 struct NthLoss {
     every: u64,
     offset: u64,
-    /// Frames up to and including the next lost one.
+    /// Frames until the next lost one, inclusive.
     left: u64,
 }
 

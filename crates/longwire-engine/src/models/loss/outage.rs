@@ -1,4 +1,4 @@
-//! Outages of the medium in each period.
+//! Periodic outages of the medium.
 
 use alloc::format;
 use core::fmt;
@@ -56,7 +56,7 @@ struct OutageLoss {
     period: Nanos,
     duration: Nanos,
     offset: Nanos,
-    /// When the first outage begins.
+    /// Start of the first outage.
     first: Nanos,
 }
 

@@ -1,4 +1,4 @@
-//! Outages of the medium at given times.
+//! Scheduled outages of the medium.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -52,7 +52,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, model)
 }
 
-/// Reads start and end of each outage, in order.
+/// Parses start and end of each outage, in order.
 fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
     let mut outages: Vec<(u64, u64)> = Vec::new();
     for item in text.split(';').map(str::trim) {
@@ -80,14 +80,14 @@ fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
     Ok(outages)
 }
 
-/// Loss in outages at given times.
+/// Loss in scheduled outages.
 #[derive(Clone, Debug)]
 struct OutagesLoss {
     text: String,
     outages: Vec<(u64, u64)>,
     repeat: Nanos,
     epoch: Nanos,
-    /// Index of the last frame's outage: the next frame usually has the same.
+    /// Index of the last frame's outage, usually that of the next frame too.
     last: usize,
 }
 

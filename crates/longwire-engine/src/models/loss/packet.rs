@@ -1,4 +1,4 @@
-//! Independent loss of frames with one probability, in runs of any length or a limited one.
+//! Independent loss with one probability, optionally with a maximum run length.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -74,7 +74,7 @@ impl PacketLoss {
         }
     }
 
-    /// Notes a limit that lowers the part of lost frames by more than a tenth.
+    /// Records a doubt if the limit lowers the loss ratio by more than a tenth.
     fn doubt_limit(&self, arguments: &Arguments<'_>) {
         let (rate, run_max) = (self.rate.as_f64(), self.run_max as f64);
         let lost = if rate < 1.0 {
@@ -104,7 +104,7 @@ impl LossModel for PacketLoss {
         (self.run_max == UNLIMITED).then_some((self.rate, DropReason::Loss))
     }
 
-    /// Draws for every frame: a limit changes no draw.
+    /// Draws for every frame: the limit changes no draw.
     fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         let lost = stream.chance(self.rate) && self.run < self.run_max;
         self.run = if lost { self.run + 1 } else { 0 };

@@ -1,4 +1,4 @@
-//! A list of losses, with an entry for each frame.
+//! A list of losses, with one entry per frame.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -33,7 +33,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Maximum number of frames: 128 MiB of them.
+/// Maximum number of frames: 128 MiB.
 const FRAMES_MAX: u64 = 1 << 30;
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
@@ -51,12 +51,12 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, list)
 }
 
-/// Loss by a list.
+/// Loss by list.
 #[derive(Clone, Debug)]
 struct PerPacketLoss {
     file: String,
     loops: bool,
-    /// A bit for each frame; shared by clones.
+    /// One bit per frame; shared by clones.
     lost: Arc<Vec<u64>>,
     frames: u64,
     next: u64,

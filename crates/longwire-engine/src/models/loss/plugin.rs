@@ -1,4 +1,4 @@
-//! Losses decided by user code.
+//! Losses from user code.
 
 use core::fmt::{self, Display};
 

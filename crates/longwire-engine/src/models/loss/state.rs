@@ -1,4 +1,4 @@
-//! Loss of four states: gaps with single losses, and bursts with pauses.
+//! Four-state loss: gaps with isolated losses, and bursts with isolated receptions.
 
 use alloc::format;
 use core::fmt;
@@ -99,8 +99,8 @@ enum LossState {
     LostInGap,
 }
 
-/// Loss of four states. Begins in a gap; each frame first moves the state, and is then
-/// judged by it.
+/// Four-state loss. Starts in a gap; each frame first moves the state and is then decided
+/// by it.
 #[derive(Clone, Copy, Debug)]
 struct StateLoss {
     p13: Probability,
@@ -114,7 +114,7 @@ struct StateLoss {
 }
 
 impl StateLoss {
-    /// Returns the next state: one draw decides between all transitions of a state.
+    /// Returns the next state; one draw decides between all transitions of a state.
     fn next(&self, draw: u64) -> LossState {
         match self.state {
             LossState::ReceivedInGap if self.p14.accepts(draw) => LossState::LostInGap,

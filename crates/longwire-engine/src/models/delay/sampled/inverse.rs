@@ -1,28 +1,28 @@
-//! Inverse distribution functions as lookup tables.
+//! Quantile functions as lookup tables.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use longwire_units::special::normal_quantile;
 
-/// A position in a distribution: the probabilities of less and of more. Both are kept,
-/// since the smaller of them is the more exact.
+/// A position in a distribution, as lower and upper tail probability. Both are kept, since
+/// the smaller one is more precise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tails {
-    /// Probability of less.
+    /// Probability of smaller values.
     pub below: f64,
-    /// Probability of more.
+    /// Probability of larger values.
     pub above: f64,
 }
 
 impl Tails {
-    /// Below every value.
+    /// Below all values.
     pub const LOWEST: Tails = Tails {
         below: 0.0,
         above: 1.0,
     };
 
-    /// Returns the standard normal variable here. The smaller tail has all its digits.
+    /// Returns the standard normal quantile, at full precision of the smaller tail.
     pub fn normal(self) -> f64 {
         if self.below < self.above {
             -normal_quantile(self.below)
@@ -31,7 +31,7 @@ impl Tails {
         }
     }
 
-    /// Returns the exponential variable of mean 1 here.
+    /// Returns the quantile of the exponential distribution of mean 1.
     pub fn exponential(self) -> f64 {
         if self.below < self.above {
             -libm::log1p(-self.below)
@@ -41,7 +41,7 @@ impl Tails {
     }
 }
 
-/// An inverse distribution function.
+/// A quantile function.
 #[derive(Clone, Debug)]
 pub(super) enum Inverse {
     /// From a formula.
@@ -50,7 +50,7 @@ pub(super) enum Inverse {
     Points(Points),
 }
 
-/// A mean and a variance.
+/// Mean and variance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moments {
     pub mean: f64,
@@ -58,8 +58,8 @@ pub(super) struct Moments {
 }
 
 impl Inverse {
-    /// Returns the value that this probability (at most one half) is below, or above if
-    /// `upper`.
+    /// Returns the value with this tail probability (at most one half), below it, or above
+    /// it if `upper`.
     #[inline]
     pub fn at(&self, upper: bool, tail: f64) -> f64 {
         match self {
@@ -68,8 +68,7 @@ impl Inverse {
         }
     }
 
-    /// Returns the value for a draw of 64 random bits: one selects the half, 63 the
-    /// position in it.
+    /// Returns the value for 64 random bits: one selects the half, 63 the position in it.
     #[inline]
     pub fn draw(&self, random: u64) -> f64 {
         const STEP: f64 = 1.0 / 18_446_744_073_709_551_616.0;
@@ -78,12 +77,12 @@ impl Inverse {
         self.at(random & 1 == 1, tail)
     }
 
-    /// Returns the least value.
+    /// Returns the minimum value.
     pub fn least(&self) -> f64 {
         self.at(false, 0.0)
     }
 
-    /// Returns exactly the moments of the looked-up values.
+    /// Returns the exact moments of the looked-up values.
     pub fn moments(&self) -> Moments {
         match self {
             Inverse::Octaves(octaves) => octaves.moments(),
@@ -92,36 +91,36 @@ impl Inverse {
     }
 }
 
-/// Each octave of tail probability, from one half down, is divided into 2^6 parts.
+/// Each octave of tail probability, from one half down, has 2^6 parts.
 const PARTS_BITS: u32 = 6;
 const PARTS: usize = 1 << PARTS_BITS;
 
-/// Number of octaves. Values further out than 2^-48 count as at 2^-48: with a hundred
-/// thousand frames a second, one frame in 45 years.
+/// Number of octaves. Tail probabilities are clamped to at least 2^-48: at 100,000
+/// frames/s, one frame in 45 years.
 const OCTAVES: usize = 47;
 const TAIL_LEAST: f64 = 1.0 / (1u64 << 48) as f64;
 
-/// Knots of one tail: the last is at one half, and one after it saves a check at the
-/// end.
+/// Knots of one tail: the last step ends at one half, and one more knot saves a check at
+/// the end.
 const KNOTS: usize = OCTAVES * PARTS + 2;
 
-/// The bits of a float below those of its octave and its part.
+/// Bits of a float below octave and part.
 const REST_BITS: u32 = 52 - PARTS_BITS;
 
-/// An inverse distribution function with linear interpolation between knots that lie
-/// closer the less probable a value is. The bits of a tail probability, exponent and
-/// first digits, are its index, so that a draw is one lookup.
+/// A quantile function with linear interpolation between knots whose density grows towards
+/// the tails. The exponent and first mantissa bits of a tail probability are the index, so
+/// a draw is one lookup.
 ///
-/// Within a part the density is constant instead of changing by a few hundredths, which
-/// is far less than samples can show: the tests hold the distribution function within
-/// 2·10^-5 of the formula's everywhere (5·10^-4 for the Weibull distribution of shape
-/// 0.1, the most skewed), and tails within 10^-4 of themselves, where the test of
-/// Kolmogorov and Smirnov detects 2·10^-3 in a million samples.
+/// Within a part the density is constant instead of changing by a few percent, far below
+/// what samples can show: the tests hold the distribution function within 2·10^-5 of the
+/// formula (5·10^-4 for the Weibull distribution of shape 0.1, the most skewed) and tails
+/// within a relative error of 10^-4, where the Kolmogorov-Smirnov test detects 2·10^-3 in a
+/// million samples.
 #[derive(Clone, Debug)]
 pub(super) struct Octaves(Box<[f64]>);
 
 impl Octaves {
-    /// Builds the table from the values at positions of the distribution.
+    /// Builds the table from a quantile function.
     pub fn new(quantile: impl Fn(Tails) -> f64) -> Octaves {
         let mut knots = Vec::with_capacity(2 * KNOTS);
         for upper in [false, true] {
@@ -148,7 +147,7 @@ impl Octaves {
         const REST: u64 = (1 << REST_BITS) - 1;
         let bits = tail.clamp(TAIL_LEAST, 0.5).to_bits();
         let knot = ((bits - TAIL_LEAST.to_bits()) >> REST_BITS) as usize;
-        // Without a branch, which would be mispredicted half the time.
+        // Branchless: a branch would be mispredicted half the time.
         let knot = knot + KNOTS * usize::from(upper);
         let rest = (bits & REST) as f64 * (1.0 / (1u64 << REST_BITS) as f64);
         let (here, next) = (self.0[knot], self.0[knot + 1]);
@@ -156,7 +155,7 @@ impl Octaves {
     }
 
     fn moments(&self) -> Moments {
-        // About the median, so that nothing cancels.
+        // About the median, to avoid cancellation.
         let centre = self.0[KNOTS - 1];
         let (mut first, mut second) = (0.0, 0.0);
         for tail in self.0.chunks(KNOTS) {
@@ -177,31 +176,30 @@ impl Octaves {
     }
 }
 
-/// Points of a distribution function, interpolated linearly.
+/// Points of a distribution function, linearly interpolated.
 #[derive(Clone, Debug)]
 pub(super) struct Points {
-    /// Never decreasing.
+    /// Non-decreasing.
     values: Box<[f64]>,
-    /// The probability of less at each of them; `None` if they are evenly spread from 0
-    /// to 1.
+    /// Lower tail probability of each value; `None` if evenly spaced from 0 to 1.
     below: Option<Box<[f64]>>,
-    /// The part left by truncation: its lowest probability, and its total.
+    /// Range kept by truncation: its lowest probability, and its total.
     from: f64,
     span: f64,
-    /// The values at its ends: results are clamped to them where rounding exceeds them.
+    /// Values at the ends, to which results are clamped against rounding.
     least: f64,
     greatest: f64,
 }
 
 impl Points {
-    /// Creates a function with one constant value.
+    /// Creates a function with a single constant value.
     pub fn one(value: f64) -> Points {
         Points::evenly(alloc::vec![value])
     }
 
-    /// Creates a function of evenly spread values: the first value is at probability 0,
-    /// the last one at 1 (the seventh definition of a sample's quantile of Hyndman and
-    /// Fan, 1996). There must be at least one; they must not decrease.
+    /// Creates a function from evenly spaced values: the first at probability 0, the last
+    /// at 1 (quantile definition 7 of Hyndman and Fan, 1996). `values` must be non-empty
+    /// and non-decreasing.
     pub fn evenly(values: Vec<f64>) -> Points {
         Points {
             least: values[0],
@@ -213,8 +211,8 @@ impl Points {
         }
     }
 
-    /// Creates a function of values at given probabilities, of which the last must be
-    /// 1. Neither probabilities nor values may decrease.
+    /// Creates a function from values at given probabilities, the last of which must be 1.
+    /// Neither may decrease.
     pub fn at_probabilities(points: &[(f64, f64)]) -> Points {
         let values = points.iter().map(|(value, _)| *value).collect();
         let below: Vec<f64> = points.iter().map(|(_, below)| *below).collect();
@@ -224,13 +222,13 @@ impl Points {
         }
     }
 
-    /// Whether there is only one value.
+    /// Whether all values are equal.
     pub fn is_one(&self) -> bool {
         self.least == self.greatest
     }
 
-    /// Keeps the values from `min` to `max`; returns their probability. At 0, nothing
-    /// may be looked up.
+    /// Truncates to `min`..=`max`; returns the probability kept. If that is 0, no value may
+    /// be looked up.
     pub fn truncate(&mut self, min: f64, max: f64) -> f64 {
         let from = self.probability(min, false);
         let to = self.probability(max, true);
@@ -239,8 +237,8 @@ impl Points {
         self.span
     }
 
-    /// Returns the probability of less than `value`, or of at most `value` if
-    /// `through`: they differ where a value has a positive probability.
+    /// Returns the probability of less than `value`, or of at most `value` if `through`:
+    /// they differ at an atom.
     fn probability(&self, value: f64, through: bool) -> f64 {
         let lower = |other: &f64| *other < value || through && *other == value;
         let next = self.values.partition_point(lower);
@@ -271,7 +269,7 @@ impl Points {
         let (index, rest) = match &self.below {
             None => {
                 let place = below * last as f64;
-                // The conversion rounds down, and saturates.
+                // The conversion rounds down and saturates.
                 let index = (place as usize).min(last);
                 (index, place - index as f64)
             }
@@ -302,7 +300,7 @@ impl Points {
         let inside = knots.filter(|(below, _)| (self.from..=to).contains(below));
         let inside = inside.map(|(below, value)| (below, value.clamp(low, high) - centre));
         for next in inside.chain([(to, high - centre)]) {
-            // Of no width where a value has a positive probability.
+            // Zero width at an atom.
             let mass = (next.0 - before.0) / self.span;
             let (a, b) = (before.1, next.1);
             first += mass * (a + b) / 2.0;

@@ -1,5 +1,5 @@
-//! Delays drawn from a distribution: bounds, a constant time on top, and correlation.
-//! Each distribution adds only its formula.
+//! Delays drawn from a distribution, with truncation, offset and correlation. A
+//! distribution only adds its formula.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -25,47 +25,47 @@ pub(super) use inverse::Tails;
 
 /// A continuous distribution of times in nanoseconds.
 pub(super) trait Distribution {
-    /// Returns the probabilities of less and of more than `time`.
+    /// Returns the tail probabilities at `time`.
     fn tails(&self, time: f64) -> Tails;
 
-    /// Returns the time at this position. Never called with a tail of zero.
+    /// Returns the quantile at this position. Never called with a tail of zero.
     fn quantile(&self, at: Tails) -> f64;
 }
 
-/// The parameter for the minimum delay.
+/// Minimum delay.
 pub(super) const MIN: Param = Param::with_default("min", Unit::Time, "0ns")
     .help("the least delay; what falls below is drawn again");
 
-/// The parameter for the maximum delay.
+/// Maximum delay.
 pub(super) const MAX: Param = Param::with_default("max", Unit::Time, "24h")
     .help("the greatest delay; what falls above is drawn again");
 
-/// The parameter for a constant time on top.
+/// Constant offset.
 pub(super) const LOCATION: Param = Param::with_default("location", Unit::Time, "0ns")
     .help("a constant time that is added to what is drawn");
 
-/// The parameter for the correlation with the previous frame.
+/// Correlation with the previous frame.
 pub(super) const CORRELATION: Param = Param::with_default("correlation", Unit::Correlation, "0%")
     .help(
         "the correlation of each delay with the one before, above -100% and below 100%; the \
          distribution stays as it is",
     );
 
-/// The parameter for the unit of bare numbers in a file.
+/// Unit of bare numbers in a file.
 pub(super) const UNIT: Param =
     Param::with_default("unit", Unit::Choice(&["ms", "us", "ns", "s"]), "ms")
         .help("the unit of delays in the file that are written without one");
 
-/// Maximum number of values in a file: 128 MiB of them.
+/// Maximum number of values in a file: 128 MiB.
 pub(super) const VALUES_MAX: usize = 1 << 24;
 
-/// Maximum delay.
+/// Default maximum delay.
 const MAX_DEFAULT: Nanos = Nanos::from_secs(24 * 60 * 60);
 
-/// Bounds that leave less of a distribution than this are a mistake.
+/// Minimum probability within the bounds; less is an error.
 const INSIDE_LEAST: f64 = 1e-6;
 
-/// The common parameters: [`MIN`], [`MAX`], [`LOCATION`] and [`CORRELATION`].
+/// Common parameters: [`MIN`], [`MAX`], [`LOCATION`] and [`CORRELATION`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common {
     min: Nanos,
@@ -77,7 +77,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Reads the parameters that the model has.
+    /// Reads the common parameters that the model has.
     pub fn read(arguments: &Arguments<'_>) -> Result<Common, SpecError> {
         let common = Common {
             min: arguments.optional(MIN.name)?.unwrap_or(Nanos::ZERO),
@@ -93,12 +93,12 @@ impl Common {
         Ok(common)
     }
 
-    /// Excludes these parameters from the output: the model writes them itself.
+    /// Excludes parameters from the output, because the model writes them itself.
     pub fn without_own(self, own: &'static [&'static str]) -> Common {
         Common { own, ..self }
     }
 
-    /// Returns the bounds of the drawn part, without the constant time on top.
+    /// Returns the bounds of the drawn part, without the offset.
     fn bounds(&self) -> (f64, f64) {
         let location = self.location.as_nanos() as f64;
         let bound = |bound: Nanos| bound.as_nanos() as f64 - location;
@@ -115,7 +115,7 @@ impl Common {
 }
 
 impl fmt::Display for Common {
-    /// Writes the parameters that differ from their defaults, each after a comma.
+    /// Writes the non-default parameters, each after a comma.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = [
             (LOCATION.name, self.location, Nanos::ZERO),
@@ -134,14 +134,13 @@ impl fmt::Display for Common {
     }
 }
 
-/// A delay model of a distribution, with its parameters.
+/// A delay model with a distribution and its parameters.
 ///
-/// Values outside the bounds are drawn again, as often as needed: a delay has the
-/// distribution truncated to the bounds. It is computed here once and looked up for
-/// each frame, so every frame costs one draw, regardless of the bounds.
+/// The distribution is truncated to the bounds, as if values outside were redrawn. This is
+/// precomputed, so every frame costs one draw.
 #[derive(Clone, Debug)]
 struct SampledDelay {
-    /// The model and its own parameters, as its user would write them.
+    /// The model and its own parameters, in the user's notation.
     own: Arc<str>,
     common: Common,
     /// Shared by clones.
@@ -152,7 +151,7 @@ struct SampledDelay {
     least: Nanos,
 }
 
-/// Creates a delay model of a distribution given by formulas.
+/// Creates a delay model of a distribution with a formula.
 pub(super) fn sampled(
     arguments: &Arguments<'_>,
     common: Common,
@@ -161,7 +160,7 @@ pub(super) fn sampled(
 ) -> Result<Box<dyn DelayModel>, SpecError> {
     let (min, max) = common.bounds();
     let (at_min, at_max) = (distribution.tails(min), distribution.tails(max));
-    // Where both are near one, the upper tails give their difference exactly.
+    // Near one, the difference of the upper tails is exact.
     let inside = if at_min.below > 0.5 {
         at_min.above - at_max.above
     } else {
@@ -182,8 +181,7 @@ pub(super) fn sampled(
     finish(arguments, common, own, inverse)
 }
 
-/// Creates a delay model of values from a file that are evenly spread over the
-/// distribution.
+/// Creates a delay model of a file's values, evenly spaced over the distribution.
 pub(super) fn of_values(
     arguments: &Arguments<'_>,
     common: Common,
@@ -194,8 +192,8 @@ pub(super) fn of_values(
     of_points(arguments, common, own, Points::evenly(values))
 }
 
-/// Creates a delay model of values at given probabilities, none of which may decrease,
-/// and the last of which must be 1.
+/// Creates a delay model of values at given probabilities; neither may decrease, and the
+/// last probability must be 1.
 pub(super) fn of_probabilities(
     arguments: &Arguments<'_>,
     common: Common,
@@ -224,8 +222,7 @@ fn of_points(
     finish(arguments, common, own, inverse)
 }
 
-/// Creates a delay model that always draws the same value: a distribution without
-/// spread.
+/// Creates a delay model of a distribution without spread.
 pub(super) fn without_spread(
     arguments: &Arguments<'_>,
     common: Common,
@@ -275,7 +272,7 @@ fn finish(
 /// Rounds to the nearest nanosecond.
 #[inline]
 fn nanos(value: f64) -> Nanos {
-    // The conversion rounds down, and saturates.
+    // The conversion rounds down and saturates.
     Nanos::from_nanos((value + 0.5) as u64)
 }
 
@@ -288,7 +285,7 @@ impl DelayModel for SampledDelay {
         nanos(drawn + self.location)
     }
 
-    /// Draws from the distribution, independently of the frame's delay.
+    /// Draws independently of the frame's own delay.
     fn draw_copy(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         nanos(self.inverse.draw(stream.next_u64()) + self.location)
     }
@@ -301,7 +298,7 @@ impl DelayModel for SampledDelay {
         self.least
     }
 
-    /// Returns exactly the mean of the draws, to the nearest nanosecond.
+    /// Returns the exact mean of the draws, rounded to the nanosecond.
     fn mean(&self) -> Nanos {
         self.mean
     }

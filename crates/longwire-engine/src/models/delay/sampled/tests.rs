@@ -12,8 +12,7 @@ fn places() -> impl Iterator<Item = (bool, f64)> {
     tails.flat_map(|tail| [(false, tail), (true, tail)])
 }
 
-/// Returns the maximum error of a table in probability, absolute and in proportion to
-/// the tail.
+/// Returns the maximum error of a table in probability, absolute and relative to the tail.
 fn error(quantile: impl Fn(Tails) -> f64, tails: impl Fn(f64) -> Tails) -> (f64, f64) {
     let table = Inverse::Octaves(Octaves::new(quantile));
     let mut most = (0.0f64, 0.0f64);
@@ -21,7 +20,7 @@ fn error(quantile: impl Fn(Tails) -> f64, tails: impl Fn(f64) -> Tails) -> (f64,
         let there = tails(table.at(upper, tail));
         let found = if upper { there.above } else { there.below };
         let off = (found - tail).abs();
-        // Close to a bound, a value has no more digits for its probability.
+        // Close to a bound, a value has too few digits for its probability.
         let counts = upper || tail > 1e-9;
         let in_proportion = if counts { off / tail } else { 0.0 };
         most = (most.0.max(off), most.1.max(in_proportion));
@@ -58,7 +57,7 @@ fn tables_are_off_by_less_than_samples_can_show() {
         assert!(anywhere < 2e-5, "{name}: {anywhere}");
         assert!(in_proportion < 1e-4, "{name}: {in_proportion}");
     }
-    // The most skewed distribution that is allowed.
+    // The most skewed distribution allowed.
     let (anywhere, in_proportion) = error(weibull, weibull_tails);
     assert!(anywhere < 5e-4, "{anywhere}");
     assert!(in_proportion < 2e-3, "{in_proportion}");
@@ -107,7 +106,7 @@ fn points_are_cut_at_their_bounds() {
     assert_eq!(one.truncate(8.0, 9.0), 0.0);
 }
 
-/// For uniform and lognormal variables the autocorrelation is known in closed form.
+/// The autocorrelation of uniform and lognormal variables has a closed form.
 #[test]
 fn transfer_functions_are_those_of_the_formulas() {
     let uniform = Inverse::Octaves(Octaves::new(|at| 10.0 + 20.0 * at.below));
@@ -158,7 +157,7 @@ fn quantiles_lead_back_to_their_probabilities() {
             );
             let x = gamma_quantile(shape, tail, 1.0 - tail);
             let below = gamma_tails(shape, x).0;
-            // Of small shapes, low quantiles are below the least float.
+            // For small shapes, low quantiles underflow.
             let right = (below / tail - 1.0).abs() < 1e-7 || x == 0.0 && shape < 0.1;
             assert!(right, "{shape}, {tail}: {below}");
         }
