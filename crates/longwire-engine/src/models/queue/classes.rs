@@ -1,4 +1,5 @@
-//! Classes by the code point of the IP header or of the VLAN tag, as text.
+//! Traffic classes by the code point of the IP header or of the VLAN tag, with their
+//! notation.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -11,22 +12,22 @@ use longwire_units::{Bytes, Packets};
 use super::{HeaderFields, QueueLimit, QueuedFrame};
 use crate::spec::{Arguments, SpecError};
 
-/// Classes of traffic and the code points that belong to each.
+/// Traffic classes and their code points.
 ///
-/// Written `ef+va*4@100p/rest/le`: classes between slashes, in order; of each its code
-/// points, then `*` and its weight, then `@` and its limit. Code points are numbers
-/// from 0 to 63, ranges `32-39`, or names: `df`, `cs0` to `cs7` (RFC 2474), `af11` to
-/// `af43` (RFC 2597), `ef` (RFC 3246), `va` (RFC 5865), `le` (RFC 8622), and `rest` for
-/// all code points that no class names. Without `rest`, these go to the last class.
+/// Written `ef+va*4@100p/rest/le`: classes in order, separated by slashes; each has its
+/// code points, then `*` and a weight, then `@` and a limit. Code points are numbers from 0
+/// to 63, ranges `32-39`, or names: `df`, `cs0` to `cs7` (RFC 2474), `af11` to `af43` (RFC
+/// 2597), `ef` (RFC 3246), `va` (RFC 5865), `le` (RFC 8622), and `rest` for all remaining
+/// code points, which otherwise go to the last class.
 ///
-/// Or classes of priority code points (PCP): `pcp0` to `pcp7`, ranges `pcp4-5`, or IEEE
-/// 802.1Q's names of traffic types, annex I: `be` (0), `bk` (1), `ee`, `ca`, `vi`, `vo`,
-/// `ic`, `nc` (7). Its order has background, 1, below best effort, 0. Frames without a
-/// VLAN tag are `be`. Classes are by one of the two fields.
+/// Alternatively, classes of priority code points (PCP): `pcp0` to `pcp7`, ranges `pcp4-5`,
+/// or the traffic types of IEEE 802.1Q, annex I: `be` (0), `bk` (1), `ee`, `ca`, `vi`,
+/// `vo`, `ic`, `nc` (7); there, background (1) ranks below best effort (0). Frames without
+/// a VLAN tag are `be`. All classes use the same field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
     field: ClassField,
-    /// The class of each code point.
+    /// Class of each code point.
     of_point: [u8; DSCPS],
     classes: Vec<Class>,
     text: String,
@@ -35,13 +36,13 @@ pub struct Classes {
 /// One class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Its share, relative to the other weights.
+    /// Weight, relative to the other classes.
     pub weight: u32,
-    /// Its own limit, within the limit of all classes together.
+    /// Limit of this class, within the total limit.
     pub limit: QueueLimit,
 }
 
-/// The field that a code point is read from.
+/// The field that holds the code point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClassField {
     /// The differentiated services code point of the IP header.
@@ -53,14 +54,14 @@ enum ClassField {
 /// Number of code points (RFC 2474, section 3).
 const DSCPS: usize = 64;
 
-/// Traffic types of the priority code points, from 0 on (IEEE 802.1Q, annex I).
+/// Traffic types by priority code point (IEEE 802.1Q, annex I).
 const PCP_NAMES: [&str; 8] = ["be", "bk", "ee", "ca", "vi", "vo", "ic", "nc"];
 
-/// The largest weight.
+/// Maximum weight.
 const WEIGHT_MAX: u32 = 1_000_000;
 
 impl Classes {
-    /// Reads the parameter `classes`; `pcp` alone stands for `pcp_classes`.
+    /// Reads the parameter `classes`; plain `pcp` stands for `pcp_classes`.
     pub(super) fn read(arguments: &Arguments, pcp_classes: &str) -> Result<Classes, SpecError> {
         let text = arguments.read("classes", |text| Ok(text.to_owned()))?;
         let written = if text == "pcp" { pcp_classes } else { &text };
@@ -72,7 +73,7 @@ impl Classes {
     /// Parses classes.
     ///
     /// # Errors
-    /// A fault and its place.
+    /// A message that names the faulty part.
     pub fn parse(text: &str) -> Result<Classes, String> {
         let mut of_point = [None; DSCPS];
         let mut field = None;
@@ -121,7 +122,7 @@ impl Classes {
         usize::from(self.of_point[usize::from(point) % DSCPS])
     }
 
-    /// Returns the header fields that decide a frame's class.
+    /// Returns the header fields that determine a frame's class.
     pub fn reads(&self) -> HeaderFields {
         match self.field {
             ClassField::Dscp => HeaderFields::Class,
@@ -129,13 +130,12 @@ impl Classes {
         }
     }
 
-    /// Returns the classes, in order; never empty.
+    /// Returns the classes in order; never empty.
     pub fn list(&self) -> &[Class] {
         &self.classes
     }
 
-    /// Returns the limit of all classes together, given `total` and each class's own
-    /// limit.
+    /// Returns the limit of all classes together, from `total` and the classes' limits.
     pub(super) fn limit(&self, total: &QueueLimit) -> QueueLimit {
         let packets = self.classes.iter().map(|class| class.limit.packets);
         let packets: Option<u64> = packets.map(|limit| limit.map(|most| most.0)).sum();
@@ -154,7 +154,7 @@ impl fmt::Display for Classes {
     }
 }
 
-/// Splits a text at a mark.
+/// Splits a text at a separator.
 fn split(text: &str, mark: char) -> (&str, Option<&str>) {
     match text.split_once(mark) {
         Some((before, behind)) => (before, Some(behind.trim())),
@@ -169,7 +169,7 @@ fn give(place: &mut Option<u8>, class: usize, point: &str) -> Result<(), String>
     }
 }
 
-/// Returns the error about a code point of `field` after one of the other.
+/// Returns the error for a code point of `field` after one of the other field.
 fn mixed(text: &str, field: ClassField) -> String {
     match field {
         ClassField::Dscp => format!(
@@ -183,7 +183,7 @@ fn mixed(text: &str, field: ClassField) -> String {
     }
 }
 
-/// Reads a code point or a range of them: its field, the first and the last.
+/// Parses a code point or a range: its field, first and last.
 fn read_points(text: &str) -> Result<(ClassField, usize, usize), String> {
     let (field, numbers, count) = match text.strip_prefix("pcp") {
         Some(numbers) => (ClassField::Pcp, numbers, PCP_NAMES.len()),
@@ -262,7 +262,7 @@ mod tests {
     fn by_dscp(dscp: u8) -> QueuedFrame {
         let mut frame = QueuedFrame::new(0, FrameMeta::new(Nanos::ZERO, 100));
         frame.set_class(dscp, Ecn::NotCapable);
-        // Of no consequence to classes of the other field.
+        // Irrelevant to classes of the other field.
         frame.set_pcp(7 - dscp % 8);
         frame
     }

@@ -30,19 +30,18 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The parameter for the tolerated standing delay.
+/// Tolerated standing delay.
 pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms").help(
     "the standing delay that is tolerated, 5 to 10 % of the interval (RFC 8289, section 4.3)",
 );
 
-/// The parameter for the time that a delay must stand.
+/// Time for which a delay must stand.
 pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "100ms").help(
     "how long the delay must stand above the target: about the longest round trip (RFC 8289, \
      section 4.2)",
 );
 
-/// The parameter for the frame length: with at most one such frame left, nothing is
-/// dropped.
+/// Backlog up to which no frame is dropped.
 pub(super) const MTU: Param = Param::with_default("mtu", Unit::Size, "1514b")
     .help("with no more bytes waiting than this, nothing is dropped: the longest frame");
 
@@ -57,9 +56,9 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 pub struct CodelLaw {
     /// Tolerated standing delay.
     pub target: Nanos,
-    /// Time that a delay must stand; not zero.
+    /// Time for which a delay must stand; not zero.
     pub interval: Nanos,
-    /// With at most this many bytes left after it, no frame is dropped.
+    /// Backlog after a dequeue up to which no frame is dropped.
     pub mtu: Bytes,
     /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
@@ -103,9 +102,9 @@ impl fmt::Display for CodelLaw {
     }
 }
 
-/// A queue of frames that CoDel dequeues from.
+/// The queue from which CoDel dequeues.
 pub(super) trait CodelLine {
-    /// Removes the frame at the head.
+    /// Removes and returns the head.
     fn pop(&mut self) -> Option<QueuedFrame>;
 
     /// Returns the remaining bytes.
@@ -124,13 +123,13 @@ impl CodelLine for FrameLine {
     }
 }
 
-/// The state of CoDel's control law for one queue (RFC 8289, section 5.2).
+/// State of CoDel's control law for one queue (RFC 8289, section 5.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodelState {
-    /// When the delay will have been above the target for an interval; never, while it
-    /// is not above it.
+    /// Time at which the delay will have been above the target for an interval; `MAX` while
+    /// it is not above.
     above_until: Nanos,
-    /// When the next drop is due, while dropping.
+    /// Time of the next drop, while dropping.
     drop_next: Nanos,
     /// Drops since dropping began.
     count: u32,
@@ -139,7 +138,7 @@ pub(super) struct CodelState {
     dropping: bool,
 }
 
-/// A frame from the head, and whether its delay has been above the target for too long.
+/// The head, and whether its delay has been above the target for an interval.
 struct DequeuedFrame {
     frame: QueuedFrame,
     may_drop: bool,
@@ -154,8 +153,7 @@ impl CodelState {
         dropping: false,
     };
 
-    /// Returns the next frame to be sent at `now`, after those that are dropped
-    /// (section 5.5).
+    /// Returns the next frame to send at `now`, after any drops (section 5.5).
     #[inline]
     pub fn dequeue(
         &mut self,
@@ -179,7 +177,7 @@ impl CodelState {
         }
     }
 
-    /// Notes an empty dequeue.
+    /// Records an empty dequeue.
     pub fn found_empty(&mut self) {
         self.above_until = Nanos::MAX;
         self.dropping = false;
@@ -252,8 +250,7 @@ impl CodelState {
             self.take(law, now, line).map(|taken| taken.frame)
         };
         self.dropping = true;
-        // Soon after the last time, the drop rate that controlled the queue then is a
-        // good start.
+        // Soon after the last dropping state, its drop rate is a good start.
         let recent = law.interval.saturating_mul(16);
         let delta = self.count.wrapping_sub(self.count_before);
         self.count = if delta > 1 && now < self.drop_next.saturating_add(recent) {
@@ -269,18 +266,18 @@ impl CodelState {
 
 /// CoDel over one queue (RFC 8289, section 5).
 ///
-/// A frame's sojourn is the time from its arrival to its dequeue; the bytes left after
-/// it are the backlog. Drops by the control law are [`DropReason::Aqm`], those at the
-/// limit [`DropReason::QueueFull`]; the law does not count the latter.
+/// A frame's sojourn time is measured from arrival to dequeue; the bytes left after it are
+/// the backlog. The control law's drops are [`DropReason::Aqm`]; those at the limit are
+/// [`DropReason::QueueFull`], which the law does not count.
 ///
 /// Differences from the RFC's pseudocode:
-/// * `maxpacket` is the parameter `mtu`, 1514 bytes by default, as section 5.3 requires
-///   the interface's, and not 512.
-/// * With `ecn`, an ECN-capable frame is marked instead of dropped (section 1 allows
-///   it; there is no code for it), and sent: one frame is marked at a dequeue, and the
-///   next mark or drop is scheduled as if it had been dropped.
-/// * The difference of `now` and `drop_next` is signed: a `drop_next` in the future is
-///   a recent one.
+/// * `maxpacket` is the parameter `mtu`, by default 1514 bytes, the interface's as section
+///   5.3 requires, instead of 512.
+/// * With `ecn`, an ECN-capable frame is marked instead of dropped (allowed by section 1,
+///   without pseudocode), and sent: a dequeue marks at most one frame, and the next mark or
+///   drop is scheduled as after a drop.
+/// * The difference of `now` and `drop_next` is signed: a future `drop_next` counts as
+///   recent.
 #[derive(Clone, Debug)]
 pub struct Codel {
     limit: QueueLimit,

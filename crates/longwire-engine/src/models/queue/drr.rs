@@ -1,4 +1,4 @@
-//! Deficit round robin between classes of traffic.
+//! Deficit round robin between traffic classes.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -54,17 +54,17 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// Deficit round robin (Shreedhar and Varghese, IEEE/ACM Transactions on Networking,
 /// June 1996).
 ///
-/// Classes with frames take turns. A turn adds the class's quantum times its weight to
-/// its deficit; frames are sent while the deficit covers them, and the remainder is
-/// kept for the next turn, unless the class is empty. A quantum smaller than a frame
-/// only takes more turns. A frame's class is that of its code point; frames without IP,
-/// or without a VLAN tag, count as code point 0.
+/// Backlogged classes take turns. A turn adds the class's quantum times its weight to its
+/// deficit; frames are sent while the deficit covers them. The remainder is kept for the
+/// next turn, unless the class is empty. A quantum below the frame length only takes more
+/// turns. A frame's class is that of its code point; frames without IP, or without a VLAN
+/// tag, have code point 0.
 ///
-/// The limit is for all classes together. While an arriving frame makes the queue
-/// exceed it, the latest frame of the class with the most bytes for its weight is
-/// dropped (McKenney, "Stochastic Fairness Queueing", 1990, pushes out of the longest
-/// queue). If the frame's own class is among those with the most, the frame itself is
-/// dropped; among others, the first class loses. Drops are [`DropReason::QueueFull`].
+/// The limit applies to all classes together. While an arrival makes the queue exceed it,
+/// the latest frame of the class with the most bytes per weight is dropped (McKenney,
+/// "Stochastic Fairness Queueing", 1990, pushes out of the longest queue). Ties go to the
+/// arriving frame's own class, which drops that frame, then to the first class. Drops are
+/// [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct DeficitRoundRobin {
     classes: Classes,
@@ -72,9 +72,9 @@ pub struct DeficitRoundRobin {
     /// Limit of all classes together.
     limit: QueueLimit,
     lines: Vec<ClassLine>,
-    /// The classes with frames, in turn.
+    /// Backlogged classes, in turn.
     active: VecDeque<usize>,
-    /// Whether the first of them has received its quantum for this turn.
+    /// Whether the first of them has received this turn's quantum.
     in_turn: bool,
 }
 
@@ -87,7 +87,7 @@ struct ClassLine {
 }
 
 impl ClassLine {
-    /// Returns the bytes to be added to the deficit until the head can be sent.
+    /// Returns the additional deficit that the head needs.
     #[inline]
     fn lacks(&self) -> u64 {
         let len = self.frames.head().map_or(0, |head| u64::from(head.len));
@@ -100,7 +100,7 @@ impl ClassLine {
 }
 
 impl DeficitRoundRobin {
-    /// Creates an empty queue. `quantum` must not be zero; `limit` is for all classes
+    /// Creates an empty queue. `quantum` must not be zero; `limit` applies to all classes
     /// together.
     pub fn new(classes: Classes, quantum: Bytes, limit: QueueLimit) -> DeficitRoundRobin {
         let lines = classes.list().iter().map(|class| ClassLine {
@@ -119,8 +119,8 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// Skips the rounds in which no class could send: gives every class the quanta of
-    /// all required rounds but the last.
+    /// Skips rounds in which no class could send: adds the quanta of all required rounds
+    /// but the last to every class.
     #[cold]
     fn pass_rounds(&mut self) {
         let needed = self.active.iter().map(|class| &self.lines[*class]);
@@ -131,9 +131,8 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// Drops frames until the queue is within its limit with a frame of `len` bytes
-    /// that has arrived in the class `own`; returns `false` if that frame must be
-    /// dropped itself.
+    /// Drops frames until the queue is within its limit with an arriving frame of `len`
+    /// bytes of class `own`; returns `false` if that frame must be dropped itself.
     #[cold]
     fn push_out(&mut self, own: usize, len: u32, context: &mut QueueContext) -> bool {
         while context.exceeds(&self.limit) {
@@ -154,8 +153,8 @@ impl DeficitRoundRobin {
         true
     }
 
-    /// Returns the class with the most bytes for its weight, a frame of `len` bytes in
-    /// the class `own` included.
+    /// Returns the class with the most bytes per weight, including a frame of `len` bytes
+    /// in class `own`.
     fn longest(&self, own: usize, len: u32) -> usize {
         let share = |class: usize| {
             let line = &self.lines[class];

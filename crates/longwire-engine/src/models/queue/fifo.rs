@@ -1,6 +1,5 @@
-//! First in, first out, with tail drop, as a managed queue: for a rate that sends
-//! several frames at once, which is not known at arrival, and for links that change
-//! while frames wait.
+//! A managed FIFO with tail drop, for rates that aggregate frames, which cannot be decided
+//! at arrival, and for changeable links.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -27,8 +26,8 @@ impl ManagedFifo {
         }
     }
 
-    /// Whether a frame of `len` bytes fits if `more` frames and bytes are held as well,
-    /// and `less` are not.
+    /// Whether a frame of `len` bytes fits, with `more` frames and bytes held in addition
+    /// and `less` not held.
     #[inline]
     pub(crate) fn fits(&self, len: u32, more: (u64, u64), less: (u64, u64)) -> bool {
         let (Packets(packets), Bytes(bytes)) = self.line.occupancy();
@@ -57,18 +56,18 @@ impl ManagedFifo {
         self.line.push(frame);
     }
 
-    /// Removes the frame at the head.
+    /// Removes and returns the head.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<QueuedFrame> {
         self.line.pop()
     }
 
-    /// Returns the lengths of the frames held, the head first.
+    /// Returns the lengths of the frames held, head first.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
         self.line.frames().map(|frame| frame.len)
     }
 
-    /// Returns the numbers of the frames held, the head first.
+    /// Returns the numbers of the frames held, head first.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.line.frames().map(|frame| frame.number)
     }
@@ -100,9 +99,9 @@ impl Discipline for ManagedFifo {
     }
 }
 
-/// A queue of frames that counts its bytes: the building block of disciplines. Its
-/// memory follows its length, and the head is stored inline: a queue that never holds
-/// more allocates none.
+/// A queue of frames that counts its bytes: the building block of disciplines. Memory
+/// follows its length, and the head is inline, so a queue of at most one frame allocates
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct FrameLine {
     head: Option<QueuedFrame>,
@@ -123,7 +122,7 @@ impl Default for FrameLine {
 }
 
 impl FrameLine {
-    /// Whether a frame of `len` bytes fits in addition to the frames held.
+    /// Whether a frame of `len` bytes fits in addition to those held.
     #[inline]
     pub fn fits(&self, limit: &QueueLimit, len: u32) -> bool {
         let bytes = self.bytes + u64::from(len);
@@ -142,7 +141,7 @@ impl FrameLine {
         }
     }
 
-    /// Removes the frame at the head.
+    /// Removes and returns the head.
     #[inline]
     pub fn pop(&mut self) -> Option<QueuedFrame> {
         let frame = self.head.take()?;
@@ -154,7 +153,7 @@ impl FrameLine {
         Some(frame)
     }
 
-    /// Removes the frame at the tail.
+    /// Removes and returns the tail.
     pub fn pop_back(&mut self) -> Option<QueuedFrame> {
         let frame = self.rest.pop_back().or_else(|| self.head.take())?;
         self.packets -= 1;
@@ -162,23 +161,23 @@ impl FrameLine {
         Some(frame)
     }
 
-    /// Moves all frames to `frames`, the head first.
+    /// Moves all frames to `frames`, head first.
     pub fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
         frames.extend(core::iter::from_fn(|| self.pop()));
     }
 
-    /// Returns the frame at the head.
+    /// Returns the head.
     #[inline]
     pub fn head(&self) -> Option<&QueuedFrame> {
         self.head.as_ref()
     }
 
-    /// Returns the frames held, the head first.
+    /// Returns the frames held, head first.
     fn frames(&self) -> impl Iterator<Item = &QueuedFrame> {
         self.head.iter().chain(self.rest.iter())
     }
 
-    /// Whether it is empty.
+    /// Whether no frame is held.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets == 0

@@ -1,4 +1,4 @@
-//! FQ-CoDel: flows take turns, and each has a separate CoDel.
+//! FQ-CoDel: flows take turns, each with a separate CoDel.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -42,10 +42,10 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Maximum number of queues: 4.5 MiB of them.
+/// Maximum number of queues: 4.5 MiB.
 const FLOWS_MAX: u64 = 65_536;
 
-/// A smaller quantum would only take more turns.
+/// Minimum quantum; a smaller one would only take more turns.
 const QUANTUM_MIN: Bytes = Bytes(64);
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
@@ -72,22 +72,22 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// The parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCodelLaw {
-    /// CoDel of each queue.
+    /// CoDel parameters of each queue.
     pub codel: CodelLaw,
     /// Number of queues, 1 to 65536.
     pub flows: u32,
-    /// The bytes a queue may send in its turn; not zero.
+    /// Bytes that a queue may send per turn; not zero.
     pub quantum: Bytes,
-    /// ECN-capable frames that have waited longer than this are marked.
+    /// Sojourn time above which ECN-capable frames are marked.
     pub ce_threshold: Option<Nanos>,
 }
 
 impl FqCodelLaw {
-    /// Returns the number of the queue of a flow's hash.
+    /// Returns the queue number for a flow's hash.
     #[inline]
     fn flow_of(&self, hash: u64) -> u32 {
         let flows = u64::from(self.flows);
-        // A division takes a quarter of an arrival's time here.
+        // A division would take a quarter of an arrival's time.
         let is_power = flows.is_power_of_two();
         (if is_power {
             hash & (flows - 1)
@@ -97,8 +97,7 @@ impl FqCodelLaw {
     }
 }
 
-/// Maximum number of frames dropped at once when a limit is exceeded (RFC 8290, section
-/// 4.1).
+/// Maximum number of frames dropped at once at a limit (RFC 8290, section 4.1).
 const BATCH: u32 = 64;
 
 /// No queue.
@@ -106,31 +105,30 @@ const NONE: u32 = u32::MAX;
 
 /// FQ-CoDel (RFC 8290, section 4).
 ///
-/// A frame's queue is its flow's hash modulo the number of queues. The hash covers what
-/// [`flow_hash`](longwire_packet::flow_hash::flow_hash) says, and is mixed with the first
-/// number of the discipline's stream; no other number is drawn. Memory is 72 bytes a queue and 40 a
-/// frame, and never shrinks.
+/// A frame's queue is its flow's hash modulo the number of queues. The hash is
+/// [`flow_hash`](longwire_packet::flow_hash::flow_hash) mixed with the first number of the
+/// discipline's stream, the only one drawn. Memory is 72 bytes per queue and 40 per frame,
+/// and never shrinks.
 ///
-/// Drops by CoDel are [`DropReason::Aqm`], those at the limits
-/// [`DropReason::QueueFull`]. CoDel is that of [`super::codel::Codel`], with its
-/// differences from the RFC; each queue has its own backlog.
+/// CoDel's drops are [`DropReason::Aqm`], those at the limits [`DropReason::QueueFull`].
+/// CoDel is that of [`super::codel::Codel`], with its differences from the RFC; each queue
+/// has its own backlog.
 ///
-/// Interpretation of the RFC where it is open:
-/// * A queue's turn ends when its credits are zero or less (section 3); section 4.2
-///   says negative.
-/// * Over a limit, half of the frames of the queue with the most bytes are dropped,
-///   rounded down, but at least one and at most 64 (section 4.1); among queues with as
-///   many bytes, those of the first. The limit in bytes, which the RFC does not have,
-///   works the same, several times if necessary.
-/// * A link that becomes idle has asked every active queue without result, so that none
-///   is active at the next arrival (section 4.2).
+/// Interpretation where the RFC is ambiguous:
+/// * A queue's turn ends when its credits are zero or less (section 3); section 4.2 says
+///   negative.
+/// * Over a limit, half of the frames of the queue with the most bytes are dropped, rounded
+///   down, but at least one and at most 64 (section 4.1); ties go to the first queue. The
+///   limit in bytes, absent from the RFC, works the same, repeatedly if necessary.
+/// * A link that becomes idle has found every active queue empty, so that none is active at
+///   the next arrival (section 4.2).
 #[derive(Clone, Debug)]
 pub struct FqCodel {
     limit: QueueLimit,
     law: FqCodelLaw,
     pool: Pool,
     flows: Vec<Flow>,
-    /// The bytes of each queue, contiguous for the search of the largest.
+    /// Backlog of each queue in bytes; contiguous, for the search for the largest.
     backlogs: Vec<u64>,
     new: FlowList,
     old: FlowList,
@@ -144,7 +142,7 @@ struct Flow {
     line: PoolLine,
     codel: CodelState,
     credits: i64,
-    /// The next queue in its list.
+    /// Next queue in its list.
     next: u32,
     active: bool,
 }
@@ -322,7 +320,7 @@ impl Discipline for FqCodel {
                 self.flows[index as usize].credits += self.law.quantum.0 as i64;
                 self.old.push(&mut self.flows, index);
             } else if is_new {
-                // Empty; but first every old queue has its turn, or the queue could
+                // Empty, but every old queue gets a turn first; otherwise the queue could
                 // return at once as a new one (RFC 8290, section 4.2).
                 self.old.push(&mut self.flows, index);
             } else {

@@ -1,4 +1,4 @@
-//! First in, first out; when full, the oldest frame is dropped.
+//! FIFO that drops the oldest frame when full.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,9 +27,8 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(HeadDrop::new(limit))))
 }
 
-/// A first-in, first-out queue that drops at its head when full. A frame that would not
-/// fit into the empty queue is dropped itself, and no other. Drops are
-/// [`DropReason::QueueFull`].
+/// FIFO with head drop. A frame that would not fit into the empty queue is dropped itself,
+/// and no other. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct HeadDrop {
     limit: QueueLimit,

@@ -36,23 +36,22 @@ pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
     build: |_| Ok(Queue::TailDrop(QueueLimit::UNLIMITED)),
 };
 
-/// The largest frame of an ordinary Ethernet, without FCS.
+/// Maximum standard Ethernet frame, without FCS.
 pub(crate) const FULL_FRAME: Bytes = Bytes(1514);
 
-/// The shortest frame of Ethernet, without FCS.
+/// Minimum Ethernet frame, without FCS.
 const SHORTEST_FRAME: Bytes = Bytes(60);
 
-/// A default queue holds at least this many full frames, for bursts on slow links.
+/// Minimum default queue in full frames, for bursts on slow links.
 const DEFAULT_FRAMES_MIN: u64 = 16;
 
-/// A default queue holds at least the bytes that the link sends in this time.
+/// Minimum default queue in time at the link's rate.
 const DEFAULT_TIME_MIN: Nanos = Nanos::from_millis(100);
 
-/// One flow needs space for at least this many full frames: one in service while the
-/// next arrives.
+/// Minimum space for one flow in full frames: one in service while the next arrives.
 const NEEDED_FRAMES_MIN: u64 = 2;
 
-/// Maximum of frames that wait for the rate; `None` is no limit.
+/// Maximum backlog; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimit {
     /// In frames.
@@ -75,12 +74,11 @@ impl QueueLimit {
             || self.bytes.is_some_and(|most| bytes > most.0)
     }
 
-    /// Reads the parameters `packets` and `bytes`, of which at least one must
-    /// be given.
+    /// Reads the parameters `packets` and `bytes`, at least one of which is required.
     ///
     /// # Errors
-    /// [`SpecError::Value`] for a value outside its unit; [`SpecError::Unfit`] if
-    /// neither is given, one is 0, or no frame fits into the bytes.
+    /// [`SpecError::Value`] if a value does not parse; [`SpecError::Unfit`] if neither is
+    /// given, one is 0, or no frame fits into the bytes.
     pub fn read(arguments: &Arguments) -> Result<QueueLimit, SpecError> {
         let limit = QueueLimit {
             packets: arguments.optional("packets")?,
@@ -98,7 +96,7 @@ impl QueueLimit {
         Ok(limit)
     }
 
-    /// Refuses a limit smaller than any frame.
+    /// Rejects a limit smaller than any frame.
     pub(super) fn refuse_no_frame(&self, arguments: &Arguments) -> Result<(), SpecError> {
         match self.bytes.filter(|bytes| *bytes < SHORTEST_FRAME) {
             None => Ok(()),
@@ -109,10 +107,9 @@ impl QueueLimit {
         }
     }
 
-    /// Returns the default: the bytes that the link sends in two one-way delays or 100
-    /// ms, whichever is longer, at least 16 full frames of 1514 bytes, and at most 1
-    /// TiB. `delay` is the mean of the delay model. At an infinite rate frames never
-    /// wait, and there is no limit.
+    /// Returns the default: what the link sends in two one-way delays or in 100 ms,
+    /// whichever is longer, from 16 full frames of 1514 bytes to 1 TiB. `delay` is the mean
+    /// of the delay model. At an infinite rate frames never wait, and there is no limit.
     pub fn derived(rate: Option<BitRate>, delay: Nanos) -> QueueLimit {
         let Some(rate) = rate else {
             return QueueLimit::UNLIMITED;
@@ -125,11 +122,11 @@ impl QueueLimit {
         }
     }
 
-    /// Returns the least limit at which one loss-based TCP flow fills the link: the
-    /// bandwidth-delay product (Villamizar and Song 1994) with equal delays in both
-    /// directions, so rate × two one-way delays; at least two full frames of 1514
-    /// bytes, at most 1 TiB. In packets, as full frames: traffic of smaller frames
-    /// needs more. `None` at an infinite rate, where frames never wait.
+    /// Returns the minimum limit at which one loss-based TCP flow saturates the link: the
+    /// bandwidth-delay product (Villamizar and Song 1994), taking the round trip as twice
+    /// the one-way delay; from two full frames of 1514 bytes to 1 TiB. The limit in packets
+    /// assumes full frames; smaller frames need more. `None` at an infinite rate, where
+    /// frames never wait.
     pub fn needed(rate: Option<BitRate>, delay: Nanos) -> Option<(Packets, Bytes)> {
         let floor = Bytes(FULL_FRAME.0 * NEEDED_FRAMES_MIN);
         let bytes = rate?.bytes_in(delay.saturating_mul(2));
@@ -137,8 +134,8 @@ impl QueueLimit {
         Some((Packets(bytes.0.div_ceil(FULL_FRAME.0)), bytes))
     }
 
-    /// Returns the least sufficient limit in the user's units, if this one is below
-    /// [`QueueLimit::needed`]. A unit that was large enough stays as it is.
+    /// Returns the minimum sufficient limit in the user's units, if this one is below
+    /// [`QueueLimit::needed`]. A unit that is already sufficient stays unchanged.
     pub fn undersized(&self, rate: Option<BitRate>, delay: Nanos) -> Option<QueueLimit> {
         let (packets, bytes) = QueueLimit::needed(rate, delay)?;
         let enough = QueueLimit {

@@ -1,5 +1,4 @@
-//! Queue disciplines: the order in which queued frames are sent, and which of them are
-//! dropped or marked.
+//! Queue disciplines: the order of service, and which frames are dropped or marked.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -40,15 +39,14 @@ pub use tail_drop::TailDrop;
 /// A link's queue.
 #[derive(Clone, Debug)]
 pub enum Queue {
-    /// First in, first out, with tail drop: decided as a frame arrives, from the
-    /// departures of previous frames.
+    /// FIFO with tail drop, decided at arrival from the departures of earlier frames.
     TailDrop(QueueLimit),
-    /// Decided when the link dequeues a frame.
+    /// Decided at dequeue.
     Managed(Box<dyn Discipline>),
 }
 
 impl Queue {
-    /// Returns its limit.
+    /// Returns the limit.
     pub fn limit(&self) -> QueueLimit {
         match self {
             Queue::TailDrop(limit) => *limit,
@@ -70,24 +68,23 @@ impl fmt::Display for Queue {
 
 /// A frame in a managed queue: all facts that a discipline may use.
 //
-// 32 bytes, copied at every step. Without fields that leave bit patterns
-// unused, `Option` keeps its tag outside, and copies are of whole words.
+// 32 bytes, copied at every step. Without niches in its fields, `Option` keeps a separate
+// tag, and copies are of whole words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedFrame {
-    /// Its number on its link.
+    /// Number on its link.
     pub number: u64,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrival: Nanos,
-    /// A hash of its flow's addresses, protocol and ports; 0 if the
-    /// discipline does not read it.
+    /// Hash of addresses, protocol and ports; 0 if the discipline does not read it.
     pub flow: u64,
-    /// Its length, without framing.
+    /// Length without framing.
     pub len: u32,
-    /// Code point and congestion notification, as in the IP header.
+    /// DSCP and ECN, as in the IP header.
     traffic_class: u8,
     /// 1 if the frame will carry a congestion mark.
     mark: u8,
-    /// Priority code point of its outermost VLAN tag.
+    /// PCP of the outermost VLAN tag.
     pcp: u8,
 }
 
@@ -106,58 +103,59 @@ impl QueuedFrame {
         }
     }
 
-    /// Sets the fields of its IP header.
+    /// Sets the fields of the IP header.
     #[inline]
     pub fn set_class(&mut self, dscp: u8, ecn: Ecn) {
         self.traffic_class = dscp << 2 | ecn as u8;
     }
 
-    /// Marks the frame before it enters the queue: disciplines see the mark in its header.
+    /// Marks the frame before it enters the queue: disciplines see the mark as part of its
+    /// header.
     #[inline]
     pub(crate) fn arrive_marked(&mut self) {
         self.set_class(self.dscp(), Ecn::Marked);
         self.mark = 1;
     }
 
-    /// Returns its differentiated services code point; 0 without IP.
+    /// Returns the DSCP; 0 without IP.
     #[inline]
     pub fn dscp(&self) -> u8 {
         self.traffic_class >> 2
     }
 
-    /// Sets the priority code point of its outermost VLAN tag.
+    /// Sets the PCP of the outermost VLAN tag.
     #[inline]
     pub fn set_pcp(&mut self, pcp: u8) {
         self.pcp = pcp;
     }
 
-    /// Returns the priority code point of its outermost VLAN tag; 0 without a tag.
+    /// Returns the PCP of the outermost VLAN tag; 0 without a tag.
     #[inline]
     pub fn pcp(&self) -> u8 {
         self.pcp
     }
 
-    /// Returns its congestion notification; not capable without IP.
+    /// Returns the ECN field; not ECN-capable without IP.
     #[inline]
     pub fn ecn(&self) -> Ecn {
         Ecn::of_bits(self.traffic_class)
     }
 
-    /// Marks the frame if its sender is ECN-capable, and returns whether it did. A
-    /// frame that another queue has marked before counts as marked.
+    /// Marks the frame if it is ECN-capable, and returns whether it is. A frame already
+    /// marked counts as marked.
     #[inline]
     pub fn try_mark(&mut self) -> bool {
         self.mark |= u8::from(self.ecn().capable());
         self.is_marked()
     }
 
-    /// Whether it will carry a congestion mark.
+    /// Whether the frame will carry a congestion mark.
     #[inline]
     pub fn is_marked(&self) -> bool {
         self.mark != 0
     }
 
-    /// Returns how long it has waited.
+    /// Returns the sojourn time at `now`.
     #[inline]
     pub fn sojourn(&self, now: Nanos) -> Nanos {
         now.saturating_sub(self.arrival)
@@ -167,57 +165,55 @@ impl QueuedFrame {
 /// Facts about the link that a discipline serves.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkFacts {
-    /// Time at which the link starts: schedules count from it.
+    /// Start of the link, the origin of schedules.
     pub epoch: Nanos,
-    /// The link's rate, or its mean; `None` if it is infinite or unknown.
+    /// The link's rate or its mean; `None` if infinite or unknown.
     pub rate: Option<BitRate>,
 }
 
-/// The header fields that a discipline reads: parsing them costs time.
+/// Header fields that a discipline reads; parsing them costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeaderFields {
-    /// None: code points, congestion notification and flow are not filled in.
+    /// No field: DSCP, ECN and flow are not filled in.
     Nothing,
     /// [`QueuedFrame::pcp`].
     Tag,
     /// [`QueuedFrame::dscp`] and [`QueuedFrame::ecn`].
     Class,
-    /// The flow too: [`QueuedFrame::flow`].
+    /// [`QueuedFrame::flow`] in addition.
     Flow,
 }
 
-/// A queue discipline, in event time: it is called for every event in order, with the
-/// time of that event on the emulated link, however late the caller is.
+/// A queue discipline in event time: called for every event in order, with the event's time
+/// on the emulated link, regardless of the caller's lateness.
 pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before anything else.
+    /// Called once, before any other function.
     fn start(&mut self, _facts: &LinkFacts) {}
 
-    /// Returns the header fields that it reads; called once, after
-    /// [`Discipline::start`].
+    /// Returns the header fields that it reads; called once, after [`Discipline::start`].
     fn reads(&self) -> HeaderFields {
         HeaderFields::Nothing
     }
 
-    /// Adds an arriving frame. It, or others, may be dropped:
-    /// [`QueueContext::dropped`].
+    /// Enqueues an arriving frame. This or other frames may be dropped
+    /// ([`QueueContext::dropped`]).
     fn enqueue(&mut self, now: Nanos, frame: QueuedFrame, context: &mut QueueContext);
 
-    /// Returns the next frame to be sent. `None` if none is left; drops on the way are
-    /// reported to the context. A discipline that holds frames must return or drop at
-    /// least one.
+    /// Returns the next frame to send, `None` if empty; drops on the way are reported to
+    /// the context. A discipline that holds frames must return or drop at least one.
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
 
-    /// Moves all frames to `frames`, in any order, without decisions: another
-    /// discipline takes them over, or the link is down. It may receive frames again;
-    /// all its other state stays.
+    /// Moves all frames to `frames`, in any order, without decisions: another discipline
+    /// takes over, or the link is down. All other state stays; the discipline may receive
+    /// frames again.
     fn give_up(&mut self, frames: &mut Vec<QueuedFrame>);
 
-    /// Called before an arrival if the link had become free before it with an empty
-    /// queue: the link would then have asked for a frame without result, for which
-    /// [`Discipline::dequeue`] is not called. At most once before the next frame.
+    /// Called before an arrival if the link had become free with an empty queue. It stands
+    /// for the empty dequeue of that time, for which [`Discipline::dequeue`] is not called.
+    /// At most once before the next frame.
     fn idle(&mut self) {}
 
-    /// Returns its limit; for reports and memory.
+    /// Returns the limit, for reports and memory.
     fn limit(&self) -> QueueLimit;
 
     /// Writes the discipline as its user would write it.
@@ -229,12 +225,12 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(Discipline);
 
-/// The random stream of a discipline, and the recipient of its drops.
+/// A discipline's random stream and receiver of drops.
 #[derive(Clone, Debug)]
 pub struct QueueContext {
     /// The discipline's random stream.
     pub stream: Stream,
-    /// Decisions not yet returned, in order.
+    /// Unreported decisions, in order.
     pub(crate) decided: VecDeque<(u64, Verdict)>,
     /// Frames and bytes that the discipline holds.
     held: (u64, u64),
@@ -258,8 +254,8 @@ impl QueueContext {
             .push_back((frame.number, Verdict::Drop(reason)));
     }
 
-    /// True with probability `p`: `u <= p` for the stream's next `u`, uniform in (0, 1]
-    /// in steps of 2^-53. Draws once for every `p`.
+    /// Returns true with probability `p`: `u <= p` for the stream's next `u`, uniform in
+    /// (0, 1] in steps of 2^-53. Draws once for every `p`.
     #[inline]
     pub fn happens(&mut self, p: f64) -> bool {
         self.stream.unit() <= p
@@ -271,7 +267,7 @@ impl QueueContext {
         (Packets(self.held.0), Bytes(self.held.1))
     }
 
-    /// Whether the discipline holds more than this, including a frame just added.
+    /// Whether the discipline exceeds `limit`, including a frame just added.
     #[inline]
     pub(crate) fn exceeds(&self, limit: &QueueLimit) -> bool {
         limit.is_exceeded_by(self.held.0, self.held.1)
@@ -292,7 +288,7 @@ impl QueueContext {
     }
 }
 
-/// Returns `a - b` in seconds: exact in whole nanoseconds, then rounded once.
+/// Returns `a - b` in seconds: exact in nanoseconds, then rounded once.
 fn difference(a: Nanos, b: Nanos) -> f64 {
     let (a, b) = (a.as_nanos(), b.as_nanos());
     let nanos = if a >= b {

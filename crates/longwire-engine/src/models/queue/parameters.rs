@@ -1,4 +1,4 @@
-//! Parameters of several disciplines.
+//! Parameters shared by several disciplines.
 
 use alloc::format;
 use core::fmt;
@@ -33,13 +33,13 @@ pub(super) const LIMIT_BYTES_OF_ALL: Param = LIMIT_BYTES.help(
      limit",
 );
 
-/// Whether frames are marked.
+/// Whether ECN-capable frames are marked.
 pub(super) const fn ecn(default: &'static str) -> Param {
     Param::with_default("ecn", BOOLEAN, default)
         .help("frames whose sender takes congestion marks are marked where others are dropped")
 }
 
-/// Returns what a discipline reads that marks frames where `ecn` is set.
+/// Returns the header fields read by a discipline that marks if `ecn` is set.
 pub(super) const fn read_for_marks(ecn: bool) -> HeaderFields {
     if ecn {
         HeaderFields::Class
@@ -91,10 +91,10 @@ pub(super) fn read_time(
     Ok(time)
 }
 
-/// Maximum gain: far above any use, and products with it stay finite.
+/// Maximum gain: far above any use, and keeps products finite.
 const GAIN_MAX: f64 = 1e6;
 
-/// Reads a gain, from 0 to 10^6 Hz.
+/// Reads a gain of 0 to 10^6 Hz.
 pub(super) fn read_gain(arguments: &Arguments, key: &'static str) -> Result<f64, SpecError> {
     let gain = arguments.read(key, parse_real)?;
     if !(0.0..=GAIN_MAX).contains(&gain) {

@@ -73,24 +73,24 @@ pub struct PieLaw {
     pub alpha: f64,
     /// Proportional gain in Hz; not negative.
     pub beta: f64,
-    /// Length of a burst that passes without drops (`MAX_BURST`).
+    /// Maximum burst that passes without drops (`MAX_BURST`).
     pub max_burst: Nanos,
-    /// With at most two such packets in the queue nothing is dropped (`MEAN_PKTSIZE`).
+    /// Mean packet size; up to two in the queue, no frame is dropped (`MEAN_PKTSIZE`).
     pub mean_packet: Bytes,
     /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
-    /// Probability from which they are dropped too (`mark_ecnth`).
+    /// Probability from which ECN-capable frames are dropped too (`mark_ecnth`).
     pub ecn_threshold: Probability,
 }
 
-/// Below the first sum of probabilities since the last drop no frame is dropped, from
-/// the second on every frame (RFC 8033, section 5.4).
+/// Accumulated probability since the last drop: below the first value no frame is dropped,
+/// from the second on every frame (RFC 8033, section 5.4).
 const SPREAD: (f64, f64) = (0.85, 8.5);
 
 /// PIE over one queue (RFC 8033, appendix A, with the ECN, derandomization and capped
 /// adjustment of sections 5.1, 5.4 and 5.5).
 ///
-/// Delay is measured by timestamps: the sojourn of the frame dequeued last. Every
+/// Delay is measured by timestamps, as the sojourn time of the last dequeued frame. Every
 /// `tupdate`, counted from the link's epoch, with delays in seconds:
 ///
 /// ```text
@@ -101,17 +101,16 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 /// probability := probability + p, times 0.98 if both delays are 0, within 0..=1
 /// ```
 ///
-/// One number is drawn for each frame whose sum of probabilities lies between the two
-/// bounds of section 5.4, and the sum restarts after a drop, a mark or a full queue.
-/// Drops are [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
+/// One number is drawn for each frame whose accumulated probability lies between the two
+/// bounds of section 5.4; the sum restarts after a drop, a mark or a full queue. Drops are
+/// [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
 ///
 /// Differences from the RFC's pseudocode:
-/// * A departure that leaves the queue empty is a delay of 0: with timestamps alone,
-///   the last sample would stand for as long as the link idles.
-/// * Section 5.3 (switching PIE on and off by the queue's length) is left out: PIE is
-///   always on.
-/// * Bursts are let through before the sums of section 5.4 change, in appendix A's
-///   order; in appendix B's, a burst adds to them.
+/// * A departure that empties the queue is a delay of 0: with timestamps alone, the last
+///   sample would persist while the link is idle.
+/// * PIE is always on: section 5.3, which switches it by queue length, is omitted.
+/// * Bursts pass before the sums of section 5.4 change, as in appendix A; in appendix B, a
+///   burst adds to them.
 /// * `MEAN_PKTSIZE`, which the RFC leaves open, is a parameter.
 #[derive(Clone, Debug)]
 pub struct Pie {
@@ -120,19 +119,19 @@ pub struct Pie {
     ecn_threshold: f64,
     line: FrameLine,
     ticks: Ticks,
-    /// The sample of the last departure.
+    /// Sample of the last departure.
     delay: Nanos,
     state: PieState,
-    /// The sum of probabilities since the last drop.
+    /// Accumulated probability since the last drop.
     accumulated: f64,
 }
 
-/// The state that a tick reads and changes.
+/// The state that a tick reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PieState {
     probability: f64,
     delay_before: Nanos,
-    /// Remainder of the burst allowance.
+    /// Remaining burst allowance.
     burst: Nanos,
 }
 
@@ -168,8 +167,8 @@ impl Pie {
         while self.ticks.take(now).is_some() {
             let after = self.after_tick();
             if after == self.state {
-                // The delay is the same until the next departure, so all other ticks
-                // change nothing either: an idle link costs only the ticks until the
+                // The delay is constant until the next departure, so the remaining ticks
+                // have no effect either: an idle link costs only the ticks until the
                 // probability is 0.
                 self.ticks.skip(now);
             }

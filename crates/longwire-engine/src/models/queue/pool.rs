@@ -1,4 +1,4 @@
-//! Many short queues of frames in one memory.
+//! Many short queues of frames in shared memory.
 
 use alloc::vec::Vec;
 
@@ -10,8 +10,8 @@ const NONE: u32 = u32::MAX;
 /// Slots in a block: 10 KiB.
 const BLOCK: usize = 256;
 
-/// The memory of many queues: queued frames, each with the slot of the next one. It
-/// grows by blocks, and never shrinks.
+/// Shared memory of many queues: queued frames, each with the next slot of its queue. Grows
+/// by blocks and never shrinks.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     blocks: Vec<Vec<PoolSlot>>,
@@ -67,7 +67,7 @@ impl Pool {
         line.len += 1;
     }
 
-    /// Removes the frame at the head.
+    /// Removes and returns the head.
     #[inline]
     pub fn pop(&mut self, line: &mut PoolLine) -> Option<QueuedFrame> {
         line.len = line.len.checked_sub(1)?;
@@ -127,7 +127,7 @@ mod tests {
         QueuedFrame::new(number, meta)
     }
 
-    /// Ten queues that grow and shrink, compared with standard deques.
+    /// Compares ten queues that grow and shrink with standard deques.
     #[test]
     fn lines_follow_the_standard_deque() {
         let mut pool = Pool::new();

@@ -1,4 +1,4 @@
-//! Strict priority between classes of traffic.
+//! Strict priority between traffic classes.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -50,24 +50,23 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 }
 
 /// Strict priority. A frame's class is that of its code point; frames without IP, or
-/// without a VLAN tag, count as code point 0.
+/// without a VLAN tag, have code point 0.
 ///
-/// The limit is for all classes together. A frame that does not fit pushes out the
-/// latest frames of the lowest class that has any, and only of classes lower than its
-/// own; if that frees too little space, the frame itself is dropped, and no other.
-/// Drops are [`DropReason::QueueFull`].
+/// The limit applies to all classes together. A frame that does not fit pushes out the
+/// latest frames of the lowest backlogged classes below its own; if that frees too little
+/// space, only the frame itself is dropped. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct Priority {
     classes: Classes,
     /// Limit of all classes together.
     limit: QueueLimit,
     lines: Vec<FrameLine>,
-    /// A bit for each class with frames; bit 0 is the first class.
+    /// Bitmap of backlogged classes; bit 0 is the first class.
     waiting: u64,
 }
 
 impl Priority {
-    /// Creates an empty queue. `limit` is for all classes together.
+    /// Creates an empty queue. `limit` applies to all classes together.
     pub fn new(classes: Classes, limit: QueueLimit) -> Priority {
         let lines = classes.list().iter().map(|_| FrameLine::default());
         Priority {
@@ -78,9 +77,9 @@ impl Priority {
         }
     }
 
-    /// Pushes out frames of classes lower than `class` until the queue is within its
-    /// limit with a frame of `len` bytes that has arrived in it; returns `false`, and
-    /// pushes out none, if that is impossible.
+    /// Pushes out frames of classes below `class` until the queue is within its limit with
+    /// an arriving frame of `len` bytes of `class`; returns `false`, without effect, if
+    /// that is impossible.
     #[cold]
     fn push_out(&mut self, class: usize, len: u32, context: &mut QueueContext) -> bool {
         let mut kept = (1, u64::from(len));

@@ -8,52 +8,50 @@ use longwire_units::{Bytes, Nanos, Packets};
 
 use super::QueueLimit;
 
-/// A tail-drop queue, computed from its departures alone (as in TLEM): a frame is in
-/// the queue until it departs, so the queue at an arrival consists of the frames whose
-/// departure lies after it.
+/// A tail-drop queue, computed from its departures alone (as in TLEM): a frame occupies the
+/// queue until its departure, so the queue at an arrival consists of the frames with later
+/// departures.
 ///
-/// Memory follows the frames held, not the limit: the queue is divided into blocks. A
-/// deque would copy all frames when it grows, which with a million frames stalls a run
-/// for milliseconds.
+/// Memory follows the frames held, not the limit, in blocks. A deque would copy all frames
+/// when it grows, a stall of milliseconds at a million frames.
 #[derive(Clone, Debug)]
 pub struct TailDrop {
     packets_limit: u64,
     bytes_limit: u64,
-    /// The block whose frames depart next, and the number of those already gone.
+    /// Block of the next departures, and how many of its frames have departed.
     first: Vec<PendingFrame>,
     gone: usize,
     /// Full blocks between the first and the last.
     middle: VecDeque<Vec<PendingFrame>>,
-    /// The block that frames enter.
+    /// The block to which frames are appended.
     last: Vec<PendingFrame>,
     /// An empty block, so that a queue of constant length does not allocate.
     spare: Vec<PendingFrame>,
-    /// Departure of the frame at the head; never, if there is none.
+    /// Departure of the head; [`Nanos::MAX`] if empty.
     next_departure: Nanos,
     /// Departure of the last frame.
     last_departure: Nanos,
     packets: u64,
     bytes_entered: u64,
     bytes_left: u64,
-    /// Maximum held, as of the last departure that was noticed: between two of them the
-    /// queue only grows.
+    /// Peaks as of the last departure processed: between departures the queue only grows.
     packets_max: u64,
     bytes_max: u64,
 }
 
-/// A frame that has not departed, as far as is known.
+/// A frame not known to have departed.
 #[derive(Clone, Copy, Debug)]
 struct PendingFrame {
     departure: Nanos,
-    /// Bytes that entered up to and including this frame: frames that depart together
-    /// are accounted for at once.
+    /// Total bytes entered including this frame, to account for simultaneous departures at
+    /// once.
     bytes_entered: u64,
 }
 
-/// Frames in a block: 2 KiB.
+/// Frames per block: 2 KiB.
 const BLOCK: usize = 128;
 
-/// With fewer blocks than this, the list of blocks keeps at most twice that capacity.
+/// Below this many blocks, the list of blocks keeps at most twice this capacity.
 const MIDDLE_KEPT: usize = 32;
 
 impl TailDrop {
@@ -77,8 +75,8 @@ impl TailDrop {
         }
     }
 
-    /// Removes frames that have departed by `now`, and returns whether a frame of `len`
-    /// bytes fits.
+    /// Removes frames that have departed by `now`; returns whether a frame of `len` bytes
+    /// fits.
     #[inline]
     pub fn admits(&mut self, now: Nanos, len: u32) -> bool {
         if self.next_departure <= now {
@@ -87,7 +85,7 @@ impl TailDrop {
         self.packets < self.packets_limit && self.bytes() + u64::from(len) <= self.bytes_limit
     }
 
-    /// Adds a frame until `departure`; departures must not decrease.
+    /// Holds a frame until `departure`; departures must not decrease.
     #[inline]
     pub fn hold(&mut self, departure: Nanos, len: u32) {
         if self.packets == 0 {
@@ -105,7 +103,7 @@ impl TailDrop {
         });
     }
 
-    /// Returns its limit.
+    /// Returns the limit.
     pub fn limit(&self) -> QueueLimit {
         let limited = |limit: u64| (limit < u64::MAX).then_some(limit);
         QueueLimit {
@@ -119,7 +117,7 @@ impl TailDrop {
         (Packets(self.packets), Bytes(self.bytes()))
     }
 
-    /// Returns the maximum frames and bytes ever held.
+    /// Returns the peak occupancy in frames and bytes.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
         let packets = self.packets_max.max(self.packets);
         (Packets(packets), Bytes(self.bytes_max.max(self.bytes())))
@@ -137,7 +135,7 @@ impl TailDrop {
             self.bytes_max.max(self.bytes()),
         );
         self.next_departure = Nanos::MAX;
-        // Most queues are short, and an empty queue needs no search.
+        // Fast path: if the last frame has departed, no search is needed.
         if self.last_departure <= now {
             return self.clear();
         }
@@ -175,8 +173,7 @@ impl TailDrop {
         }
     }
 
-    /// Makes the next block the first. A queue of less than a block swaps its only two
-    /// blocks.
+    /// Promotes the next block to first. A queue of less than a block swaps its two blocks.
     fn next_block(&mut self) {
         self.gone = 0;
         self.first.clear();
@@ -199,7 +196,7 @@ impl TailDrop {
         }
     }
 
-    /// Returns the number of frames for which memory is allocated.
+    /// Returns the allocated capacity in frames.
     #[cfg(test)]
     fn capacity(&self) -> usize {
         let middle: usize = self.middle.iter().map(Vec::capacity).sum();

@@ -1,12 +1,12 @@
-//! A control law's timer, without a timer: its ticks are processed when the queue is
+//! A control law's periodic timer, evaluated lazily: ticks are processed when the queue is
 //! next used.
 
 use longwire_units::Nanos;
 
-/// Instants a period apart: the first lies a period after the link's epoch.
+/// Periodic instants; the first is one period after the link's epoch.
 ///
-/// A tick precedes the arrivals and departures of the same instant. It sees the queue as
-/// the last event before it left it, so processing it late changes nothing.
+/// A tick precedes the arrivals and departures of its instant. It sees the queue as the
+/// previous event left it, so late processing changes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticks {
     next: Nanos,
@@ -14,7 +14,7 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Creates ticks with this period, which must not be zero, from the clock's start.
+    /// Creates ticks with this period, which must not be zero, from time zero.
     pub fn new(period: Nanos) -> Ticks {
         let mut ticks = Ticks {
             next: Nanos::ZERO,
@@ -24,7 +24,7 @@ impl Ticks {
         ticks
     }
 
-    /// Counts from `epoch`.
+    /// Sets the origin to `epoch`.
     pub fn start(&mut self, epoch: Nanos) {
         self.next = epoch.saturating_add(self.period);
     }
@@ -35,10 +35,10 @@ impl Ticks {
         self.next <= now
     }
 
-    /// Returns the time of the next tick due at `now`, and removes it.
+    /// Removes the next tick due at `now`; returns its time.
     #[inline]
     pub fn take(&mut self, now: Nanos) -> Option<Nanos> {
-        // The clock's end is never: ticks there would not end.
+        // The end of the clock never comes; ticks there would not end.
         let tick = Some(self.next).filter(|tick| *tick <= now && *tick < Nanos::MAX);
         if tick.is_some() {
             self.next = self.next.saturating_add(self.period);
@@ -46,21 +46,21 @@ impl Ticks {
         tick
     }
 
-    /// Skips every tick due at `now`, because none has an effect; returns the time of
-    /// the last of them.
+    /// Skips all ticks due at `now`, which have no effect; returns the time of the last
+    /// one.
     pub fn skip(&mut self, now: Nanos) -> Option<Nanos> {
         let overdue = now.as_nanos().checked_sub(self.next.as_nanos())?;
         self.skip_some(overdue / self.period.as_nanos() + 1)
     }
 
-    /// Skips `count` ticks; returns the time of the last of them.
+    /// Skips `count` ticks; returns the time of the last one.
     pub fn skip_some(&mut self, count: u64) -> Option<Nanos> {
         let last = self.nth(count.checked_sub(1)?);
         self.next = last.saturating_add(self.period);
         Some(last)
     }
 
-    /// Returns the time of the `nth` tick from now on, from 0.
+    /// Returns the time of the `nth` next tick, from 0.
     pub fn nth(&self, nth: u64) -> Nanos {
         self.next.saturating_add(self.period.saturating_mul(nth))
     }

@@ -50,14 +50,13 @@ const COUPLING: Param = Param::with_default("coupling", Unit::Real, "2")
 const TSHIFT: Param = Param::with_default("tshift", Unit::Time, "50ms")
     .help("ts-fifo: L4S frames count as having waited this much longer");
 
-/// Sharing of the link between the two queues (RFC 9332, section 4.2.2).
+/// Scheduler between the two queues (RFC 9332, section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualScheduler {
-    /// Weighted round robin: bytes of L4S for one byte of classic traffic while both
-    /// wait; not zero.
+    /// Weighted round robin: bytes of L4S per byte of classic traffic while both are
+    /// backlogged; not zero.
     WeightedRoundRobin(u32),
-    /// The head that has waited longest goes first, after this is added to the L4S
-    /// head's waiting time.
+    /// The head with the longest waiting time first; this time is added to the L4S head's.
     TimeShiftedFifo(Nanos),
 }
 
@@ -66,7 +65,7 @@ pub enum DualScheduler {
 pub struct DualPi2Law {
     /// Target delay of the classic queue.
     pub target: Nanos,
-    /// The longest expected round trip (`RTT_max`); not zero.
+    /// Maximum expected round trip (`RTT_max`); not zero.
     pub rtt_max: Nanos,
     /// Interval between updates of the probabilities; not zero.
     pub tupdate: Nanos,
@@ -76,16 +75,16 @@ pub struct DualPi2Law {
     pub l4s_min: Nanos,
     /// Range of delays over which the probability rises to 1 (`range`).
     pub l4s_range: Nanos,
-    /// With at most this many L4S frames, their delay marks none (`Th_len`).
+    /// Up to this many L4S frames, none is marked for its delay (`Th_len`).
     pub l4s_packets: Packets,
-    /// Sharing of the link between the two queues.
+    /// Scheduler between the two queues.
     pub scheduler: DualScheduler,
-    /// Length of the longest frame, for a limit in bytes.
+    /// Maximum frame length, for a limit in bytes.
     pub mtu: Bytes,
 }
 
-/// A probability of 1 must have decayed after this many ticks of an idle link: tens of
-/// milliseconds of computing after the longest pause.
+/// Maximum ticks for a probability of 1 to decay on an idle link: bounds the computation
+/// after the longest pause to tens of milliseconds.
 const DRAIN_TICKS_MAX: f64 = 1e7;
 
 impl DualPi2Law {

@@ -1,4 +1,4 @@
-//! DualPI2: a queue for L4S next to a classic one, with coupled control.
+//! DualPI2: coupled control of an L4S queue and a classic queue.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -41,26 +41,26 @@ pub const ENTRY: Entry<Queue> = Entry {
 /// alpha := 0.1 tupdate / rtt_max^2,  beta := 0.3 / rtt_max
 /// ```
 ///
-/// A frame at the head of C is dropped, or marked if it is ECT(0), with likelihood
-/// `p_C`; from `p_C = min(1/k^2, 1)` on, any frame is dropped. A frame at the head of L
-/// is marked with likelihood `max(p_CL, native)`, where `native` rises from 0 to 1 as
-/// its waiting time goes from `l4s_min` to `l4s_min + l4s_range`; once `p_CL` reaches 1
-/// it is dropped with likelihood `p_C`, and otherwise marked. Likelihoods add up, and
-/// each time the sum exceeds 1 the event happens: no random number is drawn.
+/// A frame at the head of C is dropped, or marked if it is ECT(0), with likelihood `p_C`;
+/// from `p_C = min(1/k^2, 1)` on, any frame is dropped. A frame at the head of L is marked
+/// with likelihood `max(p_CL, native)`, where `native` rises from 0 to 1 as its waiting
+/// time rises from `l4s_min` to `l4s_min + l4s_range`; once `p_CL` reaches 1, it is dropped
+/// with likelihood `p_C` and otherwise marked. Likelihoods accumulate, and the event occurs
+/// each time the sum exceeds 1; no random number is drawn.
 ///
-/// Drops by the control law are [`DropReason::Aqm`], those at the limits
-/// [`DropReason::QueueFull`]. Marking is the purpose of the discipline, and cannot be
-/// turned off.
+/// The control law's drops are [`DropReason::Aqm`], those at the limits
+/// [`DropReason::QueueFull`]. Marking is essential to the discipline and cannot be
+/// disabled.
 ///
-/// Interpretation of the RFC where it is open:
-/// * `lq.time()` in `laqm` is the waiting time of the frame just dequeued (note a of
-///   A.1), and `lq.len()` counts that frame: a queue of one frame is not marked for its
-///   delay.
-/// * The weighted round robin counts bytes: L sends `weight` bytes for each byte of C
-///   while both wait. The account does not change while only one waits, a dropped frame
-///   costs nothing, and it is cleared in favour of L when the link becomes idle (A.1).
-/// * `p_CL` is capped at 1: a likelihood above it would add up without end.
-/// * The limit in bytes is figure 3's, one `mtu` kept free; a limit in frames is added.
+/// Interpretation where the RFC is ambiguous:
+/// * `lq.time()` in `laqm` is the waiting time of the frame just dequeued (note a of A.1),
+///   and `lq.len()` counts that frame: a queue of one frame is not marked for its delay.
+/// * The weighted round robin counts bytes: L sends `weight` bytes per byte of C while both
+///   are backlogged. The account does not change while only one is, a dropped frame is
+///   free, and the account is cleared in favour of L when the link becomes idle (A.1).
+/// * `p_CL` is capped at 1: a higher likelihood would accumulate without bound.
+/// * The limit in bytes is that of figure 3, with one `mtu` kept free; a limit in frames is
+///   added.
 #[derive(Clone, Debug)]
 pub struct DualPi2 {
     limit: QueueLimit,
@@ -79,7 +79,7 @@ pub struct DualPi2 {
     owed: i64,
 }
 
-/// A queue and the sum of its likelihoods.
+/// A queue and its accumulated likelihood.
 #[derive(Clone, Debug, Default)]
 struct CountedLine {
     line: FrameLine,
@@ -98,7 +98,7 @@ impl CountedLine {
         false
     }
 
-    /// Returns how long the head has waited; 0 if none waits.
+    /// Returns the head's waiting time; 0 if empty.
     #[inline]
     fn waited(&self, now: Nanos) -> Nanos {
         self.line
@@ -146,8 +146,8 @@ impl DualPi2 {
             self.delay_before = delay;
             let calm = delay == Nanos::ZERO && delay_before == Nanos::ZERO && self.p == before;
             let saturated = self.p == 1.0 && delay >= self.law.target;
-            // Until the next event delays only grow, or stay 0: a settled state stays
-            // settled, and an idle link costs only the ticks until it settles.
+            // Until the next event, delays only grow or stay 0. A settled state stays
+            // settled, so an idle link costs only the ticks until then.
             if (calm || saturated)
                 && let Some(last) = self.ticks.skip(now)
             {
@@ -169,13 +169,13 @@ impl DualPi2 {
             self.classic.line.occupancy(),
         );
         let (packets, bytes) = (low_packets.0 + packets.0, low_bytes.0 + bytes.0);
-        // A frame longer than the MTU must not exceed the limit.
+        // A frame longer than the MTU must not exceed the limit either.
         let room = self.law.mtu.0.max(u64::from(len));
         self.limit.packets.is_none_or(|most| packets < most.0)
             && self.limit.bytes.is_none_or(|most| bytes + room <= most.0)
     }
 
-    /// Whether the L queue is next; charges the round robin.
+    /// Whether the L queue is next.
     #[inline]
     fn schedule(&self, now: Nanos) -> bool {
         if self.classic.line.is_empty() || self.low_latency.line.is_empty() {

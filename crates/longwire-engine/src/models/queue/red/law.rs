@@ -54,24 +54,23 @@ const PACKET: Param = Param::with_default("packet", Unit::Size, "1000b")
 /// The parameters of RED's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedLaw {
-    /// Below this average no frame is dropped.
+    /// Average below which no frame is dropped.
     pub min: Packets,
-    /// The average at which the probability is `maxp`; at least `min`, and
-    /// not zero.
+    /// Average at which the probability is `maxp`; at least `min`, and not zero.
     pub max: Packets,
-    /// The probability at `max`; with `adaptive`, the initial one.
+    /// Probability at `max`; initial value with `adaptive`.
     pub maxp: Probability,
-    /// The weight of an arrival in the average, 0 to 1.
+    /// Weight of an arrival in the average, 0 to 1.
     pub weight: Option<f64>,
     /// Whether the probability continues to rise above `max`.
     pub gentle: bool,
     /// Whether `maxp` adapts.
     pub adaptive: bool,
-    /// Whether the queue is counted in bytes.
+    /// Whether the queue is measured in bytes.
     pub in_bytes: bool,
-    /// The mean packet; not zero.
+    /// Mean packet size; not zero.
     pub packet: Bytes,
-    /// The rate at which idle time is counted.
+    /// Rate for counting idle time in packets.
     pub bandwidth: Option<BitRate>,
     /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,

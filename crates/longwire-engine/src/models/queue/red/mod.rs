@@ -1,4 +1,4 @@
-//! Random early detection, with its gentle and adaptive forms.
+//! Random early detection, including gentle and adaptive RED.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,10 +27,10 @@ pub const ENTRY: Entry<Queue> = Entry {
     },
 };
 
-/// The weight that the paper of 1993 recommends (section 6).
+/// Weight recommended by the paper of 1993 (section 6).
 const WEIGHT: f64 = 0.002;
 
-/// The default if neither the parameter nor the link's rate is known: 10 Mbit/s.
+/// Default if neither the parameter nor the link's rate is known: 10 Mbit/s.
 const BANDWIDTH: u64 = 10_000_000;
 
 /// Interval of the adaptation of `maxp` (Floyd, Gummadi and Shenker 2001, section 4).
@@ -51,20 +51,20 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 /// pa := pb / (1 - count pb)
 /// ```
 ///
-/// `count` counts the arrivals since the last drop while the average is at `min` or
-/// above. The frame is dropped with probability `pa`, and always above `max`, or `2
-/// max` if gentle. With `ecn`, ECN-capable frames are marked where others are dropped
-/// at random; above that they are dropped too (RFC 3168, section 7). A frame that does
+/// `count` is the number of arrivals since the last drop while the average is at least
+/// `min`. The frame is dropped with probability `pa`, and always above `max`, or above `2
+/// max` if gentle. With `ecn`, ECN-capable frames are marked where others are dropped at
+/// random; above that range they are dropped too (RFC 3168, section 7). A frame that does
 /// not fit is always dropped, and counts as a drop.
 ///
 /// Adaptive (Floyd, Gummadi and Shenker 2001, section 4): every 500 ms from the link's
-/// epoch on, an average above `min + 0.6 (max - min)` raises a `maxp` of at most 0.5 by
-/// the lesser of 0.01 and a quarter of it; one below `min + 0.4 (max - min)` multiplies
-/// a `maxp` of at least 0.01 by 0.9. While the queue is empty, the average is that of
-/// an arrival at the tick. The paper's automatic thresholds are left to the user; its
-/// automatic weight, `1 - exp(-1 / C)` for `C` mean packets a second, is the default.
+/// epoch on, an average above `min + 0.6 (max - min)` raises a `maxp` of at most 0.5 by the
+/// lesser of 0.01 and a quarter of it; one below `min + 0.4 (max - min)` multiplies a
+/// `maxp` of at least 0.01 by 0.9. While the queue is empty, the average is that of an
+/// arrival at the tick. The paper's automatic thresholds are not implemented; its automatic
+/// weight, `1 - exp(-1 / C)` for `C` mean packets per second, is the default.
 ///
-/// One number is drawn for each frame that may be dropped at random. Drops are
+/// One number is drawn per frame that may be dropped at random. Drops are
 /// [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct Red {
@@ -74,14 +74,14 @@ pub struct Red {
     min: f64,
     max: f64,
     weight: f64,
-    /// ln(1 - weight) for each nanosecond that the queue is empty.
+    /// ln(1 - weight) per nanosecond of an empty queue.
     decay: f64,
     maxp: f64,
     /// As of the last arrival.
     average: f64,
     /// Arrivals since the last drop, or -1.
     count: i64,
-    /// Since when the queue has been empty, as far as the average does not include it.
+    /// Start of the idle time that the average does not include yet.
     idle_since: Nanos,
     ticks: Ticks,
 }
@@ -90,7 +90,7 @@ pub struct Red {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
     Pass,
-    /// Drop, or mark.
+    /// Drop or mark.
     Signal,
     Drop,
 }
@@ -119,7 +119,7 @@ impl Red {
         }
     }
 
-    /// Returns the average for an arrival at `now`, before that is counted.
+    /// Returns the average for an arrival at `now`, before counting it.
     fn average_at(&self, now: Nanos) -> f64 {
         if !self.line.is_empty() || self.average == 0.0 {
             return self.average;
@@ -147,8 +147,7 @@ impl Red {
         }
     }
 
-    /// Returns the probability before it is spread, if the frame may be dropped at
-    /// random.
+    /// Returns the probability before spreading, if the frame may be dropped at random.
     fn base_probability(&self, len: u32) -> Option<f64> {
         let base = if self.average < self.max {
             self.maxp * (self.average - self.min) / (self.max - self.min)
@@ -210,14 +209,14 @@ impl Red {
             self.ticks.skip_some(if average < low {
                 due
             } else {
-                // Nothing changes until the average has fallen below.
+                // No effect until the average has fallen below.
                 self.ticks_until_below(low, due)
             });
         }
     }
 
-    /// Returns the number of the next `due` ticks at which the average is at least
-    /// `low`. It only falls while no frame arrives.
+    /// Returns how many of the next `due` ticks have an average of at least `low`. Without
+    /// arrivals, the average only falls.
     fn ticks_until_below(&self, low: f64, due: u64) -> u64 {
         let (mut found, mut end) = (0, due);
         while found < end {
