@@ -1,4 +1,4 @@
-//! Rewriting: changes of every frame's headers, as by a router or a policer.
+//! Rewriting: header changes of every frame, as by a router or a policer.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -16,7 +16,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 pub mod plugin;
 
-/// A model that changes frames' bytes, not their length.
+/// A model that changes frames' bytes, but not their length.
 pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
@@ -29,14 +29,14 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Returns by how much it decrements the time to live: a packet with no more than what
-    /// all models take is dropped before the queue.
+    /// Returns the decrement of the time to live. A packet whose time to live does not
+    /// exceed the sum over all models is dropped before the queue.
     fn hops(&self) -> u8 {
         0
     }
 
-    /// Changes a delivered frame. Called in the order in which frames pass the medium's
-    /// loss; `at` is their departure.
+    /// Changes a delivered frame. Called in the order in which frames pass the medium; `at`
+    /// is the departure.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
 
     /// Writes the model as its user would write it.
@@ -155,15 +155,15 @@ impl IpRewrite {
     }
 }
 
-/// Whether a packet's time to live ends within this many hops. Packets that routers do not
-/// forward keep theirs.
+/// Whether a packet's time to live expires within this many hops. Packets that routers do
+/// not forward are not decremented.
 pub(crate) fn expires(bytes: &[u8], hops: u32) -> bool {
     hops > 0
         && IpHeader::parse(bytes)
             .is_some_and(|ip| u32::from(ip.ttl) <= hops && !stays_on_link(bytes, &ip))
 }
 
-/// Rewriting models. Several may be given; they apply in order.
+/// Rewriting models, applied in order.
 pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
     name: "rewrite",
     example: "ip:ttl=1",

@@ -1,5 +1,5 @@
-//! Router hop: the link begins at a router, which decrements the time to live and sends ICMP
-//! errors about packets that it does not forward.
+//! Router hop: the link starts at a router, which decrements the time to live and sends
+//! ICMP errors about packets that it does not forward.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -20,19 +20,19 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 pub struct Router {
     v4: Option<Ipv4Addr>,
     v6: Option<Ipv6Addr>,
-    /// Errors per second; 0 for none at all.
+    /// Maximum errors/s; 0 for no errors.
     limit: u32,
     burst: u32,
 }
 
-/// The IPv4 dummy address, of a router without an address (RFC 7600, section 4.8).
+/// IPv4 dummy address, for a router without an address (RFC 7600, section 4.8).
 const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
 /// A link-local address: the sender's interface is on the router's link.
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8);
 
 impl Router {
-    /// The same router with these addresses, unless it was given others.
+    /// Sets default addresses, where none were specified.
     #[must_use]
     pub fn at(self, v4: Ipv4Addr, v6: Ipv6Addr) -> Router {
         Router {
@@ -69,23 +69,23 @@ impl fmt::Display for Router {
     }
 }
 
-/// A router in a link, with the error that it sends next.
+/// A router in a link, with its pending error.
 #[derive(Debug)]
 pub(crate) struct RouterHop {
     router: Router,
-    /// Billionths of errors that may be sent now.
+    /// Error allowance, in billionths of an error.
     tokens: u64,
     filled_at: Nanos,
     error: Vec<u8>,
 }
 
-/// The word for an address that is chosen.
+/// The word for a default address.
 const AUTO: &str = "auto";
 
 const TOKEN: u64 = 1_000_000_000;
 
 impl RouterHop {
-    /// Returns a router that has sent no error.
+    /// Creates a router that has sent no error.
     pub fn new(router: Router, now: Nanos) -> RouterHop {
         RouterHop {
             router,
@@ -95,18 +95,18 @@ impl RouterHop {
         }
     }
 
-    /// Decrements the time to live of a packet that it forwards.
+    /// Decrements the time to live of a forwarded packet.
     pub fn forward(&self, bytes: &mut [u8]) {
         IpRewrite::HOP.apply(bytes);
     }
 
-    /// Forgets the last error.
+    /// Discards the last error.
     pub fn begin(&mut self) {
         self.error.clear();
     }
 
-    /// Notes a packet that it does not forward. The limit is a token bucket, which an error
-    /// that is not allowed for other reasons leaves as it is (RFC 4443, section 2.4 f).
+    /// Handles a packet that is not forwarded. Errors are limited by a token bucket, from
+    /// which an error forbidden for other reasons takes nothing (RFC 4443, section 2.4 f).
     pub fn refuse(&mut self, now: Nanos, refusal: Refusal, bytes: &[u8]) {
         let Router { limit, burst, .. } = self.router;
         let addresses = self.router.addresses();
@@ -123,7 +123,7 @@ impl RouterHop {
         }
     }
 
-    /// Returns the error about the packet that was refused last, if there is one.
+    /// Returns the error about the last refused packet, if any.
     pub fn error(&self) -> Option<&[u8]> {
         Some(&*self.error).filter(|error| !error.is_empty())
     }
@@ -163,7 +163,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Router, SpecError> {
     })
 }
 
-/// Reads an address from which a host takes packets.
+/// Reads an address that is valid as a source.
 fn address<A: FromStr>(
     arguments: &Arguments<'_>,
     key: &'static str,

@@ -1,4 +1,4 @@
-//! Short and long bursts on a cellular link, as CellReplay replays them.
+//! Short and long bursts on a cellular link, as in CellReplay.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -80,11 +80,11 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     })))
 }
 
-/// Packets pass two queues in sequence: the light one, which assigns each a place in a
-/// train, and after the base delay the heavy one, which a packet with such a place
-/// skips while it is empty. The base delay, which lies between the two in CellReplay,
-/// follows them here: it is subtracted from departures, so that frames in it take no
-/// space in the queue. It is added again where it is part of the model.
+/// Packets pass two queues: the light one, which assigns each a place in a train, and,
+/// after the base delay, the heavy one, which a packet with a place skips while that queue
+/// is empty. CellReplay applies the base delay between the two; here it is subtracted from
+/// departures, so that delayed frames take no space in the queue, and added again where it
+/// is part of the model.
 #[derive(Clone, Debug)]
 struct CellReplay {
     light: Light,
@@ -97,7 +97,7 @@ struct CellReplay {
     heavy_until: Option<Nanos>,
     /// Whether the base delay is part of the model.
     delivers: bool,
-    /// When the last packet leaves the model, the base delay included.
+    /// When the last packet leaves the model, including the base delay.
     delivered: Nanos,
     written: ModelText,
 }
@@ -149,23 +149,23 @@ impl RateModel for CellReplay {
     }
 }
 
-/// The queue of packet trains. Times count from the epoch.
+/// The queue of packet trains. Times are relative to the epoch.
 #[derive(Clone, Debug)]
 struct Light {
     trains: Trains,
     pause: u64,
-    /// Bytes of an opportunity.
+    /// Bytes per opportunity.
     size: u64,
-    /// When the current lap of the trains began.
+    /// Start of the current lap of the trains.
     lap: u64,
-    /// The current train, when its first packet arrived, the next opportunity, and the
-    /// bytes it has left.
+    /// The current train: its index, the arrival of its first packet, the next opportunity
+    /// and its remaining bytes.
     index: usize,
     begun: Option<u64>,
     place: usize,
     left: u64,
     base_delay: Nanos,
-    /// When the last packet left, without its base delay.
+    /// Last departure, without base delay.
     last: u64,
 }
 
@@ -185,11 +185,10 @@ impl Light {
         }
     }
 
-    /// Returns how long a packet that arrives at `at` waits here, and whether it has a
+    /// Returns the waiting time of a packet that arrives at `at`, and whether it has a
     /// place in its train.
     fn place(&mut self, at: Nanos, bytes: u64) -> (Nanos, bool) {
-        // A queue that serves flows in turn may pass on packets that arrived before
-        // packets already served.
+        // A queue that serves flows in turn may pass packets on out of arrival order.
         let at = at.as_nanos().max(self.begun.unwrap_or(0));
         let begun = match self.begun {
             Some(begun) if at <= self.last.saturating_add(self.pause) => begun,
@@ -213,8 +212,8 @@ impl Light {
         let (wait, in_train) = if self.place < opportunities.len() {
             (instant(self.place) - passed, true)
         } else {
-            // After the train: no sooner than its last packet would have arrived after
-            // its first, the base delay included.
+            // After the train: not before its last packet would have arrived after its
+            // first, including the base delay.
             let length = instant(opportunities.len() - 1);
             (length.saturating_sub(self.base_delay.as_nanos()), false)
         };
@@ -222,7 +221,7 @@ impl Light {
         (Nanos::from_nanos(wait), in_train)
     }
 
-    /// Begins the train of time `at` with a packet.
+    /// Starts the train of time `at` with a packet.
     fn begin(&mut self, at: u64, bytes: u64) {
         let length = self.trains.length().as_nanos();
         let laps = (at - self.lap) / length;

@@ -13,31 +13,31 @@ use super::varying::{RateSource, RateStretch};
 /// A state of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainState {
-    /// Bits a second; at 0 the link stands still.
+    /// Rate in bit/s; at 0 the link stands still.
     pub rate: u64,
     /// Mean time in the state.
     pub time: Nanos,
 }
 
-/// After this many states without a frame, the chain is independent of its earlier
-/// state: it continues from a state drawn by the shares of time instead of stepping
-/// through all those in between.
+/// After this many states without a frame, the chain has forgotten its state: it continues
+/// from a state drawn from the stationary distribution instead of stepping through the
+/// states in between.
 const FORGOTTEN: u32 = 10_000;
 
-/// The chain in time. It begins in a state drawn by the shares of time, and exponential
-/// times have no memory, so it is stationary. Its states depend on the seed, not on the
-/// traffic, except for those that [`FORGOTTEN`] skips.
+/// The chain in continuous time. It starts in a state drawn from the stationary
+/// distribution, and exponential holding times are memoryless, so it is stationary. Its
+/// states depend on the seed, not on the traffic, except for those that [`FORGOTTEN`]
+/// skips.
 #[derive(Clone, Debug)]
 pub struct Chain {
     states: Vec<ChainState>,
     /// Transitions of each state.
     next: Vec<Choice>,
-    /// Each state by its share of time.
+    /// Each state, weighted by its share of time.
     share: Choice,
     shares: Vec<f64>,
     current: usize,
-    /// End of the current state, in nanoseconds since the epoch; before the first call,
-    /// 0.
+    /// End of the current state, in nanoseconds since the epoch; 0 before the first call.
     until: u64,
     begun: bool,
 }
@@ -45,11 +45,11 @@ pub struct Chain {
 /// A weighted random choice.
 #[derive(Clone, Debug)]
 struct Choice {
-    /// Cumulative weights, in 2^64ths.
+    /// Cumulative weights, in units of 2^-64.
     sums: Vec<u64>,
-    /// The last index with a weight.
+    /// The last index with a positive weight.
     last: usize,
-    /// The only index with a weight, if so: it needs no draw.
+    /// The only index with a positive weight, if unique: no draw is needed.
     only: bool,
 }
 
@@ -82,11 +82,11 @@ impl Choice {
 }
 
 impl Chain {
-    /// Creates a chain that moves from state `i` to state `j` with the weight
-    /// `weights[i][j]`.
+    /// Creates a chain with weight `weights[i][j]` for the transition from state `i` to
+    /// `j`.
     ///
     /// # Errors
-    /// If a state has no transition, or does not reach every other one eventually.
+    /// If a state has no transition, or does not reach every other one.
     pub fn new(states: Vec<ChainState>, weights: Vec<Vec<f64>>) -> Result<Chain, String> {
         for (index, row) in weights.iter().enumerate() {
             let others = row.iter().enumerate().filter(|(to, _)| *to != index);
@@ -120,14 +120,14 @@ impl Chain {
         })
     }
 
-    /// Returns the mean rate over time, rounded to the nearest bit/s.
+    /// Returns the long-term mean rate, rounded to the nearest bit/s.
     pub fn mean_rate(&self) -> u64 {
         let rates = self.shares.iter().zip(&self.states);
         let mean: f64 = rates.map(|(share, state)| share * state.rate as f64).sum();
         (mean + 0.5) as u64
     }
 
-    /// Continues at `since` from a state drawn by its share of time.
+    /// Continues at `since` from a state of the stationary distribution.
     fn begin(&mut self, since: u64, stream: &mut Stream) {
         self.current = self.share.draw(stream);
         self.hold(since, stream);
@@ -166,7 +166,7 @@ impl RateSource for Chain {
     }
 }
 
-/// Returns two states of which the second is never reached from the first.
+/// Returns two states such that the first never reaches the second.
 fn unreachable(weights: &[Vec<f64>]) -> Option<(usize, usize)> {
     (0..weights.len()).find_map(|from| {
         let mut reached = vec![false; weights.len()];
@@ -185,8 +185,8 @@ fn unreachable(weights: &[Vec<f64>]) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns how often each state is entered, up to a factor: by the elimination of
-/// Grassmann, Taksar and Heyman (1985), which subtracts nothing and so loses no digits.
+/// Returns the relative frequency of entering each state, by the elimination of Grassmann,
+/// Taksar and Heyman (1985), which never subtracts and so does not cancel.
 fn stationary(weights: &[Vec<f64>]) -> Vec<f64> {
     let mut matrix: Vec<Vec<f64>> = weights
         .iter()

@@ -1,4 +1,4 @@
-//! Holding times, visits and shares of a chain, compared with theory.
+//! Holding times, visits and time shares of a chain, against theory.
 
 extern crate std;
 
@@ -11,7 +11,7 @@ fn state(rate: u64, time: Nanos) -> ChainState {
     ChainState { rate, time }
 }
 
-/// Returns the states in order with their times, of a chain observed at each change.
+/// Returns the visited states with their holding times, of a chain observed at each change.
 fn visits(chain: &mut Chain, stream: &mut Stream, count: usize) -> Vec<(u64, u64)> {
     let mut since = 0;
     let mut visits = Vec::with_capacity(count);
@@ -23,8 +23,8 @@ fn visits(chain: &mut Chain, stream: &mut Stream, count: usize) -> Vec<(u64, u64
     visits
 }
 
-/// 100,000 states, seeds 1 to 3, by Kolmogorov and Smirnov at a confidence of
-/// 99.8 % (the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart).
+/// 100,000 states, seeds 1 to 3, by the Kolmogorov-Smirnov test at a confidence of 99.8 %
+/// (Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant).
 #[test]
 fn holding_times_are_exponential() {
     let means = [Nanos::from_millis(5), Nanos::from_micros(300)];
@@ -51,8 +51,8 @@ fn holding_times_are_exponential() {
     }
 }
 
-/// From each of three states about 100,000 times: the share of the first transition is
-/// off by less than four of its standard deviations.
+/// About 100,000 visits to each of three states: the frequency of the first transition is
+/// within four standard deviations.
 #[test]
 fn states_are_left_as_the_weights_say() {
     let time = Nanos::from_millis(1);
@@ -82,7 +82,7 @@ fn states_are_left_as_the_weights_say() {
     }
 }
 
-/// The stationary shares, compared with those that repeated multiplication finds.
+/// Compares the stationary shares with those from power iteration.
 #[test]
 fn shares_are_those_of_the_limit() {
     let weights = vec![
@@ -98,7 +98,7 @@ fn shares_are_those_of_the_limit() {
         for (from, row) in weights.iter().enumerate() {
             let total: f64 = row.iter().sum();
             for (to, weight) in row.iter().enumerate() {
-                // Half of it stays, so that no chain oscillates for ever.
+                // A lazy chain, so that it does not oscillate.
                 next[to] += power[from] * weight / total / 2.0;
             }
             next[from] += power[from] / 2.0;
@@ -114,8 +114,8 @@ fn shares_are_those_of_the_limit() {
     }
 }
 
-/// A chain that is observed once after an hour is in each state for its share of the
-/// time: 2,000 chains, four standard deviations.
+/// A chain observed once after an hour is in each state according to its time share: 2,000
+/// chains, four standard deviations.
 #[test]
 fn after_an_age_the_state_is_drawn_by_its_share() {
     let mut good = 0;
@@ -126,7 +126,7 @@ fn after_an_age_the_state_is_drawn_by_its_share() {
         ];
         let mut chain = Chain::new(states, vec![vec![0.0, 1.0], vec![1.0, 0.0]]).unwrap();
         let mut stream = Stream::of_seed(seed);
-        // Stepping through an hour of microseconds would take too long.
+        // Stepping through an hour of microseconds would be too slow.
         chain.until = 3_600_000_000_000 - 100_000_000;
         chain.begun = true;
         let stretch = chain.stretch(3_600_000_000_000, &mut stream);

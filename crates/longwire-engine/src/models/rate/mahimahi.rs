@@ -32,22 +32,22 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The parameter for the bytes of an opportunity.
+/// Bytes per opportunity.
 pub(super) const OPPORTUNITY: Param = Param::with_default("opportunity", Unit::Size, "1504b")
     .help("bytes of one opportunity; mahimahi's 1504b are 1500 of IP and 4 of its TUN header");
 
-/// The parameter for the bytes added to each frame.
+/// Bytes added to each frame.
 pub(super) const OVERHEAD: Param = Param::with_default("overhead", Unit::Signed, "-10").help(
     "bytes added to each frame as it is counted; -10 is mahimahi's count: 14 less of Ethernet, 4 \
      more of TUN header",
 );
 
-/// mahimahi's bytes of an opportunity, and its overhead of a frame: the defaults of the
-/// two parameters.
+/// mahimahi's bytes per opportunity and overhead per frame: the defaults of the two
+/// parameters.
 const SIZE_USUAL: u64 = 1504;
 const OVERHEAD_USUAL: i64 = -10;
 
-/// Maximum bytes of an opportunity: 1 GiB, beyond all use.
+/// Maximum bytes per opportunity: 1 GiB, beyond all use.
 const OPPORTUNITY_MAX: u64 = 1 << 30;
 
 /// Maximum absolute overhead.
@@ -87,7 +87,7 @@ pub(super) fn sizes(arguments: &Arguments<'_>) -> Result<(u64, i64), SpecError> 
     Ok((size, overhead))
 }
 
-/// Returns the counted bytes of a frame of `bits` on the wire, at least one.
+/// Returns the counted bytes of a frame of `bits` on the wire; at least one.
 #[inline]
 pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
     (bits / 8).saturating_add_signed(overhead).max(1)

@@ -1,4 +1,4 @@
-//! A rate that moves at random between states.
+//! A rate that follows a Markov chain.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -41,8 +41,8 @@ static INFO: ModelInfo = ModelInfo {
 /// Maximum number of states.
 const STATES_MAX: usize = 64;
 
-/// Minimum of the mean time in a state: shorter ones are better replaced by their mean
-/// rate, and cost a draw each.
+/// Minimum mean holding time: shorter ones cost a draw each and are equivalent to their
+/// mean rate.
 pub(super) const TIME_MIN: Nanos = Nanos::from_micros(1);
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
@@ -83,7 +83,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     )))
 }
 
-/// Reads `ITEM;ITEM;…`.
+/// Parses `ITEM;ITEM;…`.
 fn list<T>(
     text: &str,
     key: &str,
@@ -118,7 +118,7 @@ fn matrix(text: &str, states: usize) -> Result<Vec<Vec<f64>>, String> {
     Ok(rows)
 }
 
-/// Returns equal weights for every other state.
+/// Returns equal weights for all other states.
 pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
     let mut rows = vec![vec![1.0; states]; states];
     for (index, row) in rows.iter_mut().enumerate() {
@@ -127,7 +127,7 @@ pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
     rows
 }
 
-/// The model's text.
+/// The model's notation.
 #[derive(Clone, Debug)]
 struct MarkovText {
     rates: Vec<u64>,
@@ -165,7 +165,7 @@ pub(super) struct Markov {
     written: Box<dyn Describe>,
 }
 
-/// The notation of the model.
+/// Notation of the model.
 pub(super) trait Describe: DynClone + Display + fmt::Debug + Send + Sync {}
 
 dyn_clone::clone_trait_object!(Describe);
@@ -176,8 +176,8 @@ impl Markov {
     /// Creates a chain over these states with these transition weights.
     ///
     /// # Errors
-    /// If a state lasts too short, has no transition, or cannot be reached again; or if
-    /// every rate is 0.
+    /// If a holding time is too short, a state has no transition or cannot be reached
+    /// again, or every rate is 0.
     pub fn new(
         states: Vec<ChainState>,
         weights: Vec<Vec<f64>>,
@@ -218,7 +218,7 @@ impl RateModel for Markov {
         self.line.resume(frame.at, work, stream)
     }
 
-    /// Returns the sum of each state's rate times its share of time, to 53 bits.
+    /// Returns the mean rate weighted by time share, to 53 bits.
     fn mean(&self) -> Option<BitRate> {
         self.mean
     }

@@ -1,4 +1,4 @@
-//! Rate: the speed of the link, and the times at which it serialises frames.
+//! Rate: the speed of the link and the serialisation of frames.
 
 use alloc::boxed::Box;
 use core::{fmt, mem};
@@ -50,10 +50,10 @@ pub enum Rate {
 
 /// A rate that varies, or is not always available.
 ///
-/// A frame at the head of the queue is served in two steps: the link asks when its
-/// service may begin, and then serves it from that instant on. Times never decrease.
-/// Departures are rounded down to whole nanoseconds, and the remainder is carried over,
-/// so that no error accumulates.
+/// The head of the queue is served in two steps: the link asks when service may begin, and
+/// then serves the frame from that instant on. Times never decrease. Departures are rounded
+/// down to whole nanoseconds and the remainder is carried, so that errors do not
+/// accumulate.
 pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
@@ -66,43 +66,43 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Returns the earliest instant, at or after `from`, at which the link dequeues the
-    /// next frame: a slot begins, the medium is won. Called once for each frame, or
-    /// each aggregate of frames. [`Nanos::MAX`] is never.
+    /// Returns the earliest time, at or after `from`, at which the link dequeues the next
+    /// frame: a slot begins, or the medium is won. Called once per frame or aggregate.
+    /// [`Nanos::MAX`] means never.
     fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
         from
     }
 
     /// Returns when the last bit of `wire_bits` (framing included) leaves, if service
-    /// begins at `frame.at`, an instant that [`RateModel::ready`] returned or a later
-    /// one. [`Nanos::MAX`] is never.
+    /// begins at `frame.at`, which is not before the time returned by [`RateModel::ready`].
+    /// [`Nanos::MAX`] means never.
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
 
-    /// Returns the work of the frame served last that is not done at `at`, before its
-    /// departure, in billionths of a bit; `None` of a model that sends frames only as a
-    /// whole, or does not know: if the rate changes, such a frame is sent once more.
+    /// Returns the work of the last served frame remaining at `at`, before its departure,
+    /// in billionths of a bit; `None` if the model sends frames only as a whole, or if
+    /// unknown: when the rate changes, the frame is then sent again.
     fn unsent(&self, _at: Nanos) -> Option<u128> {
         None
     }
 
-    /// Forgets what the frame served last would have sent after `at`: it is discarded. By
-    /// default nothing is forgotten, and the next frame is served when it would have been.
+    /// Discards the transmission of the last served frame after `at`. By default it has no
+    /// effect, and the next frame is served as if the transmission had completed.
     fn rewind(&mut self, _at: Nanos) {}
 
-    /// As [`RateModel::serve`], for the rest of a frame that began at another rate, in
-    /// billionths of a bit.
+    /// As [`RateModel::serve`], for the remainder in billionths of a bit of a frame that
+    /// began at another rate.
     fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
         self.serve(frame, whole_bits(work), stream)
     }
 
-    /// Returns the end of a delay after the rate that is part of the model, for the
-    /// frame served last: the link's own delay counts from then on. The queue no longer
-    /// holds the frame during it. A time before the frame's departure is no delay.
+    /// Returns the end of a delay after the departure that is part of the model, for the
+    /// last served frame; the link's own delay starts then. The queue does not hold the
+    /// frame during it. A time before the departure means no delay.
     fn passed_delay(&self) -> Nanos {
         Nanos::ZERO
     }
 
-    /// Returns how many queued frames are sent as one, and leave together.
+    /// Returns the limits of aggregation: frames in an aggregate leave together.
     fn aggregate(&self) -> Aggregate {
         Aggregate::ONE
     }
@@ -112,8 +112,7 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns the mean rate, for default queue limits and reports; `None` if it is not
-    /// known.
+    /// Returns the mean rate, for default queue limits and reports; `None` if unknown.
     fn mean(&self) -> Option<BitRate>;
 
     /// Writes the model as its user would write it.
@@ -125,22 +124,22 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(RateModel);
 
-/// Returns the bits of this work in billionths of a bit, rounded up.
+/// Converts work in billionths of a bit to bits, rounded up.
 fn whole_bits(work: u128) -> u64 {
     u64::try_from(work.div_ceil(u128::from(NANOBITS))).unwrap_or(u64::MAX)
 }
 
-/// Maximum of one aggregate.
+/// Limits of one aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aggregate {
-    /// Frames.
+    /// Maximum number of frames.
     pub frames: u32,
-    /// Bytes of frames, framing excluded. The first frame is always sent.
+    /// Maximum bytes of frames, without framing. The first frame is always sent.
     pub bytes: u64,
 }
 
 impl Aggregate {
-    /// Each frame alone.
+    /// No aggregation.
     pub const ONE: Aggregate = Aggregate {
         frames: 1,
         bytes: u64::MAX,
@@ -148,8 +147,7 @@ impl Aggregate {
 }
 
 impl Rate {
-    /// Returns the bits a second, or the mean of a rate that varies; `None` if it is
-    /// infinite or not known.
+    /// Returns the rate, or the mean of a varying one; `None` if infinite or unknown.
     pub fn bit_rate(&self) -> Option<BitRate> {
         match self {
             Rate::Unlimited => None,
@@ -213,9 +211,9 @@ struct ModelState {
     framing: Framing,
     stream: Stream,
     free_at: Nanos,
-    /// Delay of the frame served last: [`RateModel::passed_delay`] after its departure.
+    /// Delay of the last served frame: [`RateModel::passed_delay`] after its departure.
     delay: Nanos,
-    /// Bits of the frame served last.
+    /// Bits of the last served frame.
     bits: u64,
 }
 
@@ -232,8 +230,8 @@ impl Transmitter {
         }
     }
 
-    /// Whether a frame of `len` bytes departs later than its service begins, by 2 ns at
-    /// least: there is a fixed rate, and it is low enough.
+    /// Whether the rate is fixed and low enough for a frame of `len` bytes to take at least
+    /// 2 ns.
     #[inline]
     pub(crate) fn takes_time(&self, len: u32) -> bool {
         let least = u64::from(len) * 8 * 1_000_000_000 / 2;
@@ -241,26 +239,26 @@ impl Transmitter {
         rate.is_some_and(|rate| rate.bits_per_sec() <= least)
     }
 
-    /// Returns the rate model's delay of the frame served last, after its departure.
+    /// Returns the rate model's delay after the departure of the last served frame.
     #[inline]
     pub(crate) fn delay(&self) -> Nanos {
         let modelled = self.modelled.as_ref();
         modelled.map_or(Nanos::ZERO, |modelled| modelled.delay)
     }
 
-    /// Returns when the last bit of all served frames has left, without a model.
+    /// Returns when the last bit of all served frames has left, if not modelled.
     #[inline]
     pub(crate) fn free_at(&self) -> Nanos {
         self.exact.free_at()
     }
 
-    /// Whether a model decides.
+    /// Whether the rate is that of a model.
     #[inline]
     pub(crate) fn is_modelled(&self) -> bool {
         self.modelled.is_some()
     }
 
-    /// Returns when the next frame can be dequeued from a queue that has held one since
+    /// Returns the next dequeue time of a queue that has been non-empty since
     /// `waiting_since`.
     pub(crate) fn ready(&mut self, waiting_since: Nanos) -> Nanos {
         match &mut self.modelled {
@@ -291,7 +289,7 @@ impl Transmitter {
         }
     }
 
-    /// Replaces the rate at `epoch`: nothing is in service then. Returns the old model.
+    /// Replaces the rate at `epoch`, while nothing is in service. Returns the old model.
     pub(crate) fn set_rate(
         &mut self,
         rate: Rate,
@@ -303,8 +301,8 @@ impl Transmitter {
         old.modelled.map(|old| old.model)
     }
 
-    /// Returns the work that remains at `at` of a frame of `len` bytes in service, or of
-    /// an aggregate, in billionths of a bit.
+    /// Returns the work remaining at `at` of a frame or aggregate of `len` bytes in
+    /// service, in billionths of a bit.
     pub(crate) fn unsent(&self, at: Nanos, len: u32) -> u128 {
         let (known, bits) = match &self.modelled {
             None => (self.exact.unsent(at), self.exact.framing().wire_bits(len)),
@@ -313,8 +311,8 @@ impl Transmitter {
         known.unwrap_or(u128::from(bits) * u128::from(NANOBITS))
     }
 
-    /// Returns the work that remains at `at` of a frame that has departed, in billionths of
-    /// a bit: departures are rounded down to the nanosecond.
+    /// Returns the work remaining at `at` of a departed frame, in billionths of a bit:
+    /// departures are rounded down to the nanosecond.
     pub(crate) fn unsent_of_departed(&self, at: Nanos) -> u128 {
         let (free_at, unsent) = match &self.modelled {
             None => (self.exact.free_at(), self.exact.unsent(at)),
@@ -323,8 +321,8 @@ impl Transmitter {
         unsent.filter(|_| free_at >= at).unwrap_or(0)
     }
 
-    /// Does work of no queued frame from `at` on, in billionths of a bit. Models that send
-    /// frames only as a whole ignore it.
+    /// Occupies the transmitter from `at` on with work, in billionths of a bit, that
+    /// belongs to no queued frame. Models that send frames only as a whole ignore it.
     pub(crate) fn occupy(&mut self, at: Nanos, work: u128) {
         match &mut self.modelled {
             None => drop(self.exact.resume(at, work)),
@@ -341,8 +339,8 @@ impl Transmitter {
         }
     }
 
-    /// Does the rest of the work of a frame, from `frame.at` on; returns when its last bit
-    /// has left.
+    /// Serves the remainder of a frame from `frame.at` on; returns when its last bit has
+    /// left.
     pub(crate) fn resume(&mut self, frame: &FrameContext<'_>, work: u128) -> Nanos {
         match &mut self.modelled {
             None => self.exact.resume(frame.at, work),
@@ -359,9 +357,8 @@ impl Transmitter {
         }
     }
 
-    /// Returns how many of the frames whose service may begin at `now`, and how many of
-    /// their bytes, would have left within the nanosecond. Models are not called: they
-    /// may draw.
+    /// Returns how many of the frames and bytes whose service may begin at `now` would have
+    /// left within the nanosecond. Models are not asked, because they may draw.
     pub(crate) fn gone_at_once(&self, now: Nanos, frames: impl Iterator<Item = u32>) -> (u64, u64) {
         let mut gone = (0, 0);
         if self.modelled.is_some() || self.exact.free_at() > now {
@@ -377,7 +374,7 @@ impl Transmitter {
         gone
     }
 
-    /// Serves several frames as one.
+    /// Serves an aggregate.
     pub(crate) fn serve_bits(&mut self, first: &FrameContext<'_>, wire_bits: u64) -> Nanos {
         match &mut self.modelled {
             None => self.exact.free_at().max(first.at),
@@ -399,14 +396,13 @@ impl Transmitter {
         }
     }
 
-    /// Serves a frame of a first-in, first-out queue without a model; returns when its
-    /// last bit has left.
+    /// Serves a frame of an unmodelled FIFO; returns when its last bit has left.
     #[inline(always)]
     pub(crate) fn depart_exactly(&mut self, arrival: Nanos, len: u32) -> Nanos {
         self.exact.depart(arrival, len)
     }
 
-    /// The same, with a model if there is one.
+    /// As [`Transmitter::depart_exactly`], with a model if present.
     #[inline]
     pub(crate) fn depart(&mut self, frame: &FrameContext<'_>) -> Nanos {
         match &mut self.modelled {

@@ -1,33 +1,32 @@
-//! Opportunities at which a link delivers bytes, and the frames that use
-//! them.
+//! Delivery opportunities of a link, and the frames that use them.
 
 use longwire_units::{BitRate, Nanos};
 
 use crate::trace::schedule::{OpportunityCursor, OpportunitySchedule};
 
-/// Delivers frames, first in, first out, by the rule of mahimahi's `LinkQueue`:
+/// Delivers frames in FIFO order, by the rules of mahimahi's `LinkQueue`:
 ///
-/// * An opportunity delivers its bytes at its instant. Bytes that no frame waits for
-///   are lost.
-/// * A frame that needs more bytes continues with the next opportunity, and departs at
-///   the one that delivers its last byte. The remainder of that opportunity goes to the
-///   next frame, if it was already waiting.
-/// * A frame that arrives at the very instant of an opportunity has missed it.
+/// * An opportunity delivers its bytes at its instant. Bytes without a waiting frame are
+///   lost.
+/// * A frame that needs more bytes continues with the next opportunity, and departs at the
+///   one that delivers its last byte. The remainder of that opportunity goes to the next
+///   frame, if that was already waiting.
+/// * A frame that arrives at the instant of an opportunity misses it.
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
     schedule: OpportunitySchedule,
     repeats: bool,
-    /// Bytes of each.
+    /// Bytes per opportunity.
     size: u64,
     epoch: u64,
     next: OpportunityCursor,
-    /// When the opportunity used last occurred, and the bytes it has left.
+    /// Time and remaining bytes of the last used opportunity.
     current: u64,
     left: u64,
 }
 
 impl Opportunities {
-    /// Creates a schedule of opportunities of `size` bytes, which may repeat.
+    /// Creates a possibly repeating schedule of opportunities of `size` bytes.
     pub fn new(schedule: OpportunitySchedule, size: u64, repeats: bool) -> Opportunities {
         Opportunities {
             schedule,
@@ -40,12 +39,12 @@ impl Opportunities {
         }
     }
 
-    /// The schedule counts from `epoch`.
+    /// Sets the origin of the schedule.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch.as_nanos();
     }
 
-    /// Returns the next opportunity, at or after `from`, that has bytes left.
+    /// Returns the next opportunity at or after `from` with bytes left.
     #[inline]
     pub fn ready(&mut self, from: Nanos) -> Nanos {
         let since = self.since_epoch(from);
@@ -57,8 +56,8 @@ impl Opportunities {
         self.instant(self.schedule.time(&self.next)).max(from)
     }
 
-    /// Returns when the last of `bytes` is delivered of a frame that arrived at
-    /// `arrival` and is at the head of the queue at `at`; [`Nanos::MAX`] is never.
+    /// Returns when the last of `bytes` is delivered, for a frame that arrived at `arrival`
+    /// and is the head at `at`; [`Nanos::MAX`] means never.
     #[inline]
     pub fn deliver(&mut self, arrival: Nanos, at: Nanos, bytes: u64) -> Nanos {
         let arrival = self.since_epoch(arrival);
@@ -75,7 +74,7 @@ impl Opportunities {
         self.left = 0;
         let least = at.max(arrival.saturating_add(1));
         self.schedule.skip(&mut self.next, least, self.repeats);
-        // Usually one, and a division is expensive.
+        // Usually one; avoids an expensive division.
         let count = if need <= self.size {
             1
         } else {
@@ -89,7 +88,7 @@ impl Opportunities {
         self.instant(last)
     }
 
-    /// Returns all bytes of a lap over its time, exact to less than 1 bit/s.
+    /// Returns the mean rate over a lap, exact to less than 1 bit/s.
     pub fn mean(&self) -> Option<BitRate> {
         let bits = u128::from(self.schedule.count()) * u128::from(self.size) * 8;
         let rate = bits * 1_000_000_000 / u128::from(self.schedule.length().as_nanos());

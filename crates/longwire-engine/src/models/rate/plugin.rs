@@ -1,4 +1,4 @@
-//! Rates decided by user code.
+//! Rates from user code.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Display};
@@ -53,7 +53,7 @@ impl RateModel for PluginRate {
         true
     }
 
-    /// Returns the plugin's statement, which may not be exact.
+    /// Returns the plugin's hint, which may be inexact.
     fn mean(&self) -> Option<BitRate> {
         self.0.hints().rate_mean
     }

@@ -8,26 +8,25 @@ use longwire_units::Nanos;
 
 use super::varying::NANOBITS;
 
-/// From `time` nanoseconds after the epoch on, the rate is `rate` bit/s; 0 is none.
+/// From `time` nanoseconds after the epoch on, the rate is `rate` bit/s; 0 stops the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub time: u64,
     pub rate: u64,
 }
 
-/// Sent data is counted in halves of a billionth of a bit: a linear change between two
-/// whole rates sends a whole number of them over a whole number of nanoseconds.
+/// Sent data is counted in halves of a billionth of a bit: a linear change between integer
+/// rates over whole nanoseconds sends a whole number of them.
 const HALVES: u64 = 2 * NANOBITS;
 
 /// A linear change from one rate to another.
 ///
-/// Sent data is counted in `span`-th parts of a half: in its first `t` nanoseconds it
-/// sends 2 `from` t + (`to` - `from`) t² / `span` halves, so these parts have no
-/// fraction.
+/// Sent data is counted in parts, `span` to a half: in its first `t` nanoseconds it sends 2
+/// `from` t + (`to` - `from`) t² / `span` halves, a whole number of parts.
 #[derive(Clone, Copy, Debug)]
 struct LinearRamp {
     start: u64,
-    /// Nanoseconds; never 0.
+    /// Duration in nanoseconds; never 0.
     span: u64,
     from: u64,
     to: u64,
@@ -36,7 +35,7 @@ struct LinearRamp {
 }
 
 impl LinearRamp {
-    /// Creates the ramp between two steps, if its parts can be counted.
+    /// Creates the ramp between two steps, if its parts do not overflow.
     fn new(from: Step, to: Step) -> Option<LinearRamp> {
         let span = to.time - from.time;
         let halves = u128::from(span) * u128::from(from.rate + to.rate);
@@ -45,12 +44,12 @@ impl LinearRamp {
             span,
             from: from.rate,
             to: to.rate,
-            // The greatest number in any computation.
+            // The largest number in any computation.
             total: halves.checked_mul(u128::from(span))?,
         })
     }
 
-    /// Returns the parts sent `time` nanoseconds after its start.
+    /// Returns the parts sent in the first `time` nanoseconds.
     #[inline]
     fn sent(&self, time: u64) -> u128 {
         // t (from (2 span - t) + to t)
@@ -58,9 +57,9 @@ impl LinearRamp {
         u128::from(time) * (rest + u128::from(self.to) * u128::from(time))
     }
 
-    /// Returns the last whole nanosecond, at or after `after`, by which it has sent at
-    /// most `sent` parts, which is less than its total; `sent` is `work` halves more
-    /// than at `after` or little before.
+    /// Returns the last whole nanosecond, at or after `after`, by which at most `sent`
+    /// parts are sent; `sent` is less than the total and exceeds the parts sent at or
+    /// shortly before `after` by `work` halves.
     #[inline]
     fn time(&self, sent: u128, after: u64, work: u64) -> u64 {
         let fits = |time: u64| self.sent(time) <= sent;
@@ -93,8 +92,8 @@ impl LinearRamp {
         low
     }
 
-    /// Returns how long it takes from `after` on to send `work` halves: the root of the
-    /// quadratic in the form that does not cancel.
+    /// Returns the time from `after` on to send `work` halves: the root of the quadratic in
+    /// the form that does not cancel.
     #[inline]
     fn guess(&self, after: u64, work: u64) -> u64 {
         let slope = (self.to as f64 - self.from as f64) / self.span as f64;
@@ -107,33 +106,33 @@ impl LinearRamp {
 
 /// A serialiser at a piecewise linear rate.
 ///
-/// Departures are rounded down to whole nanoseconds, and the remainder of the
-/// nanosecond is carried over. Within a ramp nothing is rounded; the remaining work of
-/// a frame at the end of one is, by less than half a billionth of a bit.
+/// Departures are rounded down to whole nanoseconds, and the remainder is carried. There is
+/// no rounding within a ramp; at its end, the remaining work of a frame is rounded by less
+/// than half a billionth of a bit.
 #[derive(Clone, Debug)]
 pub struct Ramps {
     ramps: Vec<LinearRamp>,
-    /// The rate after the last ramp, if they do not repeat.
+    /// Rate after the last ramp, unless the ramps repeat.
     last: u64,
     period: Option<u64>,
     /// Halves sent in a period.
     lap_halves: u128,
     epoch: u64,
-    /// Index of the current ramp, and when its lap began; the number of ramps stands
-    /// for the rate after the last.
+    /// Index of the current ramp and start of its lap; the number of ramps stands for the
+    /// rate after the last.
     index: usize,
     lap: u64,
-    /// The last departure, rounded down.
+    /// Last departure, rounded down.
     at: u64,
-    /// Sent by its true instant: parts since the ramp's start, or, after the last ramp,
-    /// halves since `at`.
+    /// Data sent by the exact departure: parts since the ramp's start or, after the last
+    /// ramp, halves since `at`.
     sent: u128,
     /// Halves of a frame that never departs.
     left: u128,
 }
 
 impl Ramps {
-    /// Creates ramps from step to step, and back to the first at the end of a period.
+    /// Creates ramps between steps, and back to the first step at the end of a period.
     ///
     /// # Errors
     /// If a ramp sends more than can be counted exactly.
@@ -169,12 +168,12 @@ impl Ramps {
         })
     }
 
-    /// Times count from `epoch`.
+    /// Sets the origin of times.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch.as_nanos();
     }
 
-    /// Returns the earliest instant, at or after `from`, at which the rate is not zero.
+    /// Returns the earliest time, at or after `from`, with a non-zero rate.
     #[inline]
     pub fn ready(&mut self, from: Nanos) -> Nanos {
         let since = from.as_nanos().saturating_sub(self.epoch);
@@ -195,7 +194,7 @@ impl Ramps {
         Nanos::from_nanos(self.epoch.saturating_add(ready)).max(from)
     }
 
-    /// Returns when the last of `bits` has left that are served from `from` on.
+    /// Returns when the last of `bits`, served from `from` on, has left.
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64) -> Nanos {
         self.idle_until(from.as_nanos().saturating_sub(self.epoch));
@@ -218,15 +217,15 @@ impl Ramps {
         self.cross(work * 2)
     }
 
-    /// Forgets what is sent after `at`.
+    /// Discards transmissions after `at`.
     pub fn rewind(&mut self, at: Nanos) {
         self.at = at.as_nanos().saturating_sub(self.epoch);
         (self.index, self.lap, self.left) = (0, 0, 0);
         self.seek(self.at);
     }
 
-    /// Returns the work that is done between `at` and the last departure, and what never
-    /// is, in billionths of a bit, rounded up.
+    /// Returns the work between `at` and the last departure, plus work that never
+    /// completes, in billionths of a bit, rounded up.
     pub fn unsent(&self, at: Nanos) -> u128 {
         let since = at.as_nanos().saturating_sub(self.epoch);
         let until = match self.ramps.get(self.index) {
@@ -239,7 +238,7 @@ impl Ramps {
         (done + self.left).div_ceil(2)
     }
 
-    /// Returns the halves that could have been sent from the epoch to `since`.
+    /// Returns the halves that a busy link sends from the epoch to `since`.
     fn halves_before(&self, since: u64) -> u128 {
         let (mut halves, mut inside) = (0, since);
         if let Some(period) = self.period {
@@ -257,9 +256,9 @@ impl Ramps {
         halves + 2 * u128::from(self.last) * u128::from(after)
     }
 
-    /// Sends work that continues after the end of the ramp, or after the last one.
+    /// Sends work that extends beyond the current ramp, or follows the last one.
     fn cross(&mut self, mut work: u128) -> Nanos {
-        // Whole periods send the same wherever they begin.
+        // A whole period sends the same amount from any starting point.
         if let Some(period) = self.period
             && let Some(laps) = work.saturating_sub(1).checked_div(self.lap_halves)
         {
@@ -274,7 +273,7 @@ impl Ramps {
             if let Some(parts) = parts.filter(|_| left > 0) {
                 self.sent += parts;
                 let time = if parts < left {
-                    // The ramp is searched from its start: it has just begun.
+                    // Searched from the ramp's start, which has just been reached.
                     ramp.time(self.sent, 0, u64::try_from(work).unwrap_or(u64::MAX))
                 } else {
                     ramp.span
@@ -300,8 +299,7 @@ impl Ramps {
         Nanos::from_nanos(self.epoch.saturating_add(self.at))
     }
 
-    /// Moves to the beginning of the next ramp; returns its time, or `u64::MAX` at the
-    /// end of the clock.
+    /// Moves to the next ramp; returns its start, or `u64::MAX` at the end of the clock.
     fn next_ramp(&mut self) -> u64 {
         if self.lap == u64::MAX {
             return u64::MAX;
@@ -320,7 +318,7 @@ impl Ramps {
         self.at
     }
 
-    /// Sends nothing until `since`, if that is after the last departure.
+    /// Idles until `since`, if that is after the last departure.
     #[inline]
     fn idle_until(&mut self, since: u64) {
         if since <= self.at {
@@ -337,7 +335,7 @@ impl Ramps {
         self.seek(since);
     }
 
-    /// Finds the ramp of an idle instant.
+    /// Finds the ramp at an idle instant.
     fn seek(&mut self, since: u64) {
         if let Some(period) = self.period.filter(|period| since - self.lap >= *period) {
             self.lap = since - since % period;

@@ -1,4 +1,4 @@
-//! Serialisation at one rate, exactly.
+//! Exact serialisation at a constant rate.
 
 use longwire_units::{BitRate, Nanos};
 
@@ -7,22 +7,21 @@ use crate::models::framing::Framing;
 
 /// The serialiser of one link.
 ///
-/// Exact: the true instant at which the link becomes idle is `free_at + remainder /
-/// rate` nanoseconds, with `remainder < rate`. Departures are that instant rounded
-/// down, and no rounding error is carried over. A departure after the clock's end is
-/// [`Nanos::MAX`], never.
+/// Exact: the link becomes idle at `free_at + remainder / rate` nanoseconds, with
+/// `remainder < rate`. Departures are that instant rounded down, without accumulated error.
+/// A departure after the end of the clock is [`Nanos::MAX`], never.
 #[derive(Clone, Debug)]
 pub struct Serializer {
     rate: Option<BitRate>,
     framing: Framing,
     free_at: Nanos,
     remainder: u64,
-    /// The last length with its quotient and remainder by the rate: traffic repeats its
-    /// lengths, and a division is the most expensive step of `depart`.
+    /// Quotient and remainder for the last length: traffic repeats its lengths, and the
+    /// division is the most expensive step of `depart`.
     last: Time,
 }
 
-/// The time of one frame: `nanos + remainder / rate`.
+/// Serialisation time of one frame: `nanos + remainder / rate`.
 #[derive(Clone, Copy, Debug)]
 struct Time {
     len: u32,
@@ -31,7 +30,7 @@ struct Time {
 }
 
 impl Serializer {
-    /// Creates a link at this rate; `None` is infinitely fast.
+    /// Creates a serialiser at this rate; `None` is infinitely fast.
     pub fn new(rate: Option<BitRate>, framing: Framing) -> Serializer {
         let mut serializer = Serializer {
             rate,
@@ -61,8 +60,8 @@ impl Serializer {
         if len != self.last.len {
             self.last = self.time(len, rate);
         }
-        // The link is idle at `arrival` only if that lies after the exact instant; at
-        // equality the carried remainder is still to be sent.
+        // The link is idle at `arrival` only after the exact instant; at equality the
+        // carried remainder is still being sent.
         if arrival > self.free_at {
             self.free_at = arrival;
             self.remainder = 0;
@@ -86,8 +85,8 @@ impl Serializer {
         }
     }
 
-    /// Returns the work at `at` or later that is not done yet, in billionths of a bit,
-    /// exactly; `None` if it would never be done.
+    /// Returns the exact work remaining at `at`, in billionths of a bit; `None` if it never
+    /// completes.
     pub(crate) fn unsent(&self, at: Nanos) -> Option<u128> {
         let Some(rate) = self.rate else {
             return Some(0);
@@ -97,8 +96,8 @@ impl Serializer {
         (self.free_at < Nanos::MAX).then_some(work)
     }
 
-    /// Does this work from `at` on, in billionths of a bit, and nothing else before;
-    /// returns when it is done.
+    /// Sets the backlog from `at` on to this work, in billionths of a bit; returns when it
+    /// completes.
     pub(crate) fn resume(&mut self, at: Nanos, work: u128) -> Nanos {
         (self.free_at, self.remainder) = (at, 0);
         if let Some(rate) = self.rate.map(|rate| u128::from(rate.bits_per_sec())) {
@@ -127,7 +126,7 @@ impl Serializer {
 
     fn time(&self, len: u32, rate: BitRate) -> Time {
         let (bits, rate) = (self.framing.wire_bits(len), rate.bits_per_sec());
-        // Every frame of a real wire takes the short division; at most 2^32 cells of
+        // Every frame of a real wire takes the short division; only up to 2^32 cells of
         // 2^17 bytes need more than 64 bits.
         if let Some(scaled) = bits.checked_mul(NANOBITS) {
             return Time {
@@ -139,7 +138,7 @@ impl Serializer {
         let scaled = u128::from(bits) * u128::from(NANOBITS);
         Time {
             len,
-            // Beyond the clock's end: the frame never departs.
+            // Beyond the end of the clock: the frame never departs.
             nanos: u64::try_from(scaled / u128::from(rate)).unwrap_or(u64::MAX),
             remainder: (scaled % u128::from(rate)) as u64,
         }

@@ -1,4 +1,4 @@
-//! Transmission slots that a link must wait for, as netem's `slot`.
+//! Transmission slots, as netem's `slot`.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -61,7 +61,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     })))
 }
 
-/// Reads the distribution of waits.
+/// Reads the distribution of waiting times.
 fn read_wait(arguments: &Arguments<'_>, text: &str) -> Result<Box<dyn DelayModel>, SpecError> {
     let range = text.split_once("..").filter(|_| !text.contains(':'));
     let model = match range {
@@ -91,7 +91,7 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    /// Reads the limits of the model's arguments.
+    /// Reads the limits from the model's arguments.
     pub fn read(arguments: &Arguments<'_>) -> Result<Caps, SpecError> {
         Ok(Caps {
             packets: arguments.optional("packets")?,
@@ -99,7 +99,7 @@ impl Caps {
         })
     }
 
-    /// Returns the limits of a slot that has sent nothing.
+    /// Returns the full allowance of a slot.
     fn left(&self) -> Left {
         Left {
             packets: self.packets.map_or(u64::MAX, |packets| packets.0),
@@ -107,7 +107,7 @@ impl Caps {
         }
     }
 
-    /// Returns the bytes of a slot of full frames; `None` without a limit.
+    /// Returns the bytes of a slot of full frames; `None` if unlimited.
     pub fn full_bytes(&self) -> Option<u64> {
         let by_bytes = self.bytes.map(|bytes| bytes.0.div_ceil(FULL_FRAME.0));
         let frames = self.packets.map(|packets| packets.0);
@@ -116,36 +116,35 @@ impl Caps {
     }
 }
 
-/// Packets and bytes that a slot may still send.
+/// Remaining allowance of a slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Left {
     packets: u64,
     bytes: u64,
 }
 
-/// Slots by the rule of `get_slot_next` in Linux' net/sched/sch_netem.c.
+/// Slots by the rules of `get_slot_next` in Linux' net/sched/sch_netem.c.
 ///
-/// A slot opens when its wait is over, for the frames that are in the queue by then. It
-/// closes when it has sent its packets or bytes: the next wait begins. It closes too when
-/// the queue is empty; then the next wait begins with the next arrival. netem sends
-/// the frames of a slot at one instant; with a rate, frames that arrive while the slot
-/// sends belong to it.
+/// A slot opens when its wait ends, for the frames queued by then. It closes when its
+/// packets or bytes are used up, and the next wait begins; or when the queue is empty, and
+/// the next wait begins with the next arrival. netem sends a slot's frames at one instant;
+/// with a rate, frames that arrive while the slot sends belong to it.
 #[derive(Clone, Debug)]
 struct Slots {
     wait: Box<dyn DelayModel>,
-    /// The wait as written.
+    /// The wait in the user's notation.
     text: String,
     caps: Caps,
-    /// The line within a slot.
+    /// The transmitter within a slot.
     line: Serializer,
-    /// When the slot opens, or has sent its last frame; an arrival after it finds the slot
-    /// closed. `None` before the first slot.
+    /// When the slot opens or has sent its last frame; later arrivals find the slot closed.
+    /// `None` before the first slot.
     until: Option<Nanos>,
     left: Left,
 }
 
 impl Slots {
-    /// Waits for the next slot from `after` on; returns when it opens.
+    /// Starts the wait for the next slot at `after`; returns when the slot opens.
     fn next_slot(&mut self, after: Nanos, stream: &mut Stream) -> Nanos {
         let frame_context = FrameContext {
             frame: FrameMeta::new(after, 0),
@@ -176,7 +175,7 @@ impl RateModel for Slots {
     #[inline]
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         let work = u128::from(wire_bits) * u128::from(NANOBITS);
-        // The frame before may have left a part of a nanosecond.
+        // The previous frame may have left a fraction of a nanosecond.
         let busy = frame.at <= self.line.free_at();
         let rest = self.line.unsent(frame.at).filter(|_| busy).unwrap_or(0);
         let departure = self.line.resume(frame.at, rest + work);

@@ -1,4 +1,4 @@
-//! A rate that changes at given times, at once or linearly.
+//! A rate that changes at given times, in steps or linearly.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -38,10 +38,10 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Maximum number of steps: their text comes from a command line.
+/// Maximum number of steps, which come from a command line.
 const STEPS_MAX: usize = 100_000;
 
-/// Parses a rate; 0 is none.
+/// Parses a rate; 0 stops the link.
 pub(super) fn rate_or_zero(text: &str) -> Result<u64, UnitError> {
     match text.parse::<BitRate>() {
         Ok(rate) => Ok(rate.bits_per_sec()),
@@ -51,7 +51,7 @@ pub(super) fn rate_or_zero(text: &str) -> Result<u64, UnitError> {
     }
 }
 
-/// Formats a rate; 0 is none.
+/// Formats a rate or 0.
 pub(super) struct RateOrZero(pub u64);
 
 impl fmt::Display for RateOrZero {
@@ -218,8 +218,8 @@ impl RateModel for RateSteps {
         }
     }
 
-    /// Returns the mean of one period, rounded to the nearest bit/s; without one the
-    /// last rate, or if that is 0 the mean up to it.
+    /// Returns the mean of one period, rounded to the nearest bit/s; without a period, the
+    /// last rate or, if that is 0, the mean before it.
     fn mean(&self) -> Option<BitRate> {
         let last = self.steps[self.steps.len() - 1];
         let end = match (self.period, last.rate) {
@@ -227,7 +227,7 @@ impl RateModel for RateSteps {
             (None, 0) => last.time,
             (None, rate) => return BitRate::from_bits_per_sec(rate),
         };
-        // Back to the first one.
+        // Back to the first step.
         let back = Step {
             time: end,
             ..self.steps[0]
@@ -241,7 +241,7 @@ impl RateModel for RateSteps {
             };
             u128::from(rates) * u128::from(to.time - from.time)
         });
-        // Twice the bits, because a linear change's mean is half a sum.
+        // Doubled, because the mean of a linear change is half a sum.
         let sum: u128 = terms.sum();
         let mean = (sum + u128::from(end)) / (2 * u128::from(end));
         BitRate::from_bits_per_sec(mean as u64)

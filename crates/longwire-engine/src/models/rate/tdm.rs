@@ -63,7 +63,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     })))
 }
 
-/// Exact: the true instant of the last departure is `at + carry / rate`.
+/// Exact: the last departure is at `at + carry / rate`.
 #[derive(Clone, Debug)]
 struct Tdm {
     rate: BitRate,
@@ -72,27 +72,26 @@ struct Tdm {
     guard: u64,
     offset: u64,
     whole: bool,
-    /// When the first slot begins.
+    /// Start of the first slot.
     epoch: u64,
-    /// Start of the slot that `at` lies in or before; all times count from the first
-    /// slot on.
+    /// Start of the slot in or before which `at` lies; times are relative to the first slot.
     begin: u64,
     at: u64,
     carry: u64,
 }
 
 impl Tdm {
-    /// Returns how long a slot can be used for sending.
+    /// Returns the usable duration of a slot.
     fn open(&self) -> u64 {
         self.slot - self.guard
     }
 
-    /// Returns when the slot that begins at `begin` closes.
+    /// Returns when the slot at `begin` closes.
     fn end(&self) -> u64 {
         self.begin.saturating_add(self.open())
     }
 
-    /// Moves to the earliest instant at or after `since` that lies in a slot.
+    /// Moves to the earliest time at or after `since` within a slot.
     #[inline]
     fn seek(&mut self, since: u64) -> u64 {
         let inside = since.wrapping_sub(self.begin);
@@ -101,7 +100,7 @@ impl Tdm {
         }
         if since >= self.begin {
             let slots = if inside < self.period {
-                // No division for the next slot.
+                // Avoids the division for the next slot.
                 0
             } else {
                 inside / self.period
@@ -122,8 +121,7 @@ impl Tdm {
         Nanos::from_nanos(self.epoch.saturating_add(since))
     }
 
-    /// Sends the work that exceeds the rest of the slot; `work` is in billionths of a
-    /// bit.
+    /// Sends work, in billionths of a bit, that exceeds the rest of the slot.
     #[cold]
     fn cross(&mut self, work: u128) -> u64 {
         let rate = u128::from(self.rate.bits_per_sec());
@@ -135,8 +133,8 @@ impl Tdm {
             self.at += (total / rate) as u64;
             return self.at;
         }
-        // A frame that must stay whole leaves the rest of this slot unused; any other
-        // fills it, then whole slots, then part of the last.
+        // A frame that must not be fragmented leaves the rest of this slot unused; any
+        // other fills it, then whole slots, then part of the last.
         let remaining = if self.whole && work <= slot {
             work
         } else {

@@ -1,4 +1,4 @@
-//! A token bucket: the tokens saved while the link was idle are sent at once.
+//! A token bucket: tokens saved while idle are spent at once.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -56,8 +56,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     Ok(Rate::Model(Box::new(bucket)))
 }
 
-/// An instant or a time, exactly: `nanos + part / rate` of the clock that it
-/// belongs to, with `part < rate`.
+/// An exact instant or duration: `nanos + part / rate` on a clock with this rate, with
+/// `part < rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     nanos: u64,
@@ -71,17 +71,17 @@ impl Moment {
         Moment { nanos, part: 0 }
     }
 
-    /// Returns the first whole nanosecond that is not before it.
+    /// Rounds up to whole nanoseconds.
     fn ceil(self) -> u64 {
         self.nanos.saturating_add(u64::from(self.part > 0))
     }
 }
 
-/// Counts time in nanoseconds and parts of a rate.
+/// A clock that counts nanoseconds and parts of a rate.
 #[derive(Clone, Debug)]
 struct RateClock {
     rate: BitRate,
-    /// The last length in bits and its time: traffic repeats its lengths.
+    /// The last length in bits with its time: traffic repeats its lengths.
     last: (u64, Moment),
 }
 
@@ -93,7 +93,7 @@ impl RateClock {
         }
     }
 
-    /// Returns the time of `bits`.
+    /// Returns the serialisation time of `bits`.
     #[inline]
     fn time(&mut self, bits: u64) -> Moment {
         if bits != self.last.0 {
@@ -142,15 +142,15 @@ impl RateClock {
     }
 }
 
-/// The line after the bucket, on a clock that counts whole parts of both rates: a frame
-/// may begin at an instant of the bucket's, or of the line's.
+/// The line after the bucket, on a clock with parts of both rates: a frame may start at an
+/// instant of the bucket or of the line.
 #[derive(Clone, Debug)]
 struct OutputLine {
     clock: RateClock,
     /// The bucket's rate.
     tokens: u128,
-    /// When it is free: nanoseconds, and the part of one in units of
-    /// 1 / (bucket's rate × line's rate).
+    /// When the line is free: nanoseconds, and parts of one in units of 1 / (bucket's rate
+    /// × line's rate).
     free: (u64, u128),
 }
 
@@ -163,12 +163,12 @@ impl OutputLine {
         }
     }
 
-    /// Sends a frame that has its tokens at `start`; returns when its last bit has
-    /// left, rounded down.
+    /// Sends a frame that has its tokens at `start`; returns when its last bit has left,
+    /// rounded down.
     #[inline]
     fn depart(&mut self, start: Moment, bits: u64) -> u64 {
         let peak = u128::from(self.clock.rate.bits_per_sec());
-        // Rates are below 2^44, so that no product leaves 128 bits.
+        // Rates are below 2^44, so products fit into 128 bits.
         let begin = (start.nanos, u128::from(start.part) * peak).max(self.free);
         let time = self.clock.time(bits);
         let part = begin.1 + u128::from(time.part) * self.tokens;
@@ -183,15 +183,15 @@ impl OutputLine {
     }
 }
 
-/// The bucket's state is the instant at which it would be full again if nothing more
-/// left (the generic cell rate algorithm, ITU-T I.371): exact, and without a timer.
+/// The state is the time at which the bucket would be full if nothing else were sent (the
+/// generic cell rate algorithm, ITU-T I.371): exact, and without a timer.
 #[derive(Clone, Debug)]
 struct TokenBucket {
     tokens: RateClock,
-    /// The line after it, if it is not infinitely fast.
+    /// The line after the bucket, unless infinitely fast.
     line: Option<OutputLine>,
     burst: Bytes,
-    /// The time in which an empty bucket becomes full.
+    /// Time to fill an empty bucket.
     full: Moment,
     tick: u64,
     epoch: u64,
@@ -199,7 +199,7 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Returns the tick at `instant`, or the next.
+    /// Returns the first tick at or after `instant`.
     fn tick_from(&self, instant: Moment) -> Moment {
         match self.tick {
             0 => instant,
@@ -210,15 +210,15 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a frame's tokens as soon as they are available; returns when that is.
+    /// Takes a frame's tokens as soon as available; returns when.
     #[inline]
     fn take(&mut self, from: u64, bits: u64) -> Moment {
         let time = self.tokens.time(bits);
-        // Full less the tokens that the frame leaves in the bucket.
+        // The bucket is full, less the tokens that the frame leaves in it.
         let enough = self.tokens.add(self.full_at, time.min(self.full));
         let enough = self.tokens.subtract(enough, self.full);
         let start = self.tick_from(enough).max(Moment::whole(from));
-        // Since the last tick no token was added.
+        // No token has been added since the last tick.
         let counted = match self.tick {
             0 => start,
             tick => Moment::whole(start.nanos - start.nanos % tick),

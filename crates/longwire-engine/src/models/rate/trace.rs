@@ -128,7 +128,7 @@ impl RateModel for TraceRate {
         self.line.resume(frame.at, work, stream)
     }
 
-    /// Returns the mean over the time of the trace, or of its continuation for ever.
+    /// Returns the mean over the trace, or over its infinite continuation.
     fn mean(&self) -> Option<BitRate> {
         self.mean
     }

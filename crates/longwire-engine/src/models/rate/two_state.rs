@@ -1,4 +1,4 @@
-//! A rate of two states, good and bad.
+//! A two-state rate, good and bad.
 
 use alloc::boxed::Box;
 use alloc::vec;

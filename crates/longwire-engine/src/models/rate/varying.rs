@@ -7,24 +7,23 @@ use longwire_units::random::Stream;
 
 use crate::trace::{Cursor, End, Series};
 
-/// Billionths of a bit: the work that a rate of 1 bit/s sends in a nanosecond.
+/// Billionths in a bit: 1 bit/s sends one billionth per nanosecond.
 pub(super) const NANOBITS: u64 = 1_000_000_000;
 
-/// After this many random stretches within one frame, the rate is replaced by its mean.
+/// After this many random stretches within one frame, the mean rate is used.
 const STRETCHES_MAX: u32 = 10_000;
 
-/// A stretch of time with a constant rate. Times are nanoseconds since the link's
-/// epoch.
+/// A period of constant rate. Times are nanoseconds since the link's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStretch {
-    /// Its end; `u64::MAX` is never.
+    /// End; `u64::MAX` means never.
     pub end: u64,
-    /// Bits a second; 0 while the link stands still.
+    /// Rate in bit/s; 0 while the link stands still.
     pub rate: u64,
 }
 
 impl RateStretch {
-    /// Returns the stretch of a series of rates at `since` nanoseconds.
+    /// Returns the stretch of a series at `since` nanoseconds.
     #[inline]
     pub fn of(series: &Series, cursor: &mut Cursor, since: u64, end: End) -> RateStretch {
         let stretch = series.at(cursor, Nanos::from_nanos(since), end);
@@ -35,20 +34,19 @@ impl RateStretch {
     }
 }
 
-/// A source of rates, stretch by stretch.
+/// A source of piecewise constant rates.
 pub trait RateSource: fmt::Debug + Send {
-    /// Returns the stretch at `since` nanoseconds after the epoch. Times never
-    /// decrease.
+    /// Returns the stretch at `since` nanoseconds after the epoch. Times never decrease.
     fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch;
 
-    /// Returns, if the rate repeats for ever, the length of a lap in nanoseconds, and
-    /// the billionths of a bit that are sent in one.
+    /// Returns the length of a lap in nanoseconds and the billionths of a bit sent in it,
+    /// if the rate repeats forever.
     fn lap(&self) -> Option<(u64, u128)> {
         None
     }
 
-    /// Returns, if the rate is random, its mean in bits a second, never 0. The rest of
-    /// a frame is served at it after [`STRETCHES_MAX`] stretches.
+    /// Returns the mean in bit/s of a random rate, never 0. The rest of a frame is served
+    /// at it after [`STRETCHES_MAX`] stretches.
     fn mean(&self) -> Option<u64> {
         None
     }
@@ -56,25 +54,24 @@ pub trait RateSource: fmt::Debug + Send {
 
 /// A serialiser at the rate of a source.
 ///
-/// Exact: bits are counted in billionths, of which a rate sends a whole number in every
-/// nanosecond. The true instant of the last departure is `at + carry / rate`;
-/// departures are that instant rounded down, and no rounding error is carried over.
+/// Exact: bits are counted in billionths, and each nanosecond sends a whole number of them.
+/// The last departure is at `at + carry / rate`; reported departures are rounded down,
+/// without accumulated error.
 #[derive(Clone, Debug)]
 pub struct Varying<S> {
     source: S,
     epoch: u64,
-    /// The current stretch, and when it was found: all earlier time is past, or at rate
-    /// 0.
+    /// The current stretch, and when it was found: earlier time is past, or at rate 0.
     stretch: RateStretch,
     found: u64,
     at: u64,
     carry: u64,
-    /// Work of a frame that never departs, after the clock's end.
+    /// Work of a frame that never departs, beyond the end of the clock.
     left: u128,
 }
 
 impl<S: RateSource> Varying<S> {
-    /// Creates a serialiser that has sent nothing.
+    /// Creates an idle serialiser.
     pub fn new(source: S) -> Varying<S> {
         Varying {
             source,
@@ -92,7 +89,7 @@ impl<S: RateSource> Varying<S> {
         self.epoch = epoch.as_nanos();
     }
 
-    /// Returns the earliest instant, at or after `from`, at which the rate is not zero.
+    /// Returns the earliest time, at or after `from`, with a non-zero rate.
     #[inline]
     pub fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
         let since = from.as_nanos().saturating_sub(self.epoch);
@@ -109,7 +106,7 @@ impl<S: RateSource> Varying<S> {
         Nanos::from_nanos(self.epoch.saturating_add(since)).max(from)
     }
 
-    /// Returns when the last of `bits` has left that are served from `from` on.
+    /// Returns when the last of `bits`, served from `from` on, has left.
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64, stream: &mut Stream) -> Nanos {
         let from = from.as_nanos().saturating_sub(self.epoch);
@@ -142,8 +139,8 @@ impl<S: RateSource> Varying<S> {
         self.cross(work, stream)
     }
 
-    /// Skips as many laps as leave some work, because whole laps send the same wherever
-    /// they begin. Returns the remainder of `work`.
+    /// Skips as many whole laps as leave some work: a lap sends the same amount from any
+    /// starting point. Returns the remaining work.
     fn pass_laps(&mut self, work: u128) -> u128 {
         let Some((length, sent)) = self.source.lap().filter(|(_, sent)| *sent < work) else {
             return work;
@@ -164,7 +161,7 @@ impl<S: RateSource> Varying<S> {
         self.found = since;
     }
 
-    /// Serves bits that do not all fit into the stretch.
+    /// Serves bits that extend beyond the stretch.
     #[cold]
     fn cross(&mut self, work: u128, stream: &mut Stream) -> Nanos {
         let mut work = self.pass_laps(work + u128::from(self.carry));
@@ -199,15 +196,15 @@ impl<S: RateSource> Varying<S> {
     }
 }
 
-/// A source whose rates are functions of time.
+/// A source whose rates are a function of time.
 pub trait TimedSource: RateSource {
     /// Returns the stretch at any time.
     fn stretch_at(&self, since: u64) -> RateStretch;
 }
 
 impl<S: TimedSource> Varying<S> {
-    /// Returns the work that is done between `at` and the last departure, and what never
-    /// is, in billionths of a bit.
+    /// Returns the work between `at` and the last departure, plus work that never
+    /// completes, in billionths of a bit.
     pub fn unsent(&self, at: Nanos) -> u128 {
         let mut since = at.as_nanos().saturating_sub(self.epoch);
         let mut work = u128::from(self.carry) + self.left;
@@ -225,7 +222,7 @@ impl<S: TimedSource> Varying<S> {
         work
     }
 
-    /// Forgets what is sent after `at`.
+    /// Discards transmissions after `at`.
     pub fn rewind(&mut self, at: Nanos) {
         self.at = at.as_nanos().saturating_sub(self.epoch);
         (self.carry, self.left) = (0, 0);

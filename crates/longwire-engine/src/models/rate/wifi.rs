@@ -1,5 +1,4 @@
-//! A Wi-Fi station: waits for the medium, then sends the queued frames as one
-//! aggregate.
+//! A Wi-Fi station: waits for the medium, then sends queued frames as one aggregate.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,7 +16,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
-/// Defines a parameter that is a time.
+/// Creates a time parameter.
 const fn time(name: &'static str, default: &'static str, help: &'static str) -> Param {
     Param::with_default(name, Unit::Time, default).help(help)
 }
@@ -62,13 +61,13 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Maximum number of frames in an aggregate (802.11be's block ack has 1024).
+/// Maximum number of frames in an aggregate (802.11be's block ack covers 1024).
 const FRAMES_MAX: u64 = 1024;
 
-/// Length of a full frame in bytes: an aggregate reserves space for one.
+/// Length of a full frame in bytes, for which an aggregate reserves space.
 const FRAME: u64 = 1514;
 
-/// The largest contention window.
+/// Maximum contention window.
 const WINDOW_MAX: u64 = 32_767;
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
@@ -105,8 +104,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     })))
 }
 
-/// Exact: an aggregate ends at `end + carry / rate`, and the next one cannot
-/// begin before `gap` more.
+/// Exact: an aggregate ends at `end + carry / rate`, and the next one starts at least `gap`
+/// later.
 #[derive(Clone, Debug)]
 struct Wifi {
     rate: BitRate,
@@ -122,10 +121,9 @@ struct Wifi {
     epoch: u64,
     end: u64,
     carry: u64,
-    /// Acknowledgement, inter-frame space, backoff and the turns of other stations, all
-    /// drawn when the previous aggregate ended: a station counts its backoff down
-    /// whether or not it has frames (the post-backoff), so one that has been idle for
-    /// longer sends at once.
+    /// Acknowledgement, inter-frame space, backoff and other stations' turns, drawn when
+    /// the previous aggregate ends: a station counts down its backoff even without frames
+    /// (post-backoff), so one that has been idle for longer sends at once.
     gap: u64,
 }
 
@@ -137,7 +135,7 @@ impl Wifi {
         self.bytes.0.min(of_duration)
     }
 
-    /// Returns the earliest begin of the next aggregate.
+    /// Returns the earliest start of the next aggregate.
     fn free(&self) -> u64 {
         self.end.saturating_add(self.gap)
     }
@@ -193,8 +191,8 @@ impl RateModel for Wifi {
         Nanos::from_nanos(self.epoch.saturating_add(self.end))
     }
 
-    /// Dequeued frames cannot be put back: an aggregate is closed when a full frame
-    /// might not fit any more.
+    /// Dequeued frames cannot be put back: an aggregate is closed when a full frame might
+    /// not fit.
     fn aggregate(&self) -> Aggregate {
         match self.frames {
             1 => Aggregate::ONE,
@@ -205,8 +203,8 @@ impl RateModel for Wifi {
         }
     }
 
-    /// Returns the mean of a station that always has full aggregates of frames of 1514
-    /// bytes, which lose nothing to framing.
+    /// Returns the mean rate of a station that always has full aggregates of 1514-byte
+    /// frames, without framing overhead.
     fn mean(&self) -> Option<BitRate> {
         let frames = (self.bytes_max() / FRAME).clamp(1, u64::from(self.frames));
         let bits = (frames * FRAME * 8) as f64;

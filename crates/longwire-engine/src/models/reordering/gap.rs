@@ -56,7 +56,7 @@ struct Gap {
     rate: Probability,
     correlation: Correlation,
     coin: CorrelatedCoin,
-    /// Frames delayed since the last one that was sent ahead.
+    /// Frames delayed since the last one sent ahead.
     delayed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Frames held back independently.
+//! Independent holding back of frames.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -36,7 +36,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecErro
 pub struct Hold {
     /// Probability for each frame.
     pub rate: Probability,
-    /// Time that a frame is held back.
+    /// How long a frame is held back.
     pub time: Nanos,
 }
 

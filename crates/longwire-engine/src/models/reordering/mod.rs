@@ -1,5 +1,5 @@
-//! Reordering: frames that are held back, or sent ahead, on purpose. The order policy
-//! decides whether jitter may reorder.
+//! Deliberate reordering: frames held back or sent ahead. The order policy decides whether
+//! jitter may reorder.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -19,9 +19,9 @@ pub mod hold;
 /// The displacement of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Displacement {
-    /// It is released this much later than its delay, and later frames overtake it.
+    /// Adds this to the frame's delay, and later frames overtake it.
     Hold(Nanos),
-    /// It has no delay, and overtakes earlier frames.
+    /// Sends the frame without delay, and it overtakes earlier frames.
     Hurry,
 }
 
@@ -31,11 +31,11 @@ pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Decides whether this frame is displaced. Called for every frame that reaches the
-    /// medium, including frames lost there.
+    /// medium, even if it is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement>;
 
-    /// Whether it may send frames ahead ([`Displacement::Hurry`]): then the delay is no
-    /// lower bound.
+    /// Whether it may send frames ahead ([`Displacement::Hurry`]), so that the delay is not
+    /// a lower bound.
     fn sends_ahead(&self) -> bool {
         true
     }
@@ -51,8 +51,7 @@ dyn_clone::clone_trait_object!(ReorderingModel);
 
 impl PartModel for Box<dyn ReorderingModel> {}
 
-/// Returns a lower bound of the time from a frame's departure to its release, copies and
-/// displaced frames included.
+/// Returns a lower bound of departure to release, including copies and displaced frames.
 pub(crate) fn delay_least(
     delay: &dyn DelayModel,
     reordering: Option<&dyn ReorderingModel>,

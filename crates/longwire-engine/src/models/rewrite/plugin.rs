@@ -1,4 +1,4 @@
-//! Bytes changed by user code.
+//! Rewriting by user code.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Display};
