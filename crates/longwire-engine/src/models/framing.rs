@@ -123,7 +123,7 @@ impl fmt::Display for Framing {
     }
 }
 
-/// The registry line of `none`.
+/// Registry entry of `none`.
 pub const NONE_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "none",
@@ -133,7 +133,7 @@ pub const NONE_ENTRY: Entry<Framing> = Entry {
     build: |_| Ok(Framing::NONE),
 };
 
-/// The registry line of `ethernet`.
+/// Registry entry of `ethernet`.
 pub const ETHERNET_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "ethernet",
@@ -144,7 +144,7 @@ pub const ETHERNET_ENTRY: Entry<Framing> = Entry {
     build: |_| Ok(Framing::ETHERNET),
 };
 
-/// The registry line of `atm`.
+/// Registry entry of `atm`.
 pub const ATM_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "atm",
@@ -197,7 +197,7 @@ fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     })
 }
 
-/// The registry line of `docsis`.
+/// Registry entry of `docsis`.
 pub const DOCSIS_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "docsis",
@@ -215,7 +215,7 @@ pub const DOCSIS_ENTRY: Entry<Framing> = Entry {
     },
 };
 
-/// The registry line of `wireguard`.
+/// Registry entry of `wireguard`.
 pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "wireguard",
@@ -256,7 +256,7 @@ fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     })
 }
 
-/// The registry line of `wifi`.
+/// Registry entry of `wifi`.
 pub const WIFI_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "wifi",
@@ -274,7 +274,7 @@ pub const WIFI_ENTRY: Entry<Framing> = Entry {
     },
 };
 
-/// The registry line of `bytes`.
+/// Registry entry of `bytes`.
 pub const BYTES_ENTRY: Entry<Framing> = Entry {
     info: &BYTES_INFO,
     build: build_bytes,

@@ -28,10 +28,10 @@ use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// A model of a part as stored in a link: a value or a box.
 pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {
-    /// Gives the model what only its own link can provide: the state of a plugin.
+    /// Binds the model to per-link state, which only plugins have.
     ///
     /// # Errors
-    /// A plugin that cannot be loaded.
+    /// If a plugin cannot be loaded.
     fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
         Ok(())
     }

@@ -27,7 +27,7 @@ impl fmt::Display for OrderPolicy {
     }
 }
 
-/// The registry line of `in-order`.
+/// Registry entry of `in-order`.
 pub const IN_ORDER_ENTRY: Entry<OrderPolicy> = Entry {
     info: &ModelInfo {
         name: "in-order",
@@ -37,7 +37,7 @@ pub const IN_ORDER_ENTRY: Entry<OrderPolicy> = Entry {
     build: |_| Ok(OrderPolicy::InOrder),
 };
 
-/// The registry line of `reorder`.
+/// Registry entry of `reorder`.
 pub const REORDER_ENTRY: Entry<OrderPolicy> = Entry {
     info: &ModelInfo {
         name: "reorder",

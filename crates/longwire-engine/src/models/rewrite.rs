@@ -18,13 +18,13 @@ pub mod plugin;
 
 /// A model that changes frames' bytes, but not their length.
 pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before anything else: schedules count from `epoch`.
+    /// Called once, first; `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Gives the model what only its own link can provide: the state of a plugin.
+    /// Binds the model to per-link state, which only plugins have.
     ///
     /// # Errors
-    /// A plugin that cannot be loaded.
+    /// If a plugin cannot be loaded.
     fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
         Ok(())
     }
@@ -39,10 +39,10 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
     /// is the departure.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
 
-    /// Writes the model as its user would write it.
+    /// Writes the model in the user's notation.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -1,4 +1,4 @@
-//! Probabilities over time, of loss or of duplication.
+//! Loss or duplication probabilities over time.
 
 use alloc::vec::Vec;
 
@@ -19,23 +19,23 @@ pub struct Chances {
 
 #[derive(Clone, Debug)]
 enum Values {
-    /// Independently for each frame.
+    /// Independent selection of each frame.
     Independent {
         series: Series,
-        /// The last value and its probability: saves a division.
+        /// The last value and its probability; saves a division.
         last: (u64, Probability),
     },
-    /// After none, one, two … selected frames in a row.
+    /// Probabilities by the number of immediately preceding selected frames.
     Patterns {
         series: Series,
         sets: Vec<Vec<Probability>>,
-        /// Selected frames in a row so far.
+        /// Number of immediately preceding selected frames.
         run: usize,
     },
 }
 
-/// Reads the probabilities named by a model's parameters: those of this folder, and the
-/// two of the quantity, as in [`super::read_table`].
+/// Reads the probabilities named by a model's parameters: those of this folder, and the two
+/// of the quantity, as in [`super::read_table`].
 ///
 /// # Errors
 /// As [`super::read_table`].
@@ -75,12 +75,12 @@ fn probability(steps: u64) -> Probability {
 }
 
 impl Chances {
-    /// Returns what follows the end.
+    /// Returns the continuation after the end.
     pub fn end(&self) -> End {
         self.end
     }
 
-    /// Called once, before any other function: times count from `epoch`.
+    /// Called once, before any other function; `epoch` is the origin of times.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;
     }

@@ -1,4 +1,4 @@
-//! Formats of traces, and the selection of a reader.
+//! Trace formats and their detection.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -18,7 +18,7 @@ use longwire_units::lines::LineSplitter;
 /// A format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Comma-separated values and similar: [`super::table`].
+    /// CSV and similar: [`super::table`].
     Table,
     /// Packet delivery opportunities: [`super::schedule`].
     Mahimahi,
@@ -28,12 +28,12 @@ pub enum Format {
     CellReplay,
     /// A model in JSON or TOML: [`super::netem_trace`].
     NetemTrace,
-    /// A list in JSON: of rows whose values have names, or of what netem-trace has.
+    /// A JSON list: of rows with named values, or as in netem-trace.
     Json,
 }
 
 impl Format {
-    /// Every format and its name.
+    /// All formats with their names.
     pub const ALL: [(&'static str, Format); 6] = [
         ("table", Format::Table),
         ("mahimahi", Format::Mahimahi),
@@ -43,13 +43,13 @@ impl Format {
         ("json", Format::Json),
     ];
 
-    /// Returns the name that users write.
+    /// Returns the format's name.
     pub fn name(self) -> &'static str {
         let found = Format::ALL.iter().find(|(_, format)| *format == self);
         found.map_or("", |(name, _)| name)
     }
 
-    /// Guesses from the first significant line.
+    /// Detects the format of the first significant line.
     fn of(line: &str) -> Format {
         let is_number = |word: &str| {
             word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -73,12 +73,12 @@ impl Format {
     }
 }
 
-/// Contents of a file.
+/// Contents of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Series over time. The flag: the trace itself repeats for ever.
+    /// A time series. The flag: the trace itself repeats forever.
     Series(Series, bool),
-    /// Patterns of probabilities over time. The flag is that of `Series`.
+    /// Patterns of probabilities over time; the flag is that of `Series`.
     Patterns(Patterns, bool),
     /// Packet delivery opportunities.
     Schedule(OpportunitySchedule),
@@ -89,26 +89,25 @@ pub enum Contents {
 /// Probabilities that depend on previous frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patterns {
-    /// Over time, the index into `sets`.
+    /// Index into `sets` over time.
     pub series: Series,
-    /// The probability of a frame after none, one, two … selected frames in a row, in
-    /// steps of [`Quantity::LOSS_STEPS`]; the last one applies to all longer rows.
-    /// Never empty.
+    /// Probability of a frame after none, one, two … consecutive selected frames, in steps
+    /// of [`Quantity::LOSS_STEPS`]; the last entry applies to all longer runs. Never empty.
     pub sets: Vec<Vec<u64>>,
 }
 
-/// Maximum length of the first line, as of any other.
+/// Maximum length of a line.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// Maximum length of a document, which is held in memory as a whole.
+/// Maximum length of a document, which is buffered as a whole.
 const DOCUMENT_MAX: usize = 16 << 20;
 
-/// Reads a trace piece by piece, once its format is known.
+/// Reads a trace in pieces, once its format is known.
 #[derive(Debug)]
 pub struct TraceReader {
     format: Option<Format>,
     mapping: Mapping,
-    /// Text read before the format was known.
+    /// Text buffered until the format is known.
     head: Vec<u8>,
     reader: Option<FormatReader>,
 }
@@ -139,8 +138,8 @@ impl Lines {
 }
 
 impl TraceReader {
-    /// Creates a reader of the quantity of `mapping`; without a format, the trace's
-    /// first line determines it.
+    /// Creates a reader for the quantity of `mapping`; without a format, it is detected
+    /// from the first line.
     pub fn new(format: Option<Format>, mapping: Mapping) -> TraceReader {
         TraceReader {
             format,
@@ -153,7 +152,7 @@ impl TraceReader {
     /// Reads the next piece.
     ///
     /// # Errors
-    /// A fault, with its line.
+    /// A fault, with its line number.
     pub fn feed(&mut self, piece: &[u8]) -> Result<(), String> {
         if let Some(reader) = &mut self.reader {
             return take(reader, piece);
@@ -182,10 +181,10 @@ impl TraceReader {
     /// Returns the contents of the whole trace.
     ///
     /// # Errors
-    /// A fault of the contents.
+    /// If the contents are invalid.
     pub fn finish(mut self) -> Result<Contents, String> {
         if self.reader.is_none() {
-            // A last line without an end.
+            // The last line may be unterminated.
             self.head.push(b'\n');
             let guess = || first_line(&self.head).map_or(Format::Table, |line| self.guess(line));
             let format = self.format.unwrap_or_else(guess);
@@ -227,7 +226,7 @@ impl TraceReader {
         }
     }
 
-    /// Guesses the format from the first significant line. Only tables and lists have
+    /// Detects the format from the first significant line. Only tables and lists have
     /// columns.
     fn guess(&self, line: &str) -> Format {
         match Format::of(line) {
@@ -237,7 +236,7 @@ impl TraceReader {
         }
     }
 
-    /// Creates the reader of a format and passes it the text read so far.
+    /// Creates the reader of a format and passes it the buffered text.
     fn choose(&mut self, format: Format) -> Result<(), String> {
         check(format, &self.mapping)?;
         let lines = |lines| FormatReader::Lines(Box::default(), lines);
@@ -257,7 +256,7 @@ impl TraceReader {
     }
 }
 
-/// Checks that the format holds the quantity, and has columns if some are requested.
+/// Checks that the format supports the quantity, and columns if requested.
 fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     let (name, quantity) = (format.name(), mapping.quantity);
     let holds = match format {
@@ -284,10 +283,10 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses the first line of a trace whose values cannot be interpolated linearly.
+/// Rejects the first line of a trace whose values cannot be interpolated linearly.
 ///
 /// # Errors
-/// The kind of trace.
+/// If the format holds no interpolatable values.
 pub(super) fn check_ramps(line: &str) -> Result<(), String> {
     let format = Format::of(line.trim_start_matches('\u{feff}').trim());
     match format {
@@ -320,7 +319,7 @@ fn take(reader: &mut FormatReader, piece: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Returns the first whole line that is neither empty nor a comment.
+/// Returns the first complete line that is neither empty nor a comment.
 fn first_line(head: &[u8]) -> Option<&str> {
     let end = head.iter().rposition(|byte| *byte == b'\n')?;
     let mut lines = head[..end].split(|byte| *byte == b'\n');

@@ -1,5 +1,5 @@
-//! Quantities in netem-trace's documents: texts such as `1Gbps 20Mbps` and `1s 500ms`,
-//! or objects of whole and part.
+//! Quantities in netem-trace's documents: texts such as `1Gbps 20Mbps` and `1s 500ms`, or
+//! objects of whole and part.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,7 +12,7 @@ use longwire_units::decimal::scaled;
 /// Reads the field `key`, or its default.
 ///
 /// # Errors
-/// A fault of the value.
+/// If the value is invalid.
 pub fn field(
     fields: &Map<String, Value>,
     key: &str,
@@ -32,7 +32,7 @@ pub fn field(
 /// Reads a text, an object of whole and part, or a number in steps of `scale`.
 ///
 /// # Errors
-/// A fault of the value.
+/// If the value is invalid.
 pub fn value(value: &Value, quantity: Quantity, scale: u64) -> Result<u64, String> {
     match (value, quantity) {
         (Value::String(text), _) => sum(text, quantity),
@@ -50,7 +50,7 @@ fn not_written(quantity: Quantity) -> String {
 /// Reads a number in steps of `scale`.
 ///
 /// # Errors
-/// If it is no number, or negative, or too large.
+/// If the value is not a number, negative or too large.
 pub fn number(value: &Value, scale: u64) -> Result<u64, String> {
     match value {
         Value::Number(number) => scaled(&number.to_string(), scale),
@@ -65,7 +65,7 @@ fn example(quantity: Quantity) -> &'static str {
     }
 }
 
-/// Reads `{"gbps": 0, "bps": 12000000}`: the whole is in a unit of a billion parts.
+/// Reads `{"gbps": 0, "bps": 12000000}`; the whole counts billions of parts.
 fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result<u64, String> {
     let read = |key: &str| match parts.get(key).and_then(Value::as_u64) {
         Some(value) => Ok(value),
@@ -77,8 +77,8 @@ fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result
     value.ok_or_else(|| "it is too large".to_string())
 }
 
-/// Returns the nanoseconds of the units of time that only the crate humantime has. A
-/// capital M is a month of 30.44 days; a year has 365.25.
+/// Returns the nanoseconds of time units specific to the crate humantime. A capital M is a
+/// month of 30.44 days; a year has 365.25.
 fn calendar_scale(unit: &str) -> Option<u64> {
     let seconds = match unit {
         "second" => 1,
@@ -93,7 +93,7 @@ fn calendar_scale(unit: &str) -> Option<u64> {
     Some(seconds * 1_000_000_000)
 }
 
-/// Sums numbers with units, with or without blanks between them.
+/// Sums numbers with units, separated by optional spaces.
 fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
     let mut total = 0u64;
     let mut rest = text.trim();

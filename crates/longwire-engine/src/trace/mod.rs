@@ -1,7 +1,7 @@
-//! Recorded traces: third-party files, read into compact schedules.
+//! Recorded traces: third-party files, parsed into compact schedules.
 //!
-//! The engine reads no file itself: all text comes through [`Arguments`], piece by
-//! piece, and a wrong line is refused with its number.
+//! The engine reads no files itself: all text comes through [`Arguments`], in pieces. An
+//! invalid line is rejected with its number.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -31,8 +31,8 @@ pub use series::{Cursor, END, End, Series, SeriesBuilder, Stretch};
 pub use table::{Mapping, RowTimes, TableReader};
 pub use written::ModelText;
 
-/// The parameter for a trace's file. The example has the columns that the examples of
-/// [`TIME_COLUMN`] and [`WHERE`] name, and one for each quantity.
+/// Path of the trace. The example has the columns of the examples of [`TIME_COLUMN`] and
+/// [`WHERE`], and one per quantity.
 pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE)).help("the file with the trace");
 
 /// A small table.
@@ -42,22 +42,22 @@ time_s,rate_mbps,delay_ms,loss_percent,cell
 1,5,30,1,7
 ";
 
-/// The parameter for the column of times in a table.
+/// Time column of a table.
 pub const TIME_COLUMN: Param = Param::new("time-column", Unit::Text("time_s"))
     .help("a table's column of times, by name or number; or 1s: the distance of its rows");
 
-/// The parameter for the unit of a table's times.
+/// Unit of a table's times.
 pub const TIME_UNIT: Param = Param::new(
     "time-unit",
     Unit::Choice(&["s", "ms", "us", "ns", "min", "h"]),
 )
 .help("the unit of times; without it, as the column's name says, or s");
 
-/// The parameter that selects rows of a table.
+/// Row filter of a table.
 pub const WHERE: Param = Param::new("where", Unit::Text("cell/7"))
     .help("COLUMN/VALUE: only rows of a table with that value in that column count");
 
-/// The parameter for the format of a trace.
+/// Format of a trace.
 pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto").help(
     "table, mahimahi, pensieve, cellreplay, netem-trace or json; auto looks at the first line",
 );
@@ -75,8 +75,8 @@ pub enum Recording {
 /// `rate-column` and `rate-unit`.
 ///
 /// # Errors
-/// A line that cannot be read, with its number; and an [`End`] that the trace does not
-/// have.
+/// If a line is invalid (the message has its number), or the trace does not support the
+/// [`End`].
 pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
     match read(arguments, Quantity::Rate, "rate-column", "rate-unit")? {
         Contents::Series(series, _) => Ok(Recording::Series(series)),
@@ -87,13 +87,13 @@ pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
     }
 }
 
-/// Reads one quantity over time by the parameters of its model: those of this module,
-/// as many of them as the model has, and the two of the quantity, such as
-/// `delay-column` and `delay-unit`, which are passed as `column` and `unit`.
+/// Reads one quantity over time by the parameters of its model: those of this module that
+/// the model has, and the two of the quantity, passed as `column` and `unit`, such as
+/// `delay-column` and `delay-unit`.
 ///
 /// # Errors
-/// A line that cannot be read, with its number; and an [`End`] that the trace does not
-/// have.
+/// If a line is invalid (the message has its number), or the trace does not support the
+/// [`End`].
 pub fn read_table(
     arguments: &Arguments<'_>,
     quantity: Quantity,
@@ -110,8 +110,7 @@ pub fn read_table(
     series.map_err(|message| arguments.file_error(FILE.name, message))
 }
 
-/// Like [`read_table`], for a series whose values are interpolated linearly, which only
-/// tables hold.
+/// Like [`read_table`], for a linearly interpolated series, which only tables support.
 ///
 /// # Errors
 /// As [`read_table`].
@@ -170,7 +169,7 @@ fn format(arguments: &Arguments<'_>) -> Result<Option<Format>, SpecError> {
     })
 }
 
-/// Returns the mapping that the parameters describe.
+/// Returns the mapping given by the parameters.
 fn mapping(
     arguments: &Arguments<'_>,
     quantity: Quantity,
@@ -202,7 +201,7 @@ fn mapping(
     })
 }
 
-/// Refuses an end that the series does not have.
+/// Rejects an end that the series does not support.
 fn check_end(arguments: &Arguments<'_>, series: &Series, repeats: bool) -> Result<(), SpecError> {
     let end = End::read(arguments)?;
     let message = match end {

@@ -1,9 +1,9 @@
-//! Models of the crate netem-trace, which Rattan uses too: JSON or TOML in which an
-//! object's only key names its model, such as `{"StaticBwConfig": {"bw": "12Mbps",
-//! "duration": "1s"}}`; a list of models; or the rows of `TraceBwConfig` alone.
+//! Models of the crate netem-trace, also used by Rattan: JSON or TOML in which an object's
+//! only key names its model, such as `{"StaticBwConfig": {"bw": "12Mbps", "duration":
+//! "1s"}}`; a list of models; or just the rows of `TraceBwConfig`.
 //!
-//! Absent fields have netem-trace's defaults. Random models are drawn once, from their
-//! own seed; the draws differ from those of netem-trace, whose generator is another.
+//! Absent fields take netem-trace's defaults. Random models are drawn once, from their own
+//! seed; the draws differ from netem-trace's, whose generator differs.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -20,16 +20,16 @@ use super::human;
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
 
-/// The model that a document describes.
+/// The model in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// The values of one repetition; of probabilities, indices into `patterns`.
+    /// Values of one repetition; for probabilities, indices into `patterns`.
     pub series: Series,
     /// Patterns of probabilities, in steps of [`Quantity::LOSS_STEPS`]: the probability
-    /// after none, one, two … selected frames in a row. The last one applies to all
-    /// longer rows.
+    /// after none, one, two … consecutive selected frames. The last entry applies to all
+    /// longer runs.
     pub patterns: Vec<Vec<u64>>,
-    /// Whether the values repeat for ever.
+    /// Whether the values repeat forever.
     pub repeats: bool,
 }
 
@@ -43,7 +43,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// Detects the syntax: objects begin with a brace in JSON, and never in TOML.
+    /// Detects the syntax: objects begin with a brace in JSON, but never in TOML.
     pub fn of(text: &str) -> Syntax {
         let text = text.trim_start_matches('\u{feff}').trim_start();
         if text.starts_with('{') || begins_list(text) {
@@ -54,7 +54,7 @@ impl Syntax {
     }
 }
 
-/// Whether text begins with a list of JSON, and not with the name of a table of TOML.
+/// Whether the text begins with a JSON list rather than a TOML table header.
 pub fn begins_list(text: &str) -> bool {
     let inner = text.trim_start_matches(|c: char| c == '[' || c.is_whitespace());
     let is_value = |c: char| c.is_ascii_digit() || matches!(c, '{' | '"' | ']');
@@ -68,16 +68,16 @@ const MBIT: u64 = 1_000_000;
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// The default seed of random models, as in netem-trace.
+/// Default seed of random models, as in netem-trace.
 const SEED: u64 = 42;
 
-/// The default pattern of losses and duplicates, as in netem-trace.
+/// Default pattern of losses and duplicates, as in netem-trace.
 const PATTERN: [u64; 2] = [Quantity::LOSS_STEPS / 10, Quantity::LOSS_STEPS / 5];
 
 /// Parses a document.
 ///
 /// # Errors
-/// A fault and its place.
+/// A fault and its position.
 pub fn document(text: &str) -> Result<Value, String> {
     let syntax = Syntax::of(text);
     let text = text.trim_start_matches('\u{feff}');
@@ -105,7 +105,7 @@ pub fn objects(document: &Value) -> Option<&[Value]> {
 /// Reads a model of rates, delays, losses or duplicates.
 ///
 /// # Errors
-/// A fault and its place.
+/// A fault and its position.
 pub fn read(document: &Value, quantity: Quantity) -> Result<Model, String> {
     let mut rows = Rows {
         quantity,
@@ -143,12 +143,12 @@ struct Rows {
     time: u64,
     count: usize,
     patterns: Vec<Vec<u64>>,
-    /// The index of each of them.
+    /// Index of each pattern.
     known_patterns: BTreeMap<Vec<u64>, u64>,
 }
 
 impl Rows {
-    /// Adds all values of a model; returns whether it repeats them for ever.
+    /// Adds all values of a model; returns whether it repeats them forever.
     fn model(&mut self, value: &Value, outermost: bool) -> Result<bool, String> {
         let only = value.as_object().filter(|object| object.len() == 1);
         let Some((name, inner)) = only.and_then(|object| object.iter().next()) else {
@@ -216,7 +216,7 @@ impl Rows {
         self.push(value, duration)
     }
 
-    /// Adds values of a normal distribution, one for each step, clamped to bounds.
+    /// Adds one clamped normal value per step.
     fn normal(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
         let keys = [
             "mean",
@@ -238,7 +238,7 @@ impl Rows {
         })
     }
 
-    /// Adds a line that rises and falls, with normal noise.
+    /// Adds a sawtooth with normal noise.
     fn sawtooth(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
         known(
             fields,
@@ -282,7 +282,7 @@ impl Rows {
         })
     }
 
-    /// Adds a value at each step of the model's duration.
+    /// Adds one value per step of the model's duration.
     fn steps(
         &mut self,
         fields: &Map<String, Value>,
@@ -301,7 +301,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Adds models in sequence, a number of times or for ever.
+    /// Adds models in sequence, a number of times or forever.
     fn repeated(&mut self, fields: &Map<String, Value>, outermost: bool) -> Result<bool, String> {
         known(fields, &["pattern", "count"])?;
         let pattern = fields.get("pattern").and_then(Value::as_array);
@@ -315,7 +315,7 @@ impl Rows {
         for _ in 0..count.max(1) {
             let before = self.time;
             self.sequence(pattern)?;
-            // Repeating models of no duration adds nothing.
+            // Repeating models of zero duration adds nothing.
             if self.time == before {
                 break;
             }
@@ -331,8 +331,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Reads the probabilities of a frame after none, one, two … selected ones in a
-    /// row.
+    /// Reads the probabilities of a frame after none, one, two … consecutive selected
+    /// frames.
     fn pattern(&mut self, fields: &Map<String, Value>, key: &str) -> Result<(), String> {
         known(fields, &[key, "duration"])?;
         let pattern = match fields.get(key) {
@@ -348,8 +348,8 @@ impl Rows {
         self.push(index, duration)
     }
 
-    /// Adds rates with their durations: `[["25ms", ["2Mbps", "4Mbps"]], …]`, or
-    /// milliseconds and Mbit/s as plain numbers.
+    /// Adds rates with their durations: `[["25ms", ["2Mbps", "4Mbps"]], …]`, or plain
+    /// numbers in milliseconds and Mbit/s.
     fn recorded(&mut self, rows: &[Value]) -> Result<(), String> {
         for (index, row) in rows.iter().enumerate() {
             let within = |message| format!("row {}: {message}", index + 1);
@@ -368,7 +368,7 @@ impl Rows {
     }
 }
 
-/// Message about the shape of a recorded trace.
+/// Message about the structure of a recorded trace.
 const RECORDED: &str = "it is no list such as [[\"25ms\", [\"10Mbps\", \"20Mbps\"]], …]";
 
 /// Returns the rows of a recorded trace: the field `pattern`, or the rows themselves.
@@ -386,7 +386,7 @@ fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
     rows.ok_or_else(|| RECORDED.to_string())
 }
 
-/// Reads a list of numbers from 0 to 1, in steps; an empty one is never.
+/// Reads a list of numbers from 0 to 1, in steps; an empty list means never.
 fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
     let values = value.as_array();
     let values = values.ok_or("it is no list of probabilities such as [0.1, 0.2]")?;
@@ -401,7 +401,7 @@ fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
     }
 }
 
-/// Refuses keys that would have no effect.
+/// Rejects keys that would have no effect.
 fn known(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
     let unknown = fields.keys().find(|key| !keys.contains(&key.as_str()));
     match unknown {
@@ -410,7 +410,7 @@ fn known(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Normal noise from a seed.
+/// Seeded normal noise.
 struct Noise {
     deviation: f64,
     stream: Stream,
@@ -425,7 +425,7 @@ impl Noise {
         })
     }
 
-    /// Draws by the method of Box and Muller (1958).
+    /// Draws by the Box-Muller method (1958).
     fn draw(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(self.stream.unit()));
         self.deviation * radius * libm::cos(2.0 * PI * self.stream.unit())

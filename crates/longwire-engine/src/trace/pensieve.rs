@@ -1,8 +1,8 @@
-//! Traces of Pensieve (Mao et al., SIGCOMM 2017): a time in seconds and a rate in
-//! Mbit/s a line.
+//! Traces of Pensieve (Mao et al., SIGCOMM 2017): per line, a time in seconds and a rate in
+//! Mbit/s.
 //!
-//! As in Pensieve's simulator, a line's rate applies to the time up to it, from the
-//! previous line; the first line only determines when the trace begins.
+//! As in Pensieve's simulator, a line's rate applies from the previous line's time to its
+//! own; the first line only sets the start.
 
 use alloc::string::{String, ToString};
 
@@ -12,11 +12,11 @@ use super::series::{Series, SeriesBuilder};
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 const BITS_PER_MBIT: u64 = 1_000_000;
 
-/// Reads such a trace line by line.
+/// Reads a Pensieve trace line by line.
 #[derive(Clone, Debug, Default)]
 pub struct PensieveReader {
     rows: SeriesBuilder,
-    /// The times of the first and the last line.
+    /// Times of the first and the last line.
     times: Option<(u64, u64)>,
 }
 
@@ -24,7 +24,7 @@ impl PensieveReader {
     /// Reads the next line.
     ///
     /// # Errors
-    /// A fault of the line.
+    /// If the line is invalid.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let mut words = text.split_whitespace();
         let (time, rate) = match (words.next(), words.next(), words.next()) {
@@ -51,7 +51,7 @@ impl PensieveReader {
     /// Returns the series of all lines.
     ///
     /// # Errors
-    /// If there were fewer than two times.
+    /// If there are fewer than two distinct times.
     pub fn finish(self) -> Result<Series, String> {
         match self.times {
             Some((first, last)) if last > first => self.rows.finish_at(last - first),

@@ -1,4 +1,4 @@
-//! Quantities of traces, their units and their names.
+//! Quantities of traces, with their units and column names.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,29 +13,29 @@ const DELAY_MAX: u64 = 86_400_000_000_000;
 /// The quantity of a trace's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// When a row begins, in nanoseconds.
+    /// Start of a row, in nanoseconds.
     Time,
-    /// A rate, in bit/s. At zero the link stands still.
+    /// A rate in bit/s; at 0 the link stands still.
     Rate,
     /// A one-way delay, in nanoseconds.
     Delay,
-    /// A probability of loss, in steps of 10^-14 ([`Quantity::LOSS_STEPS`] are
-    /// certainty).
+    /// A loss probability, in steps of 10^-14 ([`Quantity::LOSS_STEPS`] means certain
+    /// loss).
     Loss,
-    /// A probability of duplication, in the steps of a loss.
+    /// A duplication probability, in the steps of a loss.
     Duplication,
 }
 
 impl Quantity {
-    /// Number of steps of a certain loss.
+    /// Number of steps of certain loss.
     pub const LOSS_STEPS: u64 = 100_000_000_000_000;
 
-    /// Returns the quantity's name, which is also the first of its column's names.
+    /// Returns the quantity's name, also the first of its column names.
     pub fn name(self) -> &'static str {
         self.names()[0]
     }
 
-    /// Returns the names by which its column is found if none is requested.
+    /// Returns the default column names.
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Quantity::Time => &["time", "timestamp", "t", "elapsed"],
@@ -53,7 +53,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the unit of numbers without one, where only one is customary.
+    /// Returns the default unit of bare numbers, where one is customary.
     pub fn usual_unit(self) -> Option<&'static str> {
         match self {
             Quantity::Time => Some("s"),
@@ -62,7 +62,7 @@ impl Quantity {
         }
     }
 
-    /// Returns a unit to show in messages.
+    /// Returns an example unit for messages.
     pub fn example_unit(self) -> &'static str {
         match self {
             Quantity::Time => "s",
@@ -72,8 +72,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the number of smallest steps in one `unit`, if it is a unit of this
-    /// quantity.
+    /// Returns the number of smallest steps in `unit`, if it is a unit of this quantity.
     pub fn scale(self, unit: &str) -> Option<u64> {
         match self {
             Quantity::Time | Quantity::Delay => time_scale(unit),
@@ -82,11 +81,11 @@ impl Quantity {
         }
     }
 
-    /// Reads a value: a number in steps of `scale`, or with a unit; a time may be a
-    /// date with a time of day.
+    /// Parses a value: a number in steps of `scale`, or with a unit; a time may be a date
+    /// with a time of day.
     ///
     /// # Errors
-    /// If it is neither, negative, or above the quantity's maximum.
+    /// If the value is none of these, negative, or above the quantity's maximum.
     pub fn read(self, text: &str, scale: Option<u64>) -> Result<u64, String> {
         let value = self.read_number(text, scale);
         let value = match self {
@@ -149,8 +148,8 @@ fn time_scale(unit: &str) -> Option<u64> {
     })
 }
 
-/// Returns the scale of a rate as people write it with measurements, where, unlike in
-/// `tc`, `Mbps` is megabits: a capital B, or the word, is bytes.
+/// Returns the scale of a rate in the notation of measurements where, unlike in `tc`,
+/// `Mbps` is megabits: a capital B, or the word, is bytes.
 fn rate_scale(unit: &str) -> Option<u64> {
     let lower = unit.to_lowercase();
     let bare = ["/second", "/sec", "/s", "_per_s", " per second"];

@@ -1,4 +1,4 @@
-//! Packet delivery opportunities over time, as mahimahi records them.
+//! Packet delivery opportunities over time, as recorded by mahimahi.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,8 +9,8 @@ use longwire_units::Nanos;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Instants at which a link could deliver a packet: eight bytes for each millisecond
-/// with opportunities, regardless of their number. Clones share them.
+/// Instants at which a link could deliver a packet: eight bytes per millisecond with
+/// opportunities, regardless of their number. Clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpportunitySchedule {
     groups: Arc<[Group]>,
@@ -24,8 +24,8 @@ struct Group {
     count: u32,
 }
 
-/// Reads a schedule line by line: each is an opportunity, a whole number of
-/// milliseconds since the beginning, never less than the previous one.
+/// Parses a schedule line by line: each line is an opportunity, in whole milliseconds since
+/// the start, not decreasing.
 #[derive(Clone, Debug, Default)]
 pub struct ScheduleReader {
     groups: Vec<Group>,
@@ -36,7 +36,7 @@ impl ScheduleReader {
     /// Reads the next line.
     ///
     /// # Errors
-    /// A fault of the line.
+    /// If the line is invalid.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -52,7 +52,7 @@ impl ScheduleReader {
     /// Adds an opportunity.
     ///
     /// # Errors
-    /// If it is before the last one.
+    /// If it precedes the last one.
     pub fn push(&mut self, milli: u32) -> Result<(), String> {
         self.count += 1;
         match self.groups.last_mut() {
@@ -71,7 +71,7 @@ impl ScheduleReader {
     /// Returns the schedule of all lines.
     ///
     /// # Errors
-    /// If there were none, or the last one is at 0 ms, which is the length.
+    /// If there are none, or the last one, which is the length, is at 0 ms.
     pub fn finish(mut self) -> Result<OpportunitySchedule, String> {
         match self.groups.last() {
             None => return Err("it holds no opportunity".to_string()),
@@ -91,7 +91,7 @@ impl ScheduleReader {
 /// Position of the next unused opportunity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpportunityCursor {
-    /// When the current lap began, in nanoseconds; `u64::MAX` after the end.
+    /// Start of the current lap in nanoseconds; `u64::MAX` after the end.
     lap: u64,
     group: usize,
     /// Used opportunities of the group.
@@ -99,7 +99,7 @@ pub struct OpportunityCursor {
 }
 
 impl OpportunitySchedule {
-    /// Returns the time of the last opportunity, after which the schedule begins again.
+    /// Returns the time of the last opportunity, after which the schedule repeats.
     pub fn length(&self) -> Nanos {
         let last = self.groups[self.groups.len() - 1];
         Nanos::from_nanos(u64::from(last.milli) * NANOS_PER_MILLI)
@@ -114,11 +114,11 @@ impl OpportunitySchedule {
     #[inline]
     pub fn time(&self, place: &OpportunityCursor) -> Option<u64> {
         let inside = u64::from(self.groups[place.group].milli) * NANOS_PER_MILLI;
-        // A lap at the end of the clock has no space for its opportunities.
+        // A lap at the end of the clock has no room for its opportunities.
         place.lap.checked_add(inside)
     }
 
-    /// Skips every opportunity before `least`.
+    /// Skips opportunities before `least`.
     #[inline]
     pub fn skip(&self, place: &mut OpportunityCursor, least: u64, repeats: bool) {
         if self.time(place).is_some_and(|time| time < least) {
@@ -130,7 +130,7 @@ impl OpportunitySchedule {
         let length = self.length().as_nanos();
         let beyond = (least - place.lap).saturating_sub(length);
         if beyond > 0 {
-            // The last opportunity of a lap is where the next lap begins.
+            // The last opportunity of a lap is at the start of the next.
             self.lap(place, beyond.div_ceil(length), repeats);
         }
         let Some(inside) = least.checked_sub(place.lap) else {
@@ -159,8 +159,8 @@ impl OpportunitySchedule {
         }
     }
 
-    /// Uses `count` opportunities in sequence and returns the time of the last one.
-    /// `None` if the schedule ends before.
+    /// Uses `count` opportunities in sequence and returns the time of the last one; `None`
+    /// if the schedule ends before.
     pub fn take(
         &self,
         place: &mut OpportunityCursor,
@@ -168,7 +168,7 @@ impl OpportunitySchedule {
         repeats: bool,
     ) -> Option<u64> {
         if count > self.count && repeats {
-            // Whole laps lead to the same position.
+            // Whole laps lead back to the same position.
             let laps = (count - 1) / self.count;
             let later = laps.saturating_mul(self.length().as_nanos());
             place.lap = place.lap.saturating_add(later);
@@ -194,7 +194,7 @@ impl OpportunitySchedule {
         }
     }
 
-    /// Moves to the beginning of a later lap, or to the end.
+    /// Moves to the start of a later lap, or to the end.
     fn lap(&self, place: &mut OpportunityCursor, laps: u64, repeats: bool) {
         let later = laps.saturating_mul(self.length().as_nanos());
         *place = OpportunityCursor {
@@ -203,7 +203,7 @@ impl OpportunitySchedule {
             } else {
                 u64::MAX
             },
-            // At the end of the clock, the last group is one that is never reached.
+            // At the end of the clock, the last group is never reached.
             group: 0,
             used: 0,
         };

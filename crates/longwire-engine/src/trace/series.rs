@@ -1,5 +1,4 @@
-//! A quantity over time, as traces record it: each value holds from its time to the
-//! next one's.
+//! A quantity over time, as recorded by traces: each value holds until the next one.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -13,10 +12,10 @@ use crate::spec::{Arguments, Param, SpecError, Unit};
 /// Continuation after the end of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// It begins again.
+    /// Repeats.
     #[default]
     Loop,
-    /// The last value holds for ever.
+    /// Holds the last value forever.
     Hold,
     /// No value.
     Stop,
@@ -26,7 +25,7 @@ impl End {
     /// Reads the parameter [`END`].
     ///
     /// # Errors
-    /// If it is none of the words.
+    /// If the value is not one of the words.
     pub fn read(arguments: &Arguments<'_>) -> Result<End, SpecError> {
         Ok(match arguments.choice(END.name)? {
             0 => End::Loop,
@@ -46,51 +45,49 @@ impl fmt::Display for End {
     }
 }
 
-/// The parameter of every model that follows a trace.
+/// Continuation after the end; every model that follows a trace has this parameter.
 pub const END: Param = Param::with_default("end", Unit::Choice(&["loop", "hold", "stop"]), "loop")
     .help("what follows the end of the trace: its beginning, its last value, or nothing");
 
-/// A quantity over time. Times are nanoseconds from its beginning; the unit of values
-/// is known to its reader.
+/// A quantity over time. Times are nanoseconds from its start; the reader knows the unit of
+/// values.
 ///
-/// Equal neighbours are stored as one, in 16 bytes; clones share them.
+/// Equal neighbours are merged, at 16 bytes per entry; clones share the entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// Start of each value; the first one at 0, all different.
+    /// Start of each value, strictly increasing from 0.
     starts: Arc<[u64]>,
     values: Arc<[u64]>,
     /// End of the last value; `u64::MAX` if the trace does not define it.
     length: u64,
 }
 
-/// Position in a series. Moving forward looks at the next value first; any other
-/// position is searched for.
+/// Position in a series. A lookup tries the next value first and searches otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     index: usize,
-    /// When the current lap of the series began.
+    /// Start of the current lap of the series.
     lap: u64,
 }
 
-/// A value and how long it holds.
+/// A value and the period for which it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Its beginning.
+    /// Start.
     pub start: Nanos,
-    /// Its end: [`Nanos::MAX`] is never.
+    /// End; [`Nanos::MAX`] means never.
     pub end: Nanos,
     /// The value; `None` after the end of a series that stops.
     pub value: Option<u64>,
 }
 
 impl Series {
-    /// Returns the end of the last value; [`Nanos::MAX`] if the trace does not define
-    /// it.
+    /// Returns the end of the last value; [`Nanos::MAX`] if the trace does not define it.
     pub fn length(&self) -> Nanos {
         Nanos::from_nanos(self.length)
     }
 
-    /// Whether it never changes and never ends.
+    /// Whether the series never changes and never ends.
     pub fn is_constant(&self) -> bool {
         self.values.len() == 1 && self.length == u64::MAX
     }
@@ -100,7 +97,7 @@ impl Series {
         &self.values
     }
 
-    /// Returns every value and how long it holds, in one lap.
+    /// Returns every value of one lap with its duration.
     pub fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
         let ends = self.starts[1..]
             .iter()
@@ -109,7 +106,7 @@ impl Series {
         stretches.map(|((start, end), value)| (*value, end - start))
     }
 
-    /// Returns the sum of all values times the nanoseconds that they hold, in one lap.
+    /// Returns the sum over one lap of value times duration in nanoseconds.
     pub fn integral(&self) -> u128 {
         let terms = self.stretches();
         terms
@@ -117,8 +114,7 @@ impl Series {
             .sum()
     }
 
-    /// Returns the mean of the values over time, rounded to the nearest, in the long
-    /// run of a trace with this end.
+    /// Returns the long-term mean with this continuation, rounded to nearest.
     pub fn mean(&self, end: End) -> u64 {
         let last = self.values[self.values.len() - 1];
         match end {
@@ -130,7 +126,7 @@ impl Series {
         ((sum + u128::from(self.length / 2)) / u128::from(self.length)) as u64
     }
 
-    /// Returns the value `since` the beginning, and how long it holds.
+    /// Returns the value at `since` the start, with its period.
     #[inline]
     pub fn at(&self, cursor: &mut Cursor, since: Nanos, end: End) -> Stretch {
         let since = since.as_nanos();
@@ -144,8 +140,8 @@ impl Series {
         self.seek(cursor, since, end)
     }
 
-    /// Returns the value that follows the cursor's, in a series with this end; `None`
-    /// after the last one.
+    /// Returns the value after the cursor's, with this continuation; `None` after the last
+    /// one.
     pub fn next_value(&self, cursor: &Cursor, end: End) -> Option<u64> {
         let next = self.values.get(cursor.index + 1).copied();
         next.or_else(|| (end == End::Loop).then(|| self.values[0]))
@@ -182,7 +178,7 @@ impl Series {
         let end = self.starts.get(cursor.index + 1).unwrap_or(&self.length);
         Stretch {
             start: Nanos::from_nanos(cursor.lap + self.starts[cursor.index]),
-            // A lap that would end after the clock's end never ends.
+            // A lap that would end after the end of the clock never ends.
             end: Nanos::from_nanos(cursor.lap.saturating_add(*end)),
             value: Some(self.values[cursor.index]),
         }
@@ -194,12 +190,12 @@ impl Series {
 pub struct SeriesBuilder {
     starts: Vec<u64>,
     values: Vec<u64>,
-    /// The time of the first row, from which all times count.
+    /// Time of the first row, the origin of all times.
     origin: u64,
-    /// The time of the last row, and how long the one before held.
+    /// Time of the last row, and duration of the one before.
     last: u64,
     gap: u64,
-    /// The last of equal rows is kept in addition to the first.
+    /// Keeps the last of equal rows in addition to the first.
     for_ramps: bool,
 }
 
@@ -212,8 +208,8 @@ impl SeriesBuilder {
         }
     }
 
-    /// Adds a row: from `time` on, on any clock, the quantity is `value`. Of rows with
-    /// the same time the last counts.
+    /// Adds a row: from `time` on, on any clock, the quantity is `value`. The last of
+    /// several rows with the same time counts.
     ///
     /// # Errors
     /// If time decreases.
@@ -250,11 +246,11 @@ impl SeriesBuilder {
         self.starts.is_empty()
     }
 
-    /// Returns the series of rows whose values hold from their times on: the last one
-    /// holds as long as the one before. A single row holds for ever.
+    /// Returns the series of rows that hold until the next; the last one holds as long as
+    /// the one before. A single row holds forever.
     ///
     /// # Errors
-    /// If there are no rows, or times end after the clock's end.
+    /// If there are no rows, or the series ends after the end of the clock.
     pub fn finish(self) -> Result<Series, String> {
         let length = match self.gap {
             0 => u64::MAX,
@@ -266,11 +262,11 @@ impl SeriesBuilder {
         self.finish_at(length)
     }
 
-    /// Returns the series of rows of which the last one ends at `length`, counted from
-    /// the first row.
+    /// Returns the series of rows of which the last one ends at `length`, relative to the
+    /// first.
     ///
     /// # Errors
-    /// If there are no rows, or the last one begins at its end.
+    /// If there are no rows, or the last one starts at or after its end.
     pub fn finish_at(mut self, length: u64) -> Result<Series, String> {
         if self.starts.is_empty() {
             return Err("it holds no rows".to_string());

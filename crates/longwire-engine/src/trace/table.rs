@@ -1,10 +1,9 @@
-//! Tables of text: comma-separated values and similar.
+//! Text tables: CSV and similar.
 //!
-//! A row is a line; fields are separated by commas, semicolons, tabs or blanks, by
-//! those that the first row has, and may be in double quotes. The first row names the
-//! columns, unless it begins with a number. Empty lines and lines that begin with `#`
-//! are ignored. A row whose value is missing (empty, `-`, `NA`) is skipped. A table
-//! without times may have durations.
+//! One row per line. The first row determines the separator: commas, semicolons, tabs or
+//! spaces; fields may be double-quoted. The first row is a header unless it begins with a
+//! number. Empty lines and lines that begin with `#` are ignored. A row with a missing
+//! value (empty, `-`, `NA`) is skipped. Durations may replace times.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
@@ -22,26 +21,26 @@ use longwire_units::fields::Separator;
 pub struct Mapping {
     /// The quantity of the values.
     pub quantity: Quantity,
-    /// The column of values, by name or by number from 1.
+    /// Column of values, by name or by number from 1.
     pub column: Option<String>,
-    /// The unit of values without one, regardless of the header.
+    /// Unit of bare values; overrides the header.
     pub unit: Option<String>,
-    /// When rows begin.
+    /// Source of row times.
     pub times: RowTimes,
-    /// The unit of times without one, regardless of the header.
+    /// Unit of bare times; overrides the header.
     pub time_unit: Option<String>,
-    /// Only rows with this text (second) in this column (first) count.
+    /// Row filter: column and required text.
     pub filter: Option<(String, String)>,
 }
 
-/// Source of the rows' times.
+/// Source of row times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowTimes {
-    /// The column of times.
+    /// The default time column.
     Usual,
     /// This column.
     Column(String),
-    /// Rows follow each other at this distance in nanoseconds.
+    /// Rows at a fixed interval in nanoseconds.
     Every(u64),
 }
 
@@ -65,7 +64,7 @@ pub struct TableReader {
     mapping: Mapping,
     columns: Option<Columns>,
     rows: SeriesBuilder,
-    /// The end of the row before, of rows with durations.
+    /// End of the previous row, for rows with durations.
     elapsed: u64,
 }
 
@@ -80,7 +79,7 @@ struct Columns {
     filter: Option<(usize, String)>,
 }
 
-/// Position of a quantity, and the scale of numbers without a unit.
+/// Position of a quantity, and the scale of bare numbers.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     index: usize,
@@ -98,8 +97,7 @@ impl TableReader {
         }
     }
 
-    /// Creates a reader for `mapping`, for a series whose values are interpolated
-    /// linearly.
+    /// Creates a reader for `mapping`, for a linearly interpolated series.
     pub fn for_ramps(mapping: Mapping) -> TableReader {
         TableReader {
             rows: SeriesBuilder::for_ramps(),
@@ -110,7 +108,7 @@ impl TableReader {
     /// Reads the next line.
     ///
     /// # Errors
-    /// A fault of the line.
+    /// If the line is invalid.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
@@ -133,16 +131,16 @@ impl TableReader {
         }
     }
 
-    /// Reads a list of objects, whose keys are the names of columns.
+    /// Reads a list of objects, whose keys are the column names.
     ///
     /// # Errors
-    /// A fault, with the number of its row.
+    /// A fault, with its row number.
     pub fn objects(&mut self, rows: &[Value]) -> Result<(), String> {
         let no_object = "it is not an object such as {\"duration_ms\": 1000, \"rate_kbps\": 500}";
         let keys = rows.first().and_then(Value::as_object);
         let keys = keys.ok_or_else(|| format!("row 1: {no_object}"))?.keys();
         let header: Vec<String> = keys.cloned().collect();
-        // Values are not separated: the separator is that of no text.
+        // Values are not separated, so the separator does not matter.
         let columns = Columns::find(&self.mapping, Separator::Blanks, &header, header.len())?;
         self.columns = Some(columns);
         for (index, object) in rows.iter().enumerate() {
@@ -159,7 +157,7 @@ impl TableReader {
         Ok(())
     }
 
-    /// Reads the fields of a row of values.
+    /// Reads the fields of a row.
     fn row<'a>(&mut self, fields: impl Iterator<Item = Cow<'a, str>>) -> Result<(), String> {
         let Some(columns) = &self.columns else {
             return Ok(());
@@ -215,7 +213,7 @@ impl TableReader {
     /// Returns the series of all rows.
     ///
     /// # Errors
-    /// If there were none, or none with a value.
+    /// If there are no rows, or none with a value.
     pub fn finish(self) -> Result<Series, String> {
         if self.columns.is_none() {
             return Err("it is empty".to_owned());
@@ -230,14 +228,14 @@ impl TableReader {
     }
 }
 
-/// Adds the duration of a row; returns its beginning.
+/// Adds a row's duration; returns its start.
 fn pass(elapsed: &mut u64, duration: u64) -> Result<u64, String> {
     let start = *elapsed;
     *elapsed = start.checked_add(duration).ok_or("it is too long")?;
     Ok(start)
 }
 
-/// Returns the text of a value of JSON, which is empty where there is none.
+/// Returns the text of a JSON value; empty if null or absent.
 fn json_field(value: Option<&Value>) -> Result<Cow<'_, str>, String> {
     match value {
         None | Some(Value::Null) => Ok(Cow::Borrowed("")),
@@ -249,8 +247,7 @@ fn json_field(value: Option<&Value>) -> Result<Cow<'_, str>, String> {
 }
 
 impl Columns {
-    /// Finds the columns of a table of this width by the names in the header, which may
-    /// be missing.
+    /// Finds the columns of a table of this width, by the names in the optional header.
     fn find(
         mapping: &Mapping,
         separator: Separator,
@@ -289,7 +286,7 @@ impl Columns {
                 &mapping.time_unit,
             )?),
         };
-        // Without names, times come first and then the values.
+        // Without names, times come first, then values.
         let place = usize::from(time.is_some());
         let column = mapping.column.as_deref();
         let value = find(column, mapping.quantity, place, &mapping.unit)?;
@@ -308,12 +305,12 @@ impl Columns {
     }
 }
 
-/// Whether a column of this name holds how long rows last.
+/// Whether a column with this name holds durations.
 fn is_duration(name: &str) -> bool {
     split_unit(Quantity::Time, name).0 == "duration"
 }
 
-/// Finds a column by the name or number that the user gave.
+/// Finds a column by the user's name or number.
 fn named(name: &str, header: &[String], width: usize) -> Result<usize, String> {
     let wanted = name.to_lowercase();
     if let Some(index) = header.iter().position(|cell| cell.to_lowercase() == wanted) {
@@ -331,8 +328,7 @@ fn named(name: &str, header: &[String], width: usize) -> Result<usize, String> {
     }
 }
 
-/// Finds a column by its customary names, or by its position in a table of two columns
-/// without names.
+/// Finds a column by its default names, or by position in a table of two unnamed columns.
 fn usual(
     quantity: Quantity,
     header: &[String],
@@ -366,8 +362,8 @@ fn usual(
     }
 }
 
-/// Returns the scale of a column: of the requested unit, or that in its name, or the
-/// customary one.
+/// Returns the scale of a column: from the requested unit, the unit in its name, or the
+/// default.
 fn scale(
     quantity: Quantity,
     requested: Option<&str>,
@@ -383,8 +379,8 @@ fn scale(
     Ok(unit.and_then(|unit| quantity.scale(&unit)))
 }
 
-/// Splits a column's name: `rate_mbps`, `Delay (ms)`, `loss [%]`. The name is returned
-/// in lower case with underscores for blanks.
+/// Splits a column name into name and unit: `rate_mbps`, `Delay (ms)`, `loss [%]`. The name
+/// is lower-cased, with underscores for spaces.
 fn split_unit(quantity: Quantity, cell: &str) -> (String, Option<String>) {
     let base = |text: &str| text.trim().to_lowercase().replace([' ', '-'], "_");
     let cell = cell.trim();
@@ -398,7 +394,7 @@ fn split_unit(quantity: Quantity, cell: &str) -> (String, Option<String>) {
             return (base(name.trim_end_matches('_')), known);
         }
     }
-    // The unit itself may hold underscores: bytes_per_s.
+    // The unit itself may contain underscores: bytes_per_s.
     for (at, mark) in cell.char_indices() {
         if matches!(mark, '_' | ' ' | '-') && quantity.scale(&cell[at + 1..]).is_some() {
             return (base(&cell[..at]), Some(cell[at + 1..].to_owned()));

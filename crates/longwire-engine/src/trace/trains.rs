@@ -1,6 +1,6 @@
-//! Packet trains of CellReplay (Sentosa et al., NSDI 2025): a line holds a time, the
-//! base delay of a lone packet at that time, and the arrivals of the packets of a short
-//! burst after its first one: `time_ms base_delay_ms pdo_ms …`.
+//! Packet trains of CellReplay (Sentosa et al., NSDI 2025): per line a time, the base delay
+//! of a lone packet at that time, and the arrivals of a short burst's packets relative to
+//! its first: `time_ms base_delay_ms pdo_ms …`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,29 +13,28 @@ use super::series::{Series, SeriesBuilder};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Maximum base delay: a day, as for every delay.
+/// Maximum base delay: a day, as for all delays.
 const DELAY_MILLIS_MAX: u64 = 86_400_000;
 
-/// CellReplay requires as many lines.
+/// Minimum number of trains, as in CellReplay.
 const TRAINS_MIN: usize = 3;
 
-/// Recorded packet trains, in order of time; clones share them.
+/// Recorded packet trains, in time order; clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trains {
     trains: Arc<[Train]>,
-    /// The opportunities of all trains, in milliseconds after their first
-    /// packet.
+    /// Opportunities of all trains, in milliseconds after their first packet.
     opportunities: Arc<[u32]>,
 }
 
-/// One train, in milliseconds.
+/// One train; times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Train {
-    /// Time at which it was sent.
+    /// Time of sending.
     pub time: u32,
-    /// Delay of its first packet.
+    /// Delay of the first packet.
     pub base_delay: u32,
-    /// Index of its first opportunity.
+    /// Index of the first opportunity.
     first: usize,
 }
 
@@ -50,7 +49,7 @@ impl TrainsReader {
     /// Reads the next line.
     ///
     /// # Errors
-    /// A fault of the line.
+    /// If the line is invalid.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let mut numbers = text.split_whitespace().map(milliseconds);
         let (Some(time), Some(base_delay)) = (numbers.next(), numbers.next()) else {
@@ -88,7 +87,7 @@ impl TrainsReader {
     /// Returns all trains.
     ///
     /// # Errors
-    /// If there are fewer than three, or all are at one time.
+    /// If there are fewer than three, or all have the same time.
     pub fn finish(self) -> Result<Trains, String> {
         if self.trains.len() < TRAINS_MIN {
             return Err(format!("it needs {TRAINS_MIN} lines"));
@@ -114,37 +113,37 @@ fn milliseconds(word: &str) -> Result<u32, String> {
 }
 
 impl Trains {
-    /// Returns the time of the last train, after which the first follows again.
+    /// Returns the time of the last train, after which the first one repeats.
     pub fn length(&self) -> Nanos {
         let last = self.trains[self.trains.len() - 1];
         Nanos::from_nanos(u64::from(last.time) * NANOS_PER_MILLI)
     }
 
-    /// Returns the train with this number and the next one, if there are both.
+    /// Returns the train with this number and the next, if both exist.
     pub fn pair(&self, index: usize) -> Option<(Train, Train)> {
         Some((*self.trains.get(index)?, *self.trains.get(index + 1)?))
     }
 
-    /// Returns the last train at or before `milli`, from `index` on; the first one if
-    /// all are later, and never the last one.
+    /// Returns the last train at or before `milli`, from `index` on; the first if all are
+    /// later, but never the last train.
     pub fn find(&self, index: usize, milli: u32) -> usize {
         let count = self.trains[index..].partition_point(|train| train.time <= milli);
         (index + count).saturating_sub(1).min(self.trains.len() - 2)
     }
 
-    /// Returns the opportunities of a train, in milliseconds after its first packet;
-    /// never empty.
+    /// Returns a train's opportunities, in milliseconds after its first packet; never
+    /// empty.
     pub fn opportunities(&self, index: usize) -> &[u32] {
         let first = self.trains[index].first;
         let end = self.trains.get(index + 1).map(|train| train.first);
         &self.opportunities[first..end.unwrap_or(self.opportunities.len())]
     }
 
-    /// Returns the base delay at every millisecond: linear between two trains, without
-    /// its fraction, as in CellReplay.
+    /// Returns the base delay per millisecond: interpolated linearly between trains and
+    /// truncated, as in CellReplay.
     ///
     /// # Errors
-    /// None for trains from [`TrainsReader`].
+    /// Never for trains from [`TrainsReader`].
     pub fn base_delays(&self) -> Result<Series, String> {
         let mut rows = SeriesBuilder::default();
         for pair in self.trains.windows(2) {
@@ -204,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Every single millisecond, compared with the computed steps.
+    /// Compares every millisecond with the computed steps.
     #[test]
     fn base_delays_change_where_the_straight_line_does() {
         for (rise_from, rise_to, span) in [(20, 20, 50), (20, 27, 50), (27, 20, 50), (5, 900, 7)] {

@@ -1,4 +1,4 @@
-//! The text of a model that reads a file.
+//! Notation of a model that reads a file.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -7,8 +7,8 @@ use core::fmt;
 
 use crate::spec::{Arguments, ModelInfo};
 
-/// A model's name and every parameter that was given or has a default: a file's
-/// contents cannot be written back into a line.
+/// A model's name and every parameter with a value or default; the file's contents cannot
+/// be written back into a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelText {
     name: &'static str,

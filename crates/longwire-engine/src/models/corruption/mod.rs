@@ -19,17 +19,17 @@ mod target;
 
 /// A process that inverts bits of delivered frames.
 pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before anything else: schedules count from `epoch`.
+    /// Called once, first; `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Decides the corruption of this frame. Called for every frame that reaches the
     /// medium, including frames lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption>;
 
-    /// Writes the model as its user would write it.
+    /// Writes the model in the user's notation.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -22,7 +22,7 @@ const MEAN: Param = Param::new("mean", Unit::Time).help("the mean, before the bo
 const STDDEV: Param =
     Param::new("stddev", Unit::Time).help("the standard deviation (jitter), before the bounds cut");
 
-/// The registry line of the normal distribution.
+/// Registry entry of the normal distribution.
 pub const NORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "normal",
@@ -54,7 +54,7 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
     Ok(model)
 }
 
-/// The registry line of the lognormal distribution.
+/// Registry entry of the lognormal distribution.
 pub const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "lognormal",
@@ -93,7 +93,7 @@ fn build_lognormal(arguments: &Arguments<'_>) -> Built {
     sampled(arguments, common, of.text("lognormal"), formula)
 }
 
-/// The registry line of the gamma distribution.
+/// Registry entry of the gamma distribution.
 pub const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "gamma",
@@ -134,7 +134,7 @@ fn build_gamma(arguments: &Arguments<'_>) -> Built {
     sampled(arguments, common, of.text("gamma"), formula)
 }
 
-/// The registry line of netem's mixture of a normal and a Pareto distribution.
+/// Registry entry of netem's mixture of a normal and a Pareto distribution.
 pub const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "pareto-normal",
@@ -160,7 +160,7 @@ fn build_pareto_normal(arguments: &Arguments<'_>) -> Built {
     sampled(arguments, common, of.text("pareto-normal"), formula)
 }
 
-/// The registry line of the shifted exponential distribution.
+/// Registry entry of the shifted exponential distribution.
 pub const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "exponential",
@@ -194,7 +194,7 @@ fn build_exponential(arguments: &Arguments<'_>) -> Built {
     sampled(arguments, common, text, formula)
 }
 
-/// The registry line of the Pareto distribution.
+/// Registry entry of the Pareto distribution.
 pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "pareto",
@@ -220,7 +220,7 @@ pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
     },
 };
 
-/// The registry line of the Weibull distribution.
+/// Registry entry of the Weibull distribution.
 pub const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "weibull",

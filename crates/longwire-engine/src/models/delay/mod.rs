@@ -29,13 +29,13 @@ pub mod uniform;
 
 /// A distribution of propagation delays.
 pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before anything else: schedules count from `epoch`.
+    /// Called once, first; `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Gives the model what only its own link can provide: the state of a plugin.
+    /// Binds the model to per-link state, which only plugins have.
     ///
     /// # Errors
-    /// A plugin that cannot be loaded.
+    /// If a plugin cannot be loaded.
     fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
         Ok(())
     }
@@ -60,7 +60,7 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
         self.fixed().unwrap_or(Nanos::ZERO)
     }
 
-    /// Whether it reads frames' bytes: super-packets are then segmented first.
+    /// Whether it reads frames' bytes, so that super-packets must be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
@@ -68,10 +68,10 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
     /// Returns the mean, for default queue limits and reports.
     fn mean(&self) -> Nanos;
 
-    /// Writes the model as its user would write it.
+    /// Writes the model in the user's notation.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -14,7 +14,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::series::SeriesBuilder;
 use crate::trace::{END, End};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

@@ -12,7 +12,7 @@ use super::sampled::{CORRELATION, Common, MAX, MIN, VALUES_MAX, of_values};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

@@ -10,7 +10,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{END, End, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
 use crate::trace::{read_ramps, read_table};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

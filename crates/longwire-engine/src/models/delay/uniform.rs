@@ -14,7 +14,7 @@ use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

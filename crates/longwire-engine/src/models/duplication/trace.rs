@@ -16,7 +16,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{Chances, read_chances};
 use crate::trace::{END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

@@ -45,18 +45,18 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Called once, before anything else: schedules count from `epoch`.
+    /// Called once, first; `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Gives the model what only its own link can provide: the state of a plugin.
+    /// Binds the model to per-link state, which only plugins have.
     ///
     /// # Errors
-    /// A plugin that cannot be loaded.
+    /// If a plugin cannot be loaded.
     fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
         Ok(())
     }
 
-    /// Whether it reads frames' bytes: super-packets are then segmented first.
+    /// Whether it reads frames' bytes, so that super-packets must be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
@@ -65,10 +65,10 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
     /// model, regardless of other models' decisions.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision;
 
-    /// Writes the model as its user would write it.
+    /// Writes the model in the user's notation.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -11,7 +11,7 @@ use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

@@ -15,7 +15,7 @@ use crate::trace::{Chances, read_chances};
 use crate::trace::{END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
 use crate::verdict::DropReason;
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

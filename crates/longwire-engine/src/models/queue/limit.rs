@@ -9,7 +9,7 @@ use super::Queue;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
@@ -26,7 +26,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     QueueLimit::read(arguments).map(Queue::TailDrop)
 }
 
-/// The registry line of `unlimited`.
+/// Registry entry of `unlimited`.
 pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
     info: &ModelInfo {
         name: "unlimited",

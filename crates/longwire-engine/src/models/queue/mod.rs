@@ -216,10 +216,10 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
     /// Returns the limit, for reports and memory.
     fn limit(&self) -> QueueLimit;
 
-    /// Writes the discipline as its user would write it.
+    /// Writes the discipline in the user's notation.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -16,7 +16,7 @@ use crate::trace::ModelText;
 use crate::trace::schedule::ScheduleReader;
 use crate::trace::trains::{Trains, TrainsReader, interpolated};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

@@ -4,7 +4,7 @@ use super::Rate;
 use crate::models::Entry;
 use crate::spec::{ModelInfo, Param, Unit};
 
-/// The registry line of `fixed`.
+/// Registry entry of `fixed`.
 pub const ENTRY: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: "fixed",
@@ -15,7 +15,7 @@ pub const ENTRY: Entry<Rate> = Entry {
     build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
 };
 
-/// The registry line of `unlimited`.
+/// Registry entry of `unlimited`.
 pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: "unlimited",

@@ -15,7 +15,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::schedule::{OpportunitySchedule, ScheduleReader};
 use crate::trace::{End, ModelText};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

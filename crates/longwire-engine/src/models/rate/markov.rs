@@ -19,7 +19,7 @@ use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

@@ -55,13 +55,13 @@ pub enum Rate {
 /// down to whole nanoseconds and the remainder is carried, so that errors do not
 /// accumulate.
 pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before anything else: schedules count from `epoch`.
+    /// Called once, first; `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Gives the model what only its own link can provide: the state of a plugin.
+    /// Binds the model to per-link state, which only plugins have.
     ///
     /// # Errors
-    /// A plugin that cannot be loaded.
+    /// If a plugin cannot be loaded.
     fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
         Ok(())
     }
@@ -107,7 +107,7 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
         Aggregate::ONE
     }
 
-    /// Whether it reads frames' bytes: super-packets are then segmented first.
+    /// Whether it reads frames' bytes, so that super-packets must be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
@@ -115,10 +115,10 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     /// Returns the mean rate, for default queue limits and reports; `None` if unknown.
     fn mean(&self) -> Option<BitRate>;
 
-    /// Writes the model as its user would write it.
+    /// Writes the model in the user's notation.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

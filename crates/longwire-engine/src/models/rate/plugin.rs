@@ -13,7 +13,7 @@ use crate::models::Entry;
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

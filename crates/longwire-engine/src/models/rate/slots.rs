@@ -20,7 +20,7 @@ use crate::models::queue::limit::FULL_FRAME;
 use crate::models::{Entry, is_scheduled};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

@@ -11,7 +11,7 @@ use super::steps::{RateOrZero, rate_or_zero};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

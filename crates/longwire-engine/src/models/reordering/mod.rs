@@ -27,7 +27,7 @@ pub enum Displacement {
 
 /// A process that displaces frames.
 pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before anything else: schedules count from `epoch`.
+    /// Called once, first; `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Decides whether this frame is displaced. Called for every frame that reaches the
@@ -40,10 +40,10 @@ pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
         true
     }
 
-    /// Writes the model as its user would write it.
+    /// Writes the model in the user's notation.
     ///
     /// # Errors
-    /// An error of the formatter `f`; a model adds none.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

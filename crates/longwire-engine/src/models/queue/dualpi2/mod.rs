@@ -18,7 +18,7 @@ use super::{difference, parameters};
 use crate::models::Entry;
 use crate::verdict::DropReason;
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Queue> = Entry {
     info: &law::INFO,
     build: |arguments| {

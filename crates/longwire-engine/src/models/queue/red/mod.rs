@@ -17,7 +17,7 @@ use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit
 use crate::models::Entry;
 use crate::verdict::DropReason;
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Queue> = Entry {
     info: &law::INFO,
     build: |arguments| {
