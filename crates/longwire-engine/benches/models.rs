@@ -1,6 +1,5 @@
-//! Cost of a frame of 64 bytes in a link with one model, for every registered model of
-//! the kinds in [`KINDS`]: the table of SPECIFICATION.md. New models are included
-//! automatically.
+//! Cost per 64-byte frame of a link with one model, for every registered model of the kinds
+//! in [`KINDS`]: the table of SPECIFICATION.md. New models are included automatically.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod table;
@@ -14,8 +13,8 @@ use longwire_engine::{
 };
 use table::Table;
 
-/// The kinds of models that are measured, by the names of their options. Only
-/// those that decide at a frame's arrival: benches/queues.rs has the others.
+/// Option names of the measured kinds, which decide at arrival; benches/queues.rs covers
+/// the others.
 const KINDS: [&str; 8] = [
     "delay",
     "loss",
@@ -27,17 +26,17 @@ const KINDS: [&str; 8] = [
     "rewrite",
 ];
 
-/// The shortest frame of an Ethernet, without FCS.
+/// Minimum Ethernet frame, without FCS.
 const LEN: usize = 64;
 
-/// Frames in one measured round: enough that the timer costs nothing.
+/// Frames per measured round, which amortise the timer.
 const FRAMES: u64 = 1_024;
 
-/// From one frame to the next: 10 million of them a second.
+/// Interval between frames: 10 million frames/s.
 const GAP: u64 = 100;
 
-/// Where a value serves better than its unit's example: the usual case, and
-/// not that every frame is lost or none is meant.
+/// Values that represent usual configurations better than the unit's example, which would
+/// lose every frame or none.
 const VALUES: [(&str, &str, &str); 14] = [
     ("normal", "stddev", "3ms"),
     ("pareto-normal", "stddev", "3ms"),
@@ -62,8 +61,8 @@ fn value(info: &ModelInfo, param: &Param) -> &'static str {
     better.map_or(param.unit.example(), |(_, _, value)| value)
 }
 
-/// Returns the cases of a model, with the required parameters, and a second time with
-/// correlation if it has the parameter: the name in the table, and the model's text.
+/// Returns the cases of a model as name in the table and model text: with the required
+/// parameters, and again with correlation if it has that parameter.
 fn texts(info: &ModelInfo) -> Vec<(String, String)> {
     let pair = |param: &Param| format!("{}={}", param.name, value(info, param));
     let required = info.params.iter().filter(|param| param.default.is_none());
@@ -85,7 +84,7 @@ fn texts(info: &ModelInfo) -> Vec<(String, String)> {
     texts
 }
 
-/// The examples of the files that a model's parameters name.
+/// The example contents of a model's file parameters.
 struct Examples(&'static ModelInfo);
 
 impl Loader for Examples {
@@ -111,7 +110,7 @@ fn frame() -> [u8; LEN] {
     bytes
 }
 
-/// Offers frames endlessly, and applies the edits of their deliveries.
+/// Endless offers, with the edits of the deliveries.
 struct Traffic {
     link: Link,
     bytes: [u8; LEN],

@@ -1,5 +1,4 @@
-//! Cost of a frame in `Link::offer`: the figure of the engine's line in
-//! SPECIFICATION.md.
+//! Cost per frame of `Link::offer`: the engine's figure in SPECIFICATION.md.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -10,7 +9,7 @@ use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
 
-/// Frames in one measured round: enough that the timer costs nothing.
+/// Frames per measured round, which amortise the timer.
 const FRAMES: u64 = 1_024;
 
 /// 100 Gbit/s, slightly more than the load of the frames below.
@@ -33,8 +32,8 @@ fn full_link(loss: &[&str], delay: &str) -> Link {
     Link::new(config, 1, LinkId(0))
 }
 
-/// Offers frames of `len` bytes at just under the link's rate, in bursts of
-/// 32 with one stamp, as ports deliver them.
+/// Offers frames of `len` bytes at just under the link's rate, in bursts of 32 with one
+/// timestamp, as ports deliver them.
 fn offer_round(link: &mut Link, clock: &mut u64, len: u32) -> u64 {
     let burst_nanos = u64::from(len) * 8 * 32 * 1_000_000_000 / RATE + 1;
     let mut released = 0u64;
@@ -50,7 +49,7 @@ fn offer_round(link: &mut Link, clock: &mut u64, len: u32) -> u64 {
     released
 }
 
-/// Offers lengths that never repeat at once, as two flows sharing a link do.
+/// Offers lengths that never repeat consecutively, as two flows on one link do.
 fn offer_mixed_round(link: &mut Link, clock: &mut u64) -> u64 {
     let mut released = 0u64;
     for index in 0..FRAMES / 2 {

@@ -1,5 +1,5 @@
-//! Cost of a frame of 64 bytes in each registered queue, offered and polled: the table
-//! of SPECIFICATION.md. The printed times are those of one frame.
+//! Cost per 64-byte frame of each registered queue, offer and poll: the table of
+//! SPECIFICATION.md. Times are per frame.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -12,23 +12,23 @@ use longwire_engine::{BitRate, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdi
 /// 10 Gbit/s.
 const RATE: u64 = 10_000_000_000;
 
-/// The shortest frame of an Ethernet, without FCS: 64 bytes on the wire.
+/// Minimum Ethernet frame, without FCS: 64 bytes.
 const LEN: u64 = 64;
 
-/// Frames that arrive with one stamp, as ports deliver them.
+/// Frames with one timestamp, as ports deliver them.
 const BURST: u64 = 32;
 
-/// Flows that send in turn.
+/// Number of flows, which take turns.
 const FLOWS: u8 = 16;
 
 /// Offered load relative to the rate.
 const LOADS: [(&str, f64); 2] = [("full load", 1.0), ("twice the rate", 2.0)];
 
-/// Returns the queue with its defaults; required parameters have their unit's example.
+/// Returns the queue with defaults; required parameters take their unit's example.
 fn text(info: &ModelInfo) -> String {
     let required = info.params.iter().filter(|param| param.default.is_none());
     let arguments: Vec<String> = match info.name {
-        // All others have defaults for what they need.
+        // All others have defaults.
         "tail-drop" => required
             .map(|param| format!("{}={}", param.name, param.unit.example()))
             .collect(),
@@ -46,7 +46,7 @@ fn link(queue: &str) -> Link {
     Link::new(config, 1, LinkId(0))
 }
 
-/// A UDP datagram over IPv4 of one flow, ECT(0) or not capable in turn.
+/// A UDP datagram over IPv4 of one flow, alternately ECT(0) and not ECN-capable.
 fn frame(flow: u8) -> [u8; LEN as usize] {
     let mut bytes = [0; LEN as usize];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -57,7 +57,7 @@ fn frame(flow: u8) -> [u8; LEN as usize] {
     bytes
 }
 
-/// Offers bursts endlessly.
+/// Endless bursts.
 struct Traffic {
     link: Link,
     frames: Vec<[u8; LEN as usize]>,
@@ -76,8 +76,8 @@ impl Traffic {
         }
     }
 
-    /// Offers one burst and polls earlier decisions: returns the sum of releases, so
-    /// that no computation is optimised away.
+    /// Offers one burst and polls earlier decisions. Returns the sum of releases, which
+    /// defeats dead-code elimination.
     fn burst(&mut self) -> u64 {
         self.bursts += 1;
         let now = Nanos::from_nanos((self.bursts as f64 * self.burst_nanos) as u64);
@@ -115,7 +115,7 @@ fn bench_queues(criterion: &mut Criterion) {
     for entry in models::QUEUE.entries {
         for (name, load) in LOADS {
             if entry.info.name == "unlimited" && load > 1.0 {
-                // It would only grow.
+                // The backlog would grow without bound.
                 continue;
             }
             let mut traffic = Traffic::new(&text(entry.info), load);

@@ -1,6 +1,5 @@
-//! Cost of a frame of 64 bytes in a link with one rate model, at ten million frames a
-//! second and rates that carry them: the table of SPECIFICATION.md. Every registered
-//! model has its case here.
+//! Cost per 64-byte frame of a link with one rate model, at 10 million frames/s and rates
+//! that carry them: the table of SPECIFICATION.md. Every registered model has a case.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod table;
@@ -14,16 +13,16 @@ use longwire_engine::{
 };
 use table::Table;
 
-/// The shortest frame of an Ethernet, without FCS.
+/// Minimum Ethernet frame, without FCS.
 const LEN: u32 = 64;
 
-/// Frames in one measured round: enough that the timer costs nothing.
+/// Frames per measured round, which amortise the timer.
 const FRAMES: u64 = 1_024;
 
-/// From one frame to the next: 10 million of them a second, 5.12 Gbit/s.
+/// Interval between frames: 10 million frames/s, 5.12 Gbit/s.
 const GAP: u64 = 100;
 
-/// Name in the table, and the model.
+/// Name in the table, and model.
 const CASES: [(&str, &str); 17] = [
     ("fixed", "fixed:rate=10gbit"),
     ("unlimited", "unlimited"),
@@ -61,7 +60,7 @@ const CASES: [(&str, &str); 17] = [
         "two-state:good=12gbit,bad=4gbit,good-time=5ms,bad-time=1ms",
     ),
     ("markov", "markov:rates=12gbit;8gbit;0,times=5ms;2ms;100us"),
-    // Aggregates are decided as they leave: a managed queue is part of it.
+    // Aggregates are decided at departure, so the cost includes a managed queue.
     (
         "wifi, in aggregates",
         "wifi:rate=40gbit,bytes=1048575b,frames=1024,preamble=4us,ack=4us,aifs=4us,slot=1us",
@@ -78,11 +77,11 @@ struct Files;
 impl Loader for Files {
     fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let text: String = match path {
-            // A minute of milliseconds, from 6 to 14 Gbit/s.
+            // A minute at millisecond resolution, from 6 to 14 Gbit/s.
             "table" => (0..60_000u64)
                 .map(|milli| format!("{milli},{}\n", 6_000 + milli * 7_919 % 8_000))
                 .fold("time_ms,rate_mbps\n".to_owned(), |text, row| text + &row),
-            // 600 a millisecond are 7.2 Gbit/s.
+            // 600 per millisecond are 7.2 Gbit/s.
             "opportunities" => (0..600_000)
                 .map(|nth| format!("{}\n", 1 + nth / 600))
                 .collect(),
@@ -93,7 +92,7 @@ impl Loader for Files {
     }
 }
 
-/// Offers frames endlessly.
+/// Endless offers.
 struct Traffic {
     link: Link,
     clock: u64,

@@ -1,18 +1,17 @@
-//! Cost of a frame in the release queue: one push and one pop, with 1 to 10,000 links
-//! that each hold a backlog.
+//! Cost per frame of the release queue, one push and one pop, with 1 to 10,000 backlogged
+//! links.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use longwire_engine::{LinkId, Nanos, ReleaseQueue};
 
-/// Pushes and pops in one measured round.
+/// Pushes and pops per measured round.
 const FRAMES: u64 = 1_024;
 
-/// A stage's record of a frame: about three words.
+/// Size of a stage's frame record: about three words.
 type Item = [u64; 3];
 
-/// A queue of `links` links which hold `backlog` items in all, one a
-/// nanosecond.
+/// Returns a queue with `links` links and a total of `backlog` items, one per nanosecond.
 fn filled(links: u64, backlog: u64) -> (ReleaseQueue<Item>, u64) {
     let mut queue = ReleaseQueue::new();
     for clock in 0..backlog {
@@ -40,7 +39,7 @@ fn bench_release(criterion: &mut Criterion) {
         group.bench_function(format!("{links} links, {backlog} waiting"), |bencher| {
             bencher.iter(|| {
                 let mut sum = 0;
-                // A stage works in bursts: 32 in, 32 out.
+                // Bursts of 32 in, 32 out, as in a stage.
                 for _ in 0..FRAMES / 32 {
                     for _ in 0..32 {
                         push(&mut queue, clock, links, backlog);

@@ -1,4 +1,4 @@
-//! A delay model of one's own: a satellite that rises and sets, as a parabola.
+//! A custom delay model: a satellite's passes, as parabolas.
 //!
 //! ```sh
 //! cargo run -p longwire-engine --example custom_model
@@ -11,7 +11,7 @@ use longwire_engine::models::delay::DelayModel;
 use longwire_engine::{FrameContext, FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use longwire_units::random::Stream;
 
-/// Delays that fall from `longest` to `shortest` in the middle of each pass, and rise
+/// Delay that falls from `longest` to `shortest` at the middle of each pass, then rises
 /// again.
 #[derive(Clone, Debug)]
 struct Pass {
@@ -27,7 +27,7 @@ impl DelayModel for Pass {
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        // Integers only: the same delays on every machine. The position runs from
+        // Integers only, for the same delays on every machine. The position runs from
         // -1,000 to 1,000 in each pass.
         let since = frame.at.saturating_sub(self.epoch).as_nanos() % self.duration.as_nanos();
         let position = (2_000 * since / self.duration.as_nanos()) as i64 - 1_000;

@@ -11,7 +11,7 @@ use longwire_engine::{
     NoLoader,
 };
 
-/// The decisions, printed. Frames are numbers without bytes.
+/// Prints the decisions. Frames are numbers without bytes.
 struct Printer;
 
 impl FrameAccess<u64> for Printer {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let link = Link::new(spec.build(&NoLoader)?, 7, LinkId(0));
     let mut lane = Lane::new(link);
 
-    // Time is an argument: the loop below takes no time at all.
+    // Time is an argument: the loop does not wait.
     for number in 0..20 {
         let arrival = Nanos::from_micros(500 * number);
         lane.poll(..=arrival, &mut Printer);

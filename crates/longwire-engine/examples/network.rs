@@ -13,10 +13,10 @@ use longwire_engine::{
     PathId,
 };
 
-/// A frame: the number of its flow, and its own.
+/// A frame: its flow's number and its own.
 type Frame = (u32, u32);
 
-/// The events of the network, printed. This network carries no bytes.
+/// Prints the events of the network. Frames carry no bytes.
 struct Printer;
 
 impl FrameAccess<Frame> for Printer {

@@ -1,4 +1,4 @@
-//! A table of the best times, for SPECIFICATION.md.
+//! A table of best times, for SPECIFICATION.md.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use criterion::Criterion;
 
-/// The best time a frame took in each case, in nanoseconds.
+/// Best time per frame of each case, in nanoseconds.
 #[derive(Default)]
 pub struct Table(RefCell<Vec<(String, f64)>>);
 
@@ -32,13 +32,13 @@ impl Table {
                 Duration::from_secs_f64(per_frame * count as f64)
             });
         });
-        // A filter on the command line may have left it out.
+        // A filter on the command line may have excluded it.
         if best.is_finite() {
             self.0.borrow_mut().push((name.to_owned(), best));
         }
     }
 
-    /// Prints the rows; without `--bench`, no figures were measured.
+    /// Prints the rows; without `--bench`, nothing was measured.
     pub fn print(&self, print: impl FnOnce(&[(String, f64)])) {
         if std::env::args().any(|argument| argument == "--bench") {
             print(&self.0.borrow());
@@ -46,7 +46,7 @@ impl Table {
     }
 }
 
-/// A short time for each of the many links.
+/// Short measurements, for many links.
 pub fn short() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

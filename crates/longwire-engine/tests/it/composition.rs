@@ -1,5 +1,5 @@
-//! Any model with any other: nothing panics, nothing is reordered unasked,
-//! every frame is accounted for, and polling late changes nothing.
+//! Any combination of models: no panic, no unrequested reordering, every frame is accounted
+//! for, and late polling changes nothing.
 
 use crate::common::composition;
 

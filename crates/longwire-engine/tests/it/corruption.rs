@@ -1,4 +1,4 @@
-//! Corruption: number and position of bits, and the checksums.
+//! Corruption: number and position of bits, and checksums.
 
 use crate::common::{assert_binomial, refusal};
 use longwire_engine::{DropReason, Verdict};
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 const CONFIDENCE: f64 = 0.9998;
 
-/// Sends `count` copies of a frame over a link with corruption, and passes each
-/// arriving frame with the positions of its changed bits to `take`.
+/// Sends `count` copies of a frame over a link with corruption, and passes each arriving
+/// frame with its inverted bits to `take`.
 fn send(corrupt: &str, frame: &[u8], count: u64, mut take: impl FnMut(&[u8], &[u64])) {
     let mut link = crate::common::link(&format!("corrupt={corrupt}"), 1);
     for index in 0..count {
@@ -24,7 +24,7 @@ fn send(corrupt: &str, frame: &[u8], count: u64, mut take: impl FnMut(&[u8], &[u
     }
 }
 
-/// The places of the bits that differ.
+/// Returns the positions of differing bits.
 fn changed(one: &[u8], other: &[u8]) -> Vec<u64> {
     let bits = (0..one.len() as u64 * 8).filter(|bit| {
         let (at, mask) = ((bit / 8) as usize, 0x80 >> (bit % 8));
@@ -37,7 +37,7 @@ fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
     assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
-/// Each of 80 bits is inverted equally often, and in each frame as many as requested.
+/// Each of 80 bits is inverted equally often, and each frame has the requested number.
 #[test]
 fn random_bits_are_spread_evenly() {
     const FRAMES: u64 = 40_000;
@@ -70,8 +70,7 @@ fn random_bits_are_spread_evenly() {
     }
 }
 
-/// The number of bits in a frame is binomial: each count up to seven against
-/// its probability, and the mean of many.
+/// The number of bits in a frame is binomial: each count up to seven, and the mean.
 #[test]
 fn bit_errors_are_binomial() {
     const FRAMES: u64 = 100_000;
@@ -108,7 +107,7 @@ fn many_bit_errors_are_binomial_too() {
     let mut sum = 0u64;
     send("ber:0.3", &[0x77; 1_500], FRAMES, |_, changed| {
         sum += changed.len() as u64;
-        // Ten deviations of 50.
+        // Ten standard deviations of 50.
         assert!(changed.len().abs_diff(3_600) < 500, "{}", changed.len());
     });
     assert_within("bits in all", sum, FRAMES * 12_000, 0.3);
@@ -125,7 +124,7 @@ fn bits_at_an_offset_are_those_asked_for() {
     send("offset:8", &[0; 9], 5, |_, changed| {
         assert_eq!(changed, [64])
     });
-    // No more bits than are left, and none behind the end.
+    // No more bits than remain, and none past the end.
     send("offset:offset=8,bits=100", &[0; 9], 5, |_, changed| {
         assert!(changed.iter().copied().eq(64..72));
     });
@@ -139,9 +138,8 @@ fn bits_at_an_offset_are_those_asked_for() {
     assert_within("frames", corrupted_frames, 50_000, 0.2);
 }
 
-/// Two bits of the payload, of the transport header, of an address: kept, a
-/// checksum is wrong afterwards; repaired, all are right, and nothing but
-/// them has changed.
+/// Two bits in the payload, the transport header or an address: kept, a checksum becomes
+/// wrong; repaired, all are right, and only checksums have changed.
 #[test]
 fn checksums_are_kept_or_repaired() {
     for sample in frames::samples() {
@@ -159,7 +157,7 @@ fn checksums_are_kept_or_repaired() {
             let kept = arrived("keep");
             assert_eq!(changed_bytes(frame, &kept), [at], "{name}");
             assert!(!sample.holds(&kept), "{name} at {at}");
-            // ICMP over IPv4 alone covers no address.
+            // ICMP over IPv4 covers no address.
             let uncovered = at == address && sample.protocol == 1;
             assert_eq!(sample.transport_holds(&kept), uncovered, "{name} at {at}");
             let repaired = arrived("repair");
@@ -171,10 +169,9 @@ fn checksums_are_kept_or_repaired() {
     }
 }
 
-/// A datagram that claims to be shorter than its packet: what is behind its
-/// end is no part of the sum (RFC 768), and its own length is what the
-/// pseudo-header has. One that claims to be longer, or shorter than its
-/// header, has no right checksum, and keeps the one it has.
+/// A datagram shorter than its packet: bytes past its end are not summed (RFC 768), and the
+/// pseudo-header has the datagram's own length. A datagram longer than its packet, or
+/// shorter than its header, has no right checksum and keeps its own.
 #[test]
 fn the_length_of_a_datagram_counts_in_its_checksum() {
     for version in [4, 6] {
@@ -192,7 +189,7 @@ fn the_length_of_a_datagram_counts_in_its_checksum() {
             send(&text, &frame, 1, |bytes, _| arrived = bytes.to_vec());
             arrived
         };
-        // The length of 64 becomes 192, 128, 160 or 191: more than is there.
+        // The length of 64 becomes 192, 128, 160 or 191, more than available.
         for bits in [1, 2, 3, 8] {
             let repaired = arrived(bits, "repair");
             assert_eq!(
@@ -214,8 +211,7 @@ fn the_length_of_a_datagram_counts_in_its_checksum() {
     }
 }
 
-/// A frame whose corruption the repair reverts is not corrupted: only frames that
-/// arrive with changed bytes are reported as such.
+/// A frame whose corruption is reverted by the repair is not reported as corrupted.
 #[test]
 fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
     let mut restored = 0;
@@ -238,7 +234,7 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
         restored += 1;
     }
     assert!(restored > 4);
-    // For all bits: only the flag `corrupted` differs.
+    // All bits: only the flag `corrupted` differs.
     for sample in frames::samples() {
         let mut link = crate::common::link("corrupt=random:rate=80%,checksum=repair", 9);
         let (mut differs, mut same) = (0, 0);
@@ -258,13 +254,12 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
     }
 }
 
-/// Returns where the payload of a sample begins.
+/// Returns the start of a sample's payload.
 fn payload_at(sample: &Sample) -> usize {
     sample.transport_at + if sample.protocol == 6 { 20 } else { 8 }
 }
 
-/// Bits of the payload are inverted equally often, and no others: neither headers nor the
-/// padding after the packet.
+/// Payload bits are inverted equally often; headers and padding never are.
 #[test]
 fn only_bits_of_the_payload_are_inverted() {
     const FRAMES: u64 = 20_000;
@@ -288,7 +283,7 @@ fn only_bits_of_the_payload_are_inverted() {
         for (bit, hits) in (0..).zip(hits) {
             if (start..end).contains(&bit) {
                 let p = bits as f64 / (end - start) as f64;
-                // 6,000 bits in all: fewer than one correct model in 1,000 would fail.
+                // 6,000 bits in total: fewer than one correct model in 1,000 would fail.
                 let what = format!("{name}: bit {bit}");
                 assert_binomial(what, hits, corrupted, p, 0.999_999_9);
             } else {
@@ -298,7 +293,7 @@ fn only_bits_of_the_payload_are_inverted() {
     }
 }
 
-/// The number of bits is binomial over those of the payload.
+/// The number of bits is binomial over the payload.
 #[test]
 fn bit_errors_of_payloads_are_binomial() {
     const FRAMES: u64 = 40_000;
@@ -329,7 +324,7 @@ fn bit_errors_of_payloads_are_binomial() {
     }
 }
 
-/// An offset counts from the payload's first byte, and ends at its last.
+/// An offset counts from the payload's first byte and ends at its last.
 #[test]
 fn an_offset_into_the_payload_counts_from_its_beginning() {
     for sample in frames::samples() {
@@ -347,7 +342,7 @@ fn an_offset_into_the_payload_counts_from_its_beginning() {
     }
 }
 
-/// A frame without a payload stays as it is, and does not count as corrupted.
+/// A frame without payload is unchanged, and not counted as corrupted.
 #[test]
 fn frames_without_a_payload_are_not_corrupted() {
     let ack = frames::transport(4, 6, (1, 2), 0x10, &[]);
@@ -371,7 +366,7 @@ fn frames_without_a_payload_are_not_corrupted() {
             }
         }
     }
-    // A frame without a payload draws too, so later frames are corrupted alike.
+    // A frame without payload draws too, so later frames are corrupted identically.
     let frame = frames::samples().swap_remove(0).frame;
     let arp = frames::ethernet(&[], 0x0806, &vec![7; frame.len() - 14]);
     let corrupted = |first: &[u8]| {
@@ -396,8 +391,8 @@ fn changed_bytes(one: &[u8], other: &[u8]) -> Vec<usize> {
     (0..one.len()).filter(differs).collect()
 }
 
-/// A frame without a checksum gets none, and a checksum over bytes outside the frame
-/// stays as it is.
+/// A frame without a checksum gains none, and a checksum that covers bytes outside the
+/// frame is unchanged.
 #[test]
 fn some_checksums_are_left_alone() {
     let mut udp = frames::transport(4, 17, (1, 2), 0, &[5; 20]);
@@ -453,8 +448,7 @@ fn what_cannot_be_corrupted_is_refused() {
     }
 }
 
-/// Corruption draws whether a frame is lost or not, and loss is not moved by
-/// it.
+/// Corruption draws for lost frames too, and does not affect loss.
 #[test]
 fn loss_and_corruption_leave_each_other_alone() {
     let outcome = |line: &str| {
@@ -483,8 +477,7 @@ fn loss_and_corruption_leave_each_other_alone() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// For all corrupted bits, repairing changes only checksums, and repairing again
-    /// nothing at all.
+    /// With all bits corrupted, repair changes only checksums, and is idempotent.
     #[test]
     fn repair_is_its_own_repair(
         which in 0usize..11,
@@ -511,7 +504,7 @@ proptest! {
         }
     }
 
-    /// With a repair, checksums are right, and nothing has changed but them and the payload;
+    /// With repair, checksums are right, and only they and the payload have changed;
     /// without it, only the payload.
     #[test]
     fn nothing_but_payload_and_checksums_changes(

@@ -1,5 +1,5 @@
-//! Correlated delays: each has the distribution that was asked for, and the
-//! lag-1 autocorrelation is the one stated.
+//! Correlated delays: the marginal distribution and the lag-1 autocorrelation are as
+//! specified.
 
 use crate::common::files::file;
 use crate::common::special::normal_cdf;
@@ -11,11 +11,10 @@ use longwire_units::random::{Purpose, Stream};
 const CONFIDENCE: f64 = 0.998;
 const MS: f64 = 1e6;
 
-/// Distance of the frames that count, so that they are nearly independent: 0.9^64 is
-/// about 10^-3.
+/// Thinning interval, for nearly independent samples: 0.9^64 is about 10^-3.
 const THIN: usize = 64;
 
-/// Successive delays of a model, in nanoseconds.
+/// Returns successive delays of a model, in nanoseconds.
 fn delays(model: &str, contents: &str, seed: u64, count: usize) -> Vec<f64> {
     let mut model = DELAY
         .parse_with(model, &file(contents))
@@ -27,8 +26,8 @@ fn delays(model: &str, contents: &str, seed: u64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The correlation of neighbours in pairs that are [`THIN`] frames apart,
-/// and its standard error, from the pairs' own spread (the delta method).
+/// Returns the correlation of adjacent frames over pairs [`THIN`] frames apart, and its
+/// standard error by the delta method.
 fn autocorrelation(delays: &[f64]) -> (f64, f64) {
     let mean = delays.iter().sum::<f64>() / delays.len() as f64;
     let pairs = delays.chunks_exact(THIN);
@@ -36,14 +35,13 @@ fn autocorrelation(delays: &[f64]) -> (f64, f64) {
     let products: f64 = pairs.clone().map(|(a, b)| a * b).sum();
     let squares: f64 = pairs.clone().map(|(a, b)| (a * a + b * b) / 2.0).sum();
     let correlation = products / squares;
-    // How far each pair pulls the estimate to its side.
+    // Contribution of each pair to the variance of the estimate.
     let pulls = pairs.map(|(a, b)| (a * b - correlation * (a * a + b * b) / 2.0).powi(2));
     (correlation, pulls.sum::<f64>().sqrt() / squares)
 }
 
-/// 31,250 thinned delays against the distribution at a confidence of 99.8 %;
-/// and the autocorrelation of as many pairs within 3.1 standard errors, at
-/// the same confidence.
+/// 31,250 thinned delays against the distribution at a confidence of 99.8 %, and the
+/// autocorrelation of as many pairs within 3.1 standard errors, at the same confidence.
 fn check(model: &str, contents: &str, cdf: impl Fn(f64) -> f64, wanted: f64) {
     let delays = delays(model, contents, 1, 2_000_000);
     let mut thinned: Vec<f64> = delays.iter().copied().step_by(THIN).collect();
@@ -66,15 +64,15 @@ fn normal_delays_keep_their_distribution() {
     }
 }
 
-/// A skewed distribution's autocorrelation is not that of its ranks: the
-/// coefficient underneath is found for it.
+/// The autocorrelation of a skewed distribution differs from that of its ranks; the
+/// underlying coefficient is adjusted.
 #[test]
 fn skewed_delays_have_the_correlation_that_was_asked_for() {
     let exponential = |x: f64| 1.0 - (-(x / MS - 5.0).max(0.0) / 15.0).exp();
     let text = "exponential:mean=20ms,min=5ms,correlation=";
     check(&format!("{text}50%"), "", exponential, 0.5);
     check(&format!("{text}-50%"), "", exponential, -0.5);
-    // Variance ln 5 of the logarithm: a long tail.
+    // The logarithm's variance is ln 5: a long tail.
     let variance = 5f64.ln();
     let lognormal =
         |x: f64| normal_cdf(((x / MS).ln() - 5f64.ln() + variance / 2.0) / variance.sqrt());
@@ -102,7 +100,7 @@ fn bounds_and_uniform_delays_are_kept_too() {
     check(text, "", truncated, 0.6);
 }
 
-/// Half of the probability is on one delay.
+/// Half of the probability is at one delay.
 #[test]
 fn a_distribution_from_a_file_is_kept() {
     let contents = "10 0\n20 0.25\n20 0.75\n60 1\n";
@@ -115,7 +113,7 @@ fn a_distribution_from_a_file_is_kept() {
     crate::common::assert_binomial("at 20 ms", at_twenty, count, 0.5, CONFIDENCE);
 }
 
-/// The draws for the copies leave the frames' delays unchanged.
+/// Draws for copies do not affect the frames' delays.
 #[test]
 fn copies_do_not_disturb_the_frames() {
     for delay in [
@@ -155,7 +153,7 @@ fn copies_do_not_disturb_the_frames() {
     }
 }
 
-/// The same seed, the same delays; another one, others.
+/// The same seed gives the same delays; another seed gives others.
 #[test]
 fn a_seed_decides_correlated_delays() {
     let text = "gamma:mean=20ms,stddev=10ms,correlation=50%";

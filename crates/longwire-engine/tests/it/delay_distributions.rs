@@ -1,6 +1,5 @@
-//! Delay distributions against their formulas. A million samples of each,
-//! with fixed seeds: two in a thousand correct models would fail, and a seed
-//! is not chosen for passing.
+//! Delay distributions against their formulas: a million samples each, with fixed seeds.
+//! Two in a thousand correct models would fail; seeds are not selected to pass.
 
 use crate::common::special::{gamma_cdf, mean, normal_cdf, truncated};
 use crate::common::{ks_bound, ks_distance, link, refusal};
@@ -11,10 +10,10 @@ const CONFIDENCE: f64 = 0.998;
 const SAMPLES: u64 = 1_000_000;
 const MS: f64 = 1e6;
 
-/// A day, above which nothing is.
+/// A day, the default maximum.
 const DAY: f64 = 86_400e9;
 
-/// The delays, in nanoseconds, of frames that may overtake each other.
+/// Returns the delays, in nanoseconds, of frames that may overtake each other.
 fn delays(delay: &str, seed: u64) -> Vec<f64> {
     const GAP: u64 = 1_000;
     let mut link = link(&format!("delay={delay} order=reorder"), seed);
@@ -25,8 +24,8 @@ fn delays(delay: &str, seed: u64) -> Vec<f64> {
     (0..SAMPLES).map(offer).collect()
 }
 
-/// Draws from the model, and compares: the distribution, the bounds, and the
-/// mean that the model claims, which must be that of the formula.
+/// Compares draws with the distribution and the bounds, and the model's stated mean with
+/// the formula's.
 fn check(delay: &str, seed: u64, cdf: impl Fn(f64) -> f64, (min, max): (f64, f64)) {
     let mut samples = delays(delay, seed);
     let distance = ks_distance(&mut samples, &cdf);
@@ -81,16 +80,16 @@ fn exponential(min: f64, mean: f64) -> impl Fn(f64) -> f64 {
 
 #[test]
 fn normal_delays_are_normal() {
-    // Five deviations above zero: nothing is cut that shows.
+    // Five standard deviations above zero: truncation is negligible.
     let (text, bounds) = ("normal:mean=50ms,stddev=10ms", (0.0, 100.0 * MS));
     check(text, 1, normal(50.0 * MS, 10.0 * MS), bounds);
-    // What is negative is drawn again.
+    // Negative values are redrawn.
     let cdf = truncated(normal(2.0 * MS, 4.0 * MS), 0.0, DAY);
     check("normal:mean=2ms,stddev=4ms", 2, cdf, (0.0, 40.0 * MS));
     let (min, max) = (48.0 * MS, 75.0 * MS);
     let cdf = truncated(normal(50.0 * MS, 10.0 * MS), min, max);
     check("normal:50ms,10ms,min=48ms,max=75ms", 3, cdf, (min, max));
-    // Far in one tail, where little more than 10^-6 is left.
+    // Far in one tail, with little more than 10^-6 of probability.
     let (min, max) = (97.0 * MS, 110.0 * MS);
     let cdf = move |x: f64| {
         let above = |x: f64| 1.0 - normal_cdf((x / MS - 50.0) / 10.0);
@@ -124,8 +123,8 @@ fn gamma_delays_are_gamma() {
     let cdf = |x: f64| gamma_cdf(2.25, 2.549_256_966_718_529, (x / MS - 10.0) * 2.25 / 30.0);
     let text = "gamma:mean=30ms,stddev=20ms,location=10ms,min=25ms,max=70ms";
     check(text, 3, truncated(cdf, min, max), (min, max));
-    // As narrow as it may be, it is all but normal: Berry and Esseen's bound
-    // for shape 10^4 is above what a million samples show.
+    // At minimum width it is nearly normal: the Berry-Esseen bound for shape 10^4 is larger
+    // than the resolution of a million samples.
     let mut samples = delays("gamma:mean=100ms,stddev=1ms", 4);
     let skewed = ks_distance(&mut samples, normal(100.0 * MS, MS));
     assert!((0.001..0.004).contains(&skewed), "{skewed}");
@@ -145,7 +144,7 @@ fn exponential_delays_are_exponential() {
 fn pareto_delays_are_pareto() {
     let cdf = pareto(10.0 * MS, 3.0, 0.0);
     check("pareto:scale=10ms", 1, cdf, (10.0 * MS, 1e8 * MS));
-    // With an infinite variance, and a mean that the day's end decides.
+    // Infinite variance, and a mean determined by the maximum of a day.
     let cdf = truncated(pareto(MS, 1.1, 40.0 * MS), 41.0 * MS, DAY);
     let text = "pareto:scale=1ms,shape=1.1,location=40ms";
     check(text, 2, cdf, (41.0 * MS, DAY));
@@ -166,8 +165,8 @@ fn weibull_delays_are_weibull() {
     check("weibull:20ms,2,min=8ms,max=25ms", 3, cdf, (min, max));
 }
 
-/// The mixture's distribution function, by searching for the rank; its mean
-/// and deviation by integrating over ranks.
+/// The distribution function of the mixture, by searching for the rank; mean and standard
+/// deviation by integration over ranks.
 #[test]
 fn pareto_normal_delays_are_netems_mixture() {
     let mixture =
@@ -206,8 +205,7 @@ fn pareto_normal_delays_are_netems_mixture() {
     check(text, 2, left, (min, max));
 }
 
-/// The same samples against nearly the right distribution: the tests above
-/// can fail.
+/// The same samples against a nearly right distribution: the tests above can fail.
 #[test]
 fn the_bound_tells_apart_what_is_a_hundredth_off() {
     let bound = ks_bound(SAMPLES as usize, CONFIDENCE);
@@ -216,7 +214,7 @@ fn the_bound_tells_apart_what_is_a_hundredth_off() {
     assert!(ks_distance(&mut samples, normal(50.0 * MS, 10.1 * MS)) > bound);
     let mut samples = delays("weibull:scale=20ms,shape=0.7", 1);
     assert!(ks_distance(&mut samples, weibull(20.0 * MS, 0.71)) > bound);
-    // Clamped instead of drawn again.
+    // Clamped instead of redrawn.
     let mut samples = delays("normal:mean=2ms,stddev=4ms", 2);
     assert!(ks_distance(&mut samples, normal(2.0 * MS, 4.0 * MS)) > 10.0 * bound);
 }

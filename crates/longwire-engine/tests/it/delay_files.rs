@@ -1,5 +1,4 @@
-//! Delay distributions from files: what is read, what is drawn from it, and
-//! what is refused, with its line.
+//! Delay distributions from files: contents, draws, and rejected lines.
 
 use crate::common::files::{Contents, file, frame_context};
 use crate::common::{ks_bound, ks_distance};
@@ -31,7 +30,7 @@ fn draws(model: &mut dyn DelayModel, seed: u64) -> Vec<f64> {
     (0..SAMPLES).map(draw).collect()
 }
 
-/// A distribution function of straight lines through these points.
+/// Returns the piecewise linear distribution function through these points.
 fn lines(points: &[(f64, f64)]) -> impl Fn(f64) -> f64 {
     move |x| match points.iter().position(|(value, _)| *value > x) {
         None => 1.0,
@@ -43,8 +42,8 @@ fn lines(points: &[(f64, f64)]) -> impl Fn(f64) -> f64 {
     }
 }
 
-/// The greatest distance between the samples' distribution and another, both
-/// of which may jump: on both sides of each value.
+/// Returns the maximum distance between two distribution functions that may both jump, on
+/// both sides of each value.
 fn distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     const BESIDE: f64 = 1e-3;
     samples.sort_by(f64::total_cmp);
@@ -69,8 +68,7 @@ fn check(model: &str, contents: &str, points: &[(f64, f64)]) {
     let (least, greatest) = (samples[0], samples[SAMPLES - 1]);
     assert!(least >= points[0].0 && greatest <= points[points.len() - 1].0);
     assert!(model.least().as_nanos() as f64 <= least);
-    // Half the range is more than any deviation: 0.7 % of it is three
-    // standard errors.
+    // Half the range bounds any standard deviation: 0.7 % of it is three standard errors.
     let claimed = model.mean().as_nanos() as f64;
     let range = points[points.len() - 1].0 - points[0].0;
     assert!(
@@ -79,7 +77,7 @@ fn check(model: &str, contents: &str, points: &[(f64, f64)]) {
     );
 }
 
-/// Entries are spread evenly over the distribution, in any order.
+/// Entries are evenly spaced over the distribution, in any order.
 #[test]
 fn tables_of_tc_are_inverse_distribution_functions() {
     let contents = "# mean 0\n-8192 0 4096\n\n  -4096 # the second\n8192\n";
@@ -92,7 +90,7 @@ fn tables_of_tc_are_inverse_distribution_functions() {
         (at(1.0), 1.0),
     ];
     check("table:file=x,mean=50ms,stddev=10ms", contents, &points);
-    // What is below zero is drawn again: the upper half of the table is left.
+    // Negative values are redrawn: the upper half of the table remains.
     let points = [(0.0, 0.0), (5.0 * MS, 0.5), (10.0 * MS, 1.0)];
     check("table:file=x,mean=0ns,stddev=10ms", contents, &points);
     let points = [(47.0 * MS, 0.0), (50.0 * MS, 0.6), (52.0 * MS, 1.0)];
@@ -137,7 +135,7 @@ fn distribution_functions_are_read_point_by_point() {
     check("cdf:file=x,min=15ms,max=35ms", contents, &points);
 }
 
-/// Many entries, and the pieces in which a file comes do not show.
+/// Many entries; the result is independent of the pieces in which a file arrives.
 #[test]
 fn a_large_table_is_read_in_pieces() {
     let entries: Vec<String> = (-8192..=8192).map(|entry: i32| entry.to_string()).collect();

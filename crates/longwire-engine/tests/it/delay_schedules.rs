@@ -1,5 +1,4 @@
-//! Delays over time and one by one: times count from the epoch, and ends are
-//! as the model says.
+//! Scheduled and listed delays: times count from the epoch, and ends follow the model.
 
 use crate::common::files::{file, frame_context, stream};
 use longwire_engine::Nanos;
@@ -10,7 +9,7 @@ use longwire_testbed::support::rows;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Not a round time, so that what counts from elsewhere shows.
+/// Not a round time, to detect other origins.
 const EPOCH: u64 = 12_345_678_901;
 
 fn parse(model: &str, contents: &str) -> Box<dyn DelayModel> {
@@ -27,7 +26,7 @@ fn refusal(model: &str, contents: &str) -> String {
         .to_string()
 }
 
-/// The delay of a frame so long after the epoch.
+/// Returns the delay of a frame at this time after the epoch.
 fn at(model: &mut Box<dyn DelayModel>, since: u64) -> u64 {
     let frame = frame_context(EPOCH + since, 1000);
     model.draw(&frame, &mut stream()).as_nanos()
@@ -47,19 +46,19 @@ fn steps_hold_from_their_time_on() {
         (14 * SECOND, 50),
         (15 * SECOND, 30),
         (1_000 * SECOND, 30),
-        // Time may be asked for in any order.
+        // Queries may be in any time order.
         (1, 20),
     ] {
         assert_eq!(at(&mut steps, since), delay * MS, "{since}");
     }
     assert_eq!(mean(steps.as_ref()), 30 * MS);
     assert_eq!(steps.least().as_nanos(), 20 * MS);
-    // Before the epoch there is the first delay.
+    // Before the epoch, the first delay applies.
     let frame = frame_context(EPOCH - 1, 1000);
     assert_eq!(steps.draw(&frame, &mut stream()).as_nanos(), 20 * MS);
 }
 
-/// The last step counts as long as the one before it: a lap is 20 s.
+/// The last step holds as long as the one before: a lap is 20 s.
 #[test]
 fn steps_loop_or_stop() {
     let mut looped = parse("steps:at=0s/20ms;10s/50ms;15s/30ms,end=loop", "");
@@ -88,7 +87,7 @@ fn ramps_go_evenly_from_one_delay_to_the_next() {
         (30 * SECOND, 10 * MS),
         (35 * SECOND, 10 * MS),
         (99 * SECOND, 10 * MS),
-        // A nanosecond is 3 picoseconds of delay; rounded to the nearest.
+        // A nanosecond changes the delay by 3 picoseconds; rounded to nearest.
         (SECOND / 3, 21 * MS),
         (SECOND / 3 - 1_000, 21 * MS - 3),
     ] {
@@ -142,7 +141,7 @@ fn traces_are_tables_of_times_and_delays() {
     );
 }
 
-/// A delay that is the same for several rows stays, and then changes.
+/// A delay that is equal in several rows holds, and then changes.
 #[test]
 fn equal_rows_are_no_ramp() {
     let contents = "time_s,delay_ms\n0,10\n1,10\n2,10\n3,20\n";
@@ -165,7 +164,7 @@ fn a_list_has_a_delay_for_each_frame() {
     for _ in 0..3 {
         for delay in [20_500, 30_000, 10_000, 5_000_000, 7_000] {
             assert_eq!(next(&mut looped), delay);
-            // A copy has the frame's own, and takes none from the list.
+            // A copy has the frame's own delay, and takes none from the list.
             let frame = frame_context(0, 100);
             let copy = looped.draw_copy(&frame, &mut stream());
             assert_eq!(copy.as_nanos() / 1_000, delay);
@@ -180,7 +179,7 @@ fn a_list_has_a_delay_for_each_frame() {
     }
     assert_eq!((next(&mut held), next(&mut stopped)), (7_000, 0));
     assert_eq!(stopped.least(), Nanos::ZERO);
-    // Above 4.29 s a delay no longer fits the narrow list.
+    // Above 4.29 s a delay exceeds the 32-bit list.
     let mut wide = parse(
         "per-packet:file=x,unit=s",
         "1 4.294967295 4.294967296 24h 2",

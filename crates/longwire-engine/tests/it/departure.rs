@@ -33,12 +33,11 @@ impl Wire {
     }
 }
 
-/// The departure formula with nothing rounded: time as a fraction with the
-/// rate as its denominator.
+/// The departure formula without rounding: time as a fraction with the rate as denominator.
 struct Oracle {
     rate: u128,
     wire: Wire,
-    /// When the link falls idle, in nanoseconds times the rate.
+    /// When the link becomes idle, in nanoseconds times the rate.
     idle_at: u128,
 }
 
@@ -56,7 +55,7 @@ fn any_rate() -> impl Strategy<Value = u64> {
     prop_oneof![
         proptest::sample::select(edges.to_vec()),
         1..=BitRate::MAX.bits_per_sec(),
-        // Every order of magnitude alike.
+        // Log-uniform.
         (0u32..43).prop_flat_map(|power| (1u64 << power)..(2u64 << power).min(10_000_000_000_000)),
     ]
 }
@@ -78,7 +77,7 @@ fn any_wire() -> impl Strategy<Value = Wire> {
     })
 }
 
-/// Frames as (gap, length), from somewhere between the clock's two ends.
+/// Frames as (gap, length), starting anywhere on the clock.
 fn any_arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let start = prop_oneof![
         Just(0),
@@ -167,8 +166,8 @@ proptest! {
     }
 }
 
-/// Three million back-to-back frames at a rate whose frame time is no whole
-/// number of nanoseconds: any rounding carried on would show.
+/// Three million back-to-back frames whose frame time is not a whole number of nanoseconds:
+/// accumulated rounding would show.
 #[test]
 fn no_rounding_is_carried_on() {
     let wire = Wire {
@@ -180,7 +179,7 @@ fn no_rounding_is_carried_on() {
     let mut link = link(3_000_000_000, wire, QueueLimit::UNLIMITED);
     let mut departure = Nanos::ZERO;
     for index in 0..3_000_000u64 {
-        // Arriving as the frame before departs, the link is never idle.
+        // Arriving as the previous frame departs, so that the link is never idle.
         if let Verdict::Deliver(delivery) = link.offer(frame(departure.as_nanos(), 1000), &[]) {
             departure = delivery.departure;
         }

@@ -1,4 +1,4 @@
-//! Duplicates, and frames out of turn.
+//! Duplicates and displaced frames.
 
 use crate::common::{assert_binomial, frame, link, refusal};
 use longwire_engine::models::{DUPLICATION, REORDERING};
@@ -8,7 +8,7 @@ use longwire_testbed::support::rows;
 const CONFIDENCE: f64 = 0.9998;
 const MS: u64 = 1_000_000;
 
-/// All deliveries of one frame, the frame itself first.
+/// Returns all deliveries of one frame, the frame itself first.
 fn deliveries(link: &mut Link, at: u64) -> Vec<Delivery> {
     let mut deliveries = Vec::new();
     if let Verdict::Deliver(delivery) = link.offer(frame(at, 1000), &[]) {
@@ -47,7 +47,7 @@ fn every_nth_frame_has_its_copies() {
     );
 }
 
-/// 100,000 frames at a confidence of 99.98 %; what is lost has no copies.
+/// 100,000 frames at a confidence of 99.98 %; lost frames have no copies.
 #[test]
 fn random_copies_come_with_their_probability() {
     let mut plain = link("duplicate=7%", 1);
@@ -92,8 +92,8 @@ fn each_gap_ends_with_a_frame_that_hurries() {
     assert!(numbers("gap:gap=4,rate=0%").is_empty());
 }
 
-/// From the last one ahead, gap - 1 frames are delayed, and then a geometric number
-/// more: as netem counts, a frame that is not chosen does not restart the gap.
+/// After a frame sent ahead, gap - 1 frames are delayed, plus a geometric number: as in
+/// netem, a frame that is not chosen does not restart the gap.
 #[test]
 fn gaps_are_longer_with_a_probability() {
     let hurried = hurried("gap:gap=5,rate=30%", 400_000);
@@ -113,8 +113,8 @@ fn gaps_are_longer_with_a_probability() {
     }
 }
 
-/// With correlation, each decision is as probable as before, and follows the
-/// one before it: every frame is a decision where gap is 1.
+/// With correlation, each decision has the same probability and correlates with the
+/// previous one; with gap 1, every frame is a decision.
 #[test]
 fn correlated_decisions_keep_their_rate() {
     let hurried = hurried("gap:gap=1,rate=30%,correlation=60%", 2_000_000);
@@ -137,8 +137,8 @@ fn correlated_decisions_keep_their_rate() {
     }
 }
 
-/// A displaced frame neither waits nor holds others up, under either order policy; the
-/// others stay in order.
+/// A displaced frame neither waits nor delays others, under either order policy; the others
+/// stay in order.
 #[test]
 fn those_in_turn_stay_in_order() {
     for reorder in ["gap:gap=7,rate=50%", "hold:rate=10%,time=40ms"] {

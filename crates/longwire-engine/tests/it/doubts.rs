@@ -1,5 +1,5 @@
-//! Values that are read without an error elsewhere, and are a slip here: what
-//! is refused, and what is warned of.
+//! Values that other tools accept but that are probably mistakes here: rejections and
+//! warnings.
 
 use longwire_engine::{Doubt, LinkSpec, NoLoader};
 use longwire_testbed::support::rows;
@@ -33,7 +33,7 @@ fn slips_are_refused() {
     }
 }
 
-/// The pair that CellReplay's own emulator does in one.
+/// CellReplay's own emulator combines the pair in one.
 #[test]
 fn a_base_delay_from_the_trains_file_is_doubtful() {
     let trains = "0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n".to_owned();
@@ -75,7 +75,7 @@ fn a_base_delay_from_the_trains_file_is_doubtful() {
     }
 }
 
-/// The next values that mean something.
+/// The closest meaningful values.
 #[test]
 fn what_is_no_slip_is_taken_without_a_word() {
     for (option, text) in [
@@ -94,7 +94,7 @@ fn what_is_no_slip_is_taken_without_a_word() {
         ("mtu", "1e3"),
         ("mtu", "fragment:1.4e3"),
     ] {
-        // What has no effect without a rate or a delay has another test.
+        // Values without effect in the absence of a rate or a delay have another test.
         let others = match option {
             "rate" => "",
             "reorder" => "delay=1ms",
@@ -211,9 +211,9 @@ fn parts_without_an_effect_are_doubtful() {
     }
 }
 
-/// The mean that order makes, against a computation: of a uniform delay from 0.5 s to 2.5 s
-/// at 1,000 frames/s, the greatest of the last frames is at most 2.5 s less the time since,
-/// and close to it.
+/// The mean of in-order jitter, against a computation: for a uniform delay from 0.5 s to
+/// 2.5 s at 1,000 frames/s, the maximum over the last frames is at most 2.5 s less the
+/// elapsed time, and close to it.
 #[test]
 fn the_mean_of_jitter_in_order_is_said() {
     let message = |delay: &str| {
@@ -224,7 +224,8 @@ fn the_mean_of_jitter_in_order_is_said() {
     let said = message("uniform:min=500ms,max=2500ms");
     let mean = said.split("the mean is ").nth(1).expect("a mean");
     let mean: longwire_engine::Nanos = mean.split(',').next().expect("it").parse().expect("a time");
-    // All are more than a gap below 2.5 s with the product over k of 1 - (gap - k ms) / 2 s.
+    // All are more than a gap below 2.5 s with probability equal to the product over k of 1
+    // - (gap - k ms) / 2 s.
     let mut expected = 2.5;
     for step in 0..2_000 {
         let gap = f64::from(step) * 1e-3;

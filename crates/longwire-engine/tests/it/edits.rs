@@ -1,12 +1,12 @@
-//! Marks, rewritten headers and pieces of packets: what they are to change is
-//! changed, and nothing else but checksums, which are right.
+//! Marks, rewritten headers and fragments: only the intended fields and checksums change,
+//! and checksums are right.
 
 use longwire_engine::{DropReason, Link, Verdict};
 use longwire_packet::header::{Ecn, IpHeader};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, header_holds, ipv6};
 use proptest::prelude::*;
 
-/// Passes one frame through a link; returns its bytes, or the reason of its drop.
+/// Passes one frame through a link; returns its bytes or its drop reason.
 fn cross(link: &mut Link, frame: &[u8]) -> Result<Vec<u8>, DropReason> {
     let meta = crate::common::frame(0, frame.len() as u32);
     match link.offer(meta, frame) {
@@ -27,7 +27,7 @@ fn rewritten(rewrite: &str, frame: &[u8]) -> Result<Vec<u8>, DropReason> {
     )
 }
 
-/// The bytes that differ, but for the IPv4 header's checksum.
+/// Returns the positions of differing bytes, except for the IPv4 header checksum.
 fn differences(sample: &frames::Sample, other: &[u8]) -> Vec<usize> {
     let sum = sample.ip_at + 10..sample.ip_at + 12;
     let differs = |at: &usize| sample.frame[*at] != other[*at];
@@ -69,7 +69,7 @@ fn fields_of_ip_headers_are_rewritten() {
                 others.iter().all(|at| fields.contains(at)),
                 "{name}, {rewrite}: {others:?}"
             );
-            // Version and flow label share the class's bytes.
+            // Version and flow label share bytes with the class.
             assert_eq!(bytes[sample.ip_at] >> 4, sample.version);
             if sample.version == 6 {
                 assert_eq!(bytes[sample.ip_at + 1] & 15, 0xa, "{name}, {rewrite}");
@@ -108,7 +108,7 @@ fn what_has_used_up_its_time_to_live_is_dropped() {
     assert_eq!(rewritten("ip:ttl=255,dscp=1,ecn=ce", &arp), Ok(arp));
 }
 
-/// A queue's mark: congestion experienced, only where the sender takes it.
+/// A queue's mark, congestion experienced, applies only to ECN-capable packets.
 #[test]
 fn marks_are_put_on_packets_that_take_them() {
     for (ecn, marked) in [(0, 0), (1, 3), (2, 3), (3, 3)] {
@@ -143,7 +143,7 @@ fn marks_are_put_on_packets_that_take_them() {
     }
 }
 
-/// The pieces a link cuts a frame into; none if it does not.
+/// Returns the fragments of a frame; empty if it is not fragmented.
 fn pieces(mtu: u32, frame: &[u8]) -> Vec<Vec<u8>> {
     let link = crate::common::link(&format!("mtu=fragment:{mtu}"), 1);
     let mut fragments = longwire_engine::Fragments::default();
@@ -157,8 +157,8 @@ fn word(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// Puts pieces together as a receiver does (RFC 791, section 3.2): the
-/// payload, and whether the last piece has come.
+/// Reassembles fragments (RFC 791, section 3.2); returns the payload, and whether the last
+/// fragment has arrived.
 fn reassemble(pieces: &[Vec<u8>], ip_at: usize) -> (Vec<u8>, bool) {
     let (mut payload, mut last) = (Vec::new(), false);
     for piece in pieces {
@@ -185,7 +185,7 @@ proptest! {
         padding in 0usize..5,
     ) {
         let payload: Vec<u8> = (0..len as u32).map(|n| (n * 31 % 251) as u8).collect();
-        // Record route, which only the first piece has.
+        // Record route, which only the first fragment has.
         let mut options = vec![0; words * 4];
         if words > 0 {
             options[0] = 7;
@@ -219,7 +219,7 @@ proptest! {
             prop_assert_eq!(word(piece, ip_at + 6) & 0x2000 == 0, last);
             let payload = total - usize::from(piece[ip_at] & 15) * 4;
             prop_assert!(last || payload.is_multiple_of(8));
-            // All but the first have shed the option that is not copied.
+            // Later fragments omit options that are not copied.
             prop_assert_eq!(piece[ip_at] & 15, if index == 0 { 5 + words as u8 } else { 5 });
         }
     }
@@ -227,7 +227,7 @@ proptest! {
 
 #[test]
 fn pieces_of_pieces_and_options() {
-    // A loose source route, which is copied, between ones that are not.
+    // A loose source route, which is copied, between options that are not.
     let options = [1, 7, 7, 4, 0, 0, 0, 0, 0x83, 7, 4, 9, 9, 9, 9, 0];
     let ip = Ipv4 {
         fragment: 0x2000 | 10,
@@ -237,7 +237,7 @@ fn pieces_of_pieces_and_options() {
     let payload: Vec<u8> = (0..160).collect();
     let frame = ethernet(&[], 0x0800, &ip.packet(6, &payload));
     let cut = pieces(100, &frame);
-    // 64 bytes a piece behind the whole header.
+    // 64 bytes per fragment after the whole header.
     let fields: Vec<usize> = cut.iter().map(|piece| word(piece, 20)).collect();
     assert_eq!(fields, [0x2000 | 10, 0x2000 | 18, 0x2000 | 26]);
     assert_eq!(cut[0][14] & 15, 9);
@@ -271,7 +271,7 @@ fn what_may_not_be_cut_is_dropped() {
         dropped
     );
     assert_eq!(outcome(&ethernet(&[], 0x0806, &long)), dropped);
-    // Its end would be behind that of the longest packet.
+    // Its end would exceed that of the longest packet.
     let behind = Ipv4 {
         fragment: 0x1fff,
         ..PLAIN4
@@ -280,11 +280,11 @@ fn what_may_not_be_cut_is_dropped() {
         outcome(&ethernet(&[], 0x0800, &behind.packet(17, &long))),
         dropped
     );
-    // Cut short on its way: the whole is not here.
+    // Truncated: incomplete.
     let mut short = ethernet(&[], 0x0800, &PLAIN4.packet(17, &long));
     short.truncate(900);
     assert_eq!(outcome(&short), dropped);
-    // What fits is no matter.
+    // Frames that fit pass.
     let fits = ethernet(&[], 0x0800, &kept_whole.packet(17, &long[..580]));
     assert_eq!(outcome(&fits).map(|bytes| bytes.len()), Ok(614));
 }

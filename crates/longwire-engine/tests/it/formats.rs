@@ -1,5 +1,4 @@
-//! The formats of traces: recognised, read, and refused with place and
-//! reason.
+//! Trace formats: detection, parsing, and rejection with position and reason.
 
 use longwire_engine::Nanos;
 use longwire_engine::trace::{
@@ -23,7 +22,7 @@ fn read_pieces(
     reader.finish()
 }
 
-/// Reads a trace, however the pieces fall.
+/// Reads a trace, independently of the division into pieces.
 fn read(format: Option<Format>, quantity: Quantity, text: &str) -> Result<Contents, String> {
     let whole = read_pieces(format, quantity, text.as_bytes(), usize::MAX);
     for piece in [1, 2, 7, 64] {
@@ -102,13 +101,13 @@ fn a_format_may_be_said() {
 
 #[test]
 fn pensieves_rates_hold_up_to_their_times() {
-    // A time that comes twice leaves no time for the second's rate.
+    // A repeated time leaves no time for the second row's rate.
     let text = "10.5 99\n11 1\n11 7\n13 2\n";
     assert_eq!(
         stretches(&series(rates(text))),
         [(MBIT, SECOND / 2), (2 * MBIT, 2 * SECOND)]
     );
-    // Of the texts, a slash ends each line.
+    // In the texts, a slash ends each line.
     for [text, message] in rows(
         "
         0 1/ | it needs two lines of different times
@@ -139,7 +138,7 @@ fn cellreplays_trains_hold_base_delays() {
         [at(0), at(9), at(10), at(99), at(100), at(149)],
         [20, 20, 21, 29, 30, 30]
     );
-    // Downwards, a fraction is cut off at once.
+    // Downwards, a fraction is truncated at once.
     assert_eq!(
         [at(150), at(151), at(160), at(161), at(199), at(200)],
         [30, 29, 29, 28, 25, 20]
@@ -190,7 +189,7 @@ fn netem_traces_patterns_are_unrolled() {
     assert_eq!(stretches(&delays), [(20_000_000, 60 * SECOND)]);
 }
 
-/// A sawtooth without noise, as netem-trace's own documentation has it.
+/// A sawtooth without noise, from netem-trace's documentation.
 #[test]
 fn netem_traces_sawtooth_rises_and_falls() {
     let text = "{\"SawtoothBwConfig\":{\"bottom\":\"12Mbps\",\"top\":\"16Mbps\",\
@@ -205,8 +204,8 @@ fn netem_traces_sawtooth_rises_and_falls() {
     assert_eq!(values, expected);
 }
 
-/// 50,000 draws of N(12 Mbit/s, 1 Mbit/s): the mean is off by less than four
-/// of its standard deviations, and so is the share above 13 Mbit/s, 15.87 %.
+/// 50,000 draws of N(12 Mbit/s, 1 Mbit/s): the mean, and the share above 13 Mbit/s (15.87
+/// %), are within four standard deviations.
 #[test]
 fn netem_traces_normal_rates_have_their_law() {
     let model = |more: &str| {
@@ -308,7 +307,7 @@ fn what_is_no_trace_at_all_is_refused_early() {
     assert_eq!(binary, "line 1: not UTF-8 text");
     assert_eq!(rates(""), Err("it is empty".to_owned()));
     assert_eq!(rates("#\n\n#"), Err("it is empty".to_owned()));
-    // A document of one line may be longer than any other line.
+    // A one-line document may exceed the maximum line length.
     let spaces = " ".repeat(100_000);
     let json = format!("{{{spaces}\"StaticBwConfig\":{{}}}}");
     assert_eq!(stretches(&series(rates(&json))), [(12 * MBIT, SECOND)]);
@@ -317,8 +316,8 @@ fn what_is_no_trace_at_all_is_refused_early() {
     assert!(refused.contains("longer than 16 MB"), "{refused}");
 }
 
-/// A long trace is kept in far less memory than its text: a row of a table in
-/// 16 bytes, all opportunities of a millisecond in 8.
+/// A long trace takes far less memory than its text: 16 bytes per table row, 8 per
+/// millisecond of opportunities.
 #[test]
 fn a_long_trace_is_read_in_good_time() {
     let mut text = String::from("time_s,rate_mbps\n");

@@ -1,4 +1,4 @@
-//! The grammar of models: what is read, and what is refused in which words.
+//! The grammar of models: accepted texts, and error messages.
 
 use longwire_engine::models;
 use longwire_testbed::support::rows;
@@ -18,14 +18,14 @@ fn refusal<M>(kind: &models::Kind<M>, text: &str) -> String {
     }
 }
 
-/// Checks the rows of a table: what the models of a kind make of a text.
+/// Checks a table of texts and the models' own notation.
 fn assert_written<M: std::fmt::Display>(kind: &models::Kind<M>, table: &str) {
     for [text, expected] in rows(table) {
         assert_eq!(written(kind, text), expected, "{text}");
     }
 }
 
-/// Checks the rows of a table: a text, and with which message it is refused.
+/// Checks a table of rejected texts and their messages.
 fn assert_refused<M>(kind: &models::Kind<M>, table: &str) {
     for [text, message] in rows(table) {
         assert_eq!(refusal(kind, text), message, "{text}");
@@ -131,7 +131,7 @@ fn missing_repeated_and_empty_values_are_refused() {
     );
 }
 
-/// The error of a plain value names its unit only, that of a named one its parameter too.
+/// The error of a plain value names only its unit, that of a named one also the parameter.
 #[test]
 fn values_are_refused_with_their_unit() {
     assert_refused(
@@ -159,8 +159,8 @@ fn values_are_refused_with_their_unit() {
     assert_eq!(refusal(&models::RATE, "0bit"), zero);
 }
 
-/// A queue is given in packets or bytes: the error of a value that is neither names
-/// both, and a value out of its range has a separate error.
+/// A queue limit is in packets or bytes: the error for any other value names both, and an
+/// out-of-range value has a separate error.
 #[test]
 fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
     assert_refused(
@@ -197,8 +197,7 @@ proptest! {
         }
     }
 
-    /// Every parsed delay, with any spaces, is written so that it reads back to the
-    /// same.
+    /// Every parsed delay, with any spaces, prints to text that parses back.
     #[test]
     fn delays_read_back(a in 0u64..90_000_000_000, b in 0u64..90_000_000_000, space in " ?") {
         let (low, high) = (a.min(b), a.max(b));

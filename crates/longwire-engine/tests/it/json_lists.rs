@@ -1,4 +1,4 @@
-//! Lists of JSON as traces: rows with named values as of the simulator Sabre, the rows of
+//! JSON lists as traces: rows of named values as of the simulator Sabre, rows of
 //! netem-trace's recordings, and lists of its models.
 
 use longwire_engine::trace::{Contents, Format, Mapping, Quantity, RowTimes, Series, TraceReader};
@@ -7,7 +7,7 @@ const MS: u64 = 1_000_000;
 const KBIT: u64 = 1_000;
 const MBIT: u64 = 1_000_000;
 
-/// As Sabre's traces, with a part in whose end the rate is unknown.
+/// As Sabre's traces, with a final part of unknown rate.
 const SABRE: &str = r#"[
     {"duration_ms": 1020, "bandwidth_kbps": 1051, "latency_ms": 100},
     {"duration_ms": 2791, "bandwidth_kbps": 46.5, "latency_ms": 20},
@@ -45,7 +45,7 @@ fn stretches(contents: Result<Contents, String>) -> Vec<(u64, u64)> {
 fn rows_with_durations_are_rates_and_delays() {
     let rates = [(1_051 * KBIT, 1_020 * MS), (46_500, 3_791 * MS)];
     let delays = [(100 * MS, 1_020 * MS), (20 * MS, 3_791 * MS)];
-    // On many lines, on one, and longer than what a line may be.
+    // On many lines, on one, and longer than the maximum line.
     let line = SABRE.replace('\n', "");
     let long = SABRE
         .replacen('\n', &" ".repeat(70_000), 1)

@@ -1,5 +1,5 @@
-//! Specifications of links: printed as written, compared by their texts, and built into
-//! any number of links that share nothing but the contents of files.
+//! Link specifications: printed as written, compared by text, and built into any number of
+//! links that share only file contents.
 
 use std::cell::RefCell;
 
@@ -26,7 +26,7 @@ fn a_specification_is_printed_as_it_was_written() {
         assert_eq!(spec(line).to_string(), line);
         assert_eq!(spec(line).is_empty(), line.is_empty());
     }
-    // Parts have the order of the help, losses their own.
+    // Parts are in the order of the help, losses in the user's order.
     let unordered = spec("loss=2% mtu=1500 loss=1% rate=1mbit");
     assert_eq!(unordered.to_string(), "rate=1mbit loss=2% loss=1% mtu=1500");
     let given = unordered.given().into_iter();
@@ -59,7 +59,7 @@ fn clones_are_equal_and_other_texts_are_not() {
     ] {
         assert_ne!(spec(other), first, "{other}");
     }
-    // What is not given differs from what is given as absent.
+    // Unspecified differs from specified as absent.
     assert_ne!(spec("loss=none"), LinkSpec::new());
 }
 
@@ -116,7 +116,7 @@ fn the_word_for_no_model_stands_alone() {
         let error = line.parse::<LinkSpec>().unwrap_err().to_string();
         assert!(error.starts_with(message), "{line}: {error}");
     }
-    // `derived` is no queue beyond the option of that name.
+    // `derived` is a value of the option `queue` only.
     assert!(refusal("delay", "derived").contains("'derived'"));
 }
 
@@ -163,7 +163,7 @@ impl Plugin for ThirdLost {
     }
 }
 
-/// One frame to each link in turn: a state that two links shared would advance too far.
+/// One frame to each link in turn: shared state would advance too far.
 #[test]
 fn files_are_read_once_for_all_links_and_states_are_separate() {
     let loader = Recorder::default();

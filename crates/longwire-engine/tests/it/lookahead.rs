@@ -1,6 +1,5 @@
-//! The time that a link's configuration guarantees between arrival and release. That no
-//! frame of any link is faster is checked with all else that must hold of any models
-//! (`composition.rs`).
+//! The guaranteed minimum time from arrival to release. `composition.rs` checks that no
+//! frame of any link is faster.
 
 use crate::common::any_spec::Examples;
 use crate::common::{config, frame, link};
@@ -46,7 +45,7 @@ fn each_model_guarantees_its_lower_bound() {
     }
 }
 
-/// Plugins that state a bound of 2 ms and keep it for even frames only.
+/// Plugins that state a bound of 2 ms and violate it for odd frames.
 struct Careless;
 
 impl Loader for Careless {

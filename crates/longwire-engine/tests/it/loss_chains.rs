@@ -1,7 +1,6 @@
-//! Losses that depend on each other, against the theory of their chains:
-//! rates, correlation, run lengths and every pattern of six frames in a row.
-//! Bounds are exact. There are some 1,500 of them, and 99.9999 % of correct
-//! models stay within each: one in a thousand would fail.
+//! Dependent losses, against the theory of their chains: rates, correlation, run lengths
+//! and every pattern of six consecutive frames. Bounds are exact. There are some 1,500 of
+//! them at a confidence of 99.9999 % each: one correct run in a thousand would fail.
 
 use crate::common::assert_binomial;
 use crate::common::files::frame_context;
@@ -11,8 +10,8 @@ use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.999_999;
 
-/// Patterns and rates are taken so far apart that they are all but
-/// independent: the slowest chain here forgets a tenth with every frame.
+/// Thinning interval, for nearly independent patterns and rates: the slowest chain here
+/// forgets a tenth per frame.
 const THIN: usize = 128;
 const FRAMES: usize = 4_000_000;
 
@@ -26,7 +25,7 @@ fn losses(model: &str, seed: u64) -> Vec<bool> {
     (0..FRAMES).map(judge).collect()
 }
 
-/// A chain: where each state goes, and how probable a loss is there.
+/// A chain: transition probabilities and the loss probability of each state.
 struct Chain<const N: usize> {
     moves: [[f64; N]; N],
     loss: [f64; N],
@@ -47,7 +46,7 @@ impl<const N: usize> Chain<N> {
         (0..20_000).fold([1.0 / N as f64; N], |share, _| self.step(share))
     }
 
-    /// How probable it is that frames in a row fare like this.
+    /// Returns the probability of this pattern of consecutive frames.
     fn pattern(&self, lost: impl Iterator<Item = bool>) -> f64 {
         let mut share = self.stationary();
         for (index, lost) in lost.enumerate() {
@@ -73,14 +72,13 @@ fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
     assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
-/// All patterns of six frames, and with them the rate and all correlations
-/// up to lag 5.
+/// Checks all patterns of six frames, and hence the rate and all correlations up to lag 5.
 fn check_patterns<const N: usize>(model: &str, chain: &Chain<N>) {
     const LEN: usize = 6;
     for seed in 1..=2 {
         let losses = losses(model, seed);
         let mut counts = [0u64; 1 << LEN];
-        // The first frames begin in one state, not in all.
+        // The first frames start in one state, not in the stationary distribution.
         let windows = losses[10_000..].chunks_exact(THIN);
         let trials = windows.len() as u64;
         for window in windows {
@@ -95,8 +93,8 @@ fn check_patterns<const N: usize>(model: &str, chain: &Chain<N>) {
     }
 }
 
-/// The lengths of runs of frames that fare like this, but for the first and
-/// the last run.
+/// Returns the lengths of runs of lost or passed frames, without the first and the last
+/// run.
 fn runs(losses: &[bool], lost: bool) -> Vec<usize> {
     let runs: Vec<&[bool]> = losses.chunk_by(|a, b| a == b).collect();
     let inner = runs[1..runs.len() - 1].iter();
@@ -106,7 +104,7 @@ fn runs(losses: &[bool], lost: bool) -> Vec<usize> {
         .collect()
 }
 
-/// Each length up to twelve, and all above.
+/// Checks each length up to twelve, and the total above.
 fn check_runs(what: &str, runs: &[usize], probability: impl Fn(usize) -> f64) {
     const LENGTH_MAX: usize = 12;
     let trials = runs.len() as u64;
@@ -183,14 +181,14 @@ fn the_four_states_are_those_of_the_paper() {
     let model = "state:p13=3%,p31=20%,p32=30%,p23=40%,p14=2%";
     let chain = four_states([0.03, 0.2, 0.3, 0.4, 0.02]);
     check_patterns(model, &chain);
-    // The stationary probabilities that the paper's section 4.1 gives.
+    // Stationary probabilities from section 4.1 of the paper.
     let [p13, p31, p32, p23, p14] = [0.03, 0.2, 0.3, 0.4, 0.02];
     let sum = p13 * p23 + p23 * p31 + p14 * p23 * p31 + p13 * p32;
     let expected = [p23 * p31, p13 * p32, p13 * p23, p14 * p23 * p31].map(|part| part / sum);
     for (found, expected) in chain.stationary().iter().zip(expected) {
         assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
     }
-    // With only p13 and p31, it is Gilbert's; with 1 - p13, independent.
+    // With only p13 and p31, the chain is Gilbert's; with p31 = 1 - p13, independent.
     check_patterns("state:p13=5%,p31=25%", &two_states(0.05, 0.25, [0.0, 1.0]));
     check_patterns("state:p13=5%,p31=95%", &two_states(0.05, 0.95, [0.0, 1.0]));
     let losses = losses(model.replace("p14=2%", "p14=0%").as_str(), 5);
@@ -212,8 +210,8 @@ fn correlated_losses_have_their_rate_and_correlation() {
         check_patterns(model, &two_states(p, r, [0.0, 1.0]));
         let losses = losses(model, 4);
         check_runs(model, &runs(&losses, true), geometric(r));
-        // The lag-1 autocorrelation itself, of pairs far apart: both lost
-        // with rate² + correlation·rate·(1 - rate).
+        // The lag-1 autocorrelation of distant pairs: both are lost with probability rate²
+        // + correlation·rate·(1 - rate).
         let pairs = losses.chunks_exact(THIN);
         let both = pairs.clone().filter(|pair| pair[0] && pair[1]).count() as u64;
         let expected = rate * rate + correlation * rate * (1.0 - rate);
@@ -221,11 +219,10 @@ fn correlated_losses_have_their_rate_and_correlation() {
     }
 }
 
-/// How probable each length of a burst is.
+/// Probability of each burst length.
 type Lengths<'a> = &'a dyn Fn(usize) -> f64;
 
-/// Bursts may follow each other without a frame between them: then a run is
-/// their sum.
+/// Consecutive bursts without a frame in between form one run.
 #[test]
 fn bursts_have_their_lengths() {
     let uniform = |length: usize| if length <= 9 { 1.0 / 9.0 } else { 0.0 };

@@ -1,5 +1,4 @@
-//! Loss by content: what filters match, what they refuse and where, and that
-//! neither text nor frames make them panic.
+//! Loss by content: what filters match or reject, and robustness of both text and frames.
 
 use crate::common::files::frame_context;
 use longwire_engine::models::LOSS;
@@ -25,7 +24,7 @@ fn refusal(filter: &str) -> String {
     message.unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
-/// The help names each of these, and each is a filter.
+/// Every example in the help is a valid filter.
 #[test]
 fn what_the_help_names_is_understood() {
     let named = [
@@ -116,13 +115,13 @@ fn all() -> Vec<(char, Vec<u8>)> {
             'd',
             ethernet(&[], 0x86dd, &ipv6(3, &[], 6, &tcp(6, 0x18, 1_000))),
         ),
-        // Behind an extension header, in VLAN 8 of provider VLAN 100.
+        // After an extension header, in VLAN 8 of provider VLAN 100.
         (
             'e',
             ethernet(&[100, 8], 0x86dd, &ipv6(0, &[hop_by_hop], 17, &udp6)),
         ),
         ('f', ethernet(&[], 0x0806, &[0; 46])),
-        // A first piece, and a later one.
+        // A first fragment, and a later one.
         ('g', ethernet(&[], 0x0800, &part(0x2000))),
         ('h', ethernet(&[], 0x0800, &part(0x0010))),
         (
@@ -273,8 +272,8 @@ fn values_are_refused_at_their_column() {
     }
 }
 
-/// The link returns the reason, and the probability is kept: 20,000 frames, at a
-/// confidence of 99.98 %.
+/// The link reports the reason, and the probability holds: 20,000 frames, at a confidence
+/// of 99.98 %.
 #[test]
 fn a_matching_frame_is_lost_with_its_probability() {
     let all = all();
@@ -298,8 +297,7 @@ fn a_matching_frame_is_lost_with_its_probability() {
     assert_eq!(verdict, Verdict::Drop(DropReason::EntryLoss));
 }
 
-/// Every test there is, of frames cut anywhere: what is not there is not
-/// matched, except that a negation of it is.
+/// Every test, on frames cut anywhere: absent fields do not match, except under negation.
 #[test]
 fn frames_cut_short_are_no_matter() {
     let every = "ip or ip6 or vlan 9 or tcp or port 1 or net 1.2.3.4/5 or ether src 00:00:00:00:00:00 \

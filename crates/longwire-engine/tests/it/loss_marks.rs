@@ -1,5 +1,5 @@
-//! Marks in place of losses: the frames that a model would lose, by the same model without
-//! marks and the same seed.
+//! Marks instead of losses: compared with the frames that the same model and seed loses
+//! without marks.
 
 use longwire_engine::{
     Delivery, DropReason, FrameMeta, Lane, Link, LinkId, Nanos, NoLoader, Verdict,
@@ -10,7 +10,7 @@ use longwire_testbed::support::frames::{self, Sample};
 use crate::common::fates::Fates;
 use crate::common::{config, spec};
 
-/// One frame with each of the four congestion fields of each sample, and ARP.
+/// Each sample with each of the four ECN fields, and ARP.
 fn frames() -> Vec<(Option<Sample>, Vec<u8>)> {
     let mut frames = vec![(None, frames::ethernet(&[], 0x0806, &[7; 46]))];
     for sample in frames::samples() {
@@ -22,13 +22,13 @@ fn frames() -> Vec<(Option<Sample>, Vec<u8>)> {
     frames
 }
 
-/// Returns the frames as often as that, one after the other.
+/// Repeats the frames `times` times.
 fn several(kinds: &[(Option<Sample>, Vec<u8>)], times: usize) -> Vec<Vec<u8>> {
     let all = kinds.iter().cycle().take(kinds.len() * times);
     all.map(|(_, frame)| frame.clone()).collect()
 }
 
-/// Returns the frame with this congestion field.
+/// Returns the frame with this ECN field.
 fn with_ecn(frame: &[u8], ecn: u8) -> Vec<u8> {
     let mut frame = frame.to_vec();
     let ip = IpHeader::parse(&frame).expect("IP");
@@ -44,10 +44,10 @@ fn takes_marks(frame: &[u8]) -> bool {
     IpHeader::parse(frame).is_some_and(|ip| ip.ecn != Ecn::NotCapable)
 }
 
-/// A frame's delivery with its bytes, or the reason of its drop.
+/// A frame's delivery with its bytes, or its drop reason.
 type Fate = Result<(Delivery, Vec<u8>), DropReason>;
 
-/// Sends frames through a link, one each 100 us. A `change` is made after half of them.
+/// Sends a frame through a link every 100 us. A `change` is applied after half of them.
 fn cross(line: &str, change: Option<&str>, frames: &[Vec<u8>]) -> Vec<Fate> {
     let link = match change {
         Some(_) => Link::new_changeable(config(line), 5, LinkId(0)),
@@ -84,7 +84,7 @@ const MODELS: [&str; 5] = [
 ];
 
 /// Every model, place and queue against the same run without marks. A frame lost there is
-/// marked if it is ECN-capable; otherwise `mark` loses it and `mark-only` passes it.
+/// marked if ECN-capable; otherwise `mark` loses it and `mark-only` passes it.
 #[test]
 fn frames_are_marked_where_others_are_lost() {
     let kinds = frames();
@@ -134,7 +134,7 @@ fn frames_are_marked_where_others_are_lost() {
     }
 }
 
-/// A model that only marks on the medium moves no other model's draws and no release.
+/// A model that only marks on the medium affects no other model's draws and no release.
 #[test]
 fn marks_on_the_medium_move_nothing() {
     let sent = several(&frames(), 20);
@@ -157,7 +157,7 @@ fn marks_on_the_medium_move_nothing() {
     assert!(marks > 50, "{marks}");
 }
 
-/// With several models, a loss wins over a mark, in either order.
+/// With several models, a loss overrides a mark, in either order.
 #[test]
 fn a_loss_wins_over_a_mark() {
     let frame = with_ecn(&frames::samples()[0].frame, 2);
@@ -173,7 +173,7 @@ fn a_loss_wins_over_a_mark() {
             }
         }
     }
-    // Marked at both places, and by a queue too, a frame has one mark.
+    // Marked at both places and by a queue, a frame has one mark.
     let both = "loss=nth:1,at=entry,ecn=mark loss=nth:1,ecn=mark";
     for line in [both, &format!("{both} rate=10kbit queue=codel:ecn=true")] {
         let fates = cross(line, None, &sent);
@@ -181,8 +181,8 @@ fn a_loss_wins_over_a_mark() {
     }
 }
 
-/// A queue treats a frame that was marked before it as one that arrives with that mark,
-/// also when another queue takes it over.
+/// A queue treats a frame marked before it as one that arrives marked, also after a
+/// handover to another queue.
 #[test]
 fn a_queue_sees_marks_made_before_it() {
     let kinds = frames();
@@ -223,8 +223,8 @@ fn a_queue_sees_marks_made_before_it() {
     }
 }
 
-/// A link that marks reads headers: super-packets are segmented before it, and it keeps
-/// the fast path of other links only without marks.
+/// A link that marks reads headers, so super-packets are segmented before it; only links
+/// without marks keep the fast path.
 #[test]
 fn only_links_that_mark_need_bytes() {
     for (line, reads) in [

@@ -1,4 +1,4 @@
-//! Losses by count, by list and over time: which frames they are is certain.
+//! Deterministic losses: by count, by list and over time.
 
 use crate::common::assert_binomial;
 use crate::common::files::{file, frame_context, stream};
@@ -25,7 +25,7 @@ fn refusal(model: &str, contents: &str) -> String {
         .to_string()
 }
 
-/// Returns the numbers, from 1, of the lost ones of `frames` frames.
+/// Returns the numbers, from 1, of the lost frames among `frames`.
 fn lost(model: &str, contents: &str, frames: u64) -> Vec<u64> {
     let mut model = parse(model, contents);
     let frame = frame_context(EPOCH, 1000);
@@ -48,12 +48,12 @@ fn every_nth_frame_is_lost() {
 #[test]
 fn listed_frames_are_lost() {
     assert_eq!(lost("list:packets=3;7;9-12", "", 40), [3, 7, 9, 10, 11, 12]);
-    // In any order, also one upon the other.
+    // In any order, also overlapping.
     assert_eq!(
         lost("list:packets=9-12; 3 ;10-14;7-8", "", 40),
         [3, 7, 8, 9, 10, 11, 12, 13, 14]
     );
-    // It begins again behind its last number.
+    // It repeats after its last number.
     let looped = lost("list:packets=2;4-5,end=loop", "", 16);
     assert_eq!(looped, [2, 4, 5, 7, 9, 10, 12, 14, 15]);
     assert_eq!(lost("list:packets=1,end=loop", "", 3), [1, 2, 3]);
@@ -75,7 +75,7 @@ fn a_file_says_which_frames_are_lost() {
     let contents = "1101\n # 0 is lost\n1 0\n";
     assert_eq!(lost("per-packet:file=x,end=stop", contents, 30), [3, 6]);
     assert_eq!(lost("per-packet:file=x", contents, 14), [3, 6, 9, 12]);
-    // More than one word of bits, against the text itself.
+    // More than one word of bits, against the text.
     let bits: String = (0..1_000u32)
         .map(|n| {
             if n.wrapping_mul(2_654_435_761) >> 29 == 0 {
@@ -99,7 +99,7 @@ fn a_file_says_which_frames_are_lost() {
     );
 }
 
-/// Whether a frame is lost so long after the epoch.
+/// Whether a frame is lost at this time after the epoch.
 fn down(model: &mut Box<dyn LossModel>, since: u64) -> bool {
     let frame = frame_context(EPOCH + since, 1000);
     let lost = model.judge(&frame, &mut stream());
@@ -118,7 +118,7 @@ fn outages_come_with_their_period() {
         assert!(!down(&mut outage, start + 500 * MS));
         assert!(!down(&mut outage, start + 9 * SECOND));
     }
-    // Before the first one there is none, for any period.
+    // Before the first outage there is none, for any period.
     let frame = frame_context(EPOCH - SECOND, 1000);
     assert_eq!(outage.judge(&frame, &mut stream()), None);
     assert!(!down(&mut outage, 0));
@@ -169,8 +169,8 @@ fn outages_come_at_their_times() {
     }
 }
 
-/// On the medium it is the departure that meets an outage, at the entry the
-/// arrival: 1000 bytes take 8 ms at 1 Mbit/s.
+/// On the medium the departure counts, at the entry the arrival: 1000 bytes take 8 ms at 1
+/// Mbit/s.
 #[test]
 fn an_outage_meets_the_departure_or_the_arrival() {
     let outcome = |place: &str, arrival: u64| {
@@ -183,8 +183,7 @@ fn an_outage_meets_the_departure_or_the_arrival() {
     assert_eq!(outcome("entry", 105), Verdict::Drop(DropReason::EntryLoss));
 }
 
-/// 60,000 frames in each row's time, within bounds that 99.98 % of correct
-/// models keep.
+/// 60,000 frames per row, within bounds that 99.98 % of correct models keep.
 #[test]
 fn a_trace_says_how_probable_losses_are() {
     let contents = "time_s,loss_percent\n0,0\n60,25\n120,100\n180,1.5\n";
@@ -193,7 +192,7 @@ fn a_trace_says_how_probable_losses_are() {
         let mut trace = parse(&format!("trace:file=x,end={end}"), contents);
         let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
         for (minute, rate) in rates.into_iter().chain([after; 2]).enumerate() {
-            // A loop is four minutes long; its second one comes last.
+            // A loop is four minutes long; its second minute comes last.
             let minute = if minute == 4 { 5 } else { minute as u64 };
             let lost = (0..60_000).filter(|index| {
                 let frame = frame_context(EPOCH + minute * 60 * SECOND + index * MS, 500);

@@ -1,4 +1,4 @@
-//! Driving one changeable link through arrivals and changes.
+//! Drives one changeable link through arrivals and changes.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -10,7 +10,7 @@ use longwire_engine::{
 use crate::common::fates::Fates;
 use crate::common::{config, spec};
 
-/// Events of the link, in order of time; at one time, as listed.
+/// Events of the link in time order; ties are in list order.
 #[derive(Debug)]
 pub enum Event {
     /// A frame with these bytes.
@@ -18,25 +18,25 @@ pub enum Event {
     Change(Box<LinkChange>),
 }
 
-/// Returns a changeable link that the line describes.
+/// Returns the changeable link that `line` specifies.
 pub fn link(line: &str) -> Link {
     Link::new_changeable(config(line), 7, LinkId(3))
 }
 
-/// Returns a change to the parts that the line gives.
+/// Returns a change of the parts in `line`.
 pub fn set(line: &str) -> Event {
     let change = spec(line).build_change(&NoLoader);
     Event::Change(Box::new(change.expect("no plugins")))
 }
 
-/// Verdicts by the index of the frame's event.
+/// Verdicts by index of the frame's event.
 pub type Verdicts = BTreeMap<usize, Vec<Verdict>>;
 
 struct Run {
     lane: Lane<usize>,
-    /// Frames by the index of their events.
+    /// Frames by index of their events.
     fates: Fates,
-    /// Decisions whose order has been checked.
+    /// Number of decisions whose order has been checked.
     checked: usize,
     /// The latest release and departure so far.
     latest: (Nanos, Nanos),
@@ -51,8 +51,8 @@ impl Run {
         }
     }
 
-    /// In order, releases never decrease across changes; departures never decrease at
-    /// all. Frames that are never sent are not counted.
+    /// Checks that departures never decrease and, in order, neither do releases across
+    /// changes. Frames that are never sent do not count.
     fn check_order(&mut self, verdict: &Verdict) {
         let Verdict::Deliver(delivery) = verdict else {
             return;
@@ -68,8 +68,8 @@ impl Run {
     }
 }
 
-/// Runs the events; `often` polls at every instant with a decision, otherwise only as
-/// the contract requires.
+/// Runs the events; `often` polls at every decision, otherwise only as the contract
+/// requires.
 pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lane<usize>) {
     let (verdicts, offered, lane) = run_all(link, events, often);
     let notified = verdicts.len() as u64;
@@ -77,8 +77,8 @@ pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lan
     (verdicts, lane)
 }
 
-/// The same for links that may keep frames for ever; returns the number of offered
-/// frames too.
+/// As [`run`], for links that may hold frames forever; also returns the number of offered
+/// frames.
 pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, u64, Lane<usize>) {
     let mut run = Run {
         lane: Lane::new(link),
@@ -111,7 +111,7 @@ pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts,
     (run.fates.verdicts(), offered, run.lane)
 }
 
-/// Departures and drops, in the order of arrival.
+/// Departures and drops, in arrival order.
 pub fn outcomes(verdicts: &Verdicts) -> Vec<Result<u64, DropReason>> {
     let only = |verdicts: &Vec<Verdict>| match verdicts[..] {
         [Verdict::Deliver(Delivery { departure, .. })] => Ok(departure.as_nanos()),

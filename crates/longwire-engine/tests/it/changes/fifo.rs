@@ -1,5 +1,5 @@
-//! First in, first out, with rates that change: every departure against a line that is
-//! simulated step by step, and against the rate model that steps.
+//! FIFO with rate changes: every departure against a step-by-step simulation and against
+//! the `steps` rate model.
 
 use longwire_engine::{BitRate, DropReason, LinkChange, LinkState, Nanos};
 use proptest::prelude::*;
@@ -11,15 +11,15 @@ fn frame(len: usize) -> Event {
     Event::Frame(vec![0; len])
 }
 
-/// A line that is simulated nanosecond by nanosecond: in each it sends as many billionths
-/// of a bit as its rate has bits per second.
+/// A line simulated nanosecond by nanosecond: each sends as many billionths of a bit as the
+/// rate has bits per second.
 #[derive(Default)]
 struct NaiveLine {
     rate: Option<u128>,
     is_down: bool,
-    /// The rest of a frame that departed: departures are rounded down to the nanosecond.
+    /// Remaining work of a departed frame: departures are rounded down to the nanosecond.
     rest: u128,
-    /// Frames that have not departed, each with the rest of its work.
+    /// Frames that have not departed, with their remaining work.
     frames: std::collections::VecDeque<(usize, u128)>,
     outcomes: Vec<Result<u64, DropReason>>,
 }
@@ -36,7 +36,7 @@ impl NaiveLine {
         match event {
             LineEvent::Frame(_) if self.is_down => self.outcomes.push(Err(DropReason::Outage)),
             LineEvent::Frame(len) => {
-                // What is done in this nanosecond has departed when a frame comes.
+                // Work that completes within this nanosecond departs before an arrival.
                 while let Some((frame, work)) = self.frames.front()
                     && self.rate.is_none_or(|rate| self.rest + work < rate)
                 {
@@ -50,7 +50,7 @@ impl NaiveLine {
             }
             LineEvent::Rate(rate) => {
                 self.rate = rate.map(u128::from);
-                // At an infinite rate, all is sent at once.
+                // An infinite rate sends everything at once.
                 self.rest = rate.map_or(0, |_| self.rest);
             }
             LineEvent::State(state) => {
@@ -63,7 +63,8 @@ impl NaiveLine {
         }
     }
 
-    /// Sends for a nanosecond. What is done at its very end departs in the next one.
+    /// Sends for one nanosecond. Work that completes exactly at its end departs in the
+    /// next.
     fn send(&mut self, now: u64) {
         let mut budget = self.rate.unwrap_or(u128::MAX);
         let sent = self.rest.min(budget);
@@ -100,8 +101,8 @@ fn set_rate(rate: Option<u64>) -> Event {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Frames and changes at random times. The frame in service goes on at the new rate
-    /// with exactly what is left of it.
+    /// Frames and changes at random times. The frame in service continues at the new rate
+    /// with exactly its remaining work.
     #[test]
     fn departures_are_those_of_a_simulated_line(
         steps in prop::collection::vec((0..1_500u64, line_event()), 1..150),
@@ -110,9 +111,9 @@ proptest! {
         let (mut now, mut events) = (1_000, Vec::new());
         let mut naive = NaiveLine { rate: Some(1_000_000_000), ..NaiveLine::default() };
         for (gap, event) in steps {
-            // A third of the events happen together with the one before.
+            // A third of the events coincide with the previous one.
             let mut gap = gap.saturating_sub(500);
-            // Nothing is sent in no time, but at an infinite rate all is.
+            // Zero time sends nothing, except at an infinite rate.
             if naive.rate.is_none() {
                 gap += 1;
             }
@@ -137,8 +138,8 @@ proptest! {
         prop_assert_eq!(outcomes(&verdicts), naive.outcomes);
     }
 
-    /// One schedule of rates, as changes and as a model, gives the same releases, with any
-    /// model behind the rate.
+    /// A schedule of rates gives the same releases as changes and as a model, with any
+    /// model after the rate.
     #[test]
     fn changes_of_the_rate_are_steps_of_the_rate(
         frames in prop::collection::vec((0..40_000u64, 60..1515usize), 1..80),
@@ -186,14 +187,14 @@ fn by_hand() {
     events.push((10 * ms, set("rate=2mbit")));
     events.push((22 * ms, set("framing=bytes:overhead=1000")));
     let (verdicts, _) = run(link("rate=1mbit queue=unlimited"), events, true);
-    // Of the second, 7 ms are left at 10 ms, which become 3.5; the fourth begins at
-    // 17.5 ms, before framing makes frames twice as long.
+    // At 10 ms, 7 ms of the second frame remain, which become 3.5; the fourth starts at
+    // 17.5 ms, before framing doubles the length of frames.
     let expected = [18, 27, 35, 43].map(|half_ms| Ok(half_ms * ms / 2));
     assert_eq!(outcomes(&verdicts), expected);
 }
 
-/// 10,208 bits at 20.5 Gbit/s take 497.2 ns. The rest of the last one, 4.53 bits, takes 45 ns
-/// at the new rate, and the next frame waits for it.
+/// 10,208 bits at 20.5 Gbit/s take 497.2 ns. The remaining 4.53 bits of the last frame take
+/// 45 ns at the new rate, and delay the next frame.
 #[test]
 fn the_rest_of_a_nanosecond_is_sent_at_the_new_rate() {
     for rate in ["100mbit", "steps:0s/100mbit"] {
@@ -293,15 +294,15 @@ fn a_link_that_stood_still_for_ever_runs_again() {
         (5 * ms, frame(1_000)),
     ];
     let (verdicts, _) = run(still, events, true);
-    // Half of the first was sent; the change sends its rest.
+    // Half of the first was sent; the change sends the remainder.
     assert_eq!(outcomes(&verdicts), [Ok(9 * ms), Ok(17 * ms), Ok(25 * ms)]);
 }
 
-/// From each kind of rate to each: what the first has not sent, the second sends.
+/// For each pair of rate kinds, the second sends what the first has not.
 #[test]
 fn the_rest_of_a_frame_goes_on_at_any_rate() {
     let ms = 1_000_000;
-    // 1000 bytes from 0 on, a change at 4 ms: at half of the frame, or a quarter.
+    // 1000 bytes from 0 on, a change at 4 ms: after half of the frame, or a quarter.
     for (before, after, departure) in [
         ("1mbit", "unlimited", 4 * ms),
         ("1mbit", "500kbit", 12 * ms),
@@ -317,7 +318,7 @@ fn the_rest_of_a_frame_goes_on_at_any_rate() {
         ("steps:at=0s/2mbit;2ms/0", "1mbit", 8 * ms),
         ("steps:at=0s/2mbit;1ms/0,period=2ms", "1mbit", 8 * ms),
         ("steps:at=0s/0;8ms/1mbit,change=linear", "1mbit", 11 * ms),
-        // Known only as a whole, or not at all: the frame is sent once more.
+        // No partial progress: the frame is sent again.
         ("tdm:rate=2mbit,period=20ms,slot=2ms", "1mbit", 12 * ms),
         (
             "token-bucket:rate=400kbit,burst=2kb,peak=500kbit",

@@ -1,9 +1,9 @@
-//! Sequential links decide the same whether they are driven by numbers or in turn.
+//! Sequential links decide the same, driven by numbers or in turn.
 
 use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use proptest::prelude::*;
 
-/// Lines of sequential links.
+/// Specifications of sequential links.
 const LINKS: [&str; 7] = [
     "",
     "rate=10mbit queue=5p",
@@ -23,7 +23,7 @@ fn link(line: &str) -> Link {
 /// Verdicts by number, with offers and polls.
 fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
-    // Frames dropped before the queue have no number there.
+    // Frames dropped before the queue have no number.
     let mut numbered = Vec::new();
     let end = FrameMeta {
         arrival: Nanos::MAX,
@@ -45,7 +45,7 @@ fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     verdicts
 }
 
-/// Verdicts by number, in turn; no change comes for `steady` nanoseconds after each frame.
+/// Verdicts by number, in turn; no change follows within `steady` nanoseconds of a frame.
 fn in_turn(link: &mut Link, frames: &[FrameMeta], steady: u64) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     let mut queued = std::collections::VecDeque::new();
@@ -82,7 +82,7 @@ proptest! {
     ) {
         let mut now = 0;
         let frame = |(gap, len): &(u64, u32)| {
-            // A third of the frames arrive together with the one before.
+            // A third of the frames coincide with the previous one.
             now += gap.saturating_sub(700_000);
             FrameMeta { arrival: Nanos::from_nanos(now), len: *len }
         };

@@ -1,4 +1,4 @@
-//! Links that change while they run.
+//! Changes of running links.
 
 mod driven;
 mod fifo;

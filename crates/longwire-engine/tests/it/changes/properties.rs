@@ -1,5 +1,5 @@
-//! Any links and any changes: no panic, every frame is accounted for, and neither
-//! polling late nor being changeable changes a verdict.
+//! Any links and any changes: no panic, every frame is accounted for, and neither late
+//! polling nor changeability alters a verdict.
 
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{Link, LinkChange, LinkConfig, LinkId, LinkSpec, LinkState, Nanos, Verdict};
@@ -18,7 +18,7 @@ fn build(spec: &LinkSpec) -> LinkConfig {
     }
 }
 
-/// UDP over IPv4, or no IP at all.
+/// UDP over IPv4, or a frame without IP.
 fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
     let len: usize = choices.pick(&[60, 64, 590, 1514, 1514, 4000]);
     let flow = choices.below(5) as u8;
@@ -57,7 +57,7 @@ fn any_change(choices: &mut Choices<'_>) -> (LinkSpec, Option<LinkState>) {
     (change, state)
 }
 
-/// Returns the events; called twice, because events cannot be copied.
+/// Returns the events; called twice, because events are not `Clone`.
 fn events(data: &[u8], changes: bool, gap_least: u64) -> (Vec<(u64, Event)>, String) {
     let mut choices = Choices(data);
     let gaps = [0, 1, 500, 12_000, 120_000, 3_000_000, 90_000_000];
@@ -91,14 +91,14 @@ proptest! {
         seed in 0..100u64,
     ) {
         let spec = any_spec(&mut Choices(&link));
-        // What leaves by a model in the nanosecond in which it comes is held
-        // to be waiting still by what comes then, too.
+        // A frame that leaves by a model within the nanosecond of its arrival still counts
+        // as queued for further arrivals in it.
         let modelled = matches!(build(&spec).rate, Rate::Model(_));
         let least = if modelled { 1_001 } else { 0 };
         let run = |link| run_all(link, events(&traffic, false, least).0, true);
         let (mut plain, ..) = run(Link::new(build(&spec), seed, LinkId(2)));
         let (changeable, ..) = run(Link::new_changeable(build(&spec), seed, LinkId(2)));
-        // What the link would never take out stays in the queue.
+        // Frames that the link would never dequeue stay in the queue.
         let waits = |verdict: &Verdict| match verdict {
             Verdict::Deliver(delivery) => delivery.departure == Nanos::MAX,
             _ => true,

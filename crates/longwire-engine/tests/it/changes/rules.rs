@@ -1,5 +1,4 @@
-//! The effect of each kind of change on queued frames, frames in transit and later
-//! arrivals.
+//! Effects of each kind of change on queued frames, frames in transit and later arrivals.
 
 use longwire_engine::models::{self, Entry};
 use longwire_engine::{
@@ -58,7 +57,7 @@ fn down_loses_what_waits_and_what_comes() {
     let outage = Err(DropReason::Outage);
     assert_eq!(
         outcomes(&verdicts),
-        // The second was in service; the line is empty at 10 ms.
+        // The second was in service; the queue is empty at 10 ms.
         [
             Ok(8 * MS),
             outage,
@@ -86,7 +85,7 @@ fn paused_keeps_what_waits() {
     let at = |ms| Ok(ms * MS);
     assert_eq!(
         outcomes(&verdicts),
-        // The second is in service and counts; the fifth is too much.
+        // The second is in service and counts; the fifth exceeds the limit.
         [at(8), at(16), at(108), at(116), Err(DropReason::QueueFull)]
     );
 }
@@ -107,8 +106,8 @@ fn paused_without_a_rate_fills_the_queue() {
 
 #[test]
 fn an_opportunity_that_passed_unused_is_gone() {
-    // Slots of 1 ms every 10 ms; a frame of 1250 bytes takes one whole slot, the
-    // first of them half of two.
+    // Slots of 1 ms every 10 ms; a frame of 1250 bytes takes a whole slot, the first one
+    // half of two.
     let line = "rate=tdm:rate=10mbit,period=10ms,slot=1ms";
     let mut events: Vec<_> = (0..3).map(|_| (MS / 2, frame(1_250))).collect();
     events.push((8 * MS, state(LinkState::Paused)));
@@ -119,8 +118,7 @@ fn an_opportunity_that_passed_unused_is_gone() {
     let (paused, never) = (outcomes(&paused), outcomes(&never));
     let halves = |ms: u64| Ok(ms * MS / 2);
     assert_eq!(never, [21, 41, 61].map(halves));
-    // The second misses its half slots at 10.5 ms and 20 ms: the next slot is
-    // all its own.
+    // The second misses its half slots at 10.5 ms and 20 ms, and takes the whole next slot.
     assert_eq!(paused, [21, 62, 82].map(halves));
 }
 
@@ -139,8 +137,7 @@ fn a_new_queue_knows_the_headers_of_what_waits() {
     assert_eq!(outcomes(&verdicts), expected);
 }
 
-/// Every discipline gives up its frames to every other, once unexpectedly and once
-/// after having been refilled.
+/// Every discipline hands its frames to every other, at once and after a refill.
 #[test]
 fn every_discipline_hands_over_to_every_other() {
     let texts: Vec<String> = models::QUEUE
@@ -211,8 +208,8 @@ fn schedules_count_from_the_change() {
     assert_eq!(releases(&verdicts), [101, 110, 112, 122].map(|ms| ms * MS));
 }
 
-/// Models that stay continue their streams; replaced ones begin separate streams, which
-/// the number of the change determines.
+/// Models that stay continue their streams; replaced ones start new streams, determined by
+/// the number of the change.
 #[test]
 fn streams_go_on_or_begin_anew() {
     let pattern = |changes: &[&str]| {

@@ -1,11 +1,11 @@
-//! Specifications of links of any models, built from arbitrary bytes.
+//! Specifications of links with any models, from arbitrary bytes.
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{DropReason, FrameContext, Hook, LinkSpec, Loader, Nanos, Plugin, TakePiece};
 use longwire_units::random::Stream;
 
-/// Choices made by bytes, and by zeros after their end.
+/// Choices determined by bytes, then by zeros.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl Choices<'_> {
@@ -19,7 +19,7 @@ impl Choices<'_> {
         }
     }
 
-    /// A number below `end`, which is at most 65,536.
+    /// Returns a number below `end`, which is at most 65,536.
     pub fn below(&mut self, end: usize) -> usize {
         let number = usize::from(self.byte()) | usize::from(self.byte()) << 8;
         number % end.max(1)
@@ -34,7 +34,7 @@ impl Choices<'_> {
     }
 }
 
-/// Gives every file parameter its example; plugins do little.
+/// Loads the example for every file parameter, and plugins that do little.
 pub struct Examples;
 
 impl Loader for Examples {
@@ -105,7 +105,8 @@ fn value(choices: &mut Choices<'_>, param: &Param, file: String) -> String {
     choices.pick(some).to_owned()
 }
 
-/// A model of the kind, its parameters left out, as in the example, or any.
+/// Returns a model of the kind, with each parameter omitted, as in the example, or
+/// arbitrary.
 fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
     let Entry { info, .. } = &kind.entries[choices.below(kind.entries.len())];
     let plain = info.params.iter().filter(|param| param.default.is_none());
@@ -125,7 +126,7 @@ fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
         })
         .collect();
     let text = format!("{}:{}", info.name, any.join(","));
-    // Most choices fit together; for the others there is the example.
+    // Most choices are compatible; otherwise use the example.
     match kind.parse_with(&text, &Examples) {
         Ok(_) => text,
         Err(error) => {
@@ -135,7 +136,7 @@ fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
     }
 }
 
-/// Sets a part to any model, or leaves it out once in that many times.
+/// Sets a part to any model, or omits it with a probability of one in `times`.
 fn maybe<M>(spec: &mut LinkSpec, choices: &mut Choices<'_>, kind: &Kind<M>, times: usize) {
     let given = !choices.one_in(times);
     let text = model(choices, kind);

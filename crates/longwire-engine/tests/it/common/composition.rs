@@ -1,5 +1,5 @@
-//! Links of any models at all, made from arbitrary bytes, and what must hold
-//! of every one of them. The property test and the fuzz target share it.
+//! Links of any models from arbitrary bytes, and their invariants. Shared by the property
+//! test and the fuzz target.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ struct Offered {
     bytes: Vec<u8>,
 }
 
-/// Flows differ in their ports, code points and congestion fields.
+/// Number of flows, which differ in ports, code points and ECN fields.
 const FLOWS: usize = 5;
 
 fn frames(choices: &mut Choices<'_>) -> Vec<Offered> {
@@ -41,7 +41,7 @@ fn frames(choices: &mut Choices<'_>) -> Vec<Offered> {
     (0..count).map(frame).collect()
 }
 
-/// UDP over IPv4 or IPv6, or no IP at all.
+/// UDP over IPv4 or IPv6, or a frame without IP.
 fn packet(flow: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![0xa5; len];
     let class = [0x00, 0x02, 0x01, 0xb9, 0x03][flow];
@@ -66,18 +66,18 @@ fn packet(flow: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The verdicts of the frames of one run.
+/// Verdicts of one run.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
-    /// By the index of the frame: its verdicts in order.
+    /// Verdicts by frame index, in order.
     verdicts: BTreeMap<usize, Vec<Verdict>>,
-    /// Frames in the order of their releases.
+    /// Frames in release order.
     polled: Vec<(usize, Delivery)>,
     queued: usize,
     waiting: usize,
 }
 
-/// Checks one link, built and used as `data` determines.
+/// Checks one link, built and driven as `data` determines.
 pub fn check(data: &[u8]) {
     let mut choices = Choices(data);
     let spec = any_spec(&mut choices);
@@ -92,7 +92,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(spec.has_plugins(), spec.to_string().contains("plugin:"));
     let frames = in_pieces(frames(&mut choices), &Link::new(config(), seed, LinkId(0)));
     let often = run(config(), seed, &frames, true);
-    // From its text: what is printed reads back.
+    // The printed text parses back.
     let again = LinkSpec::parse(&spec.to_string(), &Examples);
     let again = again.unwrap_or_else(|error| panic!("{spec}: {error}"));
     assert_eq!(again, spec);
@@ -117,7 +117,7 @@ fn build(spec: &LinkSpec) -> LinkConfig {
     }
 }
 
-/// The frames as they are offered to a link that may fragment them.
+/// Returns the frames as offered to a link that may fragment them.
 fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
     let mut offered = Vec::new();
     for frame in frames {
@@ -135,8 +135,7 @@ fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
     offered
 }
 
-/// Offers every frame; polls at each instant at which there is something to
-/// do, or only as often as the contract asks for.
+/// Offers every frame; polls at every event, or only as often as the contract requires.
 fn run(config: LinkConfig, seed: u64, frames: &[Offered], often: bool) -> Outcome {
     let lookahead = config.lookahead();
     let mut lane = Lane::new(Link::new(config, seed, LinkId(0)));
@@ -180,7 +179,7 @@ fn step(
     }
 }
 
-/// No frame leaves before it arrives, or passes the link in less than its lookahead.
+/// No frame leaves before it arrives, or crosses the link in less than its lookahead.
 fn is_causal(outcome: &Outcome, frames: &[Offered], lookahead: Nanos) {
     for (index, verdicts) in &outcome.verdicts {
         let arrival = Nanos::from_nanos(frames[*index].arrival);
@@ -194,8 +193,8 @@ fn is_causal(outcome: &Outcome, frames: &[Offered], lookahead: Nanos) {
     }
 }
 
-/// Every frame is decided about once, or still queued; every delivery is
-/// released, or never will be.
+/// Every frame is decided exactly once or still queued; every delivery is released, except
+/// at the end of time.
 fn conserves(outcome: &Outcome, offered: usize, spec: &LinkSpec) {
     assert_eq!(outcome.verdicts.len() + outcome.queued, offered, "{spec}");
     let mut deliveries = 0;
@@ -213,15 +212,15 @@ fn conserves(outcome: &Outcome, offered: usize, spec: &LinkSpec) {
     assert_eq!(outcome.polled.len() + outcome.waiting, deliveries, "{spec}");
 }
 
-/// Unless reordering was asked for, frames of one flow come out in the order
-/// in which they went in, and releases never decrease.
+/// Unless reordering is requested, frames of one flow leave in order, and releases never
+/// decrease.
 fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, spec: &LinkSpec) {
-    // Fragments but the first have no ports, and may take another path through a queue
-    // that separates flows.
+    // Later fragments have no ports, and may take another path through a queue that
+    // separates flows.
     if !link.in_order() || link.fragments() {
         return;
     }
-    // DualPI2 puts frames that arrive marked into its other queue (RFC 9332, section 2.1).
+    // DualPI2 puts frames that arrive marked into its L queue (RFC 9332, section 2.1).
     let spec_text = spec.to_string();
     if ["queue=dualpi2", "at=entry,ecn=mark"]
         .iter()

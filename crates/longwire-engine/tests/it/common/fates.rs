@@ -7,14 +7,14 @@ use longwire_engine::{
     Delivery, DropReason, FrameAccess, LaneHost, LinkId, Nanos, ReleaseQueue, Verdict,
 };
 
-/// Frames by their index, and what becomes of them.
+/// Frames by index, and their decisions.
 #[derive(Debug, Default)]
 pub struct Fates {
-    /// The bytes of each frame, as edited.
+    /// Bytes of each frame, as edited.
     pub frames: Vec<Vec<u8>>,
-    /// Decisions, in the order of the reports.
+    /// Decisions in the order of their reports.
     pub decided: Vec<(usize, Verdict)>,
-    /// Deliveries that wait for their release, on the line of `link`.
+    /// Deliveries awaiting release, queued for `link`.
     pub waiting: ReleaseQueue<(usize, Delivery)>,
     /// The link of the lane.
     pub link: LinkId,
@@ -66,7 +66,7 @@ impl LaneHost<usize> for Fates {
     }
 
     fn delivered(&mut self, index: usize, delivery: &Delivery, is_duplicate: bool) {
-        // The deliveries of one frame directly follow each other.
+        // The deliveries of one frame are consecutive.
         let before = self.decided.last().filter(|last| last.0 == index);
         assert_eq!(is_duplicate, before.is_some(), "frame {index}");
         self.decided.push((index, Verdict::Deliver(*delivery)));

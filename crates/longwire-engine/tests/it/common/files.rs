@@ -1,9 +1,9 @@
-//! Files that are not there: a loader with contents in memory.
+//! In-memory files: a loader with fixed contents.
 
 use longwire_engine::{FrameContext, Loader, TakePiece};
 use longwire_units::random::Stream;
 
-/// The same contents for every file, in pieces of this many bytes.
+/// The same contents for every file, in pieces of this size.
 pub struct Contents<'a> {
     pub text: &'a [u8],
     pub piece: usize,
@@ -35,7 +35,7 @@ impl Loader for Files<'_> {
     }
 }
 
-/// A frame on its way, of which no bytes are known.
+/// A frame of which no bytes are known.
 pub fn frame_context(at: u64, len: u32) -> FrameContext<'static> {
     use longwire_engine::{Bytes, Nanos, Packets};
     FrameContext {

@@ -10,24 +10,24 @@ pub mod special;
 use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use longwire_testbed::support::binomial_interval;
 
-/// Returns the specification of a line such as `rate=10mbit loss=1%`.
+/// Returns the specification in a line such as `rate=10mbit loss=1%`.
 pub fn spec(line: &str) -> LinkSpec {
     let spec = line.parse();
     spec.unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// Returns the configuration that the line describes.
+/// Returns the configuration that `line` specifies.
 pub fn config(line: &str) -> LinkConfig {
     let config = spec(line).build(&NoLoader);
     config.unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// Returns a link that the line describes.
+/// Returns the link that `line` specifies.
 pub fn link(line: &str, seed: u64) -> Link {
     Link::new(config(line), seed, LinkId(0))
 }
 
-/// Returns the message about a value that must be refused.
+/// Returns the error for a value that must be rejected.
 pub fn refusal(option: &str, text: &str) -> String {
     let set = LinkSpec::new().set(option, text, &NoLoader);
     set.expect_err(text).to_string()
@@ -43,7 +43,7 @@ pub fn verdicts(link: &mut Link, count: u64, gap: u64) -> Vec<Verdict> {
     (0..count).map(offer).collect()
 }
 
-/// The release, in nanoseconds, of a frame that must have been delivered.
+/// Returns the release, in nanoseconds, of a frame that must be delivered.
 pub fn release(verdict: Verdict) -> u64 {
     match verdict {
         Verdict::Deliver(delivery) => delivery.release.as_nanos(),
@@ -51,8 +51,8 @@ pub fn release(verdict: Verdict) -> u64 {
     }
 }
 
-/// Checks that `count` successes of `trials` of probability `p` are within the bounds that
-/// a correct model leaves with this confidence.
+/// Checks that `count` successes in `trials` of probability `p` lie within the bounds that
+/// a correct model keeps with this confidence.
 #[track_caller]
 pub fn assert_binomial(
     what: impl std::fmt::Display,
@@ -68,8 +68,7 @@ pub fn assert_binomial(
     );
 }
 
-/// The greatest distance between the samples' distribution and `cdf`
-/// (Kolmogorov and Smirnov).
+/// Returns the Kolmogorov-Smirnov distance between the samples' distribution and `cdf`.
 pub fn ks_distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let count = samples.len() as f64;
@@ -81,9 +80,9 @@ pub fn ks_distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     samples.iter().enumerate().map(distance).fold(0.0, f64::max)
 }
 
-/// Returns a bound of that distance that is exceeded with a chance of at most `1 -
-/// confidence`, for any number of samples (Massart's form of the inequality of
-/// Dvoretzky, Kiefer and Wolfowitz, 1990).
+/// Returns the bound that this distance exceeds with probability at most `1 - confidence`,
+/// for any number of samples (Dvoretzky-Kiefer-Wolfowitz inequality with Massart's
+/// constant, 1990).
 pub fn ks_bound(samples: usize, confidence: f64) -> f64 {
     ((2.0 / (1.0 - confidence)).ln() / (2.0 * samples as f64)).sqrt()
 }

@@ -1,8 +1,7 @@
-//! Distribution functions, written once more and in other ways than the
-//! engine's, so that a mistake shows.
+//! Distribution functions by methods other than the engine's, to detect mistakes.
 
-/// The standard normal distribution function: the series of Marsaglia (2004),
-/// good to 1e-15 within 7 deviations.
+/// Standard normal distribution function: Marsaglia's series (2004), accurate to 1e-15
+/// within 7 standard deviations.
 pub fn normal_cdf(z: f64) -> f64 {
     if z.abs() > 7.0 {
         return if z > 0.0 { 1.0 } else { 0.0 };
@@ -17,8 +16,8 @@ pub fn normal_cdf(z: f64) -> f64 {
     0.5 + density * sum
 }
 
-/// The gamma distribution function of scale 1, by the power series of the
-/// incomplete gamma function; `gamma` is Γ(shape + 1).
+/// Gamma distribution function of scale 1, by the power series of the incomplete gamma
+/// function; `gamma` is Γ(shape + 1).
 pub fn gamma_cdf(shape: f64, gamma: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -38,9 +37,8 @@ pub fn truncated(cdf: impl Fn(f64) -> f64, min: f64, max: f64) -> impl Fn(f64) -
     move |x| ((cdf(x) - at_min) / (at_max - at_min)).clamp(0.0, 1.0)
 }
 
-/// The mean of a distribution that lies between two bounds: the integral of
-/// what is above, by Simpson's rule in parts that grow geometrically from
-/// `unit` on.
+/// Mean of a distribution between two bounds: the integral of the upper tail, by Simpson's
+/// rule over intervals that grow geometrically from `unit`.
 pub fn mean(cdf: impl Fn(f64) -> f64, min: f64, max: f64, unit: f64) -> f64 {
     const STEPS: u32 = 2_000;
     let (mut from, mut width, mut sum) = (min, unit, min);
