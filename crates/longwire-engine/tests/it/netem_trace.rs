@@ -1,5 +1,5 @@
-//! Models as the crate netem-trace 0.4.6 writes them, in all of its forms,
-//! against the values that it draws from them (`data/netem-trace`).
+//! Models serialised by the crate netem-trace 0.4.6, in all its forms, against the values
+//! that it draws from them (`data/netem-trace`).
 
 use longwire_testbed::support::rows;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use longwire_engine::{Nanos, models};
 
 use crate::common::files::{file, frame_context, stream};
 
-/// A model's file, and the parts in it by their names.
+/// Returns a model file's parts by name.
 fn parts(text: &'static str) -> HashMap<&'static str, &'static str> {
     let parts = text.split("== ").filter(|part| !part.is_empty());
     parts.map(|part| part.split_once('\n').unwrap()).collect()
@@ -22,8 +22,7 @@ fn read(quantity: Quantity, text: &str) -> Contents {
     contents.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Rows of a time and a value, neighbours of one value as one, as series
-/// keep them.
+/// Merges rows of time and value with equal neighbours, as series do.
 fn joined(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     let mut joined: Vec<(String, u64)> = Vec::new();
     for (value, time) in rows {
@@ -35,7 +34,7 @@ fn joined(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     joined
 }
 
-/// The part `values`; an empty pattern chooses no frame.
+/// Returns the part `values`; an empty pattern selects no frame.
 fn values(part: &str) -> Vec<(String, u64)> {
     joined(part.lines().map(|row| {
         let (time, value) = row.split_once(' ').unwrap();
@@ -127,8 +126,8 @@ fn duplication_patterns_are_read_in_every_form() {
     );
 }
 
-/// A pattern of certain and impossible losses: after none, one and two lost
-/// frames in a row, then what holds for more.
+/// A pattern of certain and impossible losses: after none, one and two consecutive losses,
+/// the last entry applying to more.
 #[test]
 fn patterns_count_the_frames_chosen_in_a_row() {
     let text = "{\"RepeatedLossPatternConfig\":{\"pattern\":[\

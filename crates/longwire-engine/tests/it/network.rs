@@ -1,5 +1,5 @@
-//! A network of links against the same links one after the other, each given
-//! all its arrivals at once, and against itself called at other times.
+//! A network of links against the same links in sequence, each given all its arrivals at
+//! once, and against itself with other call times.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ use crate::common::spec;
 
 const SEED: u64 = 11;
 
-/// A frame: its number, and its bytes.
+/// A frame: number and bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Frame {
     number: u64,
     bytes: Vec<u8>,
 }
 
-/// Frees nothing, notes everything.
+/// A host that frees nothing and records everything.
 #[derive(Default)]
 struct Notes {
     left: Vec<(Nanos, LinkId, Frame)>,
@@ -33,7 +33,7 @@ struct Notes {
     delivered: Vec<(LinkId, u64, Nanos, bool)>,
     forgotten: u64,
     came: BTreeMap<LinkId, usize>,
-    /// Frames that find a link idle are queued all the same.
+    /// Frames that find a link idle are queued nevertheless.
     watches_offers: bool,
 }
 
@@ -98,11 +98,11 @@ fn link(spec: &LinkSpec, id: usize) -> Link {
     Link::new(config, SEED, LinkId(id as u32))
 }
 
-/// Frames to send: arrival and path.
+/// Frames to send, with arrival and path.
 type Sent = Vec<(Nanos, usize, Frame)>;
 
-/// Bursts and pauses on random paths. No two frames arrive at once: links
-/// then meet no ties, which the oracle would break its own way.
+/// Bursts and pauses on random paths. Arrivals are distinct, so that links see no ties,
+/// which the oracle would break differently.
 fn sent(paths: usize, frames: u64, seed: u64) -> Sent {
     let mut stream = Stream::of_seed(seed);
     let mut at = Nanos::ZERO;
@@ -122,7 +122,7 @@ fn sent(paths: usize, frames: u64, seed: u64) -> Sent {
     sent
 }
 
-/// The network, asked at the arrivals and at other times besides.
+/// Runs the network, called at the arrivals and at additional times.
 fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra: u64) -> Notes {
     let mut network = Network::new();
     for (id, spec) in links.iter().enumerate() {
@@ -170,10 +170,9 @@ fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra:
     notes
 }
 
-/// Every link by itself, those first that come first in every path. `None`
-/// where frames from different links arrive at one at the same instant: the
-/// network orders them by when they were decided about, which links by
-/// themselves do not show.
+/// Runs every link separately, in path order. `None` if frames of different links arrive at
+/// one link simultaneously: the network orders them by decision, which separate links do
+/// not show.
 fn one_by_one(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent) -> Option<Notes> {
     let mut notes = Notes::default();
     let mut arrivals: BTreeMap<(usize, Nanos, u64), (usize, Frame)> = BTreeMap::new();
@@ -240,8 +239,7 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
     })
 }
 
-/// Paths over links in rising order, so that the oracle can go through them
-/// in that order.
+/// Paths over links in rising order, so that the oracle can process links in that order.
 fn any_network() -> impl Strategy<Value = (Vec<LinkSpec>, Vec<Vec<usize>>)> {
     prop::collection::vec(any_link(), 1..6).prop_flat_map(|links| {
         let count = links.len();
@@ -287,8 +285,8 @@ proptest! {
     }
 }
 
-/// Three links of a path, of which the middle one is the slowest: the frames
-/// leave at its pace, after all the delays.
+/// Three links of a path, with the slowest in the middle: frames leave at its rate, after
+/// all delays.
 #[test]
 fn a_path_is_as_fast_as_its_slowest_link() {
     let links = [
@@ -304,7 +302,7 @@ fn a_path_is_as_fast_as_its_slowest_link() {
         .map(|n| (Nanos::from_nanos(n), 0, frame(n)))
         .collect();
     let notes = through_network(&links, &[vec![0, 1, 2]], &sent, 0);
-    // 80 us, 1 ms, 100 us on the wires, 6 ms on the way; then one a ms.
+    // 80 us, 1 ms, 100 us of serialisation, 6 ms of delay; then one per ms.
     let expected: Vec<_> = (0..10)
         .map(|n| Nanos::from_micros(7_180 + 1_000 * n))
         .collect();
@@ -312,8 +310,8 @@ fn a_path_is_as_fast_as_its_slowest_link() {
     assert_eq!(found, expected);
 }
 
-/// Copies and fragments are separate frames on the following links, and one link's
-/// edits are visible on the next.
+/// Copies and fragments are separate frames on the following links, and edits of one link
+/// are visible on the next.
 #[test]
 fn copies_fragments_and_edits_go_on() {
     let links = [
@@ -330,7 +328,7 @@ fn copies_fragments_and_edits_go_on() {
     longwire_packet::repair_checksums(&mut bytes);
     let sent: Sent = vec![(Nanos::from_micros(1), 0, Frame { number: 0, bytes })];
     let notes = through_network(&links, &[vec![0, 1, 2]], &sent, 0);
-    // Two copies, three fragments each: 480 + 480 + 40 bytes of payload.
+    // Two copies with three fragments each: 480 + 480 + 40 bytes of payload.
     assert_eq!(notes.left.len(), 6, "{:?}", notes.dropped);
     assert_eq!(notes.forgotten, 2);
     for (_, last, frame) in &notes.left {
@@ -369,9 +367,9 @@ fn links_in_use_stay_and_paths_in_use_stay() {
     assert_eq!(network.next_at(), None);
 }
 
-/// Frames through changeable links that are idle half of the time, with arrivals of one
-/// instant, and with changes of the rates.
-/// `ahead`: frames are decided at their arrival up to when the next change is due.
+/// Frames through changeable links that are idle half of the time, with simultaneous
+/// arrivals and rate changes. `ahead`: frames are decided at arrival until the next change
+/// is due.
 fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
     let specs = [
         "rate=40mbit delay=3ms loss=5%",
@@ -394,13 +392,13 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         watches_offers,
         ..Notes::default()
     };
-    // Several frames arrive at the same ten microseconds.
+    // Several frames arrive within the same ten microseconds.
     let rounded = |at: Nanos| Nanos::from_nanos(at.as_nanos() / 10_000 * 10_000);
     let mut before = Nanos::ZERO;
     for (index, (at, path, frame)) in sent.iter().enumerate() {
         let at = rounded(*at);
         network.advance(at, &mut notes);
-        // A change is made before the frames of its instant.
+        // A change precedes the frames of its instant.
         let first = std::mem::replace(&mut before, at) < at;
         if first && frame.number.is_multiple_of(17) {
             let bits = 30_000_000 + frame.number * 1_001;
@@ -437,15 +435,14 @@ fn a_frame_of_an_idle_link_is_decided_as_if_it_had_been_queued() {
         );
         assert!(at_once.left.len() > 1_000 && at_once.dropped.len() > 100);
         assert_eq!(at_once.came, queued.came);
-        // Frames leave in the order of their releases; at one time, those of one link in the
-        // order in which it decided about them.
+        // Frames leave in release order; ties within a link are in decision order.
         let left = |notes: &Notes| {
             let mut left = notes.left.clone();
             left.sort_by_key(|(release, link, _)| (*release, *link));
             left
         };
         assert!(left(&at_once) == left(&queued));
-        // Counts do not depend on the order of events of one instant.
+        // Counts do not depend on the order of simultaneous events.
         let sorted = |notes: Notes| {
             let (mut delivered, mut dropped) = (notes.delivered, notes.dropped);
             delivered.sort();

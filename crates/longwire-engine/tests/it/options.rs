@@ -1,5 +1,5 @@
-//! One direction's options as text: read, laid over each other, written
-//! back; default and undersized queues; the MTU.
+//! Options of one direction as text: parsed, overlaid, printed; default and undersized
+//! queues; the MTU.
 
 use crate::common::{config, frame, link, refusal, spec};
 use longwire_engine::models::queue::QueueLimit;
@@ -31,7 +31,7 @@ fn what_is_described_reads_back() {
         "rate=10mbit delay=20ms mtu=1500",
         "rate=1.5gbit framing=bytes:overhead=18,cell=48,cell-header=5 queue=100p,64kb loss=0.1% \
          loss=ber:1e-9,entry delay=exponential:20ms,10ms order=reorder mtu=9000",
-        // So long and fast that the derived queue meets its upper end.
+        // Long and fast enough for the derived queue to reach its maximum.
         "rate=10tbit delay=24h queue=unlimited",
         "rate=10tbit delay=24h",
     ];
@@ -114,7 +114,7 @@ fn the_default_queue_follows_its_rule() {
         packets: None,
         bytes: Some(Bytes(bytes)),
     };
-    // 100 ms at least; two delays if that is longer; 16 full frames at least.
+    // At least 100 ms; two delays if longer; at least 16 full frames.
     assert_eq!(limit("rate=10mbit"), bytes(125_000));
     assert_eq!(limit("rate=10mbit delay=200ms"), bytes(500_000));
     assert_eq!(limit("rate=64kbit delay=1ms"), bytes(16 * 1514));
@@ -142,11 +142,11 @@ fn an_undersized_queue_is_told_what_would_do() {
     let rate = BitRate::from_bits_per_sec(10_000_000);
     let needed = QueueLimit::needed(rate, Nanos::from_millis(20));
     assert_eq!(needed, Some((Packets(34), Bytes(50_000))));
-    // Two full frames at least, and nothing without a rate.
+    // At least two full frames; no limit without a rate.
     let least = QueueLimit::needed(rate, Nanos::ZERO);
     assert_eq!(least, Some((Packets(2), Bytes(3_028))));
     assert_eq!(QueueLimit::needed(None, Nanos::from_secs(1)), None);
-    // The default never warns of itself, unless the link is absurd.
+    // The default never triggers its own warning, unless the link is absurd.
     for delay in ["0", "1ms", "20ms", "3s"] {
         for rate in ["1bit", "64kbit", "10mbit", "100gbit"] {
             assert_eq!(
@@ -191,7 +191,7 @@ fn the_mtu_counts_what_is_behind_the_mac_header_and_its_tags() {
         assert!(fits(longest, &tagged(tags)), "{tags:?}");
         assert!(!fits(longest + 1, &tagged(tags)), "{tags:?}");
     }
-    // A header cut short counts as untagged; nothing panics.
+    // A truncated header counts as untagged, without panic.
     for cut in 0..=16 {
         let header = &tagged(&[CUSTOMER, CUSTOMER])[..cut];
         assert!(fits(1514, header));

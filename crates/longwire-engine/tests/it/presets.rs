@@ -1,5 +1,4 @@
-//! Presets: every one is a link, says where it comes from, and is what its
-//! summary says.
+//! Presets: each builds a link, names its sources, and matches its summary.
 
 use longwire_engine::models::rate::Rate;
 use longwire_engine::presets::{self, Duplex, PRESETS};
@@ -47,7 +46,7 @@ fn every_preset_is_a_link_with_its_sources() {
     }
 }
 
-/// Round trips, in milliseconds, as the summaries have them.
+/// Round trips in milliseconds, as in the summaries.
 #[test]
 fn round_trips_are_those_of_the_summaries() {
     for (name, millis) in [

@@ -1,4 +1,4 @@
-//! Units of measurements, and values with and without them.
+//! Measurement units, and values with and without them.
 
 use longwire_engine::trace::Quantity;
 

@@ -1,5 +1,4 @@
-//! Tests of every registered model: a new line in a kind's table is included
-//! automatically.
+//! Tests of every registered model; new lines in a kind's table are included automatically.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +21,7 @@ fn every_model_conforms() {
     assert_models_conform(&models::MTU, &mut seen);
     assert_models_conform(&models::ROUTER, &mut seen);
     assert_models_conform(&models::REWRITE, &mut seen);
-    // A kind left out above would be missing.
+    // A kind missing above is detected here.
     let all = longwire_engine::all_models()
         .into_iter()
         .map(|(kind, info)| (kind, info.name));

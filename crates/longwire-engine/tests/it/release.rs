@@ -1,11 +1,11 @@
-//! The release queue and lanes that share one against naive oracles.
+//! The release queue and lanes that share one, against naive oracles.
 
 use crate::common::fates::Fates;
 use crate::common::{config, frame};
 use longwire_engine::{Delivery, Lane, Link, LinkId, Nanos, ReleaseQueue, Verdict};
 use proptest::prelude::*;
 
-/// Waiting items, in no order: the next is searched for.
+/// Unordered items; the next one is found by search.
 #[derive(Default)]
 struct Oracle {
     waiting: Vec<(Nanos, LinkId, usize)>,
@@ -33,13 +33,13 @@ impl Oracle {
     }
 }
 
-/// A step of a run: time passes, some items come, what is due leaves.
+/// A step of a run: time passes, items arrive, due items leave.
 #[derive(Clone, Debug)]
 struct Step {
     gap: u64,
     pushes: Vec<(u32, u64)>,
     pops: usize,
-    /// A link whose items are forgotten behind that.
+    /// A link whose items are removed afterwards.
     forgotten: u32,
 }
 
@@ -75,7 +75,7 @@ fn follow_the_oracle(steps: Vec<Step>, in_order: bool) -> Result<(), TestCaseErr
             queue.push(LinkId(link), release, number);
             prop_assert_eq!(queue.next_at(), oracle.next_at());
         }
-        // Not all that is due need be taken: a port may be full.
+        // Due items may remain: a port may be full.
         for _ in 0..step.pops {
             prop_assert_eq!(queue.pop_due(now), oracle.pop_due(now));
             prop_assert_eq!(queue.next_at(), oracle.next_at());
@@ -107,13 +107,13 @@ proptest! {
         follow_the_oracle(steps, false)?;
     }
 
-    /// Slots are 65,536 ns wide: a few hundred of them.
+    /// A few hundred slots of 65,536 ns.
     #[test]
     fn releases_follow_a_search_over_slots(steps in any_slow_steps(8, 20_000_000, 1_000_000)) {
         follow_the_oracle(steps, false)?;
     }
 
-    /// The wheel goes round in 1.07 s.
+    /// A turn of the wheel takes 1.07 s.
     #[test]
     fn releases_follow_a_search_over_rounds(
         steps in any_slow_steps(8, 5_000_000_000, 700_000_000),
@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// An item that is never released waits for ever, after all others.
+/// An item that is never released follows all others.
 #[test]
 fn never_comes_last() {
     let mut queue = ReleaseQueue::new();
@@ -140,13 +140,13 @@ fn never_comes_last() {
     assert_eq!(queue.pop_due(Nanos::from_secs(1_000)), None);
     assert_eq!(queue.next_at(), Some(Nanos::MAX));
     assert_eq!(queue.pop_due(Nanos::MAX), Some((LinkId(0), Nanos::MAX, 0)));
-    // And then all that comes is late.
+    // From then on, all new items are late.
     queue.push(LinkId(2), Nanos::from_secs(7), 2);
     queue.push(LinkId(2), Nanos::from_secs(6), 3);
     assert_eq!(queue.pop_due(Nanos::MAX).map(|popped| popped.2), Some(3));
 }
 
-/// Long lines, so that blocks come and go: 3 links, 10,000 items each.
+/// Long queues, so that blocks are added and removed: 3 links, 10,000 items each.
 #[test]
 fn long_lines_keep_their_order() {
     let mut queue = ReleaseQueue::new();
@@ -162,7 +162,7 @@ fn long_lines_keep_their_order() {
     }
 }
 
-/// Four links unlike each other, two of which reorder.
+/// Four different links, two of which reorder.
 fn lanes(seed: u64) -> Vec<Lane<usize>> {
     let links = [
         "rate=10mbit delay=1ms queue=20p",
@@ -174,11 +174,11 @@ fn lanes(seed: u64) -> Vec<Lane<usize>> {
     (0..).zip(&links).map(link).map(Lane::new).collect()
 }
 
-/// Polled deliveries, and every verdict.
+/// Polled deliveries and all verdicts.
 type Run = (Vec<(LinkId, usize, Delivery)>, Vec<Verdict>);
 
-/// Offers the frames, (link, gap, length), and polls at each release in its
-/// time; or, when `late`, only every `late` frames.
+/// Offers frames, (link, gap, length), and polls at each release or, with `late`, only
+/// every `late` frames.
 fn run(seed: u64, frames: &[(u32, u64, u32)], late: Option<usize>) -> Run {
     let (mut lanes, mut fates) = (lanes(seed), Fates::default());
     let (mut polled, mut now) = (Vec::new(), 0);

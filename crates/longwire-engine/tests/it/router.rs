@@ -1,4 +1,4 @@
-//! Links that begin at a router: what it drops, and what it answers.
+//! Links that start at a router: its drops and its ICMP errors.
 
 use longwire_engine::{DropReason, FrameMeta, Lane, Link, LinkChange, LinkId, LinkSpec};
 use longwire_engine::{Nanos, NoLoader, Verdict};
@@ -30,7 +30,7 @@ fn v6(hops: u8, payload: usize) -> Vec<u8> {
     ethernet(&[], 0x86dd, &packet)
 }
 
-/// Type and code of an ICMP error, and its MTU.
+/// Returns type, code and MTU of an ICMP error.
 fn kind_of(error: &[u8]) -> (u8, u8, u32) {
     let ip = IpHeader::parse(error).expect("an IP header");
     let icmp = &error[ip.end(error)..];
@@ -50,16 +50,16 @@ fn a_router_answers_what_it_drops() {
             (v6(1, 8), DropReason::Ttl, Some((3, 0, 0))),
             (v4(9, DF, 1_281), DropReason::Mtu, Some((3, 4, 1_300))),
             (v6(9, 1_261), DropReason::Mtu, Some((2, 0, 1_300))),
-            // It might be fragmented, but mtu=1300 does not.
+            // It may be fragmented, but mtu=1300 does not fragment.
             (v4(9, 0, 1_281), DropReason::Mtu, None),
-            // A router looks at the time to live first.
+            // A router checks the time to live first.
             (v4(1, DF, 1_281), DropReason::Ttl, Some((11, 0, 0))),
             (ethernet(&[], 0x0806, &[0; 1_301]), DropReason::Mtu, None),
         ] {
             assert_eq!(offer(&mut link, Nanos::ZERO, &frame), Verdict::Drop(reason));
             assert_eq!(link.icmp_error().map(kind_of), error, "{frame:?}");
         }
-        // Just not too long, and just alive; no error is left of the one before.
+        // At the limits of length and time to live; the previous error is gone.
         for frame in [v4(2, DF, 1_280), v6(2, 1_260)] {
             let dropped = v4(1, 0, 8);
             offer(&mut link, Nanos::ZERO, &dropped);
@@ -94,7 +94,7 @@ fn a_router_takes_one_hop_and_rewriting_takes_more() {
             assert_eq!(link.icmp_error().is_some(), text.contains("hop"), "{text}");
         }
     }
-    // What never leaves its link keeps its time to live.
+    // Packets that never leave their link keep their time to live.
     let mut packet = ipv6(0, &[], 58, &[135, 0, 0, 0]);
     packet[7] = 255;
     let solicitation = ethernet(&[], 0x86dd, &packet);
@@ -128,7 +128,7 @@ fn errors_come_from_the_addresses_of_the_router() {
     }
 }
 
-/// The number of errors about a packet every `gap`, and the times of the last ones.
+/// Sends a packet every `gap`; returns the numbers of those that cause an ICMP error.
 fn errors(text: &str, gap: Nanos, packets: u64) -> Vec<u64> {
     let (mut link, frame) = (link(text), v4(1, 0, 8));
     let sent = (0..packets).filter(|number| {
@@ -144,8 +144,8 @@ fn errors(text: &str, gap: Nanos, packets: u64) -> Vec<u64> {
 
 #[test]
 fn errors_are_limited_by_a_token_bucket() {
-    // 50 at once, then one whenever 1 ms has passed since the bucket was full, to the
-    // nanosecond: after n packets, floor(50 + n · gap / 1 ms) in all.
+    // 50 at once, then one per 1 ms since the bucket was full, to the nanosecond: after n
+    // packets, floor(50 + n · gap / 1 ms) in total.
     let gap = Nanos::from_micros(10);
     let sent = errors("router=hop", gap, 20_000);
     for packets in [1, 49, 50, 51, 60, 99, 100, 101, 5_000, 19_999, 20_000u64] {
@@ -153,7 +153,7 @@ fn errors_are_limited_by_a_token_bucket() {
         let found = sent.iter().filter(|number| **number < packets).count() as u64;
         assert_eq!(found, expected, "{packets} packets");
     }
-    // A rate that does not divide a second loses no part of a token.
+    // A rate that does not divide a second loses no fraction of a token.
     let thirds = errors("router=hop:limit=3,burst=2", Nanos::from_millis(1), 10_000);
     assert_eq!(thirds.len(), 31);
     assert_eq!(thirds[..5], [0, 1, 334, 667, 1_000]);
@@ -175,7 +175,7 @@ fn errors_are_limited_by_a_token_bucket() {
     );
 }
 
-/// Packets about which no error may be sent leave the tokens to others.
+/// Packets for which no error may be sent consume no token.
 #[test]
 fn only_errors_that_are_sent_take_tokens() {
     let mut link = link("router=hop:limit=1,burst=1 mtu=1300");
@@ -201,7 +201,7 @@ fn routers_come_and_go_with_changes() {
     let expired = (Verdict::Drop(DropReason::Ttl), Some((11, 0, 0)));
     assert_eq!(step(&mut link, "delay=1ms"), (Verdict::Queued, None));
     assert_eq!(step(&mut link, "router=hop:limit=1,burst=1"), expired);
-    // Other changes leave it as it is, its bucket included: it is full again after 1 s.
+    // Other changes preserve it, including its bucket, which is full again after 1 s.
     assert_eq!(step(&mut link, "delay=2ms"), expired);
     assert!(link.changes_frames());
     assert_eq!(step(&mut link, "router=none"), (Verdict::Queued, None));

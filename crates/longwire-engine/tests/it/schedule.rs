@@ -1,4 +1,4 @@
-//! The replay schedule: when each frame of a trace is due.
+//! The replay schedule: due times of a trace's frames.
 
 use longwire_engine::models::FRAMING;
 use longwire_engine::models::framing::Framing;
@@ -80,7 +80,7 @@ fn a_wire_that_is_never_idle_is_exact_over_a_billion_bits() {
     let last = (0..=1_250_000)
         .map(|_| schedule.due(Nanos::ZERO, 100))
         .last();
-    // 1,250,000 frames of 800 bits before it.
+    // After 1,250,000 frames of 800 bits.
     assert_eq!(last, Some(Nanos::from_nanos(1_000_000_000 / 3)));
 }
 

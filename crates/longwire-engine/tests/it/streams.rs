@@ -1,4 +1,4 @@
-//! The effects of a seed, and the order of frames that leave a link.
+//! Effects of a seed, and the order of frames that leave a link.
 
 use crate::common::assert_binomial;
 use crate::common::{link, release, verdicts};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const FRAMES: u64 = 20_000;
 
-/// Returns the verdicts of a link of these parts.
+/// Returns the verdicts of the link that `line` specifies.
 fn outcome(line: &str) -> Vec<Verdict> {
     verdicts(&mut link(line, 42), FRAMES, 1_000_000_000)
 }
@@ -32,7 +32,7 @@ fn another_seed_or_link_gives_others() {
     };
     let one = run(1, 0);
     for other in [run(2, 0), run(1, 1), run(0, 1)] {
-        // Losses agree as two coins do: 20,000 frames, confidence 99.999 %.
+        // Losses agree as two fair coins do: 20,000 frames, confidence 99.999 %.
         let agree = one.iter().zip(&other);
         let agree = agree
             .filter(|(one, other)| is_loss(one) == is_loss(other))
@@ -60,7 +60,7 @@ fn streams_of_different_places_differ() {
     assert_eq!(first_draws.len(), count);
 }
 
-/// Loss of another kind before or after it, or of the same kind after it, leaves a
+/// Loss of another kind before or after a model, or of the same kind after it, leaves the
 /// model's losses unchanged.
 #[test]
 fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
@@ -85,8 +85,8 @@ fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
     }
 }
 
-/// Two loss models of one kind are independent: 20,000 frames, both of 50 %,
-/// confidence 99.999 %.
+/// Two loss models of one kind are independent: 20,000 frames, both at 50 %, confidence
+/// 99.999 %.
 #[test]
 fn two_of_a_kind_lose_independently() {
     let both = outcome("loss=50% loss=50%");
@@ -110,8 +110,8 @@ fn survivors_are_delayed_the_same_with_loss_as_without() {
     }
 }
 
-/// Loss before the queue decides which frames reach the medium, but not what
-/// the medium draws: its losses come in the same places of what reaches it.
+/// Loss before the queue determines which frames reach the medium, but not the medium's
+/// draws: its losses are at the same positions among the frames that reach it.
 #[test]
 fn entry_loss_does_not_change_what_the_medium_draws() {
     let alone = outcome("loss=10%");
@@ -126,7 +126,7 @@ fn entry_loss_does_not_change_what_the_medium_draws() {
     }
 }
 
-/// A raised release is that of a frame that was delivered.
+/// A raised release is that of a delivered frame.
 #[test]
 fn a_lost_frame_raises_nobody() {
     let line = "delay=uniform:0ms,20ms loss=50%";
@@ -146,8 +146,8 @@ fn a_lost_frame_raises_nobody() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// In order, a release is the greatest that the same draws gave so far;
-    /// `raised` says whether that is more than the frame's own.
+    /// In order, a release is the maximum of the same draws so far; `raised` reports
+    /// whether it exceeds the frame's own.
     #[test]
     fn only_the_order_policy_tells_in_order_from_reorder(
         seed in any::<u64>(),
@@ -178,7 +178,7 @@ fn reorder_reorders_and_the_default_does_not() {
         releases.windows(2).filter(|pair| pair[1] < pair[0]).count()
     };
     assert_eq!(backwards("in-order"), 0);
-    // Two neighbours, 1 us apart, swap nearly half the time.
+    // Two adjacent frames, 1 us apart, swap nearly half the time.
     let swapped = backwards("reorder");
     assert!((4_500..5_500).contains(&swapped), "{swapped}");
 }

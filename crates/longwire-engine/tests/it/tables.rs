@@ -1,4 +1,4 @@
-//! Tables of text and the series they make.
+//! Text tables and their series.
 
 use longwire_engine::Nanos;
 use longwire_engine::trace::{Cursor, End, Mapping, Quantity, RowTimes, Series, TableReader};
@@ -20,7 +20,7 @@ fn usual(quantity: Quantity, text: &str) -> Result<Series, String> {
     read(&Mapping::usual(quantity), text)
 }
 
-/// Values and times of one lap.
+/// Returns values and times of one lap.
 fn stretches(series: &Series) -> Vec<(u64, u64)> {
     series.stretches().collect()
 }
@@ -57,8 +57,7 @@ fn values_may_bring_their_units_and_fields_any_separator() {
     }
 }
 
-/// As G-NetTrack writes them: a clock of days, kbit/s without saying so, and
-/// gaps.
+/// As G-NetTrack writes them: dates, unlabelled kbit/s, and gaps.
 #[test]
 fn a_mapping_reads_what_no_custom_covers() {
     let text = "Timestamp,Operator,DL_bitrate,UL_bitrate,PINGAVG\n\
@@ -98,7 +97,7 @@ fn a_mapping_reads_what_no_custom_covers() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    // Of the texts, a slash ends each line.
+    // In the texts, a slash ends each line.
     for [text, message] in rows(
         "
         time,rate_mbps/1,5/0,6/ | line 3: its time is before that of the row above
@@ -141,7 +140,7 @@ fn of_rows_of_one_time_the_last_counts_and_equal_ones_are_kept_once() {
     );
 }
 
-/// Returns a series' value by counting through its rows.
+/// Returns a series' value by scanning its rows.
 fn oracle(rows: &[(u64, u64)], length: u64, since: u64, end: End) -> Option<u64> {
     let inside = match end {
         End::Loop => since % length,
@@ -184,7 +183,7 @@ proptest! {
             prop_assert_eq!(found.value, oracle(&rows, length, since, end));
             prop_assert!(found.start.as_nanos() <= since);
             prop_assert!(since < found.end.as_nanos() || found.end == Nanos::MAX);
-            // The value of the whole stretch also applies to its last instant.
+            // The value of a stretch includes its last instant.
             if found.end < Nanos::MAX {
                 let last = found.end.as_nanos() - 1;
                 prop_assert_eq!(found.value, oracle(&rows, length, last, end));

@@ -1,4 +1,4 @@
-//! CellReplay's rule.
+//! CellReplay's rules.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,8 @@ use crate::opportunities::{
 };
 use crate::rates::links;
 
-/// CellReplay's rule in one pass over the arrivals, with times in
-/// nanoseconds: the release of each packet, and the base delay in force.
+/// CellReplay's rules in one pass over the arrivals, with times in nanoseconds: the release
+/// of each packet, and the base delay in force.
 struct CellReplay<'a> {
     trains: &'a [(u64, u64, Vec<u64>)],
     pause: u64,
@@ -26,7 +26,8 @@ struct CellReplay<'a> {
 }
 
 impl CellReplay<'_> {
-    /// When a packet leaves the light queue, and whether it has its place.
+    /// Returns when a packet leaves the light queue, and whether it has a place in the
+    /// train.
     fn release(&mut self, time: u64, bytes: u64) -> (u64, bool) {
         let begins = match self.first {
             None => true,
@@ -44,7 +45,7 @@ impl CellReplay<'_> {
             let (from, to) = (&self.trains[self.train], &self.trains[self.train + 1]);
             let past = ((time - self.base) / MILLI).saturating_sub(from.0) as f64;
             let rise = to.1 as f64 - from.1 as f64;
-            // A hair more, for what is whole but for the float.
+            // Tolerance for whole values that are inexact as floats.
             let delay = from.1 as f64 + rise * past / (to.0 - from.0) as f64 + 1e-9;
             self.base_delay = delay as u64 * MILLI;
             (self.first, self.opportunity) = (Some(time), 0);
@@ -135,7 +136,7 @@ proptest! {
         for (arrival, len) in &frames {
             let bytes = counted(*len, -10);
             let (release, in_train) = light.release(*arrival, bytes);
-            // What is in the heavy queue at the release, or leaves it then.
+            // Packets in the heavy queue at the release, or leaving it then.
             heavy.pass(release.saturating_sub(1));
             let empty = heavy.departures.len() == heavy_count;
             let left = if in_train && empty {
@@ -151,7 +152,7 @@ proptest! {
                 served.drain();
                 served.departures[heavy_count - 1]
             };
-            // In order, as every link is.
+            // In order, as every link.
             last = left.saturating_sub(light.base_delay).max(last);
             expected.push(last);
         }
@@ -166,19 +167,19 @@ proptest! {
     }
 }
 
-/// CellReplay as it runs: a clock of whole milliseconds, at each of which
-/// packets come, leave the queue of the trains or skip the other queue, and
-/// leave that one at its opportunities. When each packet is handed on.
+/// CellReplay as an emulator with a millisecond clock: at each tick, packets arrive, leave
+/// the queue of trains or skip the other queue, and leave that one at its opportunities.
+/// Records when each packet is handed on.
 struct Emulator<'a> {
     trains: &'a [(u64, u64, Vec<u64>)],
     opportunities: &'a [u64],
     pause: u64,
     size: u64,
-    /// When the trains, and the opportunities, began again.
+    /// Start of the current lap of the trains and of the opportunities.
     trains_since: u64,
     opportunities_since: u64,
     train: usize,
-    /// Of the train in force.
+    /// State of the current train.
     begun: u64,
     base_delay: Option<u64>,
     place: usize,
@@ -186,8 +187,8 @@ struct Emulator<'a> {
     last_release: u64,
     end_release: u64,
     next_opportunity: usize,
-    /// Packets by number: with their release and whether they may skip the
-    /// other queue; and there, with the bytes that are still to be sent.
+    /// Packets by number: delayed ones with their release and whether they may skip the
+    /// other queue; queued ones with their remaining bytes.
     delayed: VecDeque<(usize, u64, u64, bool)>,
     queued: VecDeque<(usize, u64)>,
 }
@@ -209,7 +210,7 @@ impl Emulator<'_> {
                 }
             }
             let (from, to) = (&self.trains[self.train], &self.trains[self.train + 1]);
-            // Before its first row, a trace that begins late is extended.
+            // A trace that starts late is extended before its first row.
             let past = (now - self.trains_since).saturating_sub(from.0);
             let (gap, rise) = (
                 i128::from(to.0 - from.0),
@@ -247,7 +248,7 @@ impl Emulator<'_> {
         self.delayed.push_back((number, release, bytes, skips));
     }
 
-    /// All that happens at a millisecond.
+    /// Processes all events of a millisecond.
     fn tick(&mut self, now: u64, delivered: &mut [u64]) {
         let mut sent = Vec::new();
         while let Some((number, release, bytes, skips)) = self.delayed.front().copied() {
@@ -267,7 +268,7 @@ impl Emulator<'_> {
             .for_each(|number: usize| delivered[number] = now);
     }
 
-    /// The opportunities up to `now` pass.
+    /// Uses the opportunities up to `now`.
     fn send(&mut self, now: u64, sent: &mut Vec<usize>) {
         while self.opportunities_since + self.opportunities[self.next_opportunity] <= now {
             self.next_opportunity += 1;
@@ -293,8 +294,8 @@ impl Emulator<'_> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
-    /// Releases of a link with the base delay included are the milliseconds
-    /// at which CellReplay hands packets on.
+    /// A link's releases, including the base delay, are the milliseconds at which
+    /// CellReplay hands packets on.
     #[test]
     fn releases_are_those_of_cellreplay_end_to_end(
         trains in any_trains(),
@@ -344,7 +345,7 @@ proptest! {
         let rate = format!(
             "cellreplay:trains=light,opportunities=heavy,pause={pause}ms,base-delay=included"
         );
-        // The rate counts 10 bytes less than the frame has.
+        // The rate counts 10 bytes less than the frame's length.
         let frames: Vec<(u64, u32)> = frames
             .iter()
             .map(|(at, bytes)| (at * MILLI, *bytes as u32 + 10))

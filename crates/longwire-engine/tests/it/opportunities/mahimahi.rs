@@ -1,4 +1,4 @@
-//! mahimahi's rule.
+//! mahimahi's rules.
 
 use longwire_engine::models;
 use proptest::prelude::*;
@@ -37,8 +37,8 @@ proptest! {
     }
 }
 
-/// The wrap, computed by hand: opportunities at 2, 2 and 5 ms, then at 7, 7 and 10, and
-/// so on. A full frame takes one, and a small one shares it.
+/// The wrap-around, computed by hand: opportunities at 2, 2 and 5 ms, then at 7, 7 and 10,
+/// and so on. A full frame takes one, and a small one shares it.
 #[test]
 fn a_trace_begins_again_at_its_last_time() {
     let files = [("t", "2\n2\n5\n".to_owned())];
@@ -49,15 +49,15 @@ fn a_trace_begins_again_at_its_last_time() {
     };
     assert_eq!(at("trace:t", &full), [2, 2, 5, 7, 7, 10, 12]);
     assert_eq!(at("mahimahi:t,stop", &full), [2, 2, 5]);
-    // 100 bytes count 90: sixteen of them fit into one opportunity, and the
-    // seventeenth ends in the next.
+    // 100 bytes count as 90: sixteen fit into one opportunity, and the seventeenth ends in
+    // the next.
     assert_eq!(at("trace:t", &[(0, 100); 18])[15..], [2, 2, 2]);
     assert_eq!(at("trace:t", &[(3 * MILLI, 100); 17])[15..], [5, 7]);
-    // A frame that comes with an opportunity has missed it.
+    // A frame that arrives at an opportunity misses it.
     assert_eq!(at("trace:t", &[(5 * MILLI, 100)]), [7]);
 }
 
-/// 4 GB, a byte at a time: as many opportunities, three in each 5 ms.
+/// 4 GB, one byte per opportunity, three opportunities per 5 ms.
 #[test]
 fn a_frame_of_very_many_opportunities_is_delivered_at_once() {
     let files = [("t", "2\n2\n5\n".to_owned())];

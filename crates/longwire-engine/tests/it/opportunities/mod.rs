@@ -1,5 +1,5 @@
-//! Packet delivery opportunities, against plain simulations of the rules of
-//! mahimahi's and CellReplay's own queues.
+//! Packet delivery opportunities, against plain simulations of mahimahi's and CellReplay's
+//! queues.
 
 mod cellreplay;
 mod mahimahi;
@@ -13,7 +13,7 @@ use crate::rates::links;
 
 const MILLI: u64 = 1_000_000;
 
-/// When frames depart, of those that ever do.
+/// Returns the departures of frames that depart.
 fn departures(
     rate: &str,
     files: &[(&str, String)],
@@ -32,8 +32,8 @@ fn lines(numbers: &[u64]) -> String {
     numbers.iter().map(|number| format!("{number}\n")).collect()
 }
 
-/// A queue that is served at opportunities, in the order of events: at each
-/// opportunity, everything that came before it may use its bytes.
+/// A queue served at opportunities, in event order: each opportunity's bytes are available
+/// to everything that arrived before it.
 struct Opportunities<'a> {
     millis: &'a [u64],
     repeats: bool,
@@ -64,7 +64,7 @@ impl<'a> Opportunities<'a> {
         Some((self.base + milli) * MILLI)
     }
 
-    /// All opportunities up to `now` pass.
+    /// Processes all opportunities up to `now`.
     fn pass(&mut self, now: u64) {
         while let Some(time) = self.next_time().filter(|time| *time <= now) {
             self.next += 1;
@@ -95,7 +95,7 @@ impl<'a> Opportunities<'a> {
         self.waiting.push_back(bytes);
     }
 
-    /// Lets everything out that still gets out.
+    /// Drains everything that can still leave.
     fn drain(&mut self) {
         while self.transit > 0 || !self.waiting.is_empty() {
             let Some(time) = self.next_time() else { return };
@@ -124,7 +124,7 @@ fn any_millis() -> impl Strategy<Value = Vec<u64>> {
     })
 }
 
-/// Frames on whole milliseconds, where opportunities are, and between them.
+/// Frames at and between whole milliseconds, where opportunities are.
 fn any_frames() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![
         Just(0u64),

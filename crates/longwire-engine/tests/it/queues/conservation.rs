@@ -1,6 +1,5 @@
-//! For every registered queue: each frame is decided exactly once, occupancy
-//! is what was offered less what was decided, and frames that belong together
-//! stay in order.
+//! For every registered queue: each frame is decided exactly once, occupancy is offered
+//! less decided frames, and related frames stay in order.
 
 use longwire_engine::{Bytes, Packets};
 
@@ -8,11 +7,11 @@ use crate::queues::late::for_every_queue;
 use crate::queues::link::{Fate, Run, link};
 use crate::queues::traffic::{Kind, Packet};
 
-/// The fields of a frame that decide its place.
+/// Fields of a frame that determine its order.
 type OrderKey = (Kind, u8, Option<(u16, u8)>);
 
-/// Frames with the same key must not overtake each other. A queue that is
-/// not named here is first in, first out.
+/// Returns a key whose frames must not overtake each other. Queues without a case are
+/// FIFOs.
 fn order_key(text: &str, packet: &Packet) -> OrderKey {
     let (dscp, ecn) = packet.class();
     let one = |key| (Kind::Ipv4, key, None);
@@ -39,7 +38,7 @@ fn every_frame_is_decided_once_and_in_its_order() {
                 continue;
             }
             let held = offered + 1 - run.order.len();
-            // The next poll returns the drops of frames at their arrival.
+            // The next poll returns drops at arrival.
             let (packets, bytes) = run.link.occupancy();
             assert!(packets.0 as usize <= held, "{text}, pattern {seed}");
             bytes_max = bytes_max.max(bytes.0);

@@ -1,6 +1,5 @@
-//! Every discipline against its oracle, over thousands of random patterns
-//! with random parameters: the same drops for the same reasons, the same
-//! marks, the same departures.
+//! Every discipline against its oracle, over thousands of random patterns and parameters:
+//! identical drops and reasons, marks and departures.
 
 use std::collections::VecDeque;
 
@@ -16,11 +15,11 @@ use crate::queues::oracle::simple::{ByClass, Class, Drr, HeadDrop, Priority};
 use crate::queues::oracle::{Limit, Oracle, queue_stream};
 use crate::queues::traffic::{Draws, Pattern, pattern};
 
-/// How many patterns each discipline gets.
+/// Number of patterns per discipline.
 const PATTERNS: u64 = 2_000;
 
-/// Events that the patterns of one discipline caused, to check that the comparison
-/// covers them.
+/// Events caused by the patterns of one discipline, to check the coverage of the
+/// comparison.
 #[derive(Debug, Default)]
 struct Seen {
     frames: u64,
@@ -44,7 +43,7 @@ impl Seen {
     }
 }
 
-/// Makes a discipline's text and its oracle for a pattern and a seed.
+/// Creates a discipline's text and its oracle for a pattern and a seed.
 type Make = fn(&mut Draws, &Pattern, u64) -> (String, Box<dyn Oracle>);
 
 fn compare(name: u64, make: Make) -> Seen {
@@ -67,13 +66,13 @@ fn compare(name: u64, make: Make) -> Seen {
             seen.note(found);
         }
     }
-    // Otherwise there was little to compare.
+    // Otherwise the comparison covers too little.
     assert!(seen.sent > seen.frames / 3, "{seen:?}");
     assert!(seen.full > seen.frames / 500, "{seen:?}");
     seen
 }
 
-/// A limit that is reached now and then, in packets, bytes or both.
+/// Draws a limit that is reached occasionally, in packets, bytes or both.
 fn draw_limit(draws: &mut Draws) -> Limit {
     Limit {
         packets: if draws.once_in(2) {
@@ -158,7 +157,7 @@ fn fq_codel() {
 fn draw_pie(draws: &mut Draws, pattern: &Pattern) -> PieParams {
     let unit = pattern.unit();
     let qdelay_ref = draws.scale(unit, 50 * unit);
-    // The shorter the delays, the larger the gains (section 4.2).
+    // Shorter delays allow larger gains (section 4.2).
     let scale = 15e6 / qdelay_ref as f64 * draws.real(0.5, 20.0);
     PieParams {
         qdelay_ref,
@@ -298,8 +297,8 @@ fn dualpi2() {
     assert!(seen.marked > seen.frames / 20, "{seen:?}");
 }
 
-/// Classes with and without limits, next to the limit of all of them, the
-/// rest in the last; by DSCP or, half of them, by the priority of the VLAN tag.
+/// Classes with and without limits, within the total limit, with the rest in the last; by
+/// DSCP or, half of the time, by VLAN priority.
 fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
     let limit = draw_limit(draws);
     let mut classes = Vec::new();

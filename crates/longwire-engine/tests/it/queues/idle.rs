@@ -1,4 +1,4 @@
-//! The cost of pauses does not grow with them.
+//! The cost of pauses does not grow with their length.
 
 use std::time::Duration;
 
@@ -19,19 +19,18 @@ fn packet(number: usize, arrival: u64) -> Packet {
     }
 }
 
-/// Ticks of 15 ms worked off one by one would take minutes: a year has two
-/// thousand million of them.
+/// One by one, ticks of 15 ms would take minutes: a year has two billion of them.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The processor time of this thread so far, which other programs do not
-/// lengthen (proc(5): the first number of schedstat, in nanoseconds).
+/// Returns this thread's CPU time, which is independent of other programs (proc(5): the
+/// first number of schedstat, in nanoseconds).
 fn busy() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let first = text.split(' ').next().and_then(|word| word.parse().ok());
     Duration::from_nanos(first.expect("a number"))
 }
 
-/// Half a second of overload, then a year of nothing, twenty times over.
+/// Half a second of overload, then a year idle, twenty times.
 #[test]
 fn a_year_of_idling_costs_nothing() {
     for entry in models::QUEUE.entries {
@@ -51,7 +50,7 @@ fn a_year_of_idling_costs_nothing() {
     }
 }
 
-/// At 1 bit/s a frame takes two hours, in which the others wait.
+/// At 1 bit/s a frame takes two hours while others wait.
 #[test]
 fn hours_of_waiting_cost_little() {
     for entry in models::QUEUE.entries {

@@ -1,5 +1,4 @@
-//! For every registered queue, by its registered name: when the link is
-//! polled changes nothing.
+//! For every registered queue, the times of polls change nothing.
 
 use longwire_engine::models;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
@@ -7,8 +6,7 @@ use longwire_engine::spec::{ModelInfo, Param, Unit};
 use crate::queues::link::{Fate, Run, link};
 use crate::queues::traffic::{Draws, Pattern, pattern_at};
 
-/// The queue by its name, once for each word of its choices and for what can
-/// be left out.
+/// The queue by name, with each word of its choices and without its optional parameters.
 pub fn texts(info: &ModelInfo) -> Vec<String> {
     let pair = |param: &Param, value: &str| format!("{}={value}", param.name);
     let with = |pairs: &[String]| format!("{}:{}", info.name, pairs.join(","));
@@ -29,8 +27,8 @@ pub fn texts(info: &ModelInfo) -> Vec<String> {
     texts
 }
 
-/// Patterns for every text of every queue, slow enough for milliseconds to
-/// matter: `take` is given the text, the pattern and a seed.
+/// Patterns for every text of every queue, slow enough for milliseconds to matter. `take`
+/// receives the text, the pattern and a seed.
 pub fn for_every_queue(patterns: u64, mut take: impl FnMut(&str, &Pattern, u64)) {
     for entry in models::QUEUE.entries {
         for text in texts(entry.info) {
@@ -47,7 +45,7 @@ pub fn for_every_queue(patterns: u64, mut take: impl FnMut(&str, &Pattern, u64))
 /// Fates, and frames in the order of their verdicts.
 type Outcome = (Vec<Fate>, Vec<usize>);
 
-/// `before` is given the time up to which may be polled before each offer.
+/// `before` receives the time up to which it may poll before each offer.
 fn outcome(
     text: &str,
     pattern: &Pattern,
@@ -68,7 +66,7 @@ fn polled_at_arrivals(text: &str, pattern: &Pattern, seed: u64) -> Outcome {
     outcome(text, pattern, seed, |_, _| {})
 }
 
-/// At each time that the link itself says.
+/// Polls at every time that the link returns.
 fn polled_eagerly(text: &str, pattern: &Pattern, seed: u64) -> Outcome {
     outcome(text, pattern, seed, |run, until| {
         while let Some(at) = run.link.next_at().map(|at| at.as_nanos())

@@ -1,4 +1,4 @@
-//! Running a pattern through the engine's link, and through a plain one.
+//! Runs a pattern through the engine's link and through a plain one.
 
 use longwire_engine::{
     BitRate, DropReason, Link, LinkConfig, LinkId, Nanos, Packets, Verdict, models,
@@ -7,10 +7,10 @@ use longwire_engine::{
 use crate::queues::oracle::Oracle;
 use crate::queues::traffic::{Packet, Pattern};
 
-/// The verdict on a frame.
+/// Verdict on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It departed then, marked or not.
+    /// Departed, marked or not.
     Sent {
         departure: u64,
         mark: bool,
@@ -29,13 +29,13 @@ pub fn link(rate: u64, queue: &str, seed: u64) -> Link {
     Link::new(config, seed, LinkId(0))
 }
 
-/// A link and what it has decided.
+/// A link and its decisions.
 pub struct Run {
     pub link: Link,
     fates: Vec<Option<Fate>>,
-    /// Frames in the order of their verdicts.
+    /// Frames in verdict order.
     pub order: Vec<usize>,
-    /// Frames that were queued, by their numbers in the queue.
+    /// Queued frames, by queue number.
     queued: Vec<usize>,
 }
 
@@ -49,14 +49,14 @@ impl Run {
         }
     }
 
-    /// Takes all that is decided before `now`.
+    /// Takes all decisions up to `now`.
     pub fn poll(&mut self, now: u64) {
         while let Some((number, verdict)) = self.link.poll(..=Nanos::from_nanos(now), &()) {
             self.decide(self.queued[number as usize], verdict);
         }
     }
 
-    /// Offers a frame, for which the link was polled.
+    /// Offers a frame, after the link was polled.
     pub fn offer(&mut self, packet: &Packet) {
         let verdict = self.link.offer(packet.meta(), &packet.bytes());
         match verdict {
@@ -79,7 +79,7 @@ impl Run {
         self.order.push(frame);
     }
 
-    /// Decides all that is left.
+    /// Decides all remaining frames.
     pub fn finish(mut self) -> (Vec<Fate>, Vec<usize>) {
         self.poll(u64::MAX);
         assert_eq!(self.link.next_at(), None);
@@ -103,8 +103,8 @@ pub fn run_engine(pattern: &Pattern, queue: &str, seed: u64) -> Vec<Fate> {
     run.finish().0
 }
 
-/// Runs a pattern through an oracle, event by event: at one instant, a tick of its
-/// timer precedes the link's request for a frame, and that an arrival.
+/// Runs a pattern through an oracle, event by event: at one instant, a timer tick precedes
+/// a dequeue, which precedes an arrival.
 pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
     let mut fates = vec![None; pattern.packets.len()];
     let mut arrivals = pattern.packets.iter().peekable();
@@ -113,7 +113,8 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
         free_at: 0,
     };
     let mut next_tick = oracle.tick_period();
-    // When the link will ask for a frame; after an empty dequeue, at the next arrival.
+    // Next time at which the link asks for a frame; after an empty dequeue, the next
+    // arrival.
     let mut asks_at = None;
     while arrivals.peek().is_some() || oracle.len() > 0 {
         let arrival = arrivals.peek().map_or(u64::MAX, |packet| packet.arrival);
@@ -143,7 +144,7 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
     fates.into_iter().flatten().collect()
 }
 
-/// Notes a fate, once.
+/// Records a fate, once.
 pub fn decide(fates: &mut [Option<Fate>], number: usize, fate: Fate) {
     let before = fates[number].replace(fate);
     assert_eq!(before, None, "the oracle decided twice");

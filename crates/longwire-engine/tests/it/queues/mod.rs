@@ -1,6 +1,5 @@
-//! Queue disciplines: against second implementations of their papers, which
-//! go event by event; late polling; conservation and order; and what they do
-//! to TCP.
+//! Queue disciplines: event-driven second implementations of their papers, late polling,
+//! conservation and order, and behaviour under TCP.
 
 mod behaviour;
 mod conservation;

@@ -1,5 +1,4 @@
-//! Frames of one stamp: the link takes out what it can before the next of
-//! them is queued.
+//! Frames with one timestamp: the link dequeues all it can before the next is queued.
 
 use longwire_engine::DropReason;
 use longwire_engine::models;
@@ -30,8 +29,8 @@ fn departures(queue: &str, arrivals: &[u64]) -> Vec<Result<u64, DropReason>> {
     fates.iter().map(fate).collect()
 }
 
-/// "The most frames held; the frame being sent does not count": the first of
-/// three is sent, the two others wait.
+/// "The most frames held; the frame being sent does not count": the first of three is sent,
+/// the other two wait.
 #[test]
 fn the_first_of_several_frames_of_one_stamp_is_in_service() {
     const AT: u64 = 5_000_000_000;
@@ -47,14 +46,14 @@ fn the_first_of_several_frames_of_one_stamp_is_in_service() {
         let queue = format!("{}:limit=2p", info.name);
         assert_eq!(departures(&queue, &[AT; 3]), sent, "{queue}");
         let mut four = departures(&queue, &[AT; 4]);
-        // Which of the four does not fit is the discipline's to say.
+        // Which of the four does not fit depends on the discipline.
         let dropped = four.iter().filter(|fate| **fate == full).count();
         four.retain(Result::is_ok);
         assert_eq!((dropped, &four[..]), (1, &sent[..]), "{queue}");
         assert!(departures(&queue, &[AT; 4])[0].is_ok(), "{queue}");
     }
     assert!(managed >= 8, "{managed} queues");
-    // Tail drop counts the frame that is being sent.
+    // Tail drop counts the frame being sent.
     assert_eq!(departures("3p", &[AT; 3]), sent);
     assert_eq!(
         departures("3p", &[AT; 4]),
@@ -62,8 +61,8 @@ fn the_first_of_several_frames_of_one_stamp_is_in_service() {
     );
 }
 
-/// As a frame arrives in the very instant in which the link falls free, the
-/// one in front of it is taken out first.
+/// When a frame arrives at the instant the link becomes idle, the queued frame is dequeued
+/// first.
 #[test]
 fn a_link_that_falls_free_takes_the_next_frame_before_another_is_queued() {
     let arrivals = [0, 0, 0, SERVICE, SERVICE];
@@ -75,9 +74,8 @@ fn a_link_that_falls_free_takes_the_next_frame_before_another_is_queued() {
     }
 }
 
-/// Disciplines with one class and no reason to drop but their limit decide as plain
-/// tail drop does with a limit of one frame more, for all arrivals at the instants at
-/// which frames depart.
+/// Disciplines with one class, which drop only at their limit, decide as tail drop with a
+/// limit of one more frame, for arrivals at departure instants.
 #[test]
 fn disciplines_agree_with_tail_drop() {
     const LONG: &str = "target=1000s,interval=1000s";
@@ -107,7 +105,7 @@ fn disciplines_agree_with_tail_drop() {
     }
 }
 
-/// The property of a changeable link also applies to a plain one.
+/// Plain links share this property of changeable links.
 #[test]
 fn the_queue_right_after_an_arrival_leaves_out_the_frame_in_service() {
     let mut run = Run::new(link(RATE, "head-drop", 1), 3);

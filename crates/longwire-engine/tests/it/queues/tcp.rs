@@ -1,10 +1,10 @@
-//! A small closed-loop model of TCP through one link: enough for a queue
-//! discipline to be seen at work.
+//! A small closed-loop model of TCP through one link, sufficient to observe a queue
+//! discipline.
 //!
-//! Packets have one size. Each is acknowledged by itself, a round trip after
-//! it departed; a lost one is noticed when its acknowledgement would have
-//! come, and another takes its place. A window is reduced at most once for
-//! what was sent before the last reduction: once a round trip.
+//! Packets have one size. Each is acknowledged separately, one round trip after its
+//! departure; a loss is detected when the acknowledgement would have arrived, and another
+//! packet is sent instead. A window is reduced at most once per round trip, that is, for
+//! packets sent before the last reduction.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,17 +16,17 @@ use crate::queues::traffic::{Kind, Packet};
 /// A full frame.
 pub const FRAME: u32 = 1_514;
 
-/// How a sender responds.
+/// Congestion control of a sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
-    /// RFC 5681: one packet more a round trip, half at a signal.
+    /// RFC 5681: plus one packet per round trip, halved at a signal.
     Reno,
-    /// RFC 9438: the cubic function of the time since the last signal, never
-    /// less than Reno's share; 0.7 at a signal.
+    /// RFC 9438: a cubic function of the time since the last signal, at least Reno's share;
+    /// factor 0.7 at a signal.
     Cubic,
-    /// RFC 8257: one packet more a round trip, less in proportion to marks.
+    /// RFC 8257: plus one packet per round trip, reduced in proportion to marks.
     Dctcp,
-    /// Not at all: a packet at this interval, in nanoseconds.
+    /// No control: a packet at this interval, in nanoseconds.
     Constant(u64),
 }
 
@@ -34,9 +34,9 @@ pub enum Control {
 #[derive(Clone, Copy, Debug)]
 pub struct Sender {
     pub control: Control,
-    /// Without the queue, in nanoseconds.
+    /// Round trip without queueing, in nanoseconds.
     pub round_trip: u64,
-    /// The two bits of RFC 3168.
+    /// ECN field (RFC 3168).
     pub ecn: u8,
 }
 
@@ -46,13 +46,12 @@ pub struct Seen {
     pub bytes: u64,
     pub losses: u64,
     pub marks: u64,
-    /// When each packet departed, and how long it had waited in the queue, in
-    /// nanoseconds.
+    /// Departure of each packet with its wait in the queue, in nanoseconds.
     pub waits: Vec<(u64, u64)>,
 }
 
 impl Seen {
-    /// The wait that this share of packets did not exceed, in milliseconds.
+    /// Returns the `share`-quantile of waits, in milliseconds.
     pub fn wait_ms(&self, share: f64) -> f64 {
         let mut waits: Vec<u64> = self.waits.iter().map(|(_, wait)| *wait).collect();
         waits.sort_unstable();
@@ -71,11 +70,11 @@ struct Flow {
     threshold: f64,
     in_flight: u64,
     reduced_at: u64,
-    /// Cubic: the window before the last reduction.
+    /// Cubic: window before the last reduction.
     window_max: f64,
-    /// Cubic: what Reno's window would be.
+    /// Cubic: Reno's window.
     window_reno: f64,
-    /// DCTCP: the smoothed share of marks, and this round's counts.
+    /// DCTCP: smoothed fraction of marks, and counts of this round.
     alpha: f64,
     round: (u64, u64, u64),
     seen: Seen,
@@ -115,7 +114,7 @@ impl Flow {
         }
     }
 
-    /// Once for what was sent since the last time.
+    /// Reduces the window once for packets sent since the last reduction.
     fn reduce(&mut self, now: u64, sent_at: u64) {
         if sent_at < self.reduced_at {
             return;
@@ -161,7 +160,7 @@ impl Flow {
     }
 }
 
-/// An event of a flow: the time, an order among equals, the flow.
+/// An event of a flow: time, tie-breaker, flow.
 type Event = (u64, u64, usize, What);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,20 +170,20 @@ enum What {
     Tick,
 }
 
-/// Senders and the link between them and their receivers.
+/// Senders, and the link to their receivers.
 pub struct Network {
     link: Link,
     rate: u64,
     flows: Vec<Flow>,
     events: BinaryHeap<Reverse<Event>>,
     next_event: u64,
-    /// The flow and the time of each packet offered, by its number.
+    /// Flow and time of each offered packet, by number.
     sent: Vec<(usize, u64)>,
     warm_up: u64,
 }
 
 impl Network {
-    /// Flows that start 50 ms apart; what they see is counted from `warm_up`.
+    /// Creates flows that start 50 ms apart; measurement starts at `warm_up`.
     pub fn new(link: Link, rate: u64, senders: &[Sender], warm_up: u64) -> Network {
         let mut network = Network {
             link,
@@ -207,7 +206,7 @@ impl Network {
             .push(Reverse((time, self.next_event, flow, what)));
     }
 
-    /// Runs until `end`, in nanoseconds: what each flow saw.
+    /// Runs until `end`, in nanoseconds; returns the measurements of each flow.
     pub fn run(mut self, end: u64) -> Vec<Seen> {
         loop {
             let event = self.events.peek().map_or(u64::MAX, |event| event.0.0);

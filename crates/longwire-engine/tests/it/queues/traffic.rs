@@ -3,25 +3,25 @@
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_units::random::Stream;
 
-/// A frame that arrives, as the tests see it.
+/// A frame that arrives.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Its place among all of them.
+    /// Position among all frames.
     pub number: usize,
-    /// In nanoseconds.
+    /// Arrival in nanoseconds.
     pub arrival: u64,
     pub len: u32,
     pub dscp: u8,
-    /// The two bits of RFC 3168.
+    /// ECN field (RFC 3168).
     pub ecn: u8,
     pub flow: u8,
     pub kind: Kind,
-    /// The type and the priority of its outermost VLAN tag.
+    /// Type and priority of the outermost VLAN tag.
     pub tag: Option<(u16, u8)>,
 }
 
 impl Packet {
-    /// A packet of 1,000 bytes of one flow, without ECN.
+    /// Creates a packet of 1,000 bytes of one flow, without ECN.
     pub fn plain(number: usize, arrival: u64) -> Packet {
         Packet {
             number,
@@ -36,15 +36,15 @@ impl Packet {
     }
 }
 
-/// The type of a service tag (IEEE 802.1ad).
+/// Ethertype of a service tag (IEEE 802.1ad).
 const SERVICE_TAG: u16 = 0x88a8;
 
-/// The contents of a frame.
+/// Contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Ipv4,
     Ipv6,
-    /// No IP.
+    /// Not IP.
     Other,
 }
 
@@ -53,17 +53,17 @@ impl Packet {
         FrameMeta::new(Nanos::from_nanos(self.arrival), self.len)
     }
 
-    /// Returns the frame's first bytes: a UDP datagram whose addresses and ports
-    /// identify the flow.
+    /// Returns the frame's first bytes: a UDP datagram whose addresses and ports identify
+    /// the flow.
     pub fn bytes(&self) -> Vec<u8> {
         let class = self.dscp << 2 | self.ecn;
         let mut bytes = vec![2, 0, 0, 0, 0, self.flow, 2, 0, 0, 0, 1, 1];
         if let Some((kind, pcp)) = self.tag {
             bytes.extend(kind.to_be_bytes());
-            // Of VLAN 0: only priority-tagged.
+            // VLAN 0: priority-tagged only.
             bytes.extend([pcp << 5, 0]);
             if kind == SERVICE_TAG {
-                // The priority of the inner tag is of no consequence.
+                // The priority of the inner tag is irrelevant.
                 bytes.extend([0x81, 0x00, (7 - pcp) << 5, 9]);
             }
         }
@@ -96,12 +96,12 @@ impl Packet {
         bytes
     }
 
-    /// Returns the priority of its tag, if it has one.
+    /// Returns the priority of the tag; 0 without a tag.
     pub fn pcp(&self) -> u8 {
         self.tag.map_or(0, |(_, pcp)| pcp)
     }
 
-    /// Returns the fields that the engine reads: none without IP.
+    /// Returns DSCP and ECN as the engine reads them; 0 without IP.
     pub fn class(&self) -> (u8, u8) {
         match self.kind {
             Kind::Other => (0, 0),
@@ -110,7 +110,7 @@ impl Packet {
     }
 }
 
-/// Seeded draws for tests, apart from what they test.
+/// Seeded draws for tests, independent of the engine's.
 pub struct Draws(Stream);
 
 impl Draws {
@@ -118,12 +118,12 @@ impl Draws {
         Draws(Stream::of_seed(seed))
     }
 
-    /// In `least..=most`, each as likely.
+    /// Draws uniformly from `least..=most`.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.0.up_to(most - least)
     }
 
-    /// In `least..=most`, every order of magnitude as likely.
+    /// Draws log-uniformly from `least..=most`.
     pub fn scale(&mut self, least: u64, most: u64) -> u64 {
         let (low, high) = ((least as f64).ln(), (most as f64).ln());
         let drawn = (low + (high - low) * self.0.unit()).exp() as u64;
@@ -134,7 +134,7 @@ impl Draws {
         least + (most - least) * self.0.unit()
     }
 
-    /// True once in `n` times.
+    /// Returns true with probability 1/n.
     pub fn once_in(&mut self, n: u64) -> bool {
         self.0.up_to(n - 1) == 0
     }
@@ -144,7 +144,7 @@ impl Draws {
     }
 }
 
-/// A link's rate and what arrives at it.
+/// A link's rate and its arrivals.
 #[derive(Debug)]
 pub struct Pattern {
     pub rate: u64,
@@ -152,8 +152,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Returns the time of 1000 bytes on the link, in nanoseconds: the unit of all
-    /// times in a pattern.
+    /// Returns the serialisation time of 1000 bytes, in nanoseconds: the unit of all times
+    /// in a pattern.
     pub fn unit(&self) -> u64 {
         unit(self.rate)
     }
@@ -163,14 +163,14 @@ fn unit(rate: u64) -> u64 {
     (8_000_000_000_000 / rate).max(1)
 }
 
-/// A pattern with phases of different load, bursts and pauses. All times are
-/// in proportion to what a frame takes.
+/// Draws a pattern with phases of different load, bursts and pauses. All times scale with a
+/// frame's serialisation time.
 pub fn pattern(draws: &mut Draws, frames: usize) -> Pattern {
     let rate = draws.scale(100_000, 20_000_000_000);
     pattern_at(draws, frames, rate)
 }
 
-/// A pattern for a link of this rate.
+/// Draws a pattern for a link of this rate.
 pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
     let unit = unit(rate);
     let mut packets: Vec<Packet> = Vec::with_capacity(frames);
@@ -198,7 +198,7 @@ pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
     Pattern { rate, packets }
 }
 
-/// Parameters that stay constant for some time.
+/// Parameters of a period of constant load.
 struct Phase {
     load: f64,
     len: (u32, u32),
@@ -233,7 +233,7 @@ impl Phase {
         let frame = f64::from(self.len.0 + self.len.1) / 2_000.0;
         let mean = unit as f64 * frame * self.burst as f64 / self.load;
         if draws.once_in(4) {
-            // Exactly in step with the link: ties of all kinds.
+            // Exactly in step with the link: all kinds of ties.
             mean as u64
         } else {
             draws.real(0.0, 2.0 * mean) as u64

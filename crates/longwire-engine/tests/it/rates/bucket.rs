@@ -1,4 +1,4 @@
-//! Token buckets, by counting tokens.
+//! Token buckets, against counted tokens.
 
 use proptest::prelude::*;
 
@@ -30,9 +30,9 @@ impl Bucket {
         i128::from(self.burst) * 8 * NANOBITS
     }
 
-    /// The departure of a frame that may start at `start`, in nanoseconds
-    /// times the rate. The line is free at `free`, in nanoseconds times the
-    /// rate and the peak: exactly, and only what leaves is rounded, down.
+    /// Returns the departure of a frame that may start at `start`, in nanoseconds times the
+    /// rate. The line is free at `free`, in nanoseconds times the rate and the peak,
+    /// exactly; only the result is rounded, down.
     fn line(&self, start: i128, len: u32, free: &mut i128) -> u64 {
         let rate = i128::from(self.rate);
         let Some(peak) = self.peak.map(i128::from) else {
@@ -43,8 +43,7 @@ impl Bucket {
         (*free / (rate * peak)) as u64
     }
 
-    /// Tokens come all the time: in a nanosecond times the rate, one
-    /// billionth of a bit.
+    /// Continuous tokens: each nanosecond times the rate adds one billionth of a bit.
     fn continuous(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = i128::from(self.rate);
         let (mut now, mut tokens) = (0i128, self.burst_tokens());
@@ -65,7 +64,7 @@ impl Bucket {
         departures.collect()
     }
 
-    /// Tokens come tick by tick.
+    /// Tokens arrive at ticks.
     fn ticking(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = i128::from(self.rate);
         let (mut tick, mut tokens) = (0u64, self.burst_tokens());
@@ -133,16 +132,16 @@ fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
     let departures = both_ways(rate, "", 0, &frames);
     let millis: Vec<u64> = departures.iter().map(|at| at / 1_000_000).collect();
     assert_eq!(millis, [1, 1, 1, 2, 3, 4]);
-    // Behind a line of 80 Mbit/s, a frame takes 100 us more.
+    // After a line of 80 Mbit/s, a frame takes 100 us more.
     let peak = format!("{rate},peak=80mbit");
     let departures = both_ways(&peak, "", 0, &frames);
     let micros: Vec<u64> = departures.iter().map(|at| at / 1_000).collect();
     assert_eq!(micros, [1_100, 1_200, 1_300, 2_100, 3_100, 4_100]);
 }
 
-/// A frame of 64 bytes waits for 64 bytes of tokens, 73.142857 ns at 7 Gbit/s,
-/// and takes 46.545454 ns on a line of 11 Gbit/s: together 119.688 ns, which
-/// is 119 ns rounded down, and 120 ns if the start were rounded up.
+/// A frame of 64 bytes waits for 64 bytes of tokens, 73.142857 ns at 7 Gbit/s, and takes
+/// 46.545454 ns on a line of 11 Gbit/s: together 119.688 ns, which rounds down to 119 ns,
+/// but would be 120 ns if the start were rounded up.
 #[test]
 fn departures_behind_the_peak_are_rounded_down() {
     let rate = "token-bucket:rate=7gbit,burst=64b,peak=11gbit";
@@ -150,8 +149,8 @@ fn departures_behind_the_peak_are_rounded_down() {
     assert_eq!(departures, [46, 119]);
 }
 
-/// A frame longer than the bucket leaves when that is full, and owes the rest: the rate
-/// holds in the long run.
+/// A frame longer than the bucket leaves when the bucket is full, and owes the rest: the
+/// long-term rate holds.
 #[test]
 fn a_frame_longer_than_the_bucket_owes_the_rest() {
     let rate = "token-bucket:rate=8mbit,burst=100b";

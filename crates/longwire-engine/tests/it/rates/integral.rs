@@ -1,5 +1,5 @@
-//! Rates that vary over time, against the integral of the rate: what a link
-//! that is never idle has sent by an instant, in exact fractions.
+//! Varying rates against the integral of the rate: the data that a saturated link has sent
+//! by an instant, in exact fractions.
 
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{FrameContext, Nanos, models};
@@ -15,7 +15,7 @@ fn any_rate() -> impl Strategy<Value = u64> {
         Just(0u64),
         Just(1_000_000_000),
         1_000u64..10_000_000_000,
-        // A rate of whose times few are whole.
+        // Rates with few integer frame times.
         (0u32..33).prop_flat_map(|power| (1u64 << power)..(2u64 << power)),
     ]
 }
@@ -31,7 +31,7 @@ fn any_steps(gap_max: u64) -> impl Strategy<Value = Vec<Step>> {
             Step { time, rate }
         };
         let mut steps: Vec<Step> = steps.into_iter().map(step).collect();
-        // Something must pass in good time.
+        // The link must send within reasonable time.
         if steps.iter().all(|step| step.rate < 1_000_000) {
             steps[0].rate = 5_000_000;
         }
@@ -50,7 +50,7 @@ fn any_traffic() -> impl Strategy<Value = (u64, Vec<(u64, u32)>)> {
     })
 }
 
-/// A program that holds its last rate or begins again, and traffic.
+/// A program that holds its last rate or repeats, and traffic.
 fn any_program(linear: bool) -> impl Strategy<Value = (Program, u64, Vec<(u64, u32)>)> {
     let gap = proptest::option::of(1..10 * MILLI);
     let parts = (any_steps(50 * MILLI), gap, any_traffic());
@@ -104,8 +104,8 @@ proptest! {
     }
 }
 
-/// A million frames back to back across steps whose frame times are no whole
-/// nanoseconds: any rounding carried on would show.
+/// A million back-to-back frames across steps, with fractional frame times: accumulated
+/// rounding would show.
 #[test]
 fn no_rounding_is_carried_across_steps() {
     let rate = "steps:at=0s/3gbit;7us/1.7gbit;13us/0;14us/700000001bit,period=19us";
@@ -129,8 +129,8 @@ fn no_rounding_is_carried_across_steps() {
     }
 }
 
-/// From 0 to 1 Gbit/s in a second: half a gigabit by its end, and a frame of
-/// 1250 bytes takes until sqrt(2 · 10^4 bit / 10^9 bit/s²) = 4.472 ms.
+/// From 0 to 1 Gbit/s in a second: half a gigabit by its end, and a frame of 1250 bytes
+/// takes until sqrt(2 · 10^4 bit / 10^9 bit/s²) = 4.472 ms.
 #[test]
 fn a_ramp_from_zero_is_a_square_root() {
     let rate = "steps:at=0s/0;1s/1gbit,change=linear";
@@ -138,7 +138,7 @@ fn a_ramp_from_zero_is_a_square_root() {
     let departures = both_ways(rate, "", 0, &frames);
     assert_eq!(departures[0], 4_472_135);
     assert_eq!(departures[49_999], 1_000_000_000);
-    // Afterwards, 10 us a frame.
+    // Afterwards, 10 us per frame.
     assert_eq!(
         both_ways(rate, "", 0, &[(2_000_000_000, 1250)]),
         [2_000_010_000]
@@ -154,8 +154,8 @@ fn a_link_that_stands_still_waits_and_one_that_ends_never_sends() {
         (15_000_000, 1_000),
         (29_500_000, 1_000),
     ];
-    // The second has half its bits sent when the link stops, and the last
-    // never gets its other half.
+    // Half of the second is sent when the link stops, and the last never gets its other
+    // half.
     assert_eq!(
         both_ways(steps, "", 0, &frames),
         [1_000_000, 20_500_000, 21_500_000]
@@ -168,8 +168,8 @@ fn a_link_that_stands_still_waits_and_one_that_ends_never_sends() {
     );
 }
 
-/// A queue may drop the frame that the link was asked about and get another
-/// one: the link still does not move before its rate does.
+/// A queue may drop the frame for which the link asked and receive another: the link still
+/// does not advance before its rate does.
 #[test]
 fn asking_again_earlier_changes_nothing() {
     for rate in [
@@ -198,9 +198,9 @@ fn asking_again_earlier_changes_nothing() {
     }
 }
 
-/// A frame of 4 GB that takes 34,359,738 laps of 1000 bits each, and 360 bits
-/// more, does not go through them one by one. The straight line sends 360
-/// bits when 2·10^6 t - 2·10^9 t² is 360.
+/// A frame of 4 GB takes 34,359,738 laps of 1000 bits each, and 360 bits more, without
+/// iterating over the laps. The linear change sends 360 bits when 2·10^6 t - 2·10^9 t² is
+/// 360.
 #[test]
 fn a_frame_of_very_many_laps_is_served_at_once() {
     const LAPS: u64 = 34_359_738;

@@ -1,4 +1,4 @@
-//! Links made of a rate model, by both ways through the engine.
+//! Links with only a rate model, by both paths through the engine.
 
 use longwire_engine::models;
 use longwire_engine::models::queue::fifo::ManagedFifo;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::common::{files, frame};
 
-/// A link with this rate, whose files all hold this text, and nothing else.
+/// Returns a link with only this rate, whose files all hold this text.
 pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
     link_with(rate, &files::file(file), epoch, managed)
 }
@@ -30,7 +30,7 @@ pub fn link_with(rate: &str, loader: &dyn Loader, epoch: u64, managed: bool) -> 
     Link::new(config, 1, LinkId(0))
 }
 
-/// All frames' deliveries, in order.
+/// Returns all deliveries in order.
 pub fn deliveries(link: &mut Link, frames: &[(u64, u32)]) -> Vec<Delivery> {
     let mut deliveries = Vec::new();
     let mut note = |verdict: Verdict| match verdict {
@@ -50,7 +50,7 @@ pub fn deliveries(link: &mut Link, frames: &[(u64, u32)]) -> Vec<Delivery> {
     deliveries
 }
 
-/// When each frame departs, of those that ever do.
+/// Returns the departures of frames that depart.
 pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
     let deliveries = deliveries(link, frames).into_iter();
     let departures = deliveries.map(|delivery| delivery.departure.as_nanos());
@@ -59,7 +59,7 @@ pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
         .collect()
 }
 
-/// Returns the departures by both paths through the engine, which must be the same.
+/// Returns the departures by both paths through the engine, which must agree.
 pub fn both_ways(rate: &str, file: &str, epoch: u64, frames: &[(u64, u32)]) -> Vec<u64> {
     let at_arrival = departures(&mut link(rate, file, epoch, false), frames);
     let managed = departures(&mut link(rate, file, epoch, true), frames);
@@ -67,8 +67,7 @@ pub fn both_ways(rate: &str, file: &str, epoch: u64, frames: &[(u64, u32)]) -> V
     at_arrival
 }
 
-/// Frames as (arrival, length): bursts, gaps of every size, and now and then
-/// a long silence.
+/// Frames as (arrival, length): bursts, gaps of every size, and occasional long pauses.
 pub fn any_frames(gap_max: u64) -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![
         Just(0u64),
@@ -81,7 +80,7 @@ pub fn any_frames(gap_max: u64) -> impl Strategy<Value = Vec<(u64, u32)>> {
     after_gaps(gap, len)
 }
 
-/// Up to 80 frames with these gaps between them, and these lengths.
+/// Up to 80 frames with these gaps and lengths.
 pub fn after_gaps(
     gap: impl Strategy<Value = u64>,
     len: impl Strategy<Value = u32>,

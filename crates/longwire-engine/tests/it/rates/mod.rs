@@ -1,4 +1,4 @@
-//! Rate models against slow and plain accounts of what they should do.
+//! Rate models against slow, plain accounting.
 
 mod bucket;
 mod integral;

@@ -1,6 +1,6 @@
-//! The integral of a rate that varies over time, in exact fractions.
+//! The integral of a varying rate, in exact fractions.
 
-/// From `time` on, the rate is `rate`.
+/// The rate from `time` on.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub time: u64,
@@ -10,11 +10,11 @@ pub struct Step {
 /// Continuation after the last step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum After {
-    /// The last rate.
+    /// Holds the last rate.
     Hold,
-    /// Nothing, from this time on.
+    /// Stops at this time.
     Stop(u64),
-    /// All again, from this time on.
+    /// Repeats from this time on.
     Again(u64),
 }
 
@@ -29,7 +29,7 @@ pub struct Program {
 /// Halves of a billionth of a bit.
 pub const HALVES: u128 = 2_000_000_000;
 
-/// A number of halves: whole ones, and a fraction of one.
+/// A number of halves with a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halves {
     whole: u128,
@@ -113,7 +113,7 @@ impl Program {
         self.steps.get(index + 1).copied().or(back)
     }
 
-    /// When the line ends that is in force just before `time`.
+    /// Returns the end of the line segment in force just before `time`.
     fn line_end(&self, time: u64) -> u64 {
         let (lap, inside) = match self.after {
             After::Again(period) => (time / period * period, time % period),
@@ -124,9 +124,8 @@ impl Program {
         end.map_or(u64::MAX, |end| lap + end)
     }
 
-    /// The instant, rounded down, at which `wanted` has been sent, of which
-    /// a fraction is lost at the end of the line in force at `at`; `None` if
-    /// that never is.
+    /// Returns the instant, rounded down, at which `wanted` has been sent; a fraction of it
+    /// is lost at the end of the segment in force at `at`. `None` if never.
     pub fn instant(&self, wanted: &mut Halves, at: u64) -> Option<u64> {
         let end = self.line_end(at);
         if wanted.part > 0 && !self.sent(end).reaches(wanted) {
@@ -136,12 +135,12 @@ impl Program {
         while !self.sent(high).reaches(&Halves::whole(wanted.whole + 1)) {
             match high.checked_mul(2).filter(|high| *high < 1 << 60) {
                 Some(higher) => high = higher,
-                // Where it ends, just that much may have been sent.
+                // At the end, exactly that much may have been sent.
                 None if self.sent(high).reaches(wanted) => break,
                 None => return None,
             }
         }
-        // The first whole nanosecond by which it has.
+        // The first whole nanosecond at which it has been sent.
         let mut low = at;
         while low < high {
             let middle = low + (high - low) / 2;
@@ -160,7 +159,7 @@ impl Program {
         let mut departures = Vec::new();
         for (arrival, len) in frames {
             let at = arrival.saturating_sub(epoch).max(free);
-            // The link is idle only after the true instant.
+            // The link is idle only after the exact instant.
             if at > free || departures.is_empty() {
                 sent = self.sent(at);
             }
@@ -189,7 +188,7 @@ impl Program {
         format!("steps:at={},change={change}{period}", steps.join(";"))
     }
 
-    /// The same as a table.
+    /// Returns the program as a table.
     pub fn table(&self) -> String {
         let rows = self.steps.iter();
         let rows = rows.map(|step| format!("{},{}\n", step.time, step.rate));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::rates::links::{any_frames, both_ways};
 
-/// A link's share of the time.
+/// A periodic slot of a link.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     rate: u64,
@@ -30,8 +30,8 @@ impl Slots {
         )
     }
 
-    /// Slot by slot; instants are in nanoseconds times the rate, without a
-    /// fraction.
+    /// Returns the departures, computed slot by slot; instants are integers in nanoseconds
+    /// times the rate.
     fn departures(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = u128::from(self.rate);
         let open = u128::from(self.slot - self.guard) * rate;
@@ -41,7 +41,7 @@ impl Slots {
         for (arrival, len) in frames {
             let mut left = u128::from(*len) * 8 * NANOBITS;
             let arrival = u128::from(*arrival);
-            // The link is idle only after the true instant.
+            // The link is idle only after the exact instant.
             if arrival > free / rate {
                 free = arrival * rate;
             }
@@ -98,17 +98,17 @@ proptest! {
 #[test]
 fn a_frame_waits_for_its_slot_on_an_idle_link() {
     let rate = "tdm:rate=8mbit,period=10ms,slot=2ms,offset=3ms,guard=500us";
-    // 1000 bytes take 1 ms: in the slot, between slots, in the guard time.
+    // 1000 bytes take 1 ms: in the slot, between slots, and in the guard time.
     let frames = [(0, 1_000), (6_000_000, 1_000), (14_600_000, 1_000)];
     assert_eq!(
         both_ways(rate, "", 0, &frames),
         [4_000_000, 14_000_000, 24_000_000]
     );
-    // Half of the second one fits, or must not be begun.
+    // Half of the second one fits, or it must wait.
     let frames = [(3_000_000, 1_000), (3_000_000, 1_000)];
     assert_eq!(both_ways(rate, "", 0, &frames), [4_000_000, 13_500_000]);
     let whole = format!("{rate},partial=whole");
     assert_eq!(both_ways(&whole, "", 0, &frames), [4_000_000, 14_000_000]);
-    // What no slot holds takes several: 1.5 ms, 1.5 ms and 1 ms.
+    // A frame longer than any slot takes several: 1.5 ms, 1.5 ms and 1 ms.
     assert_eq!(both_ways(&whole, "", 0, &[(0, 4_000)]), [24_000_000]);
 }

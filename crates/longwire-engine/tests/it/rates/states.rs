@@ -1,4 +1,4 @@
-//! Rates that go from state to state at random.
+//! Rates of random states.
 
 use longwire_engine::models;
 
@@ -9,17 +9,15 @@ fn busy(end: u64, gap: u64) -> Vec<(u64, u32)> {
     (0..end / gap).map(|index| (index * gap, 1_250)).collect()
 }
 
-/// An on-off link at 10 Mbit/s, 30 ms on and 70 ms off in the mean, for
-/// 2,000 s: 20,000 turns. The share of time that it is on has a standard
-/// deviation of close to sqrt(2 · 20,000) · 0.03 · 0.07 / 0.1 / 2,000 =
-/// 0.0021 for exponential times; four of them are allowed.
+/// An on-off link at 10 Mbit/s, on average 30 ms on and 70 ms off, for 2,000 s: 20,000
+/// cycles. For exponential times, the standard deviation of the fraction on is close to
+/// sqrt(2 · 20,000) · 0.03 · 0.07 / 0.1 / 2,000 = 0.0021; the bound is four of them.
 #[test]
 fn shares_of_time_are_those_of_the_mean_times() {
     let rate = "two-state:good=10mbit,bad=0,good-time=30ms,bad-time=70ms";
     let mean = models::RATE.parse(rate).unwrap().bit_rate().unwrap();
     assert_eq!(mean.bits_per_sec(), 3_000_000);
-    // 1250 bytes take 1 ms: as many frames as the link could send if it
-    // were always on.
+    // 1250 bytes take 1 ms: as many frames as an always-on link could send.
     let end = 2_000_000_000_000u64;
     let departures = departures(&mut link(rate, "", 0, false), &busy(end, 1_000_000));
     let sent = departures.iter().filter(|at| **at < end).count() as f64;
@@ -27,9 +25,9 @@ fn shares_of_time_are_those_of_the_mean_times() {
     assert!((share - 0.3).abs() < 0.0084, "{share}");
 }
 
-/// Three states, by hand: the first is left for the others as 2 : 1, the
-/// second as 3 : 2, the third as 3 : 2, so they are entered as 21 : 20 : 15.
-/// Held for 1, 2 and 3 ms, they take 21, 40 and 45 of 106 parts of the time.
+/// Three states, by hand: transitions from the first are 2 : 1, from the second 3 : 2, from
+/// the third 3 : 2, so entries are 21 : 20 : 15. Held for 1, 2 and 3 ms, the states take
+/// 21, 40 and 45 of 106 parts of the time.
 #[test]
 fn a_chain_has_the_mean_of_its_stationary_shares() {
     let rate = "markov:rates=46mbit;23mbit;0,times=1ms;2ms;3ms,matrix=0/2/1;3/0/2;3/2/0";
@@ -50,8 +48,8 @@ fn the_seed_decides_and_both_ways_agree() {
     assert!(once.windows(2).all(|pair| pair[0] <= pair[1]));
 }
 
-/// The channel's state depends on the seed and not on the traffic: a single frame
-/// leaves as it would have at the end of a busy time.
+/// The channel's state depends on the seed, not on the traffic: a lone frame departs as at
+/// the end of a busy period.
 #[test]
 fn the_channel_goes_on_without_traffic() {
     let rate = "two-state:good=100gbit,bad=0,good-time=2ms,bad-time=5ms";
@@ -61,7 +59,7 @@ fn the_channel_goes_on_without_traffic() {
     let frames: Vec<(u64, u32)> = (1..400u64).map(|nth| (nth * 1_234_567, 64)).collect();
     let among = departures(&mut link(rate, "", 0, false), &frames);
     for (alone, among) in alone.iter().zip(&among) {
-        // But for a few nanoseconds of those that waited in front of it.
+        // Except for a few nanoseconds of earlier backlog.
         assert!(among - alone < 5_000, "{alone} {among}");
     }
 }
@@ -99,8 +97,8 @@ fn a_chain_must_lead_everywhere() {
     }
 }
 
-/// A frame that outlasts ten thousand states leaves in good time, and at the
-/// mean rate: 4 GB in states of a microsecond, to a ten-thousandth.
+/// A frame that outlasts ten thousand states is served quickly, and at the mean rate: 4 GB
+/// in states of a microsecond, to within 10^-4.
 #[test]
 fn a_frame_of_very_many_states_is_served_at_the_mean_rate() {
     let rate = "two-state:good=3mbit,bad=1mbit,good-time=1us,bad-time=1us";

@@ -1,4 +1,4 @@
-//! Slots that the link waits for, against netem's dequeue function, event by event.
+//! Slots with waiting times, against netem's dequeue function, event by event.
 
 use std::collections::VecDeque;
 
@@ -37,17 +37,17 @@ impl Slots {
     }
 }
 
-/// The state of `netem_sched_data` that concerns slots, with the names of
-/// net/sched/sch_netem.c, and a device of a given rate.
+/// The slot state of `netem_sched_data`, with the names of net/sched/sch_netem.c, and a
+/// device with a rate.
 struct Netem {
     slots: Slots,
     stream: Stream,
-    /// In nanoseconds; before all arrivals as it was configured before them.
+    /// In nanoseconds; before all arrivals, as if configured before them.
     slot_next: i128,
     packets_left: i128,
     bytes_left: i128,
     tfifo: VecDeque<(u64, u32)>,
-    /// When the device has sent all: nanoseconds times the rate.
+    /// When the device becomes idle, in nanoseconds times the rate.
     free: u128,
     sent: Vec<u64>,
 }
@@ -116,13 +116,13 @@ impl Netem {
             if self.packets_left <= 0 || self.bytes_left <= 0 {
                 self.get_slot_next(departure);
             } else if rate.is_some() {
-                // The slot lasts as long as the device has something to send.
+                // The slot lasts while the device has frames to send.
                 self.slot_next = i128::from(departure);
             }
         }
     }
 
-    /// Departures of all frames, which arrive in order.
+    /// Returns the departures of all frames, which arrive in order.
     fn run(mut self, frames: &[(u64, u32)]) -> Vec<u64> {
         let mut watchdog = None;
         let mut arrivals = frames.iter().copied().peekable();
@@ -186,18 +186,19 @@ fn frames_gather_for_a_slot() {
     let departures = both_ways("slots:wait=10ms", "", 0, &gathered);
     // The last one is too late for the first slot.
     assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS + 1]);
-    // Three frames of 100 bytes reach 250; the next slot follows the end of the first.
+    // Three frames of 100 bytes reach 250; the wait for the next slot starts at the end of
+    // the first.
     let frames = [(5 * MS, 100); 5];
     let departures = both_ways("slots:wait=10ms,bytes=250b", "", 0, &frames);
     assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS, 25 * MS]);
-    // 1 ms each: what arrives by the end of a frame belongs to its slot.
+    // 1 ms each: arrivals until the end of a frame belong to its slot.
     let frames = [(5 * MS, 1_000), (16 * MS, 1_000), (17 * MS + 1, 1_000)];
     let departures = both_ways("slots:wait=10ms,rate=8mbit", "", 0, &frames);
     assert_eq!(departures, [16 * MS, 17 * MS, 28 * MS + 1]);
 }
 
-/// With one frame a slot, the gaps of a backlog are the draws of the distribution, which
-/// the tests of delays compare with their formula.
+/// With one frame per slot, the gaps of a backlog are draws of the distribution, which the
+/// delay tests compare with its formula.
 #[test]
 fn waits_have_the_distribution_of_a_delay() {
     for (wait, delay) in [
@@ -268,7 +269,7 @@ fn the_queue_derived_from_slots_holds_100_ms_of_full_frames() {
     let bytes = |rate: &str| spec(&format!("rate={rate}")).queue_limit().bytes;
     let expected = Some(Bytes(20 * 10 * 1_514));
     assert_eq!(bytes("slots:wait=10ms,packets=20p"), expected);
-    // Without limits all that gathers is sent.
+    // Without limits, all queued frames are sent.
     assert_eq!(bytes("slots:wait=10ms"), None);
 }
 
@@ -279,7 +280,7 @@ fn a_derived_queue_below_one_slot_is_doubtful() {
         let messages = doubts.into_iter().map(|doubt| doubt.message);
         messages.collect::<Vec<_>>()
     };
-    // 40 frames in 200 ms: 100 ms of the mean rate are half of them.
+    // 40 frames in 200 ms: 100 ms of the mean rate is half of them.
     let line = "rate=slots:wait=200ms,packets=40p";
     assert_eq!(
         doubts(line),
@@ -299,7 +300,7 @@ fn a_distribution_of_waits_may_come_from_a_file() {
     assert_eq!(departures, [4 * MS, 8 * MS, 12 * MS]);
     let loader = files::file("4\nfour\n");
     let error = models::RATE.parse_with(rate, &loader).unwrap_err();
-    // Its text is kept from clients that may not read the file.
+    // Its text is hidden from clients that may not read the file.
     assert!(error.to_string().contains("four"), "{error}");
     assert!(!error.without_content().contains("four"), "{error}");
 }

@@ -1,18 +1,18 @@
-//! Aggregates and what lies between them.
+//! Aggregates and the gaps between them.
 
 use longwire_engine::{Link, Verdict};
 
 use crate::common::{assert_binomial, frame};
 use crate::rates::links::{departures, link};
 
-/// Without a random wait: 20 us before, 30 after, 10 of space.
+/// No random wait: preamble 20 us, acknowledgement 30 us, space 10 us.
 const PLAIN: &str =
     "wifi:rate=80mbit,preamble=20us,ack=30us,aifs=10us,slot=9us,window=0,contention=0";
 
 #[test]
 fn what_waits_leaves_as_one_and_what_comes_later_waits() {
-    // 1000 bytes take 100 us. The first is alone; the next three came while
-    // it was sent, and the last while they were.
+    // 1000 bytes take 100 us. The first is alone; the next three arrive while it is sent,
+    // and the last while they are.
     let frames = [
         (0, 1_000),
         (10_000, 1_000),
@@ -32,7 +32,7 @@ fn an_idle_station_sends_at_once() {
     assert_eq!(departures, [120_000, 10_120_000]);
 }
 
-/// The sizes of the aggregates that a full queue leaves in.
+/// Returns the sizes of the aggregates of a saturated link.
 fn aggregates(rate: &str, frames: &[(u64, u32)]) -> Vec<usize> {
     let departures = departures(&mut link(rate, "", 0, false), frames);
     let sizes = departures.chunk_by(|a, b| a == b);
@@ -43,9 +43,9 @@ fn aggregates(rate: &str, frames: &[(u64, u32)]) -> Vec<usize> {
 fn an_aggregate_ends_by_frames_bytes_and_time() {
     let frames = vec![(0u64, 1_000u32); 40];
     let of_frames = aggregates(&format!("{PLAIN},frames=16"), &frames);
-    // The first of the burst finds the radio idle and goes alone.
+    // The first frame of the burst finds the medium idle and is sent alone.
     assert_eq!(of_frames, [1, 16, 16, 7]);
-    // A ninth frame fits, and after it no full one would: 1514 more.
+    // A ninth frame fits; after it, a full frame of 1514 would not.
     let of_bytes = aggregates(&format!("{PLAIN},bytes=10000b"), &frames);
     assert_eq!(of_bytes, [1, 9, 9, 9, 9, 3]);
     // 80 Mbit/s send 20,000 bytes in 2 ms.
@@ -55,7 +55,7 @@ fn an_aggregate_ends_by_frames_bytes_and_time() {
     assert_eq!(alone, [1, 1, 1]);
 }
 
-/// The waits between aggregates of single frames, less what is fixed.
+/// Returns the gaps between aggregates of single frames, without their constant part.
 fn backoffs(link: &mut Link, count: u64) -> Vec<u64> {
     let mut last = None;
     let mut waits = Vec::new();
@@ -72,8 +72,8 @@ fn backoffs(link: &mut Link, count: u64) -> Vec<u64> {
     waits
 }
 
-/// 60,000 backoffs of 0 to 5 slots: each within what has a chance of 0.2 %
-/// of being left by a right one.
+/// 60,000 backoffs of 0 to 5 slots: each count stays within bounds that a correct model
+/// exceeds with probability 0.2 %.
 #[test]
 fn backoffs_are_uniform() {
     let rate = PLAIN.replace("window=0", "window=5,frames=1");
@@ -84,8 +84,7 @@ fn backoffs_are_uniform() {
     }
 }
 
-/// 20,000 exponential waits of 1 ms: their mean is off by less than four
-/// standard deviations, 28 us.
+/// 20,000 exponential waits of 1 ms: the mean is within four standard deviations, 28 us.
 #[test]
 fn contention_has_its_mean() {
     let rate = PLAIN.replace("contention=0", "contention=1ms,frames=1");
@@ -94,8 +93,8 @@ fn contention_has_its_mean() {
     assert!((mean - 1e6).abs() < 28e3, "{mean}");
 }
 
-/// 300 frames of 1/3 of a nanosecond too much each: what an aggregate leaves
-/// of a nanosecond goes to the next.
+/// 300 frames with an excess of 1/3 of a nanosecond each: an aggregate's fraction of a
+/// nanosecond carries over to the next.
 #[test]
 fn no_rounding_is_carried_on() {
     let rate = "wifi:rate=3gbit,frames=1,preamble=0,ack=0,aifs=1us,window=0";

@@ -21,7 +21,7 @@ pub struct CodelParams {
 pub struct CodelQueue {
     pub params: CodelParams,
     pub queue: VecDeque<Stored>,
-    /// 0 is "no time set"; times are one too large so that it never is one.
+    /// 0 means "no time set"; times are offset by one, so that none is 0.
     first_above_time: i128,
     drop_next: i128,
     count: u32,
@@ -76,7 +76,7 @@ impl CodelQueue {
         r
     }
 
-    /// Drops the packet, or marks it if that may be done: true if marked.
+    /// Drops the packet, or marks it if possible; returns whether it was marked.
     fn drop_or_mark(&self, r: &mut DodequeueResult, fates: &mut [Option<Fate>]) -> bool {
         let Some(p) = &mut r.p else { return false };
         if self.params.ecn && p.ecn() != 0 {

@@ -1,5 +1,4 @@
-//! RFC 9332, appendix A, figures 2, 3, 5, 7 and 8, with the schedulers that
-//! the text describes.
+//! RFC 9332, appendix A, figures 2, 3, 5, 7 and 8, with the schedulers of its text.
 
 use std::collections::VecDeque;
 
@@ -11,7 +10,7 @@ use crate::queues::traffic::Packet;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Scheduler {
-    /// Bytes of L for a byte of C while both wait.
+    /// Bytes of L per byte of C while both are backlogged.
     Wrr(i64),
     TsFifo(u64),
 }
@@ -65,7 +64,7 @@ pub struct DualPi2 {
     p_cl: f64,
     p_c: f64,
     prevq: u64,
-    /// Above 0, C is next while both wait.
+    /// Above 0, C is next while both are backlogged.
     credit: i64,
 }
 
@@ -94,7 +93,7 @@ impl DualPi2 {
         }
     }
 
-    /// True for lq.
+    /// Returns whether lq is next.
     fn scheduler(&self, now: u64) -> bool {
         if self.lq.packets.is_empty() {
             return false;
@@ -108,7 +107,7 @@ impl DualPi2 {
         }
     }
 
-    /// None if the packet was dropped.
+    /// Returns `None` if the packet was dropped.
     fn dequeue_l(&mut self, now: u64, fates: &mut [Option<Fate>]) -> Option<Stored> {
         let len = self.lq.packets.len();
         let mut pkt = self.lq.packets.pop_front()?;

@@ -1,5 +1,4 @@
-//! Second implementations of the disciplines, plain and slow, each written
-//! from its paper's text.
+//! Second implementations of the disciplines, plain and slow, each written from its paper.
 
 use longwire_engine::DropReason;
 use longwire_units::random::{Purpose, Stream};
@@ -14,9 +13,9 @@ pub mod pie;
 pub mod red;
 pub mod simple;
 
-/// A queue discipline, as a device would call it.
+/// A queue discipline, as called by a device.
 pub trait Oracle {
-    /// How often [`Oracle::tick`] wants to be called, in nanoseconds.
+    /// Returns the period of [`Oracle::tick`] in nanoseconds.
     fn tick_period(&self) -> Option<u64> {
         None
     }
@@ -25,14 +24,14 @@ pub trait Oracle {
 
     fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]);
 
-    /// The link asks for a packet, also when there is none.
+    /// The link asks for a packet, even if the queue is empty.
     fn dequeue(&mut self, now: u64, fates: &mut [Option<Fate>]) -> Option<Stored>;
 
-    /// How many packets it holds.
+    /// Returns the number of packets held.
     fn len(&self) -> usize;
 }
 
-/// A packet that waits.
+/// A queued packet.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub packet: Packet,
@@ -54,7 +53,7 @@ impl Stored {
     }
 }
 
-/// A common limit, in packets and bytes.
+/// A limit in packets and bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     pub packets: u64,
@@ -82,15 +81,15 @@ pub fn drop_packet(fates: &mut [Option<Fate>], packet: &Packet, reason: DropReas
     decide(fates, packet.number, Fate::Dropped(reason));
 }
 
-/// The stream that the engine's link 0 gives its queue in a run with this
-/// seed, and the number that hashes are stirred with, which it draws first.
+/// Returns the stream that the engine gives the queue of link 0 in a run with this seed,
+/// and its first number, which perturbs hashes.
 pub fn queue_stream(seed: u64) -> (u64, Stream) {
     let mut stream = Stream::new(seed, 0, Purpose::Queue);
     let perturbation = stream.next_u64();
     (perturbation, stream)
 }
 
-/// `a - b` in seconds: the difference is exact, and rounded once.
+/// Returns `a - b` in seconds: an exact difference, rounded once.
 pub fn seconds(a: u64, b: u64) -> f64 {
     (i128::from(a) - i128::from(b)) as f64 / 1e9
 }

@@ -1,5 +1,4 @@
-//! RFC 8033, appendix A, with sections 5.1, 5.4 and 5.5 as appendix B has
-//! them.
+//! RFC 8033, appendix A, with sections 5.1, 5.4 and 5.5 as in appendix B.
 
 use std::collections::VecDeque;
 
