@@ -8,8 +8,8 @@
 //! # Ok::<(), TargetError>(())
 //! ```
 //!
-//! [`Target`] is what a user names, [`FoundTarget`] its open namespace. [`target`] describes
-//! where containers are looked for.
+//! [`Target`] is the user's notation, [`FoundTarget`] the open namespace. [`target`]
+//! describes the sources of containers.
 
 pub mod target;
 

@@ -1,4 +1,4 @@
-//! Containers as their runtimes describe them.
+//! Containers as described by their runtimes.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::name::PodName;
 
-/// Characters of an ID that are shown, as `docker ps` does.
+/// Displayed characters of an ID, as in `docker ps`.
 const ID_SHOWN: usize = 12;
 
 /// A container runtime.
@@ -20,7 +20,7 @@ pub enum Runtime {
     Containerd,
     /// CRI-O.
     CriO,
-    /// A runtime that is known by the cgroups of its containers alone.
+    /// A runtime known only by the cgroups of its containers.
     Unknown,
 }
 
@@ -53,21 +53,21 @@ impl fmt::Display for Runtime {
 /// State of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs, or is paused.
+    /// Running or paused.
     Running {
         /// Its first process.
         pid: u32,
-        /// Start of the process, in clock ticks since the start of the system.
+        /// Start time of the process, in clock ticks since boot.
         started: u64,
     },
-    /// It runs by the records of its runtime, which were not compared with a process yet.
+    /// Running according to its runtime's records, not yet verified against a process.
     Listed {
         /// The recorded PID; engines' lists have none.
         pid: Option<u32>,
     },
-    /// It does not run.
+    /// Not running.
     Stopped,
-    /// The recorded PID belongs to another process, or may.
+    /// The recorded PID belongs, or may belong, to another process.
     Unverified {
         /// The recorded PID.
         pid: u32,
@@ -85,22 +85,22 @@ pub struct Container {
     pub id: String,
     /// Its names.
     pub names: Vec<String>,
-    /// The namespace of containerd, as in `k8s.io`.
+    /// Namespace of containerd, such as `k8s.io`.
     pub namespace: Option<String>,
-    /// The user of a rootless runtime.
+    /// User of a rootless runtime.
     pub user: Option<u32>,
-    /// Its pod.
+    /// Pod of the container.
     pub pod: Option<PodName>,
-    /// Whether it is the sandbox of its pod, which holds the network namespace.
+    /// Whether it is its pod's sandbox, which holds the network namespace.
     pub is_sandbox: bool,
-    /// The file of its network namespace, if a CNI plugin made one.
+    /// File of its network namespace, if created by a CNI plugin.
     pub network: Option<PathBuf>,
     /// Its state.
     pub state: State,
 }
 
 impl Container {
-    /// Returns a container without names.
+    /// Creates a container without names.
     pub(super) fn new(runtime: Runtime, id: &str) -> Container {
         Container {
             runtime,
@@ -123,12 +123,12 @@ impl Container {
         }
     }
 
-    /// Returns the beginning of the ID.
+    /// Returns a prefix of the ID for display.
     pub fn short_id(&self) -> &str {
         self.id.get(..ID_SHOWN).unwrap_or(&self.id)
     }
 
-    /// Returns a short name: that of a sandbox's pod, the first name, or the short ID.
+    /// Returns a short name: the pod of a sandbox, the first name, or the short ID.
     pub fn label(&self) -> String {
         match (&self.pod, self.names.first()) {
             (Some(pod), _) if self.is_sandbox => pod.to_string(),
@@ -137,19 +137,19 @@ impl Container {
         }
     }
 
-    /// Whether another source describes the same container.
+    /// Whether `other` describes the same container.
     pub(super) fn is_same(&self, other: &Container) -> bool {
         fn agree<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
             a.is_none() || b.is_none() || a == b
         }
-        // A user must not be able to give names to containers of another.
+        // A user must not be able to name another user's containers.
         self.id == other.id
             && self.user == other.user
             && agree(self.pid(), other.pid())
             && agree(self.namespace.as_ref(), other.namespace.as_ref())
     }
 
-    /// Adds what another source knows about the same container.
+    /// Merges another source's information about the same container.
     pub(super) fn merge(&mut self, other: Container) {
         for name in other.names {
             if !self.names.contains(&name) {
@@ -170,7 +170,7 @@ impl Container {
 }
 
 impl State {
-    /// Orders states by how much they say about the container.
+    /// Ranks states by their information about the container.
     fn rank(&self) -> u8 {
         match self {
             State::Stopped => 0,
@@ -183,7 +183,7 @@ impl State {
 }
 
 impl fmt::Display for Container {
-    /// As in "container 3fa9c1d2e4f5 (web) of containerd, namespace k8s.io, pod
+    /// For example "container 3fa9c1d2e4f5 (web) of containerd, namespace k8s.io, pod
     /// default/web-0, PID 4711".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_sandbox {

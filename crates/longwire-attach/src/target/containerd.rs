@@ -1,10 +1,11 @@
-//! containerd, by the directories of its running tasks.
+//! containerd, by its directories of running tasks.
 //!
-//! `STATE/io.containerd.runtime.v2.task/NAMESPACE/ID` is the bundle of a task: `config.json`
-//! and, written by the shim of runc, `init.pid`. It exists from the creation of a task to
-//! its deletion; seen with containerd 1.6 and 1.7, and unchanged in 2.x (`core/runtime/v2`).
+//! `STATE/io.containerd.runtime.v2.task/NAMESPACE/ID` is the bundle of a task:
+//! `config.json`, and `init.pid`, written by the runc shim. It exists from creation to
+//! deletion of the task; tested with containerd 1.6 and 1.7, and unchanged in 2.x
+//! (`core/runtime/v2`).
 //!
-//! Docker's containers are those of the namespace `moby`.
+//! Docker's containers are in the namespace `moby`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ use super::machine::Machine;
 use super::oci::Configuration;
 use super::place::Reading;
 
-/// State directories: containerd's default, k3s and RKE2, MicroK8s, and the containerd that
-/// Docker starts itself.
+/// State directories: containerd's default, k3s and RKE2, MicroK8s, and the containerd
+/// started by Docker.
 const STATES: [&str; 4] = [
     "/run/containerd",
     "/run/k3s/containerd",
@@ -27,7 +28,7 @@ const STATES: [&str; 4] = [
 /// Directory of tasks in a state directory.
 const TASKS: &str = "io.containerd.runtime.v2.task";
 
-/// The namespace of Docker.
+/// Docker's namespace.
 const DOCKER: &str = "moby";
 
 /// Reads all state directories.
@@ -41,7 +42,7 @@ pub fn read(machine: &Machine) -> Vec<Reading> {
         .collect()
 }
 
-/// Returns the state directories. That of a containerd which the environment names is the
+/// Returns the state directories. For a containerd named by the environment, this is the
 /// directory of its socket, as in all distributions.
 fn states(machine: &Machine) -> Vec<PathBuf> {
     let mut states: Vec<PathBuf> = Vec::new();
@@ -81,7 +82,7 @@ fn container(bundle: &Directory, namespace: &str, id: &str) -> Container {
     };
     let mut container = Container::new(runtime, id);
     container.namespace = Some(namespace.to_owned());
-    // Without a readable configuration, a container is still found by its ID.
+    // Without a readable configuration, a container is still found by ID.
     if let Ok(configuration) = bundle.json::<Configuration>("config.json") {
         configuration.apply(&mut container);
     }

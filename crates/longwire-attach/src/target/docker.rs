@@ -1,7 +1,7 @@
-//! Docker without its socket, by its directory of containers.
+//! Docker without its socket, by its container directory.
 //!
-//! `/var/lib/docker/containers/ID/config.v2.json` has the container of the daemon
-//! (`container.Container` of moby): `Name` with a slash before it, and `State` with `Pid`.
+//! `/var/lib/docker/containers/ID/config.v2.json` is the daemon's container
+//! (`container.Container` of moby): `Name` with a leading slash, and `State` with `Pid`.
 
 use std::io;
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::files::Directory;
 use super::machine::Machine;
 use super::place::Reading;
 
-/// Directory of containers.
+/// Container directory.
 const CONTAINERS: &str = "/var/lib/docker/containers";
 
-/// The parts of `config.v2.json` that are read.
+/// The fields of `config.v2.json` that are used.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ContainerFile {
@@ -33,7 +33,7 @@ struct SavedState {
     pid: u32,
 }
 
-/// Reads the directory.
+/// Reads the container directory.
 pub fn read(machine: &Machine) -> Reading {
     let path = machine.path(CONTAINERS);
     Reading {

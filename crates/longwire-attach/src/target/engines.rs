@@ -1,9 +1,10 @@
 //! Docker and Podman over their API sockets.
 //!
 //! `GET /containers/json?all=true` lists containers, `GET /containers/ID/json` has the PID
-//! (Docker Engine API; Podman serves the same paths, `pkg/api/server/register_containers.go`).
-//! Paths have no version: Docker 29 refuses the oldest versions, and older Dockers the newer
-//! ones. Podman's responses have the header `Libpod-API-Version`.
+//! (Docker Engine API; Podman serves the same paths,
+//! `pkg/api/server/register_containers.go`). Paths are unversioned: Docker 29 rejects the
+//! oldest API versions, and older Dockers the newer ones. Podman's responses have the
+//! header `Libpod-API-Version`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,16 +29,16 @@ const SOCKETS: [&str; 3] = [
     "/run/podman/podman.sock",
 ];
 
-/// Sockets of rootless engines, below `$XDG_RUNTIME_DIR`.
+/// Sockets of rootless engines, relative to `$XDG_RUNTIME_DIR`.
 const USER_SOCKETS: [&str; 2] = ["docker.sock", "podman/podman.sock"];
 
-/// Variables with the address of an engine (docker(1), podman(1)).
+/// Environment variables with an engine's address (docker(1), podman(1)).
 const VARIABLES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
 
-/// A header of Podman.
+/// Header that identifies Podman.
 const PODMAN_HEADER: &str = "libpod-api-version";
 
-/// An engine that answers at a socket.
+/// An engine with an API socket.
 #[derive(Clone, Debug)]
 pub struct Engine {
     /// The socket.
@@ -46,12 +47,12 @@ pub struct Engine {
     pub user: Option<u32>,
 }
 
-/// A row of the list of containers.
+/// A row of the container list.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ContainerRow {
     id: String,
-    /// With a slash before each.
+    /// Each with a leading slash.
     #[serde(default)]
     names: Option<Vec<String>>,
     #[serde(default)]
@@ -60,7 +61,7 @@ struct ContainerRow {
     labels: Option<BTreeMap<String, String>>,
 }
 
-/// A container as the engine describes it.
+/// Container details.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ContainerDetails {
@@ -74,7 +75,7 @@ struct InspectedState {
     pid: u32,
 }
 
-/// Returns the engines of this machine, and addresses that are of none.
+/// Returns this machine's engines, and unusable addresses.
 pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
     let (mut engines, mut others) = (Vec::new(), Vec::new());
     for variable in VARIABLES {
@@ -82,7 +83,7 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
             continue;
         };
         let Some(path) = address.strip_prefix("unix://") else {
-            // Processes of another machine have no namespace on this one.
+            // Processes of another machine have no namespace here.
             let reason = format!("{variable} is not the address of a socket on this machine");
             others.push(Place {
                 path: PathBuf::from(address),
@@ -106,7 +107,7 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
             user: directory.user,
         }));
     }
-    // `/var/run` is a link to `/run`, and Podman's socket may have Docker's name.
+    // `/var/run` is a link to `/run`, and Podman's socket may be under Docker's name.
     let mut seen: Vec<PathBuf> = Vec::new();
     engines.retain(|engine| {
         let path = fs::canonicalize(&engine.socket).unwrap_or(engine.socket.clone());
@@ -118,7 +119,7 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
 }
 
 impl Engine {
-    /// Lists the containers. Those that run have no PID.
+    /// Lists the containers. The running ones have no PID.
     pub fn read(&self) -> Reading {
         Reading {
             path: self.socket.clone(),
@@ -146,14 +147,14 @@ impl Engine {
         container.user = self.user;
         let names = row.names.unwrap_or_default();
         let names = names.iter().map(|name| name.trim_start_matches('/'));
-        // Names with a slash are those of legacy links to the container.
+        // Names with an inner slash belong to legacy links.
         container
             .names
             .extend(names.filter(|name| !name.contains('/')).map(str::to_owned));
         if matches!(row.state.as_str(), "running" | "paused") {
             container.state = State::Listed { pid: None };
         }
-        // Labels of cri-dockerd.
+        // cri-dockerd's labels.
         let labels = row.labels.unwrap_or_default();
         let label = |name: &str| labels.get(name).cloned();
         if let (Some(name), Some(namespace)) = (
@@ -167,10 +168,10 @@ impl Engine {
         container
     }
 
-    /// Returns the state of a container with its PID.
+    /// Returns the state of a container, with its PID.
     ///
     /// # Errors
-    /// If the engine does not answer, or no longer has the container.
+    /// If the engine does not answer or no longer has the container.
     pub fn state(&self, container: &Container, machine: &Machine) -> io::Result<State> {
         let target = format!("/containers/{}/json", container.id);
         let response = http::get(&self.socket, &target)?;
@@ -179,8 +180,8 @@ impl Engine {
         Ok(verify(machine, container, pid, self.is_trusted()))
     }
 
-    /// Whether root or this user runs the engine. Another user's might name the process of
-    /// a third one.
+    /// Whether root or this user runs the engine. Another user's engine might report a
+    /// third user's process.
     fn is_trusted(&self) -> bool {
         owner(&self.socket)
             .is_ok_and(|owner| owner == 0 || owner == nix::unistd::geteuid().as_raw())

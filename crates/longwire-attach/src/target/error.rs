@@ -1,4 +1,4 @@
-//! Errors with the places that were looked at, and remedies.
+//! Errors, with the places searched and remedies.
 
 use std::fmt;
 use std::io;
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use super::container::Container;
 use super::place::{Place, PlaceState};
 
-/// Names that a message lists.
+/// Maximum number of names in a message.
 const NAMES_MAX: usize = 20;
 
-/// A target that could not be found or opened.
+/// Failure to find or open a target.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// No file of this name.
+    /// No network namespace with this name.
     #[error("no network namespace {}{}", path.display(), listed("; there are: ", known))]
     NoNamespace {
         /// The file.
@@ -21,13 +21,13 @@ pub enum TargetError {
         /// Names in `/run/netns`.
         known: Vec<String>,
     },
-    /// The process does not exist, or has ended.
+    /// The process does not exist or has ended.
     #[error("no process {pid}; `ps -e` lists PIDs")]
     NoProcess {
         /// The PID.
         pid: u32,
     },
-    /// The namespace is no namespace, or may not be opened.
+    /// The file is not a namespace, or may not be opened.
     #[error("cannot open {what}: {source}{}", hint(source))]
     Open {
         /// The file or process.
@@ -35,26 +35,26 @@ pub enum TargetError {
         /// The reason.
         source: io::Error,
     },
-    /// No runtime knows the name.
+    /// No runtime has a container or pod with this name.
     #[error("{0}")]
     Unknown(Box<UnknownTarget>),
-    /// Several containers fit.
+    /// Several containers match.
     #[error(
         "{what} names {} running containers; name one by its ID, or with its runtime \
          (docker:ID):{}", candidates.len(), lines(candidates)
     )]
     Ambiguous {
-        /// As in "container web".
+        /// For example "container web".
         what: String,
-        /// All that fit.
+        /// All matches.
         candidates: Vec<Container>,
     },
-    /// All containers that fit are stopped.
+    /// All matching containers are stopped.
     #[error("{what} does not run; start it first:{}", lines(candidates))]
     NotRunning {
-        /// As in "container web".
+        /// For example "container web".
         what: String,
-        /// All that fit.
+        /// All matches.
         candidates: Vec<Container>,
     },
 }
@@ -66,16 +66,16 @@ impl TargetError {
     }
 }
 
-/// A name that no runtime knows.
+/// A name unknown to all runtimes.
 #[derive(Debug)]
 pub struct UnknownTarget {
-    /// As in "container web".
+    /// For example "container web".
     pub what: String,
-    /// Where it was looked for.
+    /// Places searched.
     pub places: Vec<Place>,
     /// Running containers or pods.
     pub known: Vec<String>,
-    /// A remedy for this name, if there is one.
+    /// Remedy for this name, if any.
     pub remedy: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for UnknownTarget {
     }
 }
 
-/// Returns names after a prefix, or nothing.
+/// Returns a prefix and names, or an empty text without names.
 fn listed(prefix: &str, names: &[String]) -> String {
     if names.is_empty() {
         return String::new();

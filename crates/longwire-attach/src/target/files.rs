@@ -1,5 +1,5 @@
-//! Files below a state directory, read with limits and without symbolic links: other users
-//! may have written them.
+//! Files in a state directory, read with size limits and without following symbolic links,
+//! because other users may have written them.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,17 +12,17 @@ use serde::de::DeserializeOwned;
 
 use super::name;
 
-/// The longest configuration of a container, in bytes. Usual ones have 10 to 60 KB.
+/// Maximum size of a container's configuration, in bytes; 10 to 60 KB is usual.
 const JSON_BYTES_MAX: u64 = 8 << 20;
 
-/// The longest file with one number.
+/// Maximum size of a file with one number.
 const NUMBER_BYTES_MAX: u64 = 32;
 
-/// The most entries of a directory.
+/// Maximum number of directory entries.
 const ENTRIES_MAX: usize = 1 << 16;
 
-/// A directory. Its files are reached by relative paths that leave it neither by `..` nor
-/// by a symbolic link.
+/// A directory. Its files are opened by relative paths that cannot leave it by `..` or a
+/// symbolic link.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -30,7 +30,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory; the path to it may have symbolic links.
+    /// Opens a directory; the path to it may contain symbolic links.
     pub fn open(path: &Path) -> io::Result<Directory> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let file = open(path, flags, Mode::empty())?;
@@ -38,14 +38,14 @@ impl Directory {
         Ok(Directory { path, file })
     }
 
-    /// Opens a directory in this one.
+    /// Opens a subdirectory.
     pub fn inner(&self, path: &str) -> io::Result<Directory> {
         let file = self.open_file(path, OFlag::O_DIRECTORY)?;
         let path = self.path.join(path);
         Ok(Directory { path, file })
     }
 
-    /// Returns the names of all entries that can be IDs or namespaces.
+    /// Returns the names of all entries that are valid IDs or namespaces.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let entries = fs::read_dir(&self.path)?.take(ENTRIES_MAX).flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -57,7 +57,7 @@ impl Directory {
         Ok(serde_json::from_slice(&self.read(path, JSON_BYTES_MAX)?)?)
     }
 
-    /// Reads a number in decimal digits.
+    /// Reads a decimal number.
     pub fn number(&self, path: &str) -> io::Result<u32> {
         let bytes = self.read(path, NUMBER_BYTES_MAX)?;
         let text = str::from_utf8(&bytes).unwrap_or_default();
@@ -82,7 +82,7 @@ impl Directory {
     }
 }
 
-/// Reads a file to its end; a longer one is an error.
+/// Reads a file to its end; more than `bytes_max` is an error.
 pub fn read_limited(file: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;

@@ -20,40 +20,39 @@ use super::process::Process;
 /// The network namespace of a target.
 #[derive(Debug)]
 pub struct FoundTarget {
-    /// The namespace. It exists as long as this value, also without processes.
+    /// The namespace. This value keeps it alive, even without processes.
     pub namespace: NetNamespace,
-    /// A short name, as in `web` or `default/web-0`.
+    /// A short name, such as `web` or `default/web-0`.
     pub label: String,
-    /// A description, as in "container 3fa9c1d2e4f5 (web) of docker, PID 4711".
+    /// A description, such as "container 3fa9c1d2e4f5 (web) of docker, PID 4711".
     pub description: String,
-    /// The process whose namespace it is; `None` for a namespace that was found by a file.
+    /// Process in the namespace; `None` for a namespace opened by its file.
     pub pid: Option<u32>,
-    /// Start of the process, in clock ticks since the start of the system. With the PID, it
-    /// identifies the process until then.
+    /// Start time of the process, in clock ticks since boot. Together with the PID, it
+    /// identifies the process.
     pub started: Option<u64>,
-    /// Whether it is the namespace of the machine's first process: a container with the
-    /// network of its host.
+    /// Whether it is the namespace of PID 1: a container with host networking.
     pub is_host: bool,
-    /// A target that finds the same container or pod again, also after a restart: a
-    /// container by its runtime and complete ID.
+    /// A target that finds the same container or pod again, even after a restart: for a
+    /// container, its runtime and complete ID.
     pub target: Target,
     process: Option<Pidfd>,
 }
 
 impl FoundTarget {
-    /// Returns the number that identifies the namespace, as in `/proc/PID/ns/net`. It is not
-    /// reused while this value exists.
+    /// Returns the inode of the namespace, as in `/proc/PID/ns/net`. It is not reused while
+    /// this value exists.
     pub fn inode(&self) -> u64 {
         self.namespace.inode()
     }
 
-    /// Returns a descriptor that becomes readable when the process of the target ends, to be
-    /// used with poll(2); `None` for a namespace that was found by a file.
+    /// Returns a descriptor for poll(2) that becomes readable when the target's process
+    /// ends; `None` for a namespace opened by its file.
     pub fn process(&self) -> Option<BorrowedFd<'_>> {
         self.process.as_ref().map(AsFd::as_fd)
     }
 
-    /// Opens a namespace by a path, or by a name in one of the directories.
+    /// Opens a namespace by path, or by name in one of the directories.
     pub(super) fn named(
         name: &Path,
         directories: &[PathBuf],
@@ -108,7 +107,7 @@ impl FoundTarget {
         })
     }
 
-    /// Opens the namespace of a pod by the file that its sandbox names.
+    /// Opens the namespace of a pod by the file recorded in its sandbox.
     pub(super) fn of_sandbox(
         sandbox: &Container,
         file: &Path,
@@ -126,7 +125,7 @@ impl FoundTarget {
     }
 
     /// Opens the namespace of a running container, whose process started at `started`. A
-    /// pod that was named is found again by its name.
+    /// pod given by name is found again by name.
     pub(super) fn of_container(
         container: &Container,
         started: u64,
@@ -156,7 +155,7 @@ impl FoundTarget {
     }
 }
 
-/// Opens a process and its namespace; `started` is its known start.
+/// Opens a process and its namespace; `started` is its known start time.
 fn open_process(
     pid: u32,
     started: Option<u64>,
@@ -192,7 +191,7 @@ fn open_file(path: &Path) -> io::Result<OwnedFd> {
     Ok(open(path, flags, Mode::empty())?)
 }
 
-/// Returns the names of namespaces in directories.
+/// Returns the names of namespaces in the directories.
 fn names(directories: &[PathBuf]) -> Vec<String> {
     let entries = directories
         .iter()
@@ -206,8 +205,8 @@ fn names(directories: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Whether a namespace is that of the machine's first process. Where that process may not be
-/// looked at, the caller's namespace stands for it.
+/// Whether the namespace is that of PID 1. If PID 1 is not accessible, the caller's
+/// namespace stands in.
 fn is_host(namespace: &NetNamespace, machine: &Machine) -> bool {
     let proc = machine.path("/proc");
     let first = Process::open(&proc, 1).and_then(|process| process.namespace());

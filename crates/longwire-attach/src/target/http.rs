@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use longwire_client::{Address, Client, ClientError, Response};
 
-/// Time limit of a request. An engine that hangs may have a full accept queue.
+/// Timeout of a request. A hung engine may have a full accept queue.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
-/// Longest response, in bytes; a list of 1,000 containers has about 2 MB.
+/// Maximum size of a response, in bytes; a list of 1,000 containers is about 2 MB.
 const RESPONSE_MAX: usize = 32 << 20;
 
-/// Sends a GET request to a Unix socket.
+/// Sends a GET request over a Unix socket.
 ///
 /// # Errors
-/// Those of the socket; `TimedOut`; `InvalidData` for a status other than 200.
+/// Errors of the socket; `TimedOut`; `InvalidData` for a status other than 200.
 pub fn get(path: &Path, target: &str) -> io::Result<Response> {
     let response = Client::new(Address::Unix(path.to_owned()), None).and_then(|mut client| {
         client.set_time_limit(TIME_LIMIT);

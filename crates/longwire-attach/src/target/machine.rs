@@ -1,4 +1,4 @@
-//! A machine's directories and environment variables, which tests replace.
+//! A machine's directories and environment variables, replaceable in tests.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::files::Directory;
 
-/// Directory of users' run-time directories (pam_systemd(8)).
+/// Parent of users' runtime directories (pam_systemd(8)).
 const USERS: &str = "/run/user";
 
-/// Variables with the addresses of runtimes.
+/// Environment variables with addresses of runtimes.
 const VARIABLES: [&str; 4] = [
     "CONTAINERD_ADDRESS",
     "CONTAINER_HOST",
@@ -18,14 +18,14 @@ const VARIABLES: [&str; 4] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// Where containers are looked for.
+/// A machine in which containers are searched.
 #[derive(Clone, Debug)]
 pub struct Machine {
     root: PathBuf,
     variables: BTreeMap<&'static str, String>,
 }
 
-/// The run-time directory of a user, with rootless runtimes.
+/// A user's runtime directory, for rootless runtimes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserDirectory {
     /// The directory.
@@ -42,7 +42,7 @@ impl UserDirectory {
 }
 
 impl Machine {
-    /// Returns the machine of the caller.
+    /// Returns the caller's machine.
     pub fn this() -> Machine {
         let values = VARIABLES
             .iter()
@@ -50,9 +50,9 @@ impl Machine {
         Machine::at(Path::new("/")).with_variables(values)
     }
 
-    /// Returns the machine whose root directory is mounted here, without environment
-    /// variables. The end of processes is not reported for a `/proc` of another PID
-    /// namespace.
+    /// Returns the machine whose root directory is mounted at `root`, without environment
+    /// variables. If its `/proc` is of another PID namespace, the end of processes is not
+    /// reported.
     pub fn at(root: &Path) -> Machine {
         Machine {
             root: root.to_owned(),
@@ -60,8 +60,8 @@ impl Machine {
         }
     }
 
-    /// Sets environment variables: `DOCKER_HOST`, `CONTAINER_HOST`, `CONTAINERD_ADDRESS` and
-    /// `XDG_RUNTIME_DIR`. Paths in them are not below the root.
+    /// Sets environment variables: `DOCKER_HOST`, `CONTAINER_HOST`, `CONTAINERD_ADDRESS`
+    /// and `XDG_RUNTIME_DIR`. Their paths are not relative to the root.
     pub fn with_variables<T: Into<String>>(
         mut self,
         variables: impl IntoIterator<Item = (&'static str, T)>,
@@ -73,18 +73,18 @@ impl Machine {
         self
     }
 
-    /// Returns a path below the root.
+    /// Returns an absolute path relative to the root.
     pub(super) fn path(&self, absolute: &str) -> PathBuf {
         self.root.join(absolute.trim_start_matches('/'))
     }
 
-    /// Returns the value of an environment variable that is not empty.
+    /// Returns the value of a non-empty environment variable.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         let value = self.variables.get(name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Returns the run-time directories of users.
+    /// Returns the users' runtime directories.
     pub(super) fn user_directories(&self) -> Vec<UserDirectory> {
         let users = self.path(USERS);
         let names = Directory::open(&users).and_then(|users| users.names());
@@ -104,8 +104,8 @@ impl Machine {
         directories
     }
 
-    /// Whether PIDs of `/proc` are those of the caller's PID namespace. In the `/proc` of an
-    /// outer namespace, the caller has a PID in each of them.
+    /// Whether `/proc` is of the caller's PID namespace. In the `/proc` of an outer
+    /// namespace, the caller has a PID per level.
     pub(super) fn has_own_pids(&self) -> bool {
         let status = fs::read_to_string(self.path("/proc/self/status"));
         let status = status.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! From the name of a container, pod, process or namespace to its network namespace.
+//! Resolves a container, pod, process or namespace to its network namespace.
 //!
 //! | runtime | source | where |
 //! |---|---|---|
@@ -8,15 +8,15 @@
 //! | CRI-O, Podman | `/run/containers/storage` | `storage.rs` |
 //! | any | `/proc/*/cgroup`, if nothing else knows the name | `processes.rs` |
 //!
-//! Each source yields [`Container`]s; `survey.rs` joins those of one ID. A PID from a
-//! state directory may be outdated, and then belong to another process. So it is compared
-//! with the start time that the OCI runtime recorded, or with the cgroup of the process
+//! Each source yields [`Container`]s; `survey.rs` merges those with the same ID. A PID from
+//! a state directory may be stale and belong to another process, so it is verified against
+//! the start time recorded by the OCI runtime, or against the process's cgroup
 //! (`verify.rs`).
 //!
-//! Containers in virtual machines (Kata) may have no process in their network namespace. A
-//! pod of them is found by the file that its CNI plugin made; otherwise, `--netns` names it.
+//! Containers in virtual machines (Kata) may have no process in their network namespace.
+//! Their pod is found by the file created by its CNI plugin; otherwise use `--netns`.
 //!
-//! Files are opened without following symbolic links, and are read up to a limit
+//! Files are opened without following symbolic links and read with size limits
 //! (`files.rs`).
 
 mod container;
@@ -52,19 +52,19 @@ pub use name::{ContainerName, NameError, PodName};
 pub use place::{Place, PlaceState};
 pub use survey::Survey;
 
-/// A network namespace, as a user names it.
+/// A network namespace in the user's notation.
 ///
-/// In JSON, it is an object with one field, as in `{"container": "docker:web"}`.
+/// In JSON, an object with one field, such as `{"container": "docker:web"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
-    /// A file, or a name below `/run/netns`, as of `ip netns` and CNI plugins.
+    /// A file, or a name in `/run/netns`, as used by `ip netns` and CNI plugins.
     Netns(PathBuf),
-    /// A process in the PID namespace of the caller.
+    /// A process in the caller's PID namespace.
     Pid(u32),
-    /// A container, by its ID, a prefix of its ID, or its name.
+    /// A container by ID, prefix of an ID, or name.
     Container(ContainerName),
-    /// A pod of Kubernetes.
+    /// A Kubernetes pod.
     Pod(PodName),
 }
 
@@ -79,7 +79,7 @@ impl Target {
 }
 
 impl fmt::Display for Target {
-    /// As in "container docker:web".
+    /// For example "container docker:web".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Netns(path) => write!(f, "namespace {}", path.display()),

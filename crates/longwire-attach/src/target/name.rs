@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::container::Runtime;
 
-/// The longest name or ID. The runtimes' own limits are lower: 76 (containerd) and 253
-/// (Kubernetes) characters.
+/// Maximum length of a name or ID. The runtimes' own limits are lower: 76 (containerd) and
+/// 253 (Kubernetes) characters.
 const LENGTH_MAX: usize = 255;
 
-/// Digits of the IDs that engines choose.
+/// Number of digits of a generated ID.
 pub const FULL_ID_LENGTH: usize = 64;
 
-/// The namespace of pods that are named without one.
+/// Default namespace of pods.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// An invalid name.
@@ -27,11 +27,11 @@ pub struct NameError {
     reason: &'static str,
 }
 
-/// A container's ID, prefix of an ID, or name, as in `web`, `3fa9` or `docker:web`.
+/// A container's ID, prefix of an ID, or name, such as `web`, `3fa9` or `docker:web`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ContainerName {
-    /// The runtime, if the user names one.
+    /// The runtime, if specified.
     pub runtime: Option<Runtime>,
     /// The name or ID.
     pub text: String,
@@ -82,11 +82,11 @@ impl fmt::Display for ContainerName {
     }
 }
 
-/// A pod's namespace and name, as in `kube-system/dns-0`; `web-0` is `default/web-0`.
+/// A pod's namespace and name, such as `kube-system/dns-0`; `web-0` is `default/web-0`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PodName {
-    /// The namespace of Kubernetes.
+    /// The Kubernetes namespace.
     pub namespace: String,
     /// The pod.
     pub name: String,
@@ -133,7 +133,7 @@ fn invalid(kind: &'static str, text: &str, reason: &'static str) -> NameError {
 }
 
 /// Checks the characters of a name or an ID. All runtimes agree on them, so an ID is also
-/// safe as the name of a file.
+/// safe as a file name.
 pub fn check(name: &str) -> Result<(), &'static str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() {
@@ -149,8 +149,8 @@ pub fn check(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Whether an ID is one that engines choose: 64 hexadecimal digits. Others may also be the
-/// name of a cgroup of something else.
+/// Whether an ID is generated: 64 hexadecimal digits. Other IDs may also be the name of an
+/// unrelated cgroup.
 pub fn is_full_id(id: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     id.len() == FULL_ID_LENGTH && id.chars().all(is_digit)

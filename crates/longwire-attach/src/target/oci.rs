@@ -1,8 +1,8 @@
-//! Annotations in the configuration of a container.
+//! Annotations in a container's configuration.
 //!
-//! The configuration is `config.json` of the OCI runtime specification. Kubernetes' names
-//! are in the annotations of containerd (`pkg/cri/annotations`) and of CRI-O
-//! (`pkg/annotations`); nerdctl copies its labels to them.
+//! The configuration is `config.json` of the OCI runtime specification. Kubernetes names
+//! are in the annotations of containerd (`pkg/cri/annotations`) and CRI-O
+//! (`pkg/annotations`); nerdctl copies its labels to annotations.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const CONTAINERD: Keys = Keys {
     names: &["io.kubernetes.cri.container-name", "nerdctl/name"],
 };
 
-/// Annotations of CRI-O. Those without `cri-o` are labels of the kubelet.
+/// Annotations of CRI-O. Those without `cri-o` are the kubelet's labels.
 const CRI_O: Keys = Keys {
     pod_name: &["io.kubernetes.pod.name", "io.kubernetes.cri-o.KubeName"],
     pod_namespace: &[
@@ -31,19 +31,19 @@ const CRI_O: Keys = Keys {
     names: &["io.kubernetes.container.name", "io.kubernetes.cri-o.Name"],
 };
 
-/// The program that manages a container: `cri-o` or `libpod`.
+/// The manager of a container: `cri-o` or `libpod`.
 const MANAGER: &str = "io.container.manager";
 
-/// Keys of annotations; the first that exists counts.
+/// Annotation keys; the first one present counts.
 struct Keys {
     pod_name: &'static [&'static str],
     pod_namespace: &'static [&'static str],
-    /// Its value is `sandbox` or `container`.
+    /// Value: `sandbox` or `container`.
     kind: &'static str,
     names: &'static [&'static str],
 }
 
-/// The parts of `config.json` that are read.
+/// The fields of `config.json` that are used.
 #[derive(Debug, Default, Deserialize)]
 pub struct Configuration {
     #[serde(default)]
@@ -58,7 +58,7 @@ struct Linux {
     namespaces: Vec<Namespace>,
 }
 
-/// A namespace of a container: a new one, or an existing one by its path.
+/// A namespace of a container: new, or existing at a path.
 #[derive(Debug, Deserialize)]
 struct Namespace {
     #[serde(rename = "type")]
@@ -68,7 +68,7 @@ struct Namespace {
 }
 
 impl Configuration {
-    /// Returns the runtime that the annotations name.
+    /// Returns the runtime named by the annotations.
     pub fn manager(&self) -> Option<Runtime> {
         match self.annotations.get(MANAGER).map(String::as_str) {
             Some("cri-o") => Some(Runtime::CriO),
@@ -80,14 +80,14 @@ impl Configuration {
         }
     }
 
-    /// Writes names, pod and network to a container.
+    /// Copies names, pod and network to a container.
     pub fn apply(&self, container: &mut Container) {
         for keys in [&CONTAINERD, &CRI_O] {
             keys.apply(&self.annotations, container);
         }
         let mut namespaces = self.linux.namespaces.iter();
         let network = namespaces.find(|namespace| namespace.kind == "network");
-        // Files of processes may belong to others meanwhile.
+        // A file of a process may belong to another process by now.
         container.network = network
             .map(|network| network.path.clone())
             .filter(|path| path.is_absolute() && !path.starts_with("/proc"));
@@ -107,7 +107,7 @@ impl Keys {
         if let (Some(name), Some(namespace)) = (first(self.pod_name), first(self.pod_namespace)) {
             container.pod = Some(PodName { namespace, name });
         }
-        // A sandbox is named by its pod: CRI-O calls each of them "POD".
+        // A sandbox is named by its pod: CRI-O names every sandbox "POD".
         if !is_sandbox {
             let names = self.names.iter().filter_map(|key| annotations.get(*key));
             container

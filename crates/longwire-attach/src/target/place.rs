@@ -1,4 +1,4 @@
-//! Places in which containers were looked for.
+//! Places searched for containers.
 
 use std::fmt;
 use std::io;
@@ -6,39 +6,39 @@ use std::path::PathBuf;
 
 use super::container::Container;
 
-/// A socket or directory in which containers were looked for.
+/// A socket or directory searched for containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The socket or directory.
     pub path: PathBuf,
-    /// The outcome.
+    /// Result of the search.
     pub state: PlaceState,
 }
 
-/// Outcome of a search in one place.
+/// Result of the search of one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaceState {
-    /// It was read, and has this number of containers.
+    /// Read; the number of containers.
     Read(usize),
-    /// It does not exist.
+    /// Does not exist.
     Absent,
-    /// This user may not read it.
+    /// Permission denied.
     Denied,
-    /// It could not be read.
+    /// Read error.
     Failed(String),
 }
 
-/// The containers of a place.
+/// Contents of a place.
 #[derive(Debug)]
 pub struct Reading {
     /// The socket or directory.
     pub path: PathBuf,
-    /// Its containers.
+    /// Its containers, or the error.
     pub containers: io::Result<Vec<Container>>,
 }
 
 impl Reading {
-    /// Returns the place with the outcome.
+    /// Returns the place with its result.
     pub fn place(&self) -> Place {
         let state = match &self.containers {
             Ok(containers) => PlaceState::Read(containers.len()),

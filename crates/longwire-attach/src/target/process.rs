@@ -1,5 +1,5 @@
-//! A process behind an open directory of `/proc`. Files opened through it belong to that
-//! process, also if its PID is reused (proc(5)).
+//! A process, held by an open directory of `/proc`. Files opened through it belong to that
+//! process, even if its PID is reused (proc(5)).
 
 use std::fs::File;
 use std::io;
@@ -16,32 +16,32 @@ use super::container::State;
 use super::files::read_limited;
 use super::name::is_full_id;
 
-/// The longest file of `/proc/PID` that is read.
+/// Maximum size of a file of `/proc/PID`.
 const BYTES_MAX: u64 = 1 << 16;
 
 /// A process.
 #[derive(Debug)]
 pub struct Process {
-    /// Its PID, in the PID namespace of its `/proc`.
+    /// PID in the PID namespace of its `/proc`.
     pub pid: u32,
     directory: OwnedFd,
 }
 
-/// Evidence about the PID of a container.
+/// Evidence for a container's PID.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// The complete ID.
     pub id: &'a str,
-    /// The start time in the state of the OCI runtime, in clock ticks.
+    /// Start time recorded by the OCI runtime, in clock ticks.
     pub started: Option<u64>,
-    /// Whether a daemon of root or of this user has just named the PID.
+    /// Whether a daemon of root or of this user has just reported the PID.
     pub is_live: bool,
-    /// The user of a rootless runtime, who must own the network namespace.
+    /// User of a rootless runtime, who must own the network namespace.
     pub user: Option<u32>,
 }
 
 impl Process {
-    /// Opens the process with this PID; `proc` is where proc(5) is mounted.
+    /// Opens the process with this PID; `proc` is the mount point of proc(5).
     pub fn open(proc: &Path, pid: u32) -> io::Result<Process> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let directory = open(&proc.join(pid.to_string()), flags, Mode::empty())?;
@@ -58,8 +58,7 @@ impl Process {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns the start of the process, in clock ticks since the start of the system. A
-    /// process that has ended is an error, also before its parent waits for it.
+    /// Returns the start time in clock ticks since boot. For a zombie, it is an error.
     pub fn started(&self) -> io::Result<u64> {
         match started_of(&self.text("stat")?) {
             Some(('Z' | 'X', _)) => Err(io::Error::from(Errno::ESRCH)),
@@ -71,12 +70,12 @@ impl Process {
         }
     }
 
-    /// Returns the lines of its cgroups, one for each hierarchy.
+    /// Returns its cgroups, one line per hierarchy.
     pub fn cgroups(&self) -> io::Result<String> {
         self.text("cgroup")
     }
 
-    /// Returns the name of its program.
+    /// Returns its command name.
     pub fn command(&self) -> Option<String> {
         Some(self.text("comm").ok()?.trim_end().to_owned())
     }
@@ -86,23 +85,23 @@ impl Process {
         NetNamespace::from_file(self.file("ns/net")?)
     }
 
-    /// Opens a descriptor that reports its end.
+    /// Opens a pidfd, which becomes readable when the process ends.
     pub fn pidfd(&self) -> io::Result<Pidfd> {
         let pidfd = Pidfd::open(self.pid)?;
-        // The directory fails with ESRCH once its process is reaped. So the PID was not
-        // reused before the descriptor was opened.
+        // The directory fails with ESRCH once its process is reaped. Success here proves
+        // that the PID was not reused before the pidfd was opened.
         self.started()?;
         Ok(pidfd)
     }
 
-    /// Checks that the process is the container's.
+    /// Checks that the process belongs to the container.
     pub fn verify(&self, record: &Record<'_>) -> State {
         let pid = self.pid;
         let Ok(started) = self.started() else {
             return State::Stopped;
         };
         let unverified = |reason| State::Unverified { pid, reason };
-        // A user may write any PID.
+        // A user may record any PID.
         if let Some(user) = record.user
             && !matches!(self.namespace().and_then(|n| n.owner()), Ok(owner) if owner == user)
         {
@@ -127,17 +126,17 @@ impl Process {
     }
 }
 
-/// Returns the state of a process and its start: the third and the 22nd field of
-/// `/proc/PID/stat`. The second, the program's name, may have spaces and parentheses.
+/// Returns state and start time, fields 3 and 22 of `/proc/PID/stat`. Field 2, the command
+/// name, may contain spaces and parentheses.
 fn started_of(stat: &str) -> Option<(char, u64)> {
     let (_, after) = stat.rsplit_once(") ")?;
     let started = after.split(' ').nth(19)?.parse().ok()?;
     Some((after.chars().next()?, started))
 }
 
-/// Whether a line of `/proc/PID/cgroup` names the container: as a component of the path,
-/// or, by systemd's names, as `docker-ID.scope` or `cri-containerd:ID`. A short ID may also
-/// be the end of another's, so it is preceded by one word.
+/// Whether a line of `/proc/PID/cgroup` names the container: as a path component or, with
+/// systemd, as `docker-ID.scope` or `cri-containerd:ID`. A short ID may also be the suffix
+/// of another, so it must be preceded by a single word.
 fn is_in_cgroup(cgroups: &str, id: &str) -> bool {
     let mut names = cgroups.lines().flat_map(|line| line.split('/'));
     names.any(|name| {

@@ -1,10 +1,10 @@
 //! Containers of any runtime, by the cgroups of all processes.
 //!
-//! Docker, containerd below Kubernetes, CRI-O, Podman and nerdctl put the ID, 64
-//! hexadecimal digits, in the last part of a container's cgroup: `/docker/ID`,
+//! Docker, containerd under Kubernetes, CRI-O, Podman and nerdctl put the ID, 64
+//! hexadecimal digits, in the last component of a container's cgroup: `/docker/ID`,
 //! `docker-ID.scope`, `cri-containerd-ID.scope`, `crio-ID.scope`, `libpod-ID.scope`,
-//! `nerdctl-ID.scope`, `/kubepods/burstable/podUID/ID`, `pod.slice:cri-containerd:ID`.
-//! With cgroup v1, `/proc/PID/cgroup` has a line for each hierarchy, with v2 one line.
+//! `nerdctl-ID.scope`, `/kubepods/burstable/podUID/ID`, `pod.slice:cri-containerd:ID`. With
+//! cgroup v1, `/proc/PID/cgroup` has one line per hierarchy, with v2 a single line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use super::name::{FULL_ID_LENGTH, is_full_id};
 use super::place::Reading;
 use super::process::Process;
 
-/// Beginnings of the names of cgroups, and their runtimes.
+/// Prefixes of cgroup names, with their runtimes.
 const PREFIXES: [(&str, Runtime); 5] = [
     ("docker", Runtime::Docker),
     ("cri-containerd", Runtime::Containerd),
@@ -49,7 +49,7 @@ fn read_processes(proc: &Path) -> io::Result<Vec<Container>> {
             State::Running { started, pid } => (started, pid),
             _ => (u64::MAX, u32::MAX),
         };
-        // The oldest process is the container's first.
+        // The oldest process is the container's init.
         match containers.get(&found.id) {
             Some(known) if started(known) <= started(&found) => {}
             _ => drop(containers.insert(found.id.clone(), found)),
@@ -67,14 +67,14 @@ fn container(proc: &Path, pid: u32) -> Option<Container> {
     Some(container)
 }
 
-/// Returns runtime and ID of the innermost container in the lines of `/proc/PID/cgroup`.
+/// Returns runtime and ID of the innermost container in `/proc/PID/cgroup`.
 fn id_of(cgroups: &str) -> Option<(Runtime, String)> {
     cgroups.lines().find_map(|line| {
         let mut names = line.splitn(3, ':').nth(2)?.rsplit('/').peekable();
         while let Some(name) = names.next() {
             if let Some((before, id)) = split_id(name) {
                 let before = if before.is_empty() {
-                    // cgroupfs: the runtime is the name of the parent, as in `/docker/ID`.
+                    // cgroupfs: the runtime is the parent's name, as in `/docker/ID`.
                     names.peek().copied().unwrap_or_default()
                 } else {
                     before
@@ -86,7 +86,7 @@ fn id_of(cgroups: &str) -> Option<(Runtime, String)> {
     })
 }
 
-/// Splits the name of a cgroup in a prefix and an ID of 64 hexadecimal digits.
+/// Splits a cgroup name into a prefix and an ID of 64 hexadecimal digits.
 fn split_id(name: &str) -> Option<(&str, &str)> {
     let name = name.strip_suffix(".scope").unwrap_or(name);
     let (before, id) = name.split_at_checked(name.len().checked_sub(FULL_ID_LENGTH)?)?;
@@ -95,7 +95,7 @@ fn split_id(name: &str) -> Option<(&str, &str)> {
 }
 
 fn runtime_of(before: &str) -> Runtime {
-    // As in `kubepods-pod1.slice:cri-containerd:`.
+    // For example `kubepods-pod1.slice:cri-containerd:`.
     let before = before.trim_end_matches([':', '-']);
     let name = before.rsplit(':').next().unwrap_or(before);
     let found = PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix));

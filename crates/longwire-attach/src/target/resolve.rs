@@ -1,4 +1,4 @@
-//! From a target to its namespace.
+//! Resolves targets.
 
 use super::Target;
 use super::container::Container;
@@ -9,7 +9,7 @@ use super::name::PodName;
 use super::selection;
 use super::survey::Survey;
 
-/// Directory of named namespaces (ip-netns(8), CNI), and its older name.
+/// Directory of named namespaces (ip-netns(8), CNI), and its older path.
 const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
 
 impl Machine {
@@ -30,7 +30,7 @@ impl Machine {
         self.resolve_with(target, &mut None)
     }
 
-    /// Finds and opens the namespaces of many targets. All runtimes are asked once.
+    /// Finds and opens the namespaces of many targets, querying each runtime once.
     pub fn resolve_all(&self, targets: &[Target]) -> Vec<Result<FoundTarget, TargetError>> {
         let mut survey = None;
         let resolve = |target| self.resolve_with(target, &mut survey);
@@ -62,7 +62,7 @@ impl Machine {
         }
     }
 
-    /// Opens the namespace of a pod without processes: its sandbox has a file.
+    /// Opens the namespace of a pod without processes, by its sandbox's file.
     fn sandbox(&self, error: &TargetError, name: &PodName) -> Option<FoundTarget> {
         let TargetError::NotRunning { candidates, .. } = error else {
             return None;

@@ -1,7 +1,7 @@
-//! Chooses the container that a name means.
+//! Selects the container for a name.
 //!
-//! As Docker does: a complete ID comes before a name, and a name before the prefix of an ID,
-//! which may have any length but must fit one container.
+//! As in Docker: a complete ID takes precedence over a name, and a name over an ID prefix,
+//! which may have any length but must be unambiguous.
 
 use super::container::{Container, State};
 use super::error::{TargetError, UnknownTarget};
@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::name::{ContainerName, PodName};
 use super::survey::Survey;
 
-/// Finds the running container of a name, and the start of its process.
+/// Returns the running container with this name, and its process's start time.
 pub fn container(
     survey: &mut Survey,
     machine: &Machine,
@@ -44,8 +44,8 @@ pub fn container(
     }
 }
 
-/// Finds a container in the namespace of a pod, and the start of its process: the newest
-/// sandbox that runs, or another container of the pod, for runtimes whose sandboxes have no
+/// Returns a container in the pod's namespace, and its process's start time: the newest
+/// running sandbox, or another container of the pod for runtimes whose sandboxes have no
 /// process.
 pub fn pod(
     survey: &mut Survey,
@@ -72,7 +72,7 @@ pub fn pod(
     })
 }
 
-/// Returns the containers that fit a name best.
+/// Returns the containers that match a name best.
 fn matching(containers: &[Container], name: &ContainerName) -> Vec<usize> {
     let text = &name.text;
     let fits = |fit: &dyn Fn(&Container) -> bool| -> Vec<usize> {
@@ -95,8 +95,8 @@ fn matching(containers: &[Container], name: &ContainerName) -> Vec<usize> {
     fits(&|container| container.id.starts_with(text))
 }
 
-/// Returns those that run, with the start of their processes. If none does by the records
-/// of its runtime, a process may still show it.
+/// Returns the running ones, with their processes' start times. If the runtimes' records
+/// show none, processes may.
 fn running(survey: &mut Survey, matches: &[usize], machine: &Machine) -> Vec<(Container, u64)> {
     for index in matches {
         survey.inspect(*index, machine);
@@ -124,8 +124,7 @@ fn take(survey: &Survey, matches: &[usize]) -> Vec<Container> {
     found.collect()
 }
 
-/// Returns the error of a name that nothing has; `remedy` finds containers with a similar
-/// one.
+/// Returns the error for an unknown name; `remedy` finds containers with similar names.
 fn unknown(
     what: String,
     survey: &mut Survey,

@@ -1,13 +1,12 @@
-//! CRI-O and Podman, by the directories of the library that both keep containers with
-//! (`containers/storage`).
+//! CRI-O and Podman, by the directories of their common library `containers/storage`.
 //!
 //! `RUNROOT/DRIVER-containers/ID/userdata/pidfile` has the PID, and
-//! `GRAPHROOT/DRIVER-containers/containers.json` the names. `config.json` lies in the first
-//! directory (CRI-O) or in the second (Podman, `bundlePath` of libpod). The roots are those
-//! of `containers-storage.conf(5)`; a user's Podman has `$XDG_RUNTIME_DIR/containers`.
+//! `GRAPHROOT/DRIVER-containers/containers.json` the names. `config.json` is in the first
+//! directory (CRI-O) or the second (Podman, `bundlePath` of libpod). The roots are those of
+//! `containers-storage.conf(5)`; rootless Podman uses `$XDG_RUNTIME_DIR/containers`.
 //!
-//! Recent versions of CRI-O give no process to most sandboxes (`drop_infra_ctr`). They are
-//! then listed as stopped, and the pod is found by another container of it.
+//! Recent versions of CRI-O run most sandboxes without a process (`drop_infra_ctr`). They
+//! are listed as stopped, and the pod is found by another of its containers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,10 +27,10 @@ const RUN_ROOT: &str = "/run/containers/storage";
 /// Directory of all containers of root.
 const GRAPH_ROOT: &str = "/var/lib/containers/storage";
 
-/// End of the names of the drivers' directories, as in `overlay-containers`.
+/// Suffix of the drivers' directories, as in `overlay-containers`.
 const DRIVER_SUFFIX: &str = "-containers";
 
-/// Lists of containers, the second of those that end with the system.
+/// Container lists; the second is of containers that do not survive a reboot.
 const LISTS: [&str; 2] = ["containers.json", "volatile-containers.json"];
 
 /// A row of [`LISTS`].
@@ -42,10 +41,10 @@ struct Row {
     names: Vec<String>,
 }
 
-/// Names of containers by their IDs.
+/// Names of containers by ID.
 type Names = BTreeMap<String, Vec<String>>;
 
-/// Reads the directories of root and of all users.
+/// Reads the directories of root and all users.
 pub fn read(machine: &Machine) -> Vec<Reading> {
     let users = machine.user_directories().into_iter();
     let users = users.map(|directory| (directory.path.join("containers"), directory.user));
@@ -68,7 +67,7 @@ fn read_root(machine: &Machine, run_root: &Path, user: Option<u32>) -> io::Resul
         let Ok(running) = root.inner(&driver) else {
             continue;
         };
-        // A user's directory of all containers is in the user's home.
+        // A rootless graph root is in the user's home.
         let graph = user
             .is_none()
             .then(|| machine.path(GRAPH_ROOT).join(&driver));

@@ -9,21 +9,21 @@ use super::place::{Place, Reading};
 use super::verify::verify;
 use super::{containerd, docker, processes, storage};
 
-/// The containers of a machine, and where they were looked for.
+/// The containers of a machine, and the places searched.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Containers, also those that do not run.
+    /// Containers, including those not running.
     pub containers: Vec<Container>,
-    /// Sockets and directories, in the order in which they were read.
+    /// Sockets and directories, in search order.
     pub places: Vec<Place>,
-    /// The engines that list a container, by its ID.
+    /// Engines that list a container, by its ID.
     engines: Vec<(String, Engine)>,
-    /// Whether the containers that only processes show were added.
+    /// Whether containers known only by processes have been added.
     has_processes: bool,
 }
 
 impl Survey {
-    /// Asks all sources but processes. PIDs are compared with processes when needed.
+    /// Queries all sources except processes. PIDs are verified on demand.
     pub(super) fn new(machine: &Machine) -> Survey {
         let mut survey = Survey::default();
         let (engines, others) = engines::engines(machine);
@@ -40,7 +40,7 @@ impl Survey {
         survey
     }
 
-    /// Adds the containers that only their processes show, and all PIDs.
+    /// Adds containers known only by processes, and all PIDs.
     pub(super) fn complete(&mut self, machine: &Machine) {
         for index in 0..self.containers.len() {
             self.inspect(index, machine);
@@ -48,7 +48,7 @@ impl Survey {
         self.add_processes(machine);
     }
 
-    /// Adds the containers that processes show. Other sources know more about a container.
+    /// Adds containers found by processes; other sources know more about a container.
     pub(super) fn add_processes(&mut self, machine: &Machine) {
         if std::mem::replace(&mut self.has_processes, true) {
             return;
@@ -70,8 +70,8 @@ impl Survey {
         }
     }
 
-    /// Compares a container with its process. The PID is that of a state directory, or of
-    /// the engine that lists the container.
+    /// Verifies a container's process. The PID is from a state directory, or from the
+    /// engine that lists the container.
     pub(super) fn inspect(&mut self, index: usize, machine: &Machine) {
         let container = &self.containers[index];
         let State::Listed { pid } = container.state else {
@@ -113,8 +113,8 @@ impl Survey {
         self.add(reading);
     }
 
-    /// Drops containers of users with the ID of a container of root: users may write any ID
-    /// in their directories.
+    /// Drops users' containers whose ID is that of a container of root: users may write any
+    /// ID into their directories.
     fn drop_claimed(&mut self) {
         let of_root = |container: &&Container| container.user.is_none();
         let ids = self.containers.iter().filter(of_root);

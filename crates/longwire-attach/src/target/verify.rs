@@ -1,8 +1,8 @@
-//! Compares the PID of a container with its process.
+//! Verifies a container's PID against its process.
 //!
-//! runc writes `state.json` with `init_process_pid` and `init_process_start`
-//! (libcontainer, `BaseState`), crun writes `status` with `pid` and `process-start-time`
-//! (`libcrun/status.c`). Both times are the 22nd field of `/proc/PID/stat`.
+//! runc writes `state.json` with `init_process_pid` and `init_process_start` (libcontainer,
+//! `BaseState`), crun writes `status` with `pid` and `process-start-time`
+//! (`libcrun/status.c`). Both times are field 22 of `/proc/PID/stat`.
 
 use serde::Deserialize;
 
@@ -11,8 +11,8 @@ use super::files::Directory;
 use super::machine::Machine;
 use super::process::{Process, Record};
 
-/// Directories of the states of runc and crun. containerd and Docker have one more level,
-/// for namespaces.
+/// State directories of runc and crun. containerd and Docker have an additional level for
+/// namespaces.
 const STATES: [(&str, &str); 6] = [
     ("/run/containerd/runc", "state.json"),
     ("/run/docker/runtime-runc", "state.json"),
@@ -31,8 +31,8 @@ struct RecordedProcess {
     started: u64,
 }
 
-/// Returns the state of a container by its recorded PID. `is_live` reports that a daemon of
-/// root or of this user has just named the PID.
+/// Returns the state of a container by its recorded PID. `is_live`: a daemon of root or of
+/// this user has just reported the PID.
 pub fn verify(machine: &Machine, container: &Container, pid: u32, is_live: bool) -> State {
     let process = Process::open(&machine.path("/proc"), pid);
     let Some(process) = process.ok().filter(|_| pid != 0) else {
@@ -51,7 +51,7 @@ pub fn verify(machine: &Machine, container: &Container, pid: u32, is_live: bool)
     })
 }
 
-/// Returns the start time that the OCI runtime has recorded for a process of a container.
+/// Returns the start time that the OCI runtime has recorded for a container's process.
 fn recorded_start(machine: &Machine, container: &Container, pid: u32) -> Option<u64> {
     let namespace = container.namespace.as_deref().unwrap_or("moby");
     let id = container.id.as_str();

@@ -33,7 +33,7 @@ fn script(headers: &'static str, rows: &[Value], pids: &[(&str, u32)]) -> Script
 fn docker_and_podman_are_asked_for_one_container() {
     let Some(mut tree) = Tree::new() else { return };
     let (web, db, old) = (id("3fa9"), id("3fb0"), id("77"));
-    // Not in a cgroup with the ID: the daemon's word suffices.
+    // Not in a cgroup with the ID: the daemon's report suffices.
     tree.process(10, 100, "0::/");
     tree.process(11, 100, "0::/");
     let rows = [row(&web, "web", "running"), row(&old, "old", "exited")];
@@ -63,7 +63,7 @@ fn docker_and_podman_are_asked_for_one_container() {
         (Runtime::Podman, "db".to_owned()),
     ];
     assert_eq!(running, expected);
-    // One request for the list; the second is for the container that was meant.
+    // One request for the list, one for the selected container.
     assert_eq!(
         docker.requests()[..2],
         [LIST.to_owned(), format!("/containers/{web}/json")]
@@ -83,7 +83,7 @@ fn a_container_of_docker_is_also_one_of_its_containerd() {
     tree.link("var/run", tree.path("run"));
     tree.expect("docker:web", 20);
     assert_eq!(tree.machine().containers().len(), 1);
-    // containerd has its PID, and the socket is asked once by each of both calls.
+    // containerd has its PID; each of the two calls queries the socket once.
     assert_eq!(server.requests(), [LIST, LIST]);
 }
 
@@ -144,7 +144,7 @@ fn a_broken_engine_delays_and_hides_nothing() {
         let _server = Server::start(&tree.path("run/docker.sock"), script.clone());
         let begin = Instant::now();
         tree.expect("a1", 50);
-        // The limit of a response is 2 s; a loaded machine takes longer.
+        // The timeout is 2 s; a loaded machine takes longer.
         assert!(begin.elapsed() < Duration::from_secs(20), "{script:?}");
         let message = tree.refusal(&container("web"));
         let line = message.lines().find(|line| line.contains("docker.sock: "));

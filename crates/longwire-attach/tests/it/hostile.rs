@@ -1,4 +1,4 @@
-//! Files that a runtime would not write, and PIDs that were reused.
+//! Malformed files, and reused PIDs.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::common::{TASKS, Tree, container, id};
 
-/// Returns a tree with the container `web`, which runs.
+/// Returns a tree with the running container `web`.
 fn tree() -> Option<Tree> {
     let mut tree = Tree::new()?;
     tree.process(10, 1_000, "0::/default/web");
@@ -86,7 +86,7 @@ fn a_process_shows_the_container_of_a_wrong_pid_file() {
     let Some(mut tree) = tree() else { return };
     let id = id("3fa9");
     tree.process(30, 1, &format!("0::/default/{id}"));
-    // Without a process, with a foreign one, and without a PID.
+    // Without a process, with an unrelated one, and without a PID.
     for pid in [99, 10, 0] {
         tree.task("default", &id, pid, &json!({ "nerdctl/name": "db" }));
         tree.expect("db", 30);
@@ -124,11 +124,11 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     };
     record(1_000);
     tree.expect("web", 10);
-    // Another process of the same container, as of an `exec` into it.
+    // Another process of the same container, as from an `exec`.
     record(999);
     let refusal = tree.refusal(&container("web"));
     assert!(refusal.contains("PID 10 is another process"), "{refusal}");
-    // A record of another PID says nothing; crun writes other names.
+    // A record of another PID is no evidence; crun uses other names.
     let other = json!({ "init_process_pid": 11, "init_process_start": 999 });
     tree.file(
         "run/containerd/runc/default/web/state.json",
@@ -138,7 +138,7 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     let crun = json!({ "pid": 10, "process-start-time": 998, "bundle": "/x" });
     tree.file("run/crun/web/status", crun.to_string());
     assert!(tree.resolve(&container("web")).is_err());
-    // A process that has ended, but was not waited for.
+    // A zombie.
     fs::remove_file(tree.path("run/crun/web/status")).expect("it exists");
     tree.process(12, 1_000, "0::/default/web");
     let stat = fs::read_to_string(tree.path("proc/12/stat")).expect("a file");

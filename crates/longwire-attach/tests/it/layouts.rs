@@ -59,14 +59,14 @@ fn containerd_by_id_prefix_name_and_pod() {
              pod shop/web-0, PID 11"
         );
         assert!(!found.is_host);
-        // The target that is kept finds the same container.
+        // The returned target finds the same container.
         assert_eq!(found.target, container(&format!("containerd:{web}")));
         tree.expect_target(&found.target, 11);
     }
     let found = tree.expect_target(&pod("shop/web-0"), 10);
     assert_eq!(found.label, "shop/web-0");
     assert_eq!(found.target, pod("shop/web-0"));
-    // Without a sandbox that runs, the namespace is that of another container.
+    // Without a running sandbox, another container provides the namespace.
     tree.expect_target(&pod("shop/web-1"), 12);
 
     assert!(tree.refusal(&container("3f")).contains("names 2 running"));
@@ -91,7 +91,7 @@ fn the_newest_running_sandbox_of_a_pod_counts() {
         tree.process(pid, started, &kubepods(&id(beginning)));
         tree.task("k8s.io", &id(beginning), pid, &annotations);
     }
-    // It has ended.
+    // Ended.
     tree.task("k8s.io", &id("d"), 23, &annotations);
     tree.expect_target(&pod("web-0"), 21);
 }
@@ -116,7 +116,7 @@ fn the_environment_names_another_containerd() {
     }
 }
 
-/// Writes a container of CRI-O.
+/// Writes a CRI-O container.
 fn crio(tree: &Tree, id: &str, pid: Option<u32>, kind: &str, name: &str) {
     let directory = format!("run/containers/storage/overlay-containers/{id}/userdata");
     let configuration = json!({ "annotations": {
@@ -175,7 +175,7 @@ fn a_pod_without_processes_is_found_by_the_file_of_its_sandbox() {
         let file = format!("{TASKS}/k8s.io/{}/config.json", id("5a"));
         tree.file(&file, configuration.to_string());
     };
-    // A file of a process may belong to another one meanwhile.
+    // A file of a process may belong to another process by now.
     write("/proc/45/ns/net");
     assert!(tree.refusal(&pod("shop/vm-0")).contains("does not run"));
     write("/var/run/netns/cni-1");
@@ -281,7 +281,7 @@ fn docker_without_its_socket() {
     tree.file(&file(&web), saved("/web", true, 60));
     tree.file(&file(&old), saved("/old", false, 0));
     // The process is in no cgroup of the container (`--cgroup-parent`, cgroup namespaces):
-    // only the record of runc proves that it is the container's.
+    // only runc's record proves that it is the container's.
     assert!(tree.refusal(&container("web")).contains("not in a cgroup"));
     let state = json!({ "init_process_pid": 60, "init_process_start": 6_000, "config": {} });
     let runc = format!("run/docker/runtime-runc/moby/{web}/state.json");
@@ -328,7 +328,7 @@ fn a_name_of_several_containers_is_refused_with_all_of_them() {
         tree.process(pid, 1, &format!("0::/default/{id}"));
         tree.task("default", id, pid, &json!({ "nerdctl/name": "web" }));
     }
-    // It does not run, and is no candidate.
+    // Not running, so not a candidate.
     tree.task("default", "a3", 92, &json!({ "nerdctl/name": "web" }));
     let error = tree.resolve(&container("web")).expect_err("ambiguous");
     let TargetError::Ambiguous { candidates, .. } = &error else {
@@ -337,7 +337,7 @@ fn a_name_of_several_containers_is_refused_with_all_of_them() {
     assert_eq!(candidates.len(), 2);
     let message = error.to_string();
     assert!(message.contains("container a1 (web)") && message.contains("container a2 (web)"));
-    // An ID comes before the names and IDs that it begins.
+    // An ID takes precedence over names and IDs of which it is a prefix.
     tree.process(93, 1, "0::/default/a");
     tree.task("default", "a", 93, &json!({}));
     tree.expect("a", 93);

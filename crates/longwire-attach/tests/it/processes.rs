@@ -29,13 +29,13 @@ fn a_process_is_found_and_its_end_is_reported() {
     assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
     child.kill().expect("it runs");
     assert_eq!(poll(&mut fds, PollTimeout::from(20_000u16)), Ok(1));
-    // Before and after its parent waits for it.
+    // Before and after its parent reaps it.
     for _ in 0..2 {
         let error = target.resolve().expect_err("it has ended");
         assert!(matches!(error, TargetError::NoProcess { .. }), "{error}");
         child.wait().expect("it ended");
     }
-    // The namespace remains, and can be entered.
+    // The namespace remains usable.
     let names = found.namespace.run(longwire_io::net::link_names);
     assert_eq!(names.expect("a thread").expect("devices"), ["lo"]);
 }
@@ -46,7 +46,7 @@ fn the_own_process_has_the_own_namespace() {
     let own = NetNamespace::current().expect("the test's namespace");
     assert_eq!(found.inode(), own.inode());
     assert_eq!(found.namespace.owner().ok(), own.owner().ok());
-    // The host's namespace has the descriptor of its file, not that of another kind.
+    // The descriptor is of a network namespace, not of another kind.
     let file = found
         .namespace
         .as_fd()

@@ -1,4 +1,4 @@
-//! containerd and runc, where they are installed.
+//! containerd and runc, where installed.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::common::{container, pod};
 
-/// Time limit for containerd to answer.
+/// Timeout for containerd to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A containerd with directories of the test alone; it ends with the value.
+/// A containerd with its own directories, stopped on drop.
 struct Engine {
     process: Child,
     folder: Folder,
@@ -74,7 +74,7 @@ impl Engine {
         assert!(output.status.success(), "ctr {arguments:?}: {error}");
     }
 
-    /// Starts a container that sleeps.
+    /// Starts a sleeping container.
     fn run(&self, flags: &[&str], id: &str) {
         let files = self.folder.file("files");
         if !Path::new(&files).exists() {
@@ -86,7 +86,7 @@ impl Engine {
         self.must(&arguments);
     }
 
-    /// Returns the machine with the directories of this containerd.
+    /// Returns the machine with this containerd's directories.
     fn machine(&self) -> Machine {
         let address = self.folder.file("state/c.sock");
         Machine::at(Path::new("/")).with_variables([("CONTAINERD_ADDRESS", address)])
@@ -104,7 +104,7 @@ impl Drop for Engine {
             .arg(self.process.id().to_string())
             .status();
         let _ = self.process.wait();
-        // runc and the kernel keep these; removal fails if they are in use.
+        // runc and the kernel keep these; removal fails while in use.
         let hierarchies = fs::read_dir("/sys/fs/cgroup")
             .into_iter()
             .flatten()
@@ -117,24 +117,24 @@ impl Drop for Engine {
     }
 }
 
-/// Returns the namespace of containerd: runc keeps the containers of all of them in one
+/// Returns the containerd namespace: runc keeps the containers of all namespaces in one
 /// directory.
 fn namespace() -> String {
     format!("longwire-attach-{}", std::process::id())
 }
 
-/// Returns an ID as engines choose it, of this test alone.
+/// Returns an ID in generated form, unique to this test.
 fn web() -> String {
     format!("3fa9{:060x}", u128::from(std::process::id()) << 64)
 }
 
-/// An ID as users of `ctr` choose it.
+/// A user-chosen ID, as with `ctr`.
 const PLAIN: &str = "longwire-attach-plain";
 
-/// The container with the network of the host.
+/// The container with host networking.
 const HOST: &str = "longwire-attach-host";
 
-/// Writes the files of a container: `sleep` and its libraries.
+/// Writes a container's files: `sleep` and its libraries.
 fn write_files(root: &Path) {
     let sleep = Command::new("which").arg("sleep").output().expect("which");
     let sleep = String::from_utf8_lossy(&sleep.stdout).trim().to_owned();
@@ -211,7 +211,7 @@ fn containers_of_a_real_containerd_are_found() {
     ids.sort_unstable();
     assert_eq!(ids, [web, HOST, PLAIN]);
 
-    // Without its directories, the process shows it.
+    // Without containerd's directories, the process identifies it.
     let by_process = Machine::at(Path::new("/")).resolve(&container(&web[..50]));
     let by_process = by_process.expect("by its cgroup");
     assert_eq!(by_process.inode(), inodes[0]);
@@ -220,7 +220,7 @@ fn containers_of_a_real_containerd_are_found() {
     the_end_is_reported(&engine, &machine, web);
 }
 
-/// Ends a container, which is then known as stopped, and starts it again.
+/// Stops a container, which is then known as stopped, and starts it again.
 fn the_end_is_reported(engine: &Engine, machine: &Machine, web: &str) {
     let found = machine.resolve(&container(web)).expect("it runs");
     let process = found.process().expect("a descriptor");

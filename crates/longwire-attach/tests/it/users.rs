@@ -1,4 +1,4 @@
-//! Rootless runtimes, whose users may write anything in their directories.
+//! Rootless runtimes, whose users control their directories.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command};
@@ -95,7 +95,7 @@ fn a_user_cannot_give_a_name_to_a_container_of_root() {
     );
     tree.expect("web", 10);
     tree.expect("3fa9", 10);
-    // The same, where only the process shows the container of root.
+    // The same, where only a process shows root's container.
     let hidden = id("5b");
     tree.process(11, 1, &format!("0::/docker/{hidden}"));
     write(&tree, &hidden, 11, "payments");

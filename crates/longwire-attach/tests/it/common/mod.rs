@@ -1,4 +1,4 @@
-//! A root directory with the files of runtimes, and processes in namespaces of the test.
+//! A root directory with runtimes' files, and processes in test namespaces.
 
 pub mod server;
 
@@ -13,7 +13,7 @@ use longwire_io::net::NetNamespace;
 use longwire_testbed::support::{self, Folder};
 use serde_json::{Value, json};
 
-/// The directory of tasks of containerd.
+/// containerd's task directory.
 pub const TASKS: &str = "run/containerd/io.containerd.runtime.v2.task";
 
 /// The root directory of a machine.
@@ -24,7 +24,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Makes a root whose first process is in the namespace of the test.
+    /// Creates a root whose PID 1 is in the test's namespace.
     pub fn new() -> Option<Tree> {
         let mut tree = Tree {
             folder: Folder::new(),
@@ -32,7 +32,7 @@ impl Tree {
         };
         let host = NetNamespace::current().expect("the test's namespace");
         tree.process_in(1, 1, "0::/init.scope", host);
-        // Skips where no namespace can be made.
+        // Skipped where no namespace can be created.
         support::namespace().map(|_| tree)
     }
 
@@ -44,7 +44,7 @@ impl Tree {
         Machine::at(self.folder.path())
     }
 
-    /// Writes a file and its directories.
+    /// Writes a file, creating its directories.
     pub fn file(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("directories");
@@ -76,7 +76,7 @@ impl Tree {
         self.namespaces.insert(pid, namespace);
     }
 
-    /// Adds a task of containerd.
+    /// Adds a containerd task.
     pub fn task(&self, namespace: &str, id: &str, pid: u32, annotations: &Value) {
         let bundle = format!("{TASKS}/{namespace}/{id}");
         let configuration = json!({ "ociVersion": "1.0.2", "annotations": annotations });
@@ -88,7 +88,7 @@ impl Tree {
         self.machine().resolve(target)
     }
 
-    /// Resolves a container, and checks that it is the one with this process.
+    /// Resolves a container, and checks that it has this PID.
     pub fn expect(&self, name: &str, pid: u32) -> FoundTarget {
         self.expect_target(&container(name), pid)
     }
@@ -101,7 +101,7 @@ impl Tree {
         found
     }
 
-    /// Returns the message of a target that cannot be resolved.
+    /// Returns the error for a target that must not resolve.
     pub fn refusal(&self, target: &Target) -> String {
         match self.resolve(target) {
             Ok(found) => panic!("{target} is {}", found.description),
@@ -118,7 +118,7 @@ pub fn pod(name: &str) -> Target {
     Target::Pod(name.parse().expect("a valid name"))
 }
 
-/// Returns an ID of 64 digits that begins with these.
+/// Returns an ID of 64 digits with this prefix.
 pub fn id(beginning: &str) -> String {
     let mut id = beginning.to_owned();
     id.extend(std::iter::repeat_n('0', 64 - beginning.len()));

@@ -1,4 +1,4 @@
-//! A server at a Unix socket that answers like the API of Docker.
+//! A Unix-socket server that imitates Docker's API.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
-/// A running server; it ends with the value.
+/// A running server, stopped on drop.
 #[derive(Debug)]
 pub struct Server {
     socket: PathBuf,
@@ -21,13 +21,13 @@ pub struct Server {
 /// The response to a connection.
 #[derive(Clone, Debug)]
 pub enum Script {
-    /// JSON by path, with more headers; in chunks, as Docker sends long bodies.
+    /// JSON by path, with additional headers; chunked, as Docker sends long bodies.
     Json(&'static str, BTreeMap<String, Value>),
-    /// Bytes, again and again.
+    /// Bytes, repeated endlessly.
     Endless(&'static [u8]),
     /// Bytes.
     Bytes(&'static [u8]),
-    /// Nothing, until the client goes away.
+    /// No response until the client disconnects.
     Silence,
 }
 
@@ -44,7 +44,7 @@ impl Server {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    // The client may have gone.
+                    // The client may have disconnected.
                     requests.extend(stream.and_then(|stream| answer(stream, &script)).ok());
                 }
                 requests
@@ -57,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Ends the server, and returns the paths of all requests.
+    /// Stops the server, and returns the paths of all requests.
     pub fn requests(mut self) -> Vec<String> {
         self.end()
     }
