@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::name::PodName;
 
-/// Displayed characters of an ID, as in `docker ps`.
+/// Displayed characters of an ID, like `docker ps`.
 const ID_SHOWN: usize = 12;
 
 /// A container runtime.

@@ -43,7 +43,7 @@ pub fn read(machine: &Machine) -> Vec<Reading> {
 }
 
 /// Returns the state directories. For a containerd named by the environment, this is the
-/// directory of its socket, as in all distributions.
+/// directory of its socket, in all distributions.
 fn states(machine: &Machine) -> Vec<PathBuf> {
     let mut states: Vec<PathBuf> = Vec::new();
     if let Some(address) = machine.variable("CONTAINERD_ADDRESS") {

@@ -74,7 +74,7 @@ fn id_of(cgroups: &str) -> Option<(Runtime, String)> {
         while let Some(name) = names.next() {
             if let Some((before, id)) = split_id(name) {
                 let before = if before.is_empty() {
-                    // cgroupfs: the runtime is the parent's name, as in `/docker/ID`.
+                    // cgroupfs: the runtime is the parent's name, for example `/docker/ID`.
                     names.peek().copied().unwrap_or_default()
                 } else {
                     before

@@ -27,7 +27,7 @@ const RUN_ROOT: &str = "/run/containers/storage";
 /// Directory of all containers of root.
 const GRAPH_ROOT: &str = "/var/lib/containers/storage";
 
-/// Suffix of the drivers' directories, as in `overlay-containers`.
+/// Suffix of the drivers' directories, such as `overlay-containers`.
 const DRIVER_SUFFIX: &str = "-containers";
 
 /// Container lists; the second is of containers that do not survive a reboot.
