@@ -39,7 +39,7 @@ fn bench_release(criterion: &mut Criterion) {
         group.bench_function(format!("{links} links, {backlog} waiting"), |bencher| {
             bencher.iter(|| {
                 let mut sum = 0;
-                // Bursts of 32 in, 32 out, as in a stage.
+                // A stage works in bursts of 32.
                 for _ in 0..FRAMES / 32 {
                     for _ in 0..32 {
                         push(&mut queue, clock, links, backlog);

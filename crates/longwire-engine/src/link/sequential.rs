@@ -82,7 +82,6 @@ impl Link {
 
 /// A sequential link whose frames the caller keeps in order of their offers. Avoids frame
 /// numbers, dynamic calls and the checks for optional models.
-/// calls through tables and the search for what the models of a link may do are saved.
 #[derive(Debug)]
 pub struct SequentialLink<'a>(&'a mut Link);
 

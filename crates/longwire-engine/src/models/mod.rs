@@ -108,7 +108,7 @@ impl<M> Kind<M> {
         let default = &self.entries[0];
         // A word that is not a number was meant as a name.
         let is_value = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        // A colon in a parameter's value, as in addresses, does not end a name.
+        // A colon in a parameter's value, such as an address, does not end a name.
         let is_named = text.contains(':') && !name.contains('=');
         if !is_value || is_named || default.info.params.is_empty() {
             return Err(self.unknown(name));

@@ -44,7 +44,7 @@ impl Mtu {
     }
 
     /// Fragments a frame that must be offered in fragments, passing each to `take`; returns
-    /// `false` if the frame is to be offered unchanged. `piece` is scratch memory.
+    /// `false` if the frame must be offered unchanged. `piece` is scratch memory.
     #[inline]
     pub(crate) fn fragment(
         self,

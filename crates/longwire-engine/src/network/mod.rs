@@ -47,8 +47,8 @@ pub trait FrameHost<T>: FrameAccess<T> {
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
     /// Whether [`FrameHost::offered`] reads the link. If so, frames that find a link idle
-    /// are queued until an event dequeues them, like all others. Otherwise they enter
-    /// service at once, and `offered` is not called for them.
+    /// are queued until an event dequeues them. Otherwise they enter service at once, and
+    /// `offered` is not called for them.
     #[inline]
     fn watches_offers(&self) -> bool {
         false

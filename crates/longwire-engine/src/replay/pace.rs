@@ -10,7 +10,6 @@ pub enum Pace {
     /// The trace's timestamps, scaled by a speed.
     Trace(Speed),
     /// A saturated wire: each frame is sent when its predecessor's last bit has left.
-    /// has left.
     Bits {
         /// The wire's rate.
         rate: BitRate,

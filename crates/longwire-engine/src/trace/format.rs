@@ -28,7 +28,7 @@ pub enum Format {
     CellReplay,
     /// A model in JSON or TOML: [`super::netem_trace`].
     NetemTrace,
-    /// A JSON list: of rows with named values, or as in netem-trace.
+    /// A JSON list: of rows with named values, or in the form of netem-trace.
     Json,
 }
 

@@ -68,10 +68,10 @@ const MBIT: u64 = 1_000_000;
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Default seed of random models, as in netem-trace.
+/// netem-trace's default seed of random models.
 const SEED: u64 = 42;
 
-/// Default pattern of losses and duplicates, as in netem-trace.
+/// netem-trace's default pattern of losses and duplicates.
 const PATTERN: [u64; 2] = [Quantity::LOSS_STEPS / 10, Quantity::LOSS_STEPS / 5];
 
 /// Parses a document.

@@ -16,7 +16,7 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 /// Maximum base delay: a day, as for all delays.
 const DELAY_MILLIS_MAX: u64 = 86_400_000;
 
-/// Minimum number of trains, as in CellReplay.
+/// CellReplay's minimum number of trains.
 const TRAINS_MIN: usize = 3;
 
 /// Recorded packet trains, in time order; clones share them.

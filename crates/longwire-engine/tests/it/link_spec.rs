@@ -120,7 +120,7 @@ fn the_word_for_no_model_stands_alone() {
     assert!(refusal("delay", "derived").contains("'derived'"));
 }
 
-/// Two files and a plugin, with a record of what is read and loaded.
+/// Two files and a plugin, with a record of reads and loads.
 #[derive(Default)]
 struct Recorder(RefCell<Vec<String>>);
 

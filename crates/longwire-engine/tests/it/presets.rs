@@ -46,7 +46,7 @@ fn every_preset_is_a_link_with_its_sources() {
     }
 }
 
-/// Round trips in milliseconds, as in the summaries.
+/// Round trips in milliseconds, from the summaries.
 #[test]
 fn round_trips_are_those_of_the_summaries() {
     for (name, millis) in [

@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// An item that is never released follows all others.
+/// An item that is never released comes last.
 #[test]
 fn never_comes_last() {
     let mut queue = ReleaseQueue::new();

@@ -12,7 +12,7 @@ const CONFIDENCE: f64 = 0.998;
 
 const SAMPLES: u64 = 200_000;
 
-/// Returns the delays, in nanoseconds, of frames a second apart, so that none is raised.
+/// Returns the delays, in nanoseconds, of frames sent every second, so that none is raised.
 fn delays(delay: &str, seed: u64) -> Vec<f64> {
     const GAP: u64 = 1_000_000_000;
     let mut link = link(&format!("delay={delay}"), seed);
@@ -164,7 +164,7 @@ fn bit_errors_are_within_the_binomial_bounds_of_each_length() {
 
 #[test]
 fn the_loss_of_a_frame_by_bit_errors_is_computed_without_cancellation() {
-    // The leading terms of the binomial series; the others are negligible.
+    // The leading terms of the binomial series; the rest is negligible.
     let series = |rate: f64, bits: f64| bits * rate - bits * (bits - 1.0) / 2.0 * rate * rate;
     for (rate, len) in [(1e-15, 64u32), (1e-12, 1514), (1e-9, 9_000)] {
         let expected = series(rate, f64::from(len) * 8.0);

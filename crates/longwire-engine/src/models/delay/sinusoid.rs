@@ -85,7 +85,7 @@ impl DelayModel for Sinusoid {
     }
 
     fn least(&self) -> Nanos {
-        // In floats as in `draw`: a mean above 2^53 ns is exact in neither.
+        // In floats, like `draw`: a mean above 2^53 ns is exact in neither.
         let least = self.mean.as_nanos() as f64 - self.amplitude.as_nanos() as f64;
         Nanos::from_nanos(least as u64)
     }

@@ -80,7 +80,7 @@ pub struct QueuedFrame {
     pub flow: u64,
     /// Length without framing.
     pub len: u32,
-    /// DSCP and ECN, as in the IP header.
+    /// DSCP and ECN, in the layout of the IP header.
     traffic_class: u8,
     /// 1 if the frame will carry a congestion mark.
     mark: u8,

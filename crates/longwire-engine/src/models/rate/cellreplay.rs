@@ -1,4 +1,4 @@
-//! Short and long bursts on a cellular link, as in CellReplay.
+//! Short and long bursts on a cellular link, after CellReplay.
 
 use alloc::boxed::Box;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! Packet delivery opportunities, used as in mahimahi.
+//! Packet delivery opportunities, with the rules of mahimahi.
 
 use alloc::boxed::Box;
 use alloc::format;
