@@ -3,7 +3,7 @@
 use crate::frame::{VLAN_TYPES, mac_header_len};
 use crate::header::{IpHeader, IpVersion, WITH_PORTS};
 
-/// Maximum headers, as in Linux.
+/// Maximum headers, the same limit as Linux.
 const HEADERS_MAX: u32 = 15;
 
 /// EtherType of an encapsulated Ethernet frame.

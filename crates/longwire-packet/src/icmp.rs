@@ -38,7 +38,7 @@ const ICMP_HEADER: usize = 8;
 const ICMP4: u8 = 1;
 const ICMP6: u8 = 58;
 
-/// TTL and hop limit of errors, as in Linux.
+/// TTL and hop limit of errors; Linux uses the same.
 const TTL: u8 = 64;
 
 /// Internetwork control, the precedence of errors (RFC 1812, section 4.3.2.5).
@@ -147,8 +147,8 @@ fn is_one_host(frame: &[u8], ip: &IpHeader) -> bool {
     }
 }
 
-/// Whether the packet is an ICMP error or redirect; unknown and missing types count, as in
-/// Linux.
+/// Whether the packet is an ICMP error or redirect; like Linux, unknown and missing types
+/// count.
 fn is_error(frame: &[u8], ip: &IpHeader, transport: &Transport) -> bool {
     let kind = frame.get(transport.at).copied();
     match (ip.version, transport.protocol) {

@@ -2,7 +2,7 @@
 //! down, to it.
 //!
 //! IP and ARP addresses decide if possible. Other frames (broadcasts before an address is
-//! known, ARP of others, protocols without IP) are assigned by MAC address, which is
+//! known, unrelated ARP, protocols without IP) are assigned by MAC address, which is
 //! learned from a station's other frames.
 
 use alloc::collections::BTreeMap;

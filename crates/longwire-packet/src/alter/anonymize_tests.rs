@@ -67,7 +67,7 @@ fn ipv6_is_as_elsewhere() {
     }
 }
 
-/// 4,000 address pairs with random common prefix lengths, some of them with well-known
+/// 4,000 address pairs with random common prefix lengths, some of them in well-known
 /// blocks.
 #[test]
 fn prefixes_are_kept_and_no_more() {

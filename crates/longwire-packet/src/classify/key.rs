@@ -19,7 +19,7 @@ use core::net::IpAddr;
 /// | 6 | ports, protocol, code point, outer VLAN tag | the same |
 /// | 7 | second VLAN tag | the same |
 ///
-/// A pair of IPv4 addresses is one word: the commonest rules are the cheapest.
+/// A pair of IPv4 addresses is one word, so the most common rules are the cheapest.
 pub(super) const WORDS: usize = 8;
 
 /// Presence flags, since zero is a valid value.

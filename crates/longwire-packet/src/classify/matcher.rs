@@ -166,11 +166,12 @@ impl WrittenFilter {
 /// | `in-port` | number of a port, from 0 | where the frame arrived |
 /// | `filter` | a [`Filter`], to the end of the text | the whole frame, as `--filter` does |
 ///
-/// A frame that lacks a field of the matcher does not match: later fragments (unless
-/// [`DatagramPorts`](super::DatagramPorts) adds those of the first one), frames truncated before their transport header and packets with more than eight extension
-/// headers have no ports, a packet without IP has no addresses. IPv6 packets truncated
-/// within their extension headers have no protocol either. Of a frame of fewer than 14
-/// bytes only the port of arrival is known.
+/// A frame that lacks a field of the matcher does not match. Later fragments (unless
+/// [`DatagramPorts`](super::DatagramPorts) adds those of the first one), frames truncated
+/// before their transport header and packets with more than eight extension headers have no
+/// ports; packets without IP have no addresses. IPv6 packets truncated within their
+/// extension headers have no protocol either. For a frame of fewer than 14 bytes, only the
+/// ingress port is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matcher {
     /// Source address.

@@ -1,4 +1,4 @@
-//! Numeric expressions on frames, as in pcap-filter(7): unsigned 32 bits, wrapping.
+//! Numeric expressions on frames, after pcap-filter(7): unsigned 32 bits, wrapping.
 
 use alloc::boxed::Box;
 

@@ -1,4 +1,4 @@
-//! ICMP errors of a router, against those that scapy builds.
+//! A router's ICMP errors, against errors built by scapy.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -33,7 +33,7 @@ fn errors_are_those_of_scapy() {
         let [name, refusal, frame, expected] = fields[..] else {
             panic!("{row}");
         };
-        // What an earlier error leaves behind must not matter.
+        // The remains of an earlier error must not matter.
         let mut error = vec![7; 3];
         let wrote = write_error(&bytes_of(frame), refusal_of(refusal), &ROUTER, &mut error);
         let expected = match expected {
@@ -55,7 +55,7 @@ fn errors_are_those_of_scapy() {
 }
 
 proptest! {
-    /// Nothing that arrives makes it panic, and no error is longer than its limit.
+    /// No input panics, and no error exceeds its maximum length.
     #[test]
     fn any_bytes_are_taken(
         start in prop::sample::select(vec![

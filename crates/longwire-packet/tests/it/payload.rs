@@ -1,12 +1,12 @@
-//! The payload of transport headers, against where scapy 2.8.0 finds it in frames that it
+//! Transport payloads, against the position that scapy 2.8.0 reports for frames that it
 //! built.
 
 use longwire_packet::transport_payload;
 use longwire_testbed::support::rows;
 use proptest::prelude::*;
 
-/// A row of `payload.txt`: name, first byte and end of the payload if there is one, the
-/// frame. Padding was added to the frames, and UDP-Lite described to scapy by its fields.
+/// A row of `payload.txt`: name, start and end of the payload if any, and the frame.
+/// Padding was added to the frames, and UDP-Lite was described to scapy by its fields.
 struct Row {
     name: &'static str,
     payload: Option<(usize, usize)>,
@@ -42,7 +42,7 @@ fn payloads_are_where_scapy_finds_them() {
     } in rows
     {
         assert_eq!(payload(&frame), expected, "{name}");
-        // A truncated frame has the rest of its payload.
+        // A truncated frame has the remainder of its payload.
         for len in 0..frame.len() {
             let left = expected.map(|(start, end)| (start, end.min(len)));
             let left = left.filter(|(start, end)| start < end);
@@ -66,21 +66,21 @@ fn lengths_of_malformed_packets_bound_the_payload() {
     assert_eq!(changed("udp4", 38, &[1, 0]), Some((42, 79)));
     assert_eq!(changed("udp4", 38, &[0, 7]), None);
     assert_eq!(changed("udp4", 38, &[0, 8]), None);
-    // The TCP header is shorter than any, and longer than its packet.
+    // The TCP header is shorter than the minimum, or longer than its packet.
     assert_eq!(changed("tcp4", 46, &[0x40]), None);
     assert_eq!(changed("tcp4", 46, &[0xf0]), None);
     assert_eq!(changed("tcp4", 46, &[0xe0]), Some((90, 91)));
-    // The packet ends in its own header, and after the frame.
+    // The packet ends within its own header, or after the frame.
     assert_eq!(changed("udp4", 16, &[0, 12]), None);
     assert_eq!(changed("tcp4", 16, &[0xff, 0xff]), Some((54, 91)));
-    // A super-packet's length is not known to its sender.
+    // A super-packet's length is unknown to its sender.
     assert_eq!(changed("tcp4", 16, &[0, 0]), Some((54, 91)));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Any frame: the payload is within it and after its first headers.
+    /// For any frame, the payload is within it and after its first headers.
     #[test]
     fn payloads_are_within_their_frames(
         which in any::<prop::sample::Index>(),

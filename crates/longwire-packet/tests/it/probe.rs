@@ -1,4 +1,4 @@
-//! Stamps in payloads: read back as written, and nothing else is one.
+//! Probes in payloads read back as written, and nothing else is one.
 
 use longwire_packet::probe::Probe;
 use longwire_units::Nanos;
@@ -77,9 +77,8 @@ fn payloads_of_other_programs_are_none() {
     );
 }
 
-/// A 16-bit check misses one change in 65,536. Over 144 corrupted bits in each of 2,000
-/// probes 4.4 are expected to be missed at random; twenty would have a probability
-/// below 1e-7 (Poisson).
+/// A 16-bit check misses one change in 65,536. For 144 corrupted bits in each of 2,000
+/// probes, 4.4 misses are expected; twenty would have a probability below 1e-7 (Poisson).
 #[test]
 fn spoilt_probes_are_none() {
     let mut missed = 0;
@@ -97,8 +96,8 @@ fn spoilt_probes_are_none() {
     assert!(missed < 20, "{missed}");
 }
 
-/// Of random payloads one in 2^19 passes: of 2^22, eight are expected, and
-/// more than 30 have a probability below 1e-8 (Poisson; seed 1).
+/// One random payload in 2^19 passes: eight of 2^22 are expected, and more than 30 have a
+/// probability below 1e-8 (Poisson; seed 1).
 #[test]
 fn random_payloads_rarely_pass() {
     let mut stream = Stream::of_seed(1);

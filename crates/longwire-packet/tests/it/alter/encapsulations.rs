@@ -1,5 +1,5 @@
-//! Packets inside of other headers, against frames that scapy built twice: with the addresses
-//! before and with those after.
+//! Encapsulated packets, against frames that scapy built twice: with the old addresses and
+//! with the new.
 
 use crate::alter::{AlterOptions, Alterations, KEY, altered, altered_in, count, holds, options};
 use longwire_packet::alter::UnalteredAction;
@@ -75,7 +75,7 @@ fn addresses_are_rewritten_as_scapy_would() {
     }
 }
 
-/// Right checksums stay, which they do not where they are computed over other bytes.
+/// Valid checksums stay; recomputing them over other bytes would not keep them.
 #[test]
 fn right_checksums_are_not_repaired() {
     for row in scapy() {
@@ -91,12 +91,12 @@ fn right_checksums_are_not_repaired() {
     }
 }
 
-/// The checksum of a mobile node's packet covers its home address, wherever the option stands
-/// (RFC 6275, section 11.3.1), and stays right when both addresses change.
+/// The checksum of a mobile node's packet covers its home address at any position of the
+/// option (RFC 6275, section 11.3.1), and stays valid when both addresses change.
 #[test]
 fn checksums_cover_the_home_address() {
     const HOME: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
-    // What is before the option: nothing; padding of one byte; of several; another option.
+    // Before the option: nothing; padding of one byte; of several; another option.
     for before in [
         &[][..],
         &[0, 0, 0, 0],
@@ -134,7 +134,7 @@ fn checksums_cover_the_home_address() {
     }
 }
 
-/// Returns where the innermost IP header begins, by its source address.
+/// Returns the offset of the innermost IP header, found by its source address.
 fn innermost(frame: &[u8]) -> Option<(usize, bool)> {
     let four = |place: usize, source: [u8; 4]| {
         (frame[place..].starts_with(&source) && frame[place - 12] >> 4 == 4)
@@ -184,7 +184,7 @@ fn broken_checksums_are_repaired_inside() {
     assert!(repaired > 25, "{repaired} rows");
 }
 
-/// No byte of an address is left where every address is anonymised.
+/// Anonymising every address leaves no byte of an address.
 #[test]
 fn no_address_is_left_in_the_clear() {
     let known: [&[u8]; 6] = [
@@ -209,8 +209,8 @@ fn no_address_is_left_in_the_clear() {
     }
 }
 
-/// Without `inner` a tunnel's packet is not touched, and counted; to be anonymised, it is not
-/// sent.
+/// Without `inner`, a tunnel's packet is unchanged and counted; if it should be anonymised,
+/// it is not sent.
 #[test]
 fn tunnels_are_left_alone_and_counted() {
     let forward = FORWARD.map(str::to_owned);
@@ -236,7 +236,7 @@ fn tunnels_are_left_alone_and_counted() {
         assert!(altered_in(&mut anonymous, &row.before, row.before.len(), 0).is_empty());
         let expected = [("unaltered_tunnel", 1), ("unaltered_dropped", 1)];
         assert_eq!(unaltered(&anonymous), expected);
-        // Class and time to live are those of the outermost packet: nothing is missing.
+        // Class and time to live apply to the outermost packet only: nothing is missing.
         let mut marked = Alterations::new(options(|options| options.dscp = Some(9)));
         assert_eq!(
             altered_in(&mut marked, &row.before, row.before.len(), 0).len(),
@@ -279,12 +279,12 @@ fn class_and_time_to_live_are_written_behind_links() {
     }
 }
 
-/// A frame of this type.
+/// Returns a frame of this type.
 fn typed(ethertype: u16, payload: &[u8]) -> Vec<u8> {
     ethernet(&[], ethertype, payload)
 }
 
-/// Frames that cannot be altered, with the reason.
+/// Frames that cannot be altered, with reasons.
 fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
     let packet = PLAIN4.packet(17, &[0, 9, 0, 9, 0, 8, 0, 0]);
     let mut version5 = packet.clone();
@@ -372,13 +372,13 @@ fn exceptions_are_counted_with_their_reason() {
             options.unaltered = Some(UnalteredAction::Send);
         });
         assert_eq!(sent, (1, vec![(reason, 1)]), "{frame:x?}");
-        // Changes of Ethernet addresses alone are about no packet.
+        // Changes of Ethernet addresses alone concern no packet.
         let macs = all(&|options| options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap()));
         assert_eq!(macs, (1, vec![]), "{frame:x?}");
     }
 }
 
-/// The Ethernet address follows its group only where it followed it before.
+/// The Ethernet address follows its group only if it was derived from it before.
 #[test]
 fn ethernet_groups_follow_those_of_ip() {
     let frame = |mac: [u8; 6]| {
@@ -411,7 +411,8 @@ fn ethernet_groups_follow_those_of_ip() {
         &|options| options.destination_mac = Some("02:00:00:00:00:09".parse().unwrap());
     assert_eq!(to(group, given, own), [2, 0, 0, 0, 0, 9]);
 
-    // A solicited node's group holds the end of an address, and so does its Ethernet address.
+    // A solicited-node group contains the end of an address, and so does its Ethernet
+    // address.
     let mut packet = ipv6(0, &[], 17, &transport(6, 17, (1, 2), 0, b"who"));
     let solicited = [
         0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xaa, 0xbb, 0xcc,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::alter::{Alterations, KEY, altered, altered_in, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{self, Sample, crc32c};
 
-/// Options of every kind that changes what checksums cover, chosen by bits.
+/// Options of every kind that affects checksummed bytes, selected by bits.
 fn chosen(bits: u32) -> AlterOptions {
     let on = |bit: u32| bits >> bit & 1 == 1;
     options(|options| {
@@ -51,7 +51,7 @@ fn chosen(bits: u32) -> AlterOptions {
     })
 }
 
-/// By how much the Ethernet header has grown.
+/// Returns the growth of the Ethernet header.
 fn growth(sample: &Sample, after: &[u8]) -> isize {
     after.len() as isize - sample.frame.len() as isize
 }
@@ -80,7 +80,7 @@ proptest! {
         }
     }
 
-    /// A checksum that was wrong is as wrong afterwards.
+    /// A wrong checksum stays wrong by the same amount.
     #[test]
     fn wrong_checksums_stay_wrong(bits in 0u32..1 << 10, error in 1u16..0xffff) {
         let mut alterations = Alterations::new(chosen(bits & !(1 << 6)));
@@ -95,8 +95,7 @@ proptest! {
         prop_assert!(!holds(&after[0]));
     }
 
-    /// Pieces of a datagram, altered one by one, make up the datagram that
-    /// would have been altered whole.
+    /// Fragments altered one by one reassemble to the datagram altered as a whole.
     #[test]
     fn pieces_make_up_the_altered_whole(bits in 0u32..1 << 6, len in 200usize..3_000, mtu in 68u32..600) {
         let payload: Vec<u8> = (0..len).map(|n| (n * 7 % 251) as u8).collect();
@@ -134,7 +133,7 @@ fn sctp_is_reckoned_anew() {
     assert_eq!(after[34..38], [0x13, 0xc6, 0x13, 0xc6]);
     assert_eq!(after[26], 11);
     check(&after);
-    // Where the end is missing, its checksum cannot be known.
+    // Without its end, a datagram's checksum is unknown.
     let mut alterations = Alterations::new(options(|options| {
         options.truncated = crate::alter::Truncated::Keep;
         options.port_maps = vec!["5060=5062".parse().unwrap()];
@@ -143,7 +142,7 @@ fn sctp_is_reckoned_anew() {
     assert_eq!(crate::alter::count(&alterations, "checksums_unknown"), 1);
 }
 
-/// A datagram without a checksum stays without; none is made zero.
+/// A datagram without a checksum stays without one, and none becomes zero.
 #[test]
 fn udp_knows_two_zeros() {
     let wanted = || options(|options| options.port_maps = vec!["2=3".parse().unwrap()]);
@@ -165,7 +164,7 @@ fn udp_knows_two_zeros() {
     assert!(zeros > 0, "the sum that is zero was among them");
 }
 
-/// There and back again.
+/// Maps and their inverses.
 #[test]
 fn maps_have_inverses() {
     let there = options(|options| {
@@ -200,7 +199,7 @@ fn maps_have_inverses() {
     }
 }
 
-/// The longest network counts, and each address is mapped once.
+/// The longest network applies, and each address is mapped once.
 #[test]
 fn the_longest_network_counts() {
     for (maps, source, expected) in [

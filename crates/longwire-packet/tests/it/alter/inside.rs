@@ -1,5 +1,4 @@
-//! Addresses that stand further inside: ARP, neighbour discovery, and packets
-//! that ICMP errors quote.
+//! Nested addresses: ARP, neighbour discovery, and packets quoted by ICMP errors.
 
 use crate::alter::{AlterOptions, altered, holds, options, udp};
 use longwire_testbed::support::frames::{PLAIN4, SOURCE4, ethernet, ipv6, transport};
@@ -41,7 +40,7 @@ fn arp_is_rewritten() {
     );
 }
 
-/// An error's quote is of the packet as it was sent, altered.
+/// An error quotes the packet as sent, altered.
 #[test]
 fn quoted_packets_are_those_that_were_sent() {
     let sent = udp((40_000, 53), &[7; 40]);
@@ -61,7 +60,7 @@ fn quoted_packets_are_those_that_were_sent() {
         };
         assert_eq!(after[38..42], gateway, "{kind}");
     }
-    // An echo quotes nothing, for all contents.
+    // An echo quotes nothing, regardless of its contents.
     let mut message = vec![8, 0, 0, 0, 0, 1, 0, 1];
     message.extend(&sent[14..]);
     let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(1, &message));
@@ -89,7 +88,7 @@ fn ipv6_errors_quote_what_was_sent() {
 
 #[test]
 fn neighbour_discovery_is_rewritten() {
-    // Kind, bytes before the options, whether there are targets.
+    // Type, bytes before the options, whether there are targets.
     for (kind, before, targets) in [
         (133, 8, 0),
         (134, 16, 0),
@@ -126,7 +125,7 @@ fn neighbour_discovery_is_rewritten() {
     }
 }
 
-/// With groups kept, multicast addresses remain multicast.
+/// With groups kept, multicast addresses stay multicast.
 #[test]
 fn groups_are_kept_if_asked() {
     let mut frame = udp((1, 2), b"many");

@@ -1,5 +1,5 @@
-//! Altering frames: only the requested changes occur, besides checksums, which stay as
-//! right as they were.
+//! Altering frames: only the requested changes occur, apart from checksums, which stay
+//! valid or invalid.
 mod encapsulations;
 mod incremental;
 mod inside;
@@ -17,7 +17,7 @@ use longwire_units::Nanos;
 /// A key for anonymisation.
 pub const KEY: &str = "1522178d33a4cf80130a5b1649907d10d8988f837979652762574c2d2a842202";
 
-/// Options with something changed.
+/// Returns default options with a change.
 pub fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
     let mut options = AlterOptions::default();
     change(&mut options);
@@ -52,13 +52,13 @@ pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
     taken.remove(0)
 }
 
-/// Whether repairing finds nothing wrong. What it finds is checked in another
-/// way by `edits.rs` and `corruption.rs` among the tests of `longwire-engine`.
+/// Whether a repair finds no wrong checksum. The repair itself is tested by `edits.rs` and
+/// `corruption.rs` of `longwire-engine`.
 pub fn holds(frame: &[u8]) -> bool {
     !longwire_packet::repair_checksums(&mut frame.to_vec())
 }
 
-/// An SCTP packet with a DATA chunk, in a frame with right checksums.
+/// Returns a frame with an SCTP packet with one DATA chunk and valid checksums.
 pub fn sctp(len: usize) -> Vec<u8> {
     let mut segment = vec![0x13, 0xc4, 0x13, 0xc4, 0, 0, 0, 7, 0, 0, 0, 0];
     let chunk_len = 16 + len as u16;
@@ -71,7 +71,7 @@ pub fn sctp(len: usize) -> Vec<u8> {
     frame
 }
 
-/// A UDP datagram over IPv4 between these ports.
+/// Returns a frame with a UDP datagram over IPv4 between these ports.
 pub fn udp(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
     let segment = transport(4, 17, ports, 0, payload);
     ethernet(&[], 0x0800, &PLAIN4.packet(17, &segment))
@@ -129,7 +129,7 @@ fn class_and_time_to_live_are_written() {
             assert!(sample.holds(&frame), "{}", sample.name);
         }
     }
-    // What must not be forwarded keeps its own.
+    // Packets that must not be forwarded keep their TTL.
     let local = Ipv4 { ttl: 255, ..PLAIN4 };
     let mut packet = local.packet(17, &[0; 8]);
     packet[16..20].copy_from_slice(&[224, 0, 0, 251]);
@@ -146,14 +146,14 @@ fn check_sequences_are_taken_off() {
     with_fcs.extend([1, 2, 3, 4]);
     let wanted = || options(|options| options.strip_fcs = true);
     assert_eq!(altered(wanted(), &with_fcs), frame);
-    // Cut before its end, there is none to take off but in the length.
+    // A frame truncated before its FCS only loses it from its length.
     let mut alterations = Alterations::new(wanted());
     let filled = altered_in(&mut alterations, &with_fcs[..60], with_fcs.len(), 0);
     assert_eq!(filled[0].len(), frame.len());
     assert!(holds(&filled[0]));
 }
 
-/// Broken checksums are made right, what cannot be known is counted.
+/// Wrong checksums are fixed, and unknown ones are counted.
 #[test]
 fn checksums_are_fixed_where_they_can_be() {
     for sample in frames::samples() {
@@ -188,7 +188,7 @@ fn checksums_are_fixed_where_they_can_be() {
     assert_eq!(count(&alterations, "checksums_unknown"), 1);
 }
 
-/// Returns a counter by its name.
+/// Returns a counter by name.
 pub fn count(alterations: &Alterations, name: &str) -> u64 {
     let counts = alterations.counts();
     let found = counts.iter().find(|(known, _)| *known == name);

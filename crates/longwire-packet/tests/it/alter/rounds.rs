@@ -27,8 +27,8 @@ fn addresses_move_on_with_the_round() {
     }
 }
 
-/// A segment from one side or the other, with selective acknowledgements and
-/// timestamps: NOP NOP TS, SACK behind a NOP, so that its edges lie oddly.
+/// A segment from either side, with timestamps and selective acknowledgements: NOP NOP TS,
+/// then NOP SACK, so that its edges are misaligned.
 fn segment(from_client: bool, sequence: u32, acknowledgement: u32) -> Vec<u8> {
     let ports = if from_client {
         (40_000, 80)
@@ -58,8 +58,8 @@ fn number(frame: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(frame[at..at + 4].try_into().unwrap())
 }
 
-/// The numbers that one side sends are those that the other acknowledges, in every
-/// round, and rounds differ.
+/// Each side acknowledges the numbers that the other sends, in every round, and rounds
+/// differ.
 #[test]
 fn connections_have_other_numbers_in_every_round() {
     let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
@@ -94,8 +94,7 @@ fn rtp(sequence: u16, time: u32, source: u32) -> Vec<u8> {
     udp((17_000, 18_000), &payload)
 }
 
-/// Ten packets of 20 ms, across the numbers' ends; the next round goes on
-/// where this one ended.
+/// Ten packets of 20 ms, with wrap-around; the next round continues where this one ended.
 #[test]
 fn rtp_goes_on() {
     let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
@@ -117,7 +116,7 @@ fn rtp_goes_on() {
     }
 }
 
-/// Datagrams that look like RTP for a packet or two, or jump about, are not RTP.
+/// Datagrams that resemble RTP only for a packet or two, or jump, are not RTP.
 #[test]
 fn other_datagrams_are_left_alone() {
     let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
@@ -143,7 +142,7 @@ fn other_datagrams_are_left_alone() {
     assert!(count(&alterations, "rtp_not_renumbered") > 800);
 }
 
-/// Time goes on with every round, also when rounds differ in length.
+/// Time advances with every round, even if rounds differ in length.
 #[test]
 fn rounds_add_up() {
     let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));

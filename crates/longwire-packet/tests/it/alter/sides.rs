@@ -1,4 +1,4 @@
-//! The side of a conversation that a frame comes from, and addresses that depend on it.
+//! The side of a conversation that sent a frame, and addresses per side.
 
 use longwire_packet::split::Splitter;
 use longwire_testbed::support::rows;
@@ -6,7 +6,7 @@ use longwire_testbed::support::rows;
 use crate::alter::{Alterations, altered_in, options};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
 
-/// A frame between a client 10.1.2.3 and a server 192.0.2.77.
+/// Returns a frame between a client 10.1.2.3 and a server 192.0.2.77.
 fn frame(from_client: bool, protocol: u8, ports: (u16, u16), flags: u8, fragment: u16) -> Vec<u8> {
     let ports = if from_client {
         ports
@@ -90,14 +90,14 @@ fn the_server_has_the_lower_port() {
         let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
         assert_eq!(splitter.side(&frame), usize::from(!from_client));
     }
-    // With equal ones, who sends first is the client.
+    // With equal ports, the first sender is the client.
     for from_client in [true, false] {
         let frame = frame(from_client, 17, (123, 123), 0, 0);
         assert_eq!(splitter.side(&frame), usize::from(!from_client));
     }
 }
 
-/// Later pieces have no ports; they go with the first one.
+/// Later fragments have no ports; they follow the first one.
 #[test]
 fn pieces_go_together() {
     for rule in ["syn", "port"] {
@@ -111,8 +111,8 @@ fn pieces_go_together() {
     }
 }
 
-/// A frame without information goes where the last frame from the same Ethernet address
-/// went.
+/// A frame without information has the side of the last frame from the same Ethernet
+/// address.
 #[test]
 fn neighbours_go_together() {
     let mut splitter = Splitter::parse("syn").unwrap();
@@ -125,7 +125,7 @@ fn neighbours_go_together() {
     assert_eq!(splitter.side(&[]), 0);
 }
 
-/// More conversations than are remembered: the latest are known all the same.
+/// With more conversations than the table holds, the latest are still known.
 #[test]
 fn the_table_is_bounded() {
     let mut splitter = Splitter::parse("syn").unwrap();
@@ -157,7 +157,7 @@ fn rules_are_refused_with_what_would_do() {
     }
 }
 
-/// Two Ethernet addresses, one for each side.
+/// Two Ethernet addresses, one per side.
 #[test]
 fn each_side_has_its_address() {
     let mut alterations = Alterations::new(options(|options| {

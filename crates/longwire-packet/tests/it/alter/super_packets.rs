@@ -1,4 +1,4 @@
-//! Super-packets, whose IP header gives no length, and lengths after a frame is cut.
+//! Super-packets, whose IP header has no length, and lengths of truncated frames.
 
 use crate::alter::{AlterOptions, Alterations, altered_in, count, holds, options};
 use longwire_packet::repair_checksums;
@@ -6,7 +6,7 @@ use longwire_testbed::support::frames::{
     DESTINATION6, PLAIN4, SOURCE6, ethernet, header_holds, ipv6, remainder, transport,
 };
 
-/// A whole frame of this IP version with right lengths and checksums.
+/// Returns a whole frame of this IP version with valid lengths and checksums.
 fn frame(version: u8, protocol: u8, len: usize) -> Vec<u8> {
     let payload: Vec<u8> = (0..len).map(|n| (n * 13 % 251) as u8).collect();
     let segment = transport(version, protocol, (4_000, 80), 0x18, &payload);
@@ -16,8 +16,8 @@ fn frame(version: u8, protocol: u8, len: usize) -> Vec<u8> {
     }
 }
 
-/// The same as its sender hands it to an interface that cuts it: no length, and a checksum
-/// without the payload.
+/// Returns the frame as handed to a segmenting interface: no length, and a checksum without
+/// the payload.
 fn handed_over(frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     let is_v4 = frame[16..18] == [8, 0];
@@ -59,7 +59,7 @@ fn lengths_and_checksums_are_completed() {
     }
 }
 
-/// Beyond 64 KiB no header can say the length: the checksum is that of all bytes.
+/// Beyond 64 KiB, no header can hold the length: the checksum covers all bytes.
 #[test]
 fn longer_ones_keep_their_zero() {
     let payload = vec![0x61; 90_001];
@@ -81,7 +81,7 @@ fn longer_ones_keep_their_zero() {
     assert_eq!(remainder(&[&pseudo, &after[54..]]), 0);
 }
 
-/// A UDP datagram whose length contradicts its packet has no right checksum: it is counted.
+/// A UDP datagram whose length contradicts its packet has no valid checksum: it is counted.
 #[test]
 fn checksums_that_cannot_be_right_are_counted() {
     let mut contradictory = frame(4, 17, 40);
@@ -123,7 +123,7 @@ fn cut_off_ones_have_right_lengths_and_checksums() {
             assert!(holds(&expected));
             let (after, _) = one(cut_off(), &handed_over(&whole), whole.len());
             assert_eq!(after, expected, "{version} {protocol}");
-            // Of a truncated one the length is that of the wire.
+            // For a truncated one, the length is that on the wire.
             let kept = || {
                 let mut kept = cut_off();
                 kept.truncated = "keep".parse().unwrap();
@@ -136,7 +136,7 @@ fn cut_off_ones_have_right_lengths_and_checksums() {
     }
 }
 
-/// Segments come from the segmenter that was given, for packets that must stay whole.
+/// The given segmenter splits packets that must not be fragmented.
 #[test]
 fn packets_that_must_stay_whole_go_to_the_segmenter() {
     fn halves(frame: &mut [u8], mtu: usize, _: &mut Vec<u8>, take: &mut dyn FnMut(&[u8])) -> bool {
@@ -172,13 +172,13 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
             1 - segmented - fragmented
         );
         if segmented == 1 {
-            // Whole, with its length, without what followed the packet.
+            // Complete, with its length, without trailing bytes.
             let whole = taken.concat();
             assert!(whole.len() <= 18 + 40 + 20 + 5_000);
             let len_at = if whole[16..18] == [8, 0] { 20 } else { 22 };
             assert_ne!(whole[len_at..len_at + 2], [0, 0]);
         }
-        // A truncated one is no whole packet.
+        // A truncated packet is not segmented.
         let mut kept = Alterations::new(options(|options| {
             options.mtu = Some(1_400);
             options.truncated = "keep".parse().unwrap();

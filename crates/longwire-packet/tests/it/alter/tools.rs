@@ -1,6 +1,5 @@
-//! Altered frames as tshark sees them: none malformed, no checksum wrong.
-//! Where it is not installed the test says so and passes; in continuous
-//! integration it fails.
+//! Altered frames in tshark: none malformed, no checksum wrong. Where tshark is not
+//! installed, the test reports so and passes; in CI it fails.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +9,7 @@ use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::{self, PLAIN4, ethernet, ipv6};
 use longwire_testbed::support::{Folder, output};
 
-/// Every frame of the samples and more, whole.
+/// Returns whole frames: all samples and more.
 fn sources() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = frames::samples()
         .into_iter()
@@ -39,7 +38,7 @@ fn sources() -> Vec<Vec<u8>> {
     all
 }
 
-/// Sources through sets of options, whole and cut to 96 bytes and less.
+/// Passes the sources through sets of options, whole and truncated to at most 96 bytes.
 fn all_altered() -> Vec<Vec<u8>> {
     let sets = [
         options(|options| {
@@ -91,7 +90,7 @@ fn tshark_finds_nothing_wrong() {
     for check in &checks {
         command.args(["-o", check]);
     }
-    // 0 is bad, in all versions.
+    // 0 means bad, in all versions.
     let wrong = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \
                  || udp.checksum.status == 0 || icmp.checksum.status == 0 \
                  || icmpv6.checksum.status == 0 || sctp.checksum.status == 0";

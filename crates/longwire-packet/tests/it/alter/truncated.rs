@@ -1,4 +1,4 @@
-//! Truncated frames: filled up, kept, or left out.
+//! Truncated frames: filled, kept, or skipped.
 
 use crate::alter::{Alterations, Truncated, altered_in, count, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
@@ -11,8 +11,8 @@ fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alteratio
     (taken.remove(0), alterations)
 }
 
-/// A frame cut anywhere after its headers gets its length and correct checksums again;
-/// the captured bytes are otherwise unchanged.
+/// A frame truncated anywhere after its headers regains its length and valid checksums;
+/// otherwise, captured bytes are unchanged.
 #[test]
 fn payload_is_filled_up() {
     for sample in frames::samples() {
@@ -48,8 +48,8 @@ fn payload_is_filled_up() {
     }
 }
 
-/// Cut within a transport header, it is completed to one that is read: with
-/// TCP's data offset, UDP's length and checksums.
+/// A truncated transport header is completed to a parsable one: TCP's data offset, UDP's
+/// length, and checksums.
 #[test]
 fn headers_are_completed() {
     for sample in frames::samples() {
@@ -70,7 +70,7 @@ fn headers_are_completed() {
                 _ => {}
             }
         }
-        // Further in front there is less to go by; it has its length at least.
+        // Earlier truncation leaves less information, but the length is restored.
         for captured in 0..sample.transport_at {
             let (frame, alterations) = filled("zeros", &sample.frame, captured);
             assert_eq!(frame.len(), sample.frame.len());
@@ -84,7 +84,7 @@ fn headers_are_completed() {
     }
 }
 
-/// The same frame has the same random payload every time, another another.
+/// A frame's random payload is reproducible, and differs between frames.
 #[test]
 fn random_payload_is_decided_by_seed_and_frame() {
     let frame = udp((1, 2), &[0; 400]);
@@ -108,7 +108,7 @@ fn random_payload_is_decided_by_seed_and_frame() {
     assert_ne!(fill(1, 5), fill(2, 5));
 }
 
-/// Of a fragmented datagram the checksum cannot be known.
+/// The checksum of a fragmented datagram is unknown.
 #[test]
 fn fragments_keep_their_checksum() {
     for fragment in [0x2000, 0x2010, 0x0010] {
@@ -122,7 +122,7 @@ fn fragments_keep_their_checksum() {
     }
 }
 
-/// A kernel's super-packet may say that it has no length.
+/// A kernel's super-packet may have no length.
 #[test]
 fn lengths_are_made_right() {
     let mut frame = udp((1, 2), &[9; 800]);
@@ -139,15 +139,14 @@ fn lengths_are_made_right() {
         frame.len() - 54
     );
     assert!(holds(&frame));
-    // A frame's padding is no payload.
+    // A frame's padding is not payload.
     let mut frame = udp((1, 2), &[]);
     frame.resize(60, 0);
     let (again, _) = filled("pattern:ff", &frame, 42);
     assert_eq!(again, frame);
 }
 
-/// The chunks of an SCTP packet that were not captured become one that says
-/// nothing.
+/// The missing chunks of an SCTP packet become a padding chunk.
 #[test]
 fn sctp_chunks_are_completed() {
     let mut frame = sctp(40);
@@ -181,7 +180,7 @@ fn truncated_frames_are_kept_or_skipped() {
         1
     );
     assert_eq!(count(&alterations, "truncated_skipped"), 1);
-    // Preserved ones are altered as far as they were captured.
+    // Kept frames are altered as far as they were captured.
     let mut alterations = Alterations::new(options(|options| {
         options.truncated = Truncated::Keep;
         options.address_maps = vec!["10.0.0.0/8=11.0.0.0/8".parse().unwrap()];
@@ -192,7 +191,7 @@ fn truncated_frames_are_kept_or_skipped() {
     assert_eq!(kept, [whole]);
 }
 
-/// A record that claims to be of a frame longer than any is not made one.
+/// A record that claims an impossible frame length is not extended to it.
 #[test]
 fn no_record_makes_a_giant() {
     let frame = udp((1, 2), &[9; 100]);

@@ -1,4 +1,4 @@
-//! VLAN tags, and frames that are too long.
+//! VLAN tags, and frames beyond the MTU.
 
 use crate::alter::{Alterations, altered, altered_in, count, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
@@ -83,7 +83,7 @@ fn long_frames_are_cut_into_fragments() {
     assert_eq!(count(&alterations, "mtu_fragmented"), 1);
     let (fits, _) = fitted(1_428, "fragment", &frame);
     assert_eq!(fits, [frame]);
-    // What says not to, and IPv6, which routers do not fragment.
+    // Don't fragment, and IPv6, which routers do not fragment.
     let kept_whole = Ipv4 {
         fragment: 0x4000,
         ..PLAIN4

@@ -1,4 +1,4 @@
-//! Modes, limits and refusals of bridges.
+//! Modes, limits and errors of bridges.
 
 use longwire_packet::bridge::{
     Bridge, BridgeConfig, BridgeError, Forwarding, NotForwarded, StaticEntry, StormLimit, Switching,
@@ -129,7 +129,7 @@ fn a_flood_of_invented_addresses_does_not_make_it_forget() {
         let found = bridge.forward(at(2), port(0), &bytes);
         assert_eq!(found, Forwarding::One(port(1)));
     }
-    // When all have aged, newcomers are learnt again, and soon.
+    // Once all have aged, new stations are learned again, and soon.
     let later = Nanos::from_secs(301);
     for number in 100_000..100_100 {
         bridge.forward(later, port(2), &frame(BROADCAST, station(number), None));
@@ -155,7 +155,7 @@ fn static_entries_neither_move_nor_age_and_can_be_taken_back() {
         bridge.forward(at(60_000), port(0), &to_it),
         Forwarding::One(port(2))
     );
-    // In another VLAN it is another station.
+    // In another VLAN, it is another station.
     let elsewhere = frame(station(1), station(9), Some(8));
     assert!(matches!(
         bridge.forward(at(60_000), port(0), &elsewhere),
@@ -197,7 +197,7 @@ fn a_port_that_goes_down_is_forgotten_and_the_others_are_not() {
     }
 }
 
-/// Without ageing it is a hub.
+/// With no ageing time, it is a hub.
 #[test]
 fn no_ageing_time_is_a_hub() {
     let mut config = BridgeConfig::new(3);
@@ -221,7 +221,7 @@ fn a_storm_is_bounded_for_its_port_alone_and_exactly() {
     let mut bridge = Bridge::new(config).unwrap();
     let bytes = frame(BROADCAST, station(1), None);
     let mut passed = 0;
-    // A million frames in a second: the burst, and the rate of a second.
+    // A million frames in a second: the burst, plus a second at the rate.
     for n in 0..1_000_000u64 {
         let found = bridge.forward(Nanos::from_nanos(n * 1_000), port(0), &bytes);
         passed += u64::from(matches!(found, Forwarding::Flood(_)));
@@ -232,7 +232,7 @@ fn a_storm_is_bounded_for_its_port_alone_and_exactly() {
     let other = frame(BROADCAST, station(2), None);
     let found = bridge.forward(Nanos::from_secs(1), port(1), &other);
     assert!(matches!(found, Forwarding::Flood(_)));
-    // Frames to a known station are no part of it.
+    // Frames to a known station do not count.
     let known = frame(station(2), station(1), None);
     let found = bridge.forward(Nanos::from_nanos(999_999_999), port(0), &known);
     assert_eq!(found, Forwarding::One(port(1)));

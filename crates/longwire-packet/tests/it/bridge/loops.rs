@@ -1,4 +1,4 @@
-//! Loops, and traffic that looks like a loop and is none.
+//! Loops, and traffic that resembles a loop.
 
 use longwire_packet::bridge::{Bridge, BridgeConfig, Forwarding, LoopSign};
 use longwire_units::Nanos;
@@ -6,7 +6,7 @@ use longwire_units::random::Stream;
 
 use crate::bridge::{BROADCAST, frame, port, station};
 
-/// A broadcast frame that differs from others by its number.
+/// Returns a broadcast frame with a distinguishing number.
 fn numbered(source: u32, number: u64) -> Vec<u8> {
     let mut bytes = frame(BROADCAST, station(source), None);
     bytes[20..28].copy_from_slice(&number.to_be_bytes());
@@ -17,8 +17,8 @@ fn bridge() -> Bridge {
     Bridge::new(BridgeConfig::new(4)).unwrap()
 }
 
-/// Ports 1 and 2 are joined by a cable: frames flooded out of one arrive at the
-/// other a microsecond later.
+/// Ports 1 and 2 are connected by a cable: frames flooded to one arrive at the other a
+/// microsecond later.
 #[test]
 fn a_cable_between_two_ports_is_found_at_once() {
     let mut bridge = bridge();
@@ -44,7 +44,7 @@ fn a_cable_between_two_ports_is_found_at_once() {
     assert!(notice.at <= Nanos::from_micros(10), "{notice:?}");
 }
 
-/// The loop is at port 3: a frame that went there returns for ever, unchanged.
+/// The loop is at port 3: a frame sent there returns forever, unchanged.
 #[test]
 fn a_loop_behind_a_port_is_found() {
     let mut bridge = bridge();
@@ -63,8 +63,8 @@ fn a_loop_behind_a_port_is_found() {
     panic!("no loop was noticed");
 }
 
-/// A thousand stations in a loop at once: the tables are smaller than that,
-/// and notices still come, and at most one a second.
+/// A thousand stations in a loop at once, more than the tables hold, still cause notices,
+/// at most one per second.
 #[test]
 fn many_stations_in_a_loop_do_not_hide_it() {
     let mut bridge = bridge();
@@ -85,8 +85,7 @@ fn many_stations_in_a_loop_do_not_hide_it() {
     assert!(bridge.counters().loop_signs > 100);
 }
 
-/// Traffic of networks without a loop: roaming, failing over, retrying, broadcasting at
-/// high rates.
+/// Traffic without a loop: roaming, failover, retries, broadcasts at high rates.
 #[test]
 fn ordinary_traffic_is_no_loop() {
     let mut bridge = bridge();
@@ -94,11 +93,11 @@ fn ordinary_traffic_is_no_loop() {
     for n in 0..200_000u64 {
         let now = Nanos::from_micros(n * 100);
         let source = draw.up_to(499) as u32 + 1;
-        // Every station changes its port now and then, at most once a second.
+        // Every station changes its port occasionally, at most once per second.
         let second = n / 10_000;
         let home = (u64::from(source) + second * u64::from(source.is_multiple_of(7))) % 4;
-        // One in ten asks for the same address for the third time: the same
-        // bytes from the same port.
+        // One in ten asks for the same address for the third time: the same bytes from the
+        // same port.
         let bytes = match n % 10 {
             0 => numbered(source, second),
             1..4 => numbered(source, n),

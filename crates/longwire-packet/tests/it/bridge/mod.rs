@@ -6,7 +6,7 @@ mod model;
 
 use longwire_packet::bridge::PortIndex;
 
-/// A frame with these addresses, in a VLAN or none.
+/// Returns a frame with these addresses, in a VLAN or untagged.
 pub fn frame(destination: [u8; 6], source: [u8; 6], vlan: Option<u16>) -> Vec<u8> {
     let mut frame = [destination, source].concat();
     if let Some(vlan) = vlan {

@@ -1,4 +1,4 @@
-//! The bridge against a list of stations that is searched from end to end.
+//! The bridge against a linear search over a list of stations.
 
 use longwire_packet::bridge::{
     Bridge, BridgeConfig, Flooded, Forwarding, NotForwarded, PortIndex, Reserved, StaticEntry,
@@ -10,22 +10,22 @@ use longwire_units::{PacketRate, Packets};
 
 use crate::bridge::{BROADCAST, frame, port, station};
 
-/// VLAN, address, port, when it was last heard of; `None` if it was given.
+/// VLAN, address, port, and last seen time; `None` for static entries.
 type Known = (u16, [u8; 6], u16, Option<u64>);
 
-/// A bridge in its simplest form.
+/// A naive bridge.
 struct Naive {
     config: BridgeConfig,
     known: Vec<Known>,
     moved: u64,
     learnt: u64,
     not_learnt: u64,
-    /// When each port had frames flooded.
+    /// Flooding times per port.
     flooded: Vec<(u16, u64)>,
     credit: Vec<(f64, u64)>,
 }
 
-/// The unit of [`BridgeConfig::ageing`].
+/// Tick of [`BridgeConfig::ageing`].
 const TICK: u64 = 1 << 20;
 
 impl Naive {
@@ -124,8 +124,7 @@ impl Naive {
 
     fn flood(&mut self, now: u64, arrival: u16, kind: Flooded) -> Forwarding {
         if let Some(limit) = self.config.storm {
-            // A rate whose credit a float holds exactly: 1000/s and whole
-            // milliseconds.
+            // A rate whose credit a float holds exactly: 1000/s and whole milliseconds.
             let (credit, since) = &mut self.credit[usize::from(arrival)];
             let earned = (now - *since) as f64 / 1e9 * limit.rate.packets_per_sec();
             *credit = (*credit + earned).min(limit.burst.0 as f64);
@@ -177,8 +176,8 @@ fn random_config(draw: &mut Stream, small: bool) -> BridgeConfig {
             burst: Packets(1 + draw.up_to(4)),
         });
     }
-    // Either the table is too small and nothing ages, or it is large: which
-    // aged stations have made room by when is the table's own affair.
+    // Either the table is small and nothing ages, or it is large: when aged stations make
+    // room is an implementation detail.
     if small {
         config.table_max = 4 + draw.up_to(8) as u32;
         config.ageing = Nanos::MAX;
@@ -244,8 +243,8 @@ fn bridges_agree_with_a_naive_one() {
     );
 }
 
-/// With ageing and too little room at once: never more than there may be,
-/// and frames never to a port where the station has not been of late.
+/// With both ageing and too little room, the size limit holds, and frames never go to a
+/// port where the station was not recently seen.
 #[test]
 fn a_small_table_with_ageing_keeps_its_bounds() {
     for seed in 0..200u64 {

@@ -1,4 +1,4 @@
-//! Findings about rules for `longwire check`.
+//! Analysis of rules for `longwire check`.
 
 use longwire_packet::classify::{Classifier, Matcher, Order, PortRange, Prefix, RuleId, VlanMatch};
 
@@ -12,7 +12,7 @@ fn classifier(order: Order, rules: &[(&str, u32)]) -> Classifier<u32> {
     Classifier::with_rules(order, 0, rules).unwrap()
 }
 
-/// Returns the unreachable rules and the rules that cover them.
+/// Returns the unreachable rules, each with a rule that covers it.
 fn unreachable(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
     let found = classifier.unreachable();
     assert!(found.complete);
@@ -75,7 +75,7 @@ fn the_most_specific_order_has_other_unreachable_rules() {
         unreachable(&classifier(Order::First, &rules)),
         [(1, 0), (2, 0)]
     );
-    // The priority goes before everything.
+    // Priority takes precedence.
     let rules = [("src=10.1.0.0/16", 1, 5), ("src=10.0.0.0/8", 2, 1)];
     let rules = rules.map(|(text, target, priority)| (text.parse().unwrap(), target, priority));
     let found = Classifier::with_rules(Order::MostSpecific, 0, rules).unwrap();
@@ -132,8 +132,7 @@ fn more_overlaps_than_asked_for_are_cut_and_said() {
     assert!(found.complete);
 }
 
-/// Whether each field of one matcher alone is within the other's: then the
-/// whole is.
+/// Whether each field of one matcher is within the other's, which implies containment.
 fn within_by_fields(inner: &Matcher, outer: &Matcher) -> bool {
     fn field<T: PartialEq>(inner: Option<T>, outer: Option<T>) -> bool {
         outer.is_none() || inner == outer
@@ -229,15 +228,15 @@ fn what_is_said_agrees_with_frames() {
         }
         unreachables += found.len();
     }
-    // The test is useless if there are few findings.
+    // The test is pointless with few findings.
     assert!(
         unreachables > 500 && pairs > 500,
         "{unreachables} unreachable, {pairs} pairs"
     );
 }
 
-/// Rules that match one frame both overlap, unless one is within the other:
-/// then it must not be in the list.
+/// Rules that match a common frame overlap, unless one is within the other: then the pair
+/// must not be listed.
 fn check_pairs(
     rules: &[(Matcher, u32)],
     hits: &[bool],
@@ -261,8 +260,8 @@ fn check_pairs(
                 "seed {seed}: {a} and {b} are said to overlap"
             );
             if hits[first] && hits[second] && judged && !within {
-                // Containment that does not show in the fields follows from
-                // types, protocols or full ranges.
+                // Containment that is not visible field by field follows from types,
+                // protocols or full ranges.
                 let implied = |matcher: &Matcher| {
                     matcher.ethertype.is_some()
                         || matcher.source_ports.is_some()
@@ -281,8 +280,8 @@ fn check_pairs(
     met
 }
 
-/// 100,000 pairs of addresses and some networks: seconds in an unoptimised
-/// build would be hours if rules were compared with one another.
+/// 100,000 address pairs and some networks: seconds in an unoptimised build, but hours with
+/// pairwise comparison.
 #[test]
 fn a_hundred_thousand_rules_are_analysed() {
     let pair = |n: u32| -> Matcher {
@@ -300,8 +299,8 @@ fn a_hundred_thousand_rules_are_analysed() {
         unreachable(&classifier),
         [(100_000, 77), (100_002, 100_001)]
     );
-    // Pairs from 10.0.3.0/24 overlap with the last rule, which is within the
-    // one before it, but not with rules that they are within.
+    // Pairs from 10.0.3.0/24 overlap with the last rule, which is within the one before it,
+    // but not with rules that contain them.
     let found = overlaps(&classifier);
     assert_eq!(found.len(), 256, "{:?}", &found[..3]);
     assert!(found.iter().all(|pair| pair.1 == 100_002));

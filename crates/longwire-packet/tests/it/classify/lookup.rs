@@ -1,4 +1,4 @@
-//! The rule that a frame matches.
+//! Lookup of rules.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order, Prefix, RuleError, RuleId};
@@ -6,7 +6,7 @@ use longwire_packet::classify::{Classifier, Matcher, Order, Prefix, RuleError, R
 use crate::classify::oracle;
 use crate::classify::universe::Universe;
 
-/// A rule as the naive model has it.
+/// A rule of the naive model.
 struct Naive {
     id: RuleId,
     matcher: Matcher,
@@ -15,7 +15,7 @@ struct Naive {
     sequence: u64,
 }
 
-/// How much a matcher asks for, as [`Order::MostSpecific`] says it.
+/// Returns a matcher's specificity, as defined by [`Order::MostSpecific`].
 fn specificity(matcher: &Matcher) -> Vec<i64> {
     let bits = |prefix: Option<Prefix>| prefix.map_or(-1, |prefix| prefix.bits().into());
     let ports = [matcher.destination_ports, matcher.source_ports];
@@ -40,7 +40,7 @@ fn specificity(matcher: &Matcher) -> Vec<i64> {
     parts
 }
 
-/// The first of the rules in their order that matches.
+/// Returns the first matching rule in order.
 fn naive_lookup(
     rules: &[Naive],
     order: Order,
@@ -59,7 +59,7 @@ fn naive_lookup(
 
 const UNMATCHED: u32 = 999;
 
-/// A random change to both.
+/// Applies a random change to both.
 fn change(
     draw: &mut Universe,
     classifier: &mut Classifier<u32>,
@@ -130,7 +130,7 @@ fn lookups_agree_with_rules_asked_one_by_one() {
         }
         assert_eq!(classifier.len(), rules.len());
     }
-    // The test is useless if frames seldom match.
+    // The test is pointless if frames rarely match.
     assert!(matched > lookups / 3, "{matched} of {lookups} matched");
 }
 
@@ -172,8 +172,7 @@ fn rules_that_are_all_removed_leave_nothing_behind() {
     }
 }
 
-/// A million frames' worth of pairs is the bench's; the table itself is
-/// exercised here by growing, with every other pair removed again.
+/// The bench covers a million pairs; this test grows the table, removing every other pair.
 #[test]
 fn pairs_are_found_through_growth_and_removal() {
     let pair = |n: u32| -> Matcher {
@@ -245,7 +244,7 @@ fn costs_that_are_high_are_told() {
             classifier.insert(text.parse().unwrap(), 1, 0).unwrap();
         }
     }
-    // The two /0 ask for the same: that the packet is of IPv4.
+    // Both /0 have the same condition: an IPv4 packet.
     assert_eq!(classifier.cost().shapes, 65);
     assert!(classifier.cost().is_high());
 }

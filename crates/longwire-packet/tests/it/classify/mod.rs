@@ -1,5 +1,4 @@
-//! The classifier against rules asked one by one, by code that shares
-//! nothing with it.
+//! The classifier against linear search over rules, by independent code.
 
 mod analysis;
 mod grammar;

@@ -1,4 +1,4 @@
-//! The fields of frames, read byte by byte, and the conditions of matchers.
+//! Fields of frames, parsed byte by byte, and conditions of matchers.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Matcher, PortRange, Prefix, VlanMatch};
 use longwire_packet::filter::Filter;
 
-/// A frame's fields, as far as its bytes go.
+/// A frame's fields, as far as available.
 #[derive(Debug, Default)]
 pub struct Fields {
     pub macs: Option<([u8; 6], [u8; 6])>,
@@ -18,7 +18,7 @@ pub struct Fields {
     pub ports: Option<(u16, u16)>,
 }
 
-/// Takes bytes off the front of a frame.
+/// Consumes bytes from the front of a frame.
 struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {
@@ -149,7 +149,7 @@ fn asks<T, V>(wanted: Option<T>, there: Option<V>, fits: impl FnOnce(T, V) -> bo
     }
 }
 
-/// Whether a frame is as a matcher asks.
+/// Whether a frame satisfies a matcher.
 pub fn matches(matcher: &Matcher, port: PortIndex, frame: &[u8], wire_len: u32) -> bool {
     let fields = Fields::of(frame);
     let tag = |nth: usize| fields.tags.get(nth).copied();

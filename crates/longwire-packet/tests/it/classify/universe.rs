@@ -1,10 +1,10 @@
-//! Random matchers and frames from few values, so that they meet often.
+//! Random matchers and frames from few values, so that they match often.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Matcher, PortRange, VlanMatch, WrittenFilter};
 use longwire_units::random::Stream;
 
-/// Random draws from a seed.
+/// Seeded random draws.
 pub struct Universe(Stream);
 
 const NETS: [&str; 14] = [
@@ -45,7 +45,7 @@ impl Universe {
         values[self.below(values.len())]
     }
 
-    /// Draws a value once in `times` times.
+    /// Draws a value with probability 1/`times`.
     fn once_in<T>(&mut self, times: usize, draw: impl FnOnce(&mut Universe) -> T) -> Option<T> {
         (self.below(times) == 0).then(|| draw(self))
     }
@@ -68,8 +68,7 @@ impl Universe {
         WrittenFilter::parse(text).ok().map(Box::new)
     }
 
-    /// A matcher that some frame may fit; with a filter only if that is asked
-    /// for.
+    /// Returns a satisfiable matcher, with filters only on request.
     pub fn matcher(&mut self, with_filters: bool) -> Matcher {
         loop {
             let net = |draw: &mut Universe| draw.of(&NETS).parse_prefix();
@@ -129,7 +128,7 @@ impl Universe {
         }
         for (index, kind) in kinds.iter().enumerate() {
             let next = kinds.get(index + 1).copied().unwrap_or(protocol);
-            // Sixteen bytes of authentication are four words, less two.
+            // Sixteen bytes of authentication header are four words, less two.
             match kind {
                 51 => packet.extend([next, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
                 44 => packet.extend([next, 0, 0, self.of(&[0, 1, 8]), 0, 0, 0, 0]),
@@ -140,8 +139,8 @@ impl Universe {
         packet
     }
 
-    /// A frame, the port it arrives at and its length; often cut, sometimes
-    /// nothing but noise.
+    /// Returns a frame with its ingress port and length; often truncated, sometimes random
+    /// bytes.
     pub fn frame(&mut self) -> (PortIndex, Vec<u8>, u32) {
         let port = PortIndex(self.below(3) as u16);
         if self.below(30) == 0 {
@@ -177,7 +176,7 @@ impl Universe {
     }
 }
 
-/// Prefixes from text, by way of a matcher.
+/// Parses prefixes by means of a matcher.
 trait ParsePrefix {
     fn parse_prefix(self) -> longwire_packet::classify::Prefix;
 }

@@ -9,7 +9,7 @@ use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, sum, transport};
 use longwire_testbed::support::{Draws, Folder, output, rows, words};
 
-/// Writes a capture of these frames, a second apart.
+/// Writes a capture of these frames, one per second.
 fn capture(folder: &Folder, frames: &[Vec<u8>]) -> String {
     let path = folder.file("frames.pcap");
     let timed = (0..).map(|second| second * 1_000_000_000).zip(frames);
@@ -27,10 +27,10 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
 
 const PORTS: [u16; 10] = [22, 53, 80, 443, 5_060, 8_080, 1_024, 40_000, 53_000, 65_535];
 
-/// SCTP's header behind the ports, and a chunk: COOKIE ACK.
+/// SCTP's header after the ports, and a COOKIE ACK chunk.
 const SCTP_REST: [u8; 12] = [0, 0, 0, 7, 0, 0, 0, 0, 11, 0, 0, 4];
 
-/// A packet of many kinds, with the type of its frame.
+/// Returns a random packet with its EtherType.
 fn packet(random: &mut Draws) -> (u16, Vec<u8>) {
     let protocol = random.pick(&[6, 6, 6, 17, 17, 1, 132, 2]);
     let ports = (random.pick(&PORTS), random.pick(&PORTS));
@@ -90,7 +90,7 @@ fn arp(random: &mut Draws, kind: u16) -> (u16, Vec<u8>) {
     (kind, packet)
 }
 
-/// 600 frames; behind one or two tags each if `tags` says so.
+/// Returns 600 frames, each with one or two tags if `tags` is set.
 fn frames(tags: usize) -> Vec<Vec<u8>> {
     let mut random = Draws(7 + tags as u64);
     let frame = |_| {
@@ -113,11 +113,10 @@ fn frames(tags: usize) -> Vec<Vec<u8>> {
     (0..600).map(frame).collect()
 }
 
-/// Filters of tcpdump's users with the same meaning here.
+/// Filters of tcpdump users with the same meaning here.
 const TCPDUMP: &str = include_str!("tcpdump.txt");
 
-/// Rewrites a filter so that intended differences do not matter: TCP and UDP bytes of
-/// IPv6 packets.
+/// Rewrites a filter to avoid intended differences: TCP and UDP bytes of IPv6 packets.
 fn asked(filter: &str) -> String {
     let of_both = ["tcp[", "udp["].iter().any(|bytes| filter.contains(bytes));
     if of_both && !filter.starts_with("ip ") {
@@ -133,7 +132,7 @@ fn counted(filter: &str, frames: &[Vec<u8>]) -> usize {
     frames.iter().filter(met).count()
 }
 
-/// How many frames tcpdump finds.
+/// Returns the number of frames that tcpdump matches.
 fn found_by_tcpdump(filter: &str, path: &str) -> Option<usize> {
     let said = run("tcpdump", &["-n", "-r", path, "--count", filter])?;
     let number = said.split_whitespace().next();
@@ -161,7 +160,7 @@ fn tcpdump_finds_the_same() {
     assert!(some > 105, "{some} filters tell frames apart");
 }
 
-/// With tags, tcpdump needs them in the filter.
+/// For tagged frames, tcpdump needs tags in the filter.
 #[test]
 fn tcpdump_finds_the_same_behind_tags() {
     let once = frames(1);
@@ -200,7 +199,7 @@ fn tcpdump_finds_the_same_behind_tags() {
     }
 }
 
-/// Filters in the language of Wireshark's display filters.
+/// Filters in Wireshark's display filter language.
 const TSHARK: &str = include_str!("tshark.txt");
 
 #[test]
