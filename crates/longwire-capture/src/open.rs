@@ -1,4 +1,4 @@
-//! Opening the files that users name, without waiting for other programs.
+//! Opens user-named files without waiting for other programs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-/// Opens a file to read it.
+/// Opens a file for reading.
 ///
 /// # Errors
 /// Errors of the kernel; `InvalidInput` for a FIFO (see [`check`]).
@@ -16,8 +16,8 @@ pub fn to_read(path: impl AsRef<Path>) -> io::Result<File> {
     File::open(path)
 }
 
-/// Creates a file, or empties it, to write to it. A FIFO is accepted if a program
-/// already reads it.
+/// Creates or truncates a file for writing. A FIFO is accepted if a program already reads
+/// it.
 ///
 /// # Errors
 /// Errors of the kernel; `InvalidInput` for a FIFO without a reader.
@@ -39,9 +39,9 @@ pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Refuses a FIFO: opening one blocks until another program opens its other end,
-/// and no signal interrupts that. A pipe by its descriptor, such as `/dev/stdin`
-/// or that of a process substitution, already has its other end.
+/// Rejects a FIFO: opening one blocks until another program opens its other end, and no
+/// signal interrupts that. A pipe by descriptor, such as `/dev/stdin` or a process
+/// substitution, already has its other end.
 ///
 /// # Errors
 /// `InvalidInput`, with a remedy in the message.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::whole_file::{TEMPORARY, Target, TemporaryFile};
 
-/// The largest file, in bytes.
+/// Maximum size of a file, in bytes.
 pub const SIZE_MAX: u64 = 256 << 20;
 
 /// The mode of a file that only its owner may read.
@@ -23,7 +23,7 @@ pub const PRIVATE: u32 = 0o600;
 /// # Errors
 /// Those of the kernel; `InvalidInput` if it is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Before it is opened: to open a device has effects.
+    // Checked before opening: opening a device has side effects.
     check(&fs::symlink_metadata(path)?)?;
     let file = options().read(true).open(path)?;
     check(&file.metadata()?)?;
@@ -92,8 +92,8 @@ pub fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Writes a file that only its owner may read. A reader sees it before or after, also after
-/// a kill or a crash of the machine.
+/// Writes a file that only its owner may read. A reader sees the old or the new content,
+/// even after a kill or a system crash.
 ///
 /// # Errors
 /// If it cannot be written; the previous content is then unchanged.
@@ -101,14 +101,14 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     StagedFile::new(path, bytes, PRIVATE)?.commit()
 }
 
-/// A file that is on the disk and has no name yet; dropped, it is removed.
+/// A file on disk without its final name yet; removed on drop.
 pub struct StagedFile {
     target: Target,
     temporary: TemporaryFile,
 }
 
 impl StagedFile {
-    /// Writes a file next to its place.
+    /// Writes a file next to its final path.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -120,7 +120,7 @@ impl StagedFile {
         Ok(StagedFile { target, temporary })
     }
 
-    /// Renames it to its name, replacing an existing file.
+    /// Renames it to its final name, replacing an existing file.
     ///
     /// # Errors
     /// Those of the file system.
@@ -130,17 +130,17 @@ impl StagedFile {
         File::open(directory)?.sync_all()
     }
 
-    /// Gives it its name.
+    /// Gives it its final name.
     ///
     /// # Errors
-    /// `AlreadyExists` if something has the name.
+    /// `AlreadyExists` if the name is taken.
     pub fn commit_new(self) -> io::Result<()> {
         fs::hard_link(self.temporary.path(), self.target.path())
     }
 }
 
-/// Removes what killed processes have left of [`StagedFile`]s. To be called by the only
-/// process that writes to the directory.
+/// Removes the [`StagedFile`]s of killed processes. Only for the single writer of the
+/// directory.
 pub fn sweep(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let left = entries.map(|entry| entry.path()).filter(|path| {
@@ -151,7 +151,7 @@ pub fn sweep(directory: &Path) {
     left.iter().for_each(|path| drop(fs::remove_file(path)));
 }
 
-/// Nothing is waited for, and no symbolic link is followed.
+/// Never blocks, and follows no symbolic link.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY);
@@ -186,7 +186,7 @@ mod tests {
         names
     }
 
-    /// None of these may be waited for, or read.
+    /// None of these may block or be read.
     #[test]
     fn only_regular_files_are_read() {
         let folder = Folder::new();

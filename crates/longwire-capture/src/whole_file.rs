@@ -1,4 +1,4 @@
-//! Files that are written as a whole or not at all.
+//! Files that are written completely or not at all.
 //!
 //! The content goes to a temporary file next to the target, which takes the
 //! target's name once everything is on the disk: a full disk or a kill leaves
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use crate::open;
 
-/// Writes a file as a whole. A special file (a device, a pipe) is written
-/// directly; so is a file in a directory that accepts no other, and a file
-/// whose owner a new one cannot have.
+/// Writes a file atomically. A special file (a device, a pipe) is written directly; so is a
+/// file in a directory in which no file can be created, and a file whose owner cannot be
+/// preserved.
 ///
 /// # Errors
-/// If it cannot be written; then a regular file is unchanged.
+/// If it cannot be written; a regular file is then unchanged.
 pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
@@ -35,7 +35,7 @@ pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
 /// Checks that [`write()`] can succeed, as far as possible without writing.
 ///
 /// # Errors
-/// The error that writing would meet.
+/// The error that writing would encounter.
 pub fn check(path: &Path) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
@@ -71,10 +71,10 @@ fn overwrite(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
 /// The mode of a new file, less the process's mask.
 const MODE: u32 = 0o666;
 
-/// The end of the names of temporary files.
+/// Suffix of temporary file names.
 pub(crate) const TEMPORARY: &str = ".tmp";
 
-/// The most temporary files of killed processes that are skipped.
+/// Maximum number of leftover temporary files skipped.
 const LEFTOVERS_MAX: u32 = 100;
 
 /// The location of a file that is written.
@@ -82,12 +82,12 @@ pub(crate) struct Target {
     /// Without symbolic links, which are kept.
     path: PathBuf,
     is_there: bool,
-    /// It is no regular file.
+    /// Not a regular file.
     is_special: bool,
 }
 
 impl Target {
-    /// A new file, which replaces anything of its name.
+    /// Returns the target for a new file, which replaces any file with its name.
     pub(crate) fn missing(path: &Path) -> Target {
         Target {
             path: path.to_owned(),
@@ -127,7 +127,7 @@ impl Target {
     }
 }
 
-/// Returns the path to which symbolic links lead, where no file is yet.
+/// Returns the end of a chain of symbolic links, where no file exists yet.
 fn end_of_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     // The kernel has refused circular links.
@@ -138,7 +138,7 @@ fn end_of_links(path: &Path) -> PathBuf {
     path
 }
 
-/// A file next to the target, which is removed unless it takes its place.
+/// A file next to the target, removed unless it replaces the target.
 pub(crate) struct TemporaryFile {
     path: PathBuf,
     file: File,
@@ -154,7 +154,7 @@ impl TemporaryFile {
             let created = options.open(&path);
             match created {
                 Ok(file) => break TemporaryFile { path, file },
-                // Left by a killed process with the same number.
+                // Left by a killed process with the same PID.
                 Err(error)
                     if error.kind() == io::ErrorKind::AlreadyExists && number < LEFTOVERS_MAX =>
                 {
@@ -199,7 +199,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // There is none if it has taken the target's name.
+        // Absent once it has the target's name.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// The names of the files in a folder.
+    /// Returns the names of the files in a folder.
     fn names(folder: &Folder) -> Vec<String> {
         let entries = fs::read_dir(folder.path()).expect("it is there");
         let names = entries.map(|entry| entry.expect("an entry").file_name());

@@ -20,14 +20,14 @@ use super::FileError;
 /// The files that may be read.
 #[derive(Clone, Debug, Default)]
 pub enum FileAccess {
-    /// All regular files that this process may read; relative paths begin in
-    /// its working directory.
+    /// All regular files that this process may read; relative paths start at its working
+    /// directory.
     #[default]
     Any,
-    /// The same, by absolute paths only: for a service, whose working directory the user does
-    /// not choose.
+    /// The same, but only by absolute paths: for a service, whose working directory is not
+    /// the user's choice.
     Absolute,
-    /// Files below a directory, where relative paths begin.
+    /// Files below a directory, at which relative paths start.
     Beneath(Arc<Directory>),
     /// No file, with the reason: the author of the names may have fewer rights than this
     /// process.
@@ -45,8 +45,8 @@ impl Directory {
     /// Opens a directory.
     ///
     /// # Errors
-    /// There is none, or the kernel cannot confine paths to it (before Linux
-    /// 5.6).
+    /// If the directory does not exist, or the kernel cannot confine paths to it (before
+    /// Linux 5.6).
     pub fn open(path: &Path) -> io::Result<Directory> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = fcntl::open(path, flags, Mode::empty())?;
@@ -76,7 +76,7 @@ impl Directory {
 }
 
 impl FileAccess {
-    /// Refuses a path by its text alone: no file is looked up.
+    /// Checks a path by its text alone, without looking up a file.
     ///
     /// # Errors
     /// [`FileError::Relative`], or [`FileError::Refused`].
@@ -88,7 +88,8 @@ impl FileAccess {
         }
     }
 
-    /// Whether messages may quote what is in a file: only to the user of this process.
+    /// Whether messages may quote a file's contents, which only this process's user may
+    /// see.
     pub fn may_quote(&self) -> bool {
         matches!(self, FileAccess::Any)
     }
@@ -115,14 +116,13 @@ impl FileAccess {
         Ok(opened.map_err(io::Error::from)?.into())
     }
 
-    /// Opens a regular file for reading, and waits for nothing but the file
-    /// system.
+    /// Opens a regular file for reading without blocking, except in the file system.
     pub(super) fn open_regular(&self, path: &Path) -> Result<File, FileError> {
-        // Checked before it is opened: opening a device has effects.
+        // Checked before opening: opening a device has side effects.
         check_regular(&self.open(path, OFlag::O_PATH)?)?;
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file = self.open(path, flags)?;
-        // The path may lead to another file by now.
+        // The path may resolve to another file by now.
         check_regular(&file)?;
         Ok(file)
     }
@@ -131,7 +131,7 @@ impl FileAccess {
     /// below a directory, its real path.
     ///
     /// # Errors
-    /// The path is refused, or leads to no regular file.
+    /// If the path is refused, or is not a regular file.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
         let file = self.open(Path::new(path), OFlag::O_PATH)?;
         check_regular(&file)?;
@@ -177,7 +177,7 @@ mod tests {
         FileAccess::Absolute
             .open_regular(&file)
             .expect("it is absolute");
-        // There and not there, a pipe and a secret: the answer is the same.
+        // Existing or not, a pipe or a secret: the answer is the same.
         for path in [&*file, Path::new("/etc/shadow"), Path::new("/nowhere")] {
             let access = FileAccess::Nothing("not here");
             let refused = access.open_regular(path);

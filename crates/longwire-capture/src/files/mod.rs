@@ -1,9 +1,9 @@
-//! Reading the files that a user's models name.
+//! Reads the files named by a user's models.
 //!
-//! Only regular files are read: a FIFO, a socket or a device may block for
-//! ever, and opening some devices has effects. A regular file may block too,
-//! on a network file system for example. So a separate thread opens and
-//! reads the file, and its reader gives up at a deadline.
+//! Only regular files are read: a FIFO, a socket or a device may block forever, and opening
+//! some devices has side effects. A regular file may block too, for example on a network
+//! file system, so a separate thread opens and reads the file, and its reader gives up at a
+//! deadline.
 
 mod access;
 
@@ -19,8 +19,7 @@ use nix::unistd::gettid;
 
 pub use access::{Directory, FileAccess};
 
-/// Bytes read at once: enough that system calls cost nothing compared with
-/// processing the bytes.
+/// Bytes per read: enough to make system calls negligible compared with processing.
 const PIECE: usize = 64 * 1024;
 
 /// Interval at which a waiting reader checks whether it should stop.
@@ -98,17 +97,16 @@ pub struct FileReader {
     time: Duration,
     waited: Duration,
     stop: Option<Arc<AtomicBool>>,
-    /// Bytes that have been received and not been returned.
+    /// Received bytes that have not been returned.
     piece: Vec<u8>,
     taken: usize,
 }
 
 impl FileReader {
-    /// Begins to open a file and to read it. Setting `stop` ends the wait for
-    /// it.
+    /// Starts to open and read a file. Setting `stop` ends the wait for it.
     ///
     /// # Errors
-    /// The path is refused, or no thread can be started.
+    /// If the path is refused, or no thread can be started.
     pub fn open(
         path: &Path,
         access: &FileAccess,
@@ -151,7 +149,7 @@ impl FileReader {
     /// Returns the next piece; `None` at the end.
     ///
     /// # Errors
-    /// The file cannot be read, or not in time.
+    /// If the file cannot be read, or not in time.
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, FileError> {
         loop {
             let left = self.time.saturating_sub(self.waited);
@@ -213,7 +211,7 @@ impl Read for FileReader {
     }
 }
 
-/// Reads a file to its end, or until the receiver is gone.
+/// Reads a file to its end, or until the receiver is dropped.
 fn send(
     path: &Path,
     access: &FileAccess,
@@ -248,8 +246,7 @@ fn send(
 mod tests {
     use super::*;
 
-    /// Returns a reader of a file that never answers, and the sender that keeps
-    /// it so.
+    /// Returns a reader of a file that never answers, and the sender that keeps it open.
     fn silent(
         time: Duration,
         stop: Option<Arc<AtomicBool>>,

@@ -1,4 +1,4 @@
-//! Receivers of the rows of a run: files, or programs that watch.
+//! Receivers of a run's rows: files or observers.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use super::{LogError, LogWriter, Row};
 
 /// A receiver of a log's rows.
 pub trait RowSink: fmt::Debug + Send {
-    /// Sets the time from which arrivals count, in nanoseconds since 1970; before
-    /// the first row.
+    /// Sets the origin of arrivals, in nanoseconds since 1970; call it before the first
+    /// row.
     fn set_epoch(&mut self, epoch_ns: i64);
 
-    /// Takes a row.
+    /// Writes a row.
     ///
     /// # Errors
-    /// If it cannot be written, or contradicts itself.
+    /// If it cannot be written, or is contradictory.
     fn write(&mut self, row: &Row) -> Result<(), LogError>;
 
     /// Ends the log.

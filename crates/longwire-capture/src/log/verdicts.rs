@@ -1,5 +1,4 @@
-//! The log of a run or a simulation: each verdict joined with the data of the
-//! frame's arrival.
+//! The log of a run or a simulation: each verdict joined with its frame's arrival data.
 
 use std::collections::VecDeque;
 
@@ -7,8 +6,7 @@ use longwire_engine::{Bytes, Delivery, DropReason, FrameMeta, Nanos, Packets, Ve
 
 use super::{Fate, LogError, Name, Row, RowSink};
 
-/// Writes the verdict log of a run. The data of a frame's arrival are kept until
-/// the last verdict about the frame.
+/// Writes the verdict log of a run. A frame's arrival data is kept until its last verdict.
 #[derive(Debug)]
 pub struct VerdictLog {
     sinks: Vec<Box<dyn RowSink>>,
@@ -16,7 +14,7 @@ pub struct VerdictLog {
     reasons: [Name; DropReason::ALL.len()],
 }
 
-/// The frames of a link that still await a verdict, by their numbers.
+/// Frames of a link that await a verdict, by number.
 #[derive(Debug)]
 struct OpenFrames {
     link: Name,
@@ -25,7 +23,7 @@ struct OpenFrames {
     frames: VecDeque<Option<OpenFrame>>,
 }
 
-/// The data of a frame's arrival, and of its deliveries so far.
+/// A frame's arrival data, and its deliveries so far.
 #[derive(Clone, Copy, Debug)]
 struct OpenFrame {
     frame: FrameMeta,

@@ -15,22 +15,22 @@ use super::raw::bell;
 use super::source::{BUFFER_LEN, HEAD_LEN, Stop, block};
 use super::unpack::Input;
 
-/// How far a thread reads ahead.
+/// Read-ahead depth of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Depth {
-    /// Blocks in use at once.
+    /// Number of blocks.
     blocks: usize,
-    /// Bytes that are read into each, at most.
+    /// Maximum bytes read into a block.
     len: usize,
-    /// Used blocks that are returned together, half of all at most: the thread has the
-    /// other half meanwhile. Each return may wake the thread, which takes microseconds.
+    /// Number of used blocks returned together, at most half: the thread uses the other
+    /// half meanwhile. Each return may wake the thread, which takes microseconds.
     bunch: usize,
 }
 
 impl Depth {
-    /// For a caller that must not wait. With their 512 KiB each, the blocks fit in a
-    /// processor's cache, which makes them faster than larger ones; data on a disk are
-    /// fetched further ahead, into the page cache.
+    /// For a caller that must not wait. With 512 KiB each, the blocks fit into the CPU
+    /// cache, which makes them faster than larger ones; data on a disk is prefetched
+    /// further, into the page cache.
     pub const DEEP: Depth = Depth {
         blocks: 8,
         len: BUFFER_LEN,
@@ -217,7 +217,7 @@ fn gone() -> Parcel {
 struct ReaderThread {
     input: Input,
     repeat: bool,
-    /// Bytes that are read into a block, at most.
+    /// Maximum bytes read into a block.
     len: usize,
     parcels: Sender<Parcel>,
     free: Receiver<Box<[u8]>>,

@@ -24,8 +24,8 @@ pub(super) struct Magic {
     header_len: usize,
 }
 
-/// Whether the captured length follows the original one in a record's header, as in
-/// versions before 2.3.
+/// Whether the captured length follows the original length in a record's header, which
+/// versions before 2.3 do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Swapped {
     No,
@@ -75,7 +75,7 @@ impl Classic {
         }
         let (header, order) = (source.held(), magic.order);
         let swapped = match (order.u16(header, 4), order.u16(header, 6)) {
-            // 543.0 is of DG/UX.
+            // 543.0 is the version of DG/UX.
             (2, 0..=2) | (543, 0) => Swapped::Yes,
             (2, 3) => Swapped::Perhaps,
             (2, 4) => Swapped::No,
@@ -107,8 +107,8 @@ impl Classic {
         })
     }
 
-    /// Reads an ordinary record that lies entirely in the block, as nearly all
-    /// do. [`Classic::advance`] reads the others.
+    /// Reads an ordinary record that lies entirely in the block; nearly all do.
+    /// [`Classic::advance`] handles the remaining ones.
     #[inline]
     pub(super) fn quick(&self, source: &mut Source) -> Option<Place> {
         let held = source.held();
@@ -143,8 +143,8 @@ impl Classic {
         u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * self.magic.nanos_per_tick
     }
 
-    /// Reads a record. It may be longer than the snapshot length of the file header,
-    /// which some writers do not keep to.
+    /// Reads a record. It may exceed the snapshot length of the file header, which some
+    /// writers ignore.
     pub(super) fn advance(&self, source: &mut Source) -> Result<Option<Place>, Stop> {
         let header_len = self.magic.header_len;
         match source.need(header_len)? {

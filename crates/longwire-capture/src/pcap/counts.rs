@@ -7,14 +7,14 @@ use longwire_units::number_of;
 use super::left_out::LeftOut;
 use super::link_type::Framing;
 
-/// Counts of records that were captured without an Ethernet header, and of those left out.
+/// Counts of records converted to Ethernet, and of records left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
-    /// Frames that began with their IP header.
+    /// Frames that started with their IP header.
     pub raw_ip: u64,
-    /// Frames that began with the four bytes of BSD's loopback.
+    /// Frames that started with BSD's four-byte loopback header.
     pub loopback: u64,
-    /// Frames of a Linux cooked capture, as of the device `any`.
+    /// Frames of a Linux cooked capture, such as of the device `any`.
     pub cooked: u64,
     /// Frames of PPP.
     pub ppp: u64,

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-/// The reason why no frame comes from a record.
+/// Reason why a record yields no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
-    /// Its link type has no conversion to Ethernet.
+    /// No conversion of its link type to Ethernet.
     LinkType(u32),
-    /// It is from an interface that was not chosen.
+    /// Captured on an interface that was not chosen.
     OtherInterface,
-    /// More than [`CAPTURED_MAX`](super::CAPTURED_MAX) bytes were captured.
+    /// More than [`CAPTURED_MAX`](super::CAPTURED_MAX) captured bytes.
     TooLong,
-    /// It ends within the header before its payload.
+    /// Truncated before its payload.
     CutHeader,
-    /// Ethernet has no type for its protocol.
+    /// No EtherType for its protocol.
     Protocol,
     /// An IEEE 802.11 management or control frame.
     WirelessControl,
@@ -23,7 +23,7 @@ pub enum LeftOut {
     WirelessEncrypted,
     /// An IEEE 802.11 fragment or aggregate.
     WirelessPart,
-    /// An IEEE 802.11 frame that was received with a wrong check sequence.
+    /// An IEEE 802.11 frame received with a wrong check sequence.
     WirelessDamaged,
 }
 

@@ -1,6 +1,5 @@
-//! Link types of captures, and Ethernet headers for frames without one: captures
-//! of all interfaces at once, of loopback and of tunnels hold such frames, with
-//! the same payload.
+//! Link types of captures, and Ethernet headers for frames captured without one: on all
+//! interfaces, on loopback or in tunnels.
 
 use super::left_out::{LeftOut, link_type_name};
 use super::payload::{ETHERTYPE_MIN, IPV4, IPV6, Payload, SENDER, be, length_field};
@@ -14,7 +13,7 @@ pub(super) const ETHERNET: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Ethernet,
-    /// None: IPv4 or IPv6 comes first.
+    /// No header: the frame is IPv4 or IPv6.
     Ip,
     /// Four bytes that name the address family, in the byte order of the
     /// capturing machine (LINKTYPE_NULL) or of the network (LINKTYPE_LOOP).

@@ -78,8 +78,8 @@ impl Ng {
         Ok(ng)
     }
 
-    /// Reads an ordinary enhanced packet that lies entirely in the block, as
-    /// nearly all do. [`Ng::advance`] reads the others.
+    /// Reads an ordinary enhanced packet that lies entirely in the block; nearly all do.
+    /// [`Ng::advance`] handles the remaining ones.
     #[inline]
     pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
         let held = source.held();
