@@ -1,14 +1,12 @@
 //! The columns of a log, and their positions in a file.
 //!
-//! Times are stored so that they stay whole numbers in any program: arrivals
-//! count from an epoch, departures and releases count from the arrival, and −1
-//! stands for a time that is absent. Older logs, with absolute times that may be
-//! empty, can be read as well.
+//! Times are stored such that they stay integers in any program: arrivals are relative to
+//! an epoch, departures and releases to the arrival, and −1 is an absent time. Older logs,
+//! with absolute times that may be empty, are still readable.
 
 use super::row::Row;
 
-/// The columns, in the order in which they are written. Readers accept any order
-/// and ignore columns that they do not know.
+/// The columns in output order. Readers accept any order and ignore unknown columns.
 pub const COLUMNS: [&str; 14] = [
     "frame",
     "link",
@@ -26,30 +24,28 @@ pub const COLUMNS: [&str; 14] = [
     "epoch_ns",
 ];
 
-/// The index of the epoch in [`COLUMNS`]: the last.
+/// Index of the epoch in [`COLUMNS`]: the last.
 pub(super) const EPOCH: usize = COLUMNS.len() - 1;
 
-/// Columns whose names were different when times were absolute: new name, old
-/// name.
+/// Columns that had other names when times were absolute: new name, old name.
 const ABSOLUTE: [(&str, &str); 2] = [("sojourn_ns", "departure_ns"), ("delay_ns", "release_ns")];
 
-/// Value of a time that is absent.
+/// Value of an absent time.
 const NEVER: i64 = -1;
 
 /// The positions of the columns in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// The position of each of [`COLUMNS`]; without the epoch where times are
-    /// absolute.
+    /// Position of each of [`COLUMNS`]; without the epoch where times are absolute.
     pub places: Vec<usize>,
     relative: bool,
 }
 
 impl Layout {
-    /// Finds the columns by their names.
+    /// Finds the columns by name.
     ///
     /// # Errors
-    /// Returns the columns that the file lacks.
+    /// The missing columns.
     pub fn find(place: impl Fn(&str) -> Option<usize>) -> Result<Layout, Vec<&'static str>> {
         let relative = !ABSOLUTE.iter().all(|(_, old)| place(old).is_some());
         let names = if relative {
@@ -94,7 +90,7 @@ impl Layout {
         self.relative
     }
 
-    /// Makes the times of a row, as stored in the file, absolute.
+    /// Converts the stored times of a row to absolute times.
     pub fn resolve(&self, row: &mut Row, epoch: i64) {
         if !self.relative {
             return;

@@ -1,11 +1,8 @@
-//! The verdict log: a row for each verdict about a wire frame, as CSV or as
-//! Parquet.
+//! The verdict log: one row per verdict about a wire frame, as CSV or Parquet.
 //!
-//! A row holds the arrival of a frame, its verdict and the reason, and the length
-//! of the queue after the arrival, so that throughput, delay, queueing and loss
-//! can be computed from the log alone. Both formats hold the same columns
-//! ([`COLUMNS`]) and are written and read as streams: memory does not grow with
-//! the number of rows.
+//! A row holds a frame's arrival, verdict, drop reason, and the queue's occupancy after the
+//! arrival, from which throughput, delay, queueing and loss can be computed. Both formats
+//! hold the same columns ([`COLUMNS`]) and are streamed in constant memory.
 
 mod columns;
 mod csv;
@@ -41,7 +38,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// Returns the format that belongs to the extension of the file's name.
+    /// Returns the format for the file name's extension.
     pub fn of(path: &Path) -> Option<LogFormat> {
         let extension = path.extension()?.to_str()?;
         match extension.to_ascii_lowercase().as_str() {
@@ -57,7 +54,7 @@ impl LogFormat {
 pub struct LogWriter {
     path: PathBuf,
     rows: u64,
-    /// Time from which arrivals count; without it, the first arrival.
+    /// Origin of arrivals; by default, the first arrival.
     epoch: Option<i64>,
     format: Writer,
 }
@@ -69,7 +66,7 @@ enum Writer {
 }
 
 impl LogWriter {
-    /// Creates the file, in the format that belongs to the extension of its name.
+    /// Creates the file, in the format of its extension.
     ///
     /// # Errors
     /// [`LogError::Extension`] if the name ends in neither `.csv` nor
@@ -94,19 +91,18 @@ impl LogWriter {
         })
     }
 
-    /// Sets the time from which arrivals count in the file, in nanoseconds since
-    /// 1970. Must be called before the first row; without it, arrivals count from
-    /// the first.
+    /// Sets the origin of arrivals in the file, in nanoseconds since 1970. Must be called
+    /// before the first row; by default, the first arrival.
     pub fn set_epoch(&mut self, epoch_ns: i64) {
         if self.rows == 0 {
             self.epoch = Some(epoch_ns);
         }
     }
 
-    /// Adds a row; it may stay in memory until the writer is finished.
+    /// Appends a row; it may be buffered until the writer is finished.
     ///
     /// # Errors
-    /// [`LogError::Row`] if the row contradicts itself, [`LogError::File`] or
+    /// [`LogError::Row`] if the row is contradictory, [`LogError::File`] or
     /// [`LogError::Parquet`] if the file cannot be written.
     pub fn write(&mut self, row: &Row) -> Result<(), LogError> {
         self.rows += 1;
@@ -122,8 +118,7 @@ impl LogWriter {
         }
     }
 
-    /// Writes the rows that are still in memory. A Parquet file that was not
-    /// finished cannot be read.
+    /// Writes the buffered rows. An unfinished Parquet file cannot be read.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -148,8 +143,7 @@ enum Reader {
 }
 
 impl LogReader {
-    /// Opens a log. The file's first bytes determine the format; the name may be
-    /// any.
+    /// Opens a log. The format is detected from the first bytes, regardless of the name.
     ///
     /// # Errors
     /// If it cannot be read, is neither CSV nor Parquet, or lacks a column;
@@ -164,8 +158,7 @@ impl LogReader {
         Ok(LogReader { format })
     }
 
-    /// Returns how much of the log has been read, and how much there is, in units
-    /// of the format: bytes or rows.
+    /// Returns progress and total, in bytes or rows depending on the format.
     pub fn progress(&self) -> (u64, u64) {
         match &self.format {
             Reader::Csv(reader) => reader.progress(),
@@ -173,8 +166,8 @@ impl LogReader {
         }
     }
 
-    /// Returns the time from which arrivals count in the file, in nanoseconds since
-    /// 1970: the start of the run. Known once a row has been read; earlier logs have none.
+    /// Returns the origin of arrivals in the file, in nanoseconds since 1970: the start of
+    /// the run. Known once a row has been read; earlier logs have none.
     pub fn epoch(&self) -> Option<i64> {
         match &self.format {
             Reader::Csv(reader) => reader.epoch(),
@@ -182,9 +175,8 @@ impl LogReader {
         }
     }
 
-    /// Returns the earliest arrival and the latest arrival or release, in
-    /// nanoseconds, if the file's own index holds them; otherwise the rows must
-    /// be read.
+    /// Returns the earliest arrival and the latest arrival or release, in nanoseconds, if
+    /// the file has an index; otherwise the rows must be read.
     pub fn span(&self) -> Option<(i64, i64)> {
         match &self.format {
             Reader::Csv(_) => None,
@@ -204,7 +196,7 @@ impl Iterator for LogReader {
     }
 }
 
-/// Returns whether a file begins as a Parquet file does.
+/// Returns whether a file starts with the Parquet magic.
 fn is_parquet(path: &Path) -> Result<bool, LogError> {
     use std::io::Read;
     let mut start = Vec::new();

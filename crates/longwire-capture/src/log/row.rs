@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 /// One verdict about one wire frame.
 ///
-/// A duplicated frame has one row, and one more for each copy, with the same
-/// number. Times are in nanoseconds on the scale of the frame's stamp: since 1970
-/// for ordinary captures.
+/// A duplicated frame has one additional row per copy, with the same number. Times are in
+/// nanoseconds on the scale of the frame's timestamp: since 1970 for ordinary captures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Number in the order of arrival at this link, from 0.
+    /// Number in order of arrival at this link, from 0.
     pub frame: u64,
     /// The link: `up`, `down`, `ab` or `ba`, or its name in a topology.
     pub link: Name,
@@ -21,29 +20,29 @@ pub struct Row {
     pub length: u32,
     /// The link's decision about the frame.
     pub verdict: Fate,
-    /// Departure of its last bit from the emulated queue, if it left.
+    /// Departure of its last bit from the emulated queue, if it departed.
     pub departure_ns: Option<i64>,
-    /// Release: the time of its handover to the output port, if it was delivered.
+    /// Release to the output port, if delivered.
     pub release_ns: Option<i64>,
-    /// Reason of the drop, if it was dropped.
+    /// Reason of the drop, if dropped.
     pub reason: Option<Name>,
-    /// Whether the link set its congestion experienced mark (RFC 3168).
+    /// Whether the link marked it congestion experienced (RFC 3168).
     pub ecn_marked: bool,
     /// Whether the link inverted bits of the frame.
     pub corrupted: bool,
-    /// 0 for the frame itself, from 1 for its duplicates.
+    /// 0 for the frame itself; duplicates count from 1.
     pub copy: u16,
-    /// Packets in the queue right after the frame was offered to it.
+    /// Packets in the queue just after the frame was offered.
     pub queue_packets: u32,
-    /// Bytes in the queue right after the frame was offered to it.
+    /// Bytes in the queue just after the frame was offered.
     pub queue_bytes: u64,
 }
 
 impl Row {
-    /// Checks that the row's fields do not contradict each other.
+    /// Checks that the row's fields are consistent.
     ///
     /// # Errors
-    /// With the contradiction.
+    /// The contradiction.
     pub(super) fn check(&self) -> Result<(), String> {
         if let Some(departure) = self.departure_ns.filter(|at| *at < self.arrival_ns) {
             return Err(format!(
@@ -100,7 +99,7 @@ impl Fate {
     }
 }
 
-/// A short text that many rows share: a link's name or a reason.
+/// A short text shared by many rows: a link's name or a reason.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -124,14 +123,14 @@ impl fmt::Debug for Name {
     }
 }
 
-/// The names read so far, so that rows share them instead of each having a copy.
+/// Names read so far, so that rows share them.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: Vec<Name>,
 }
 
-/// Limit of [`Names`]. A log has a few links and a few reasons; with more names
-/// than this, a longer search for each row is not worth its time.
+/// Limit of [`Names`]. A log has few links and reasons; beyond this many names, the search
+/// per row costs more than it saves.
 const NAMES_MAX: usize = 64;
 
 impl Names {

@@ -24,19 +24,16 @@ use super::unpack::{Input, Packing};
 pub struct Record<'a> {
     /// Time of capture, since 1970 (UTC).
     pub stamp: Nanos,
-    /// The captured bytes, from the destination MAC address on; without the frame
-    /// check sequence, if the file declares one. Frames that were captured
-    /// without an Ethernet header have one added.
+    /// The captured bytes from the destination MAC address on, without the FCS if the file
+    /// declares one. Frames captured without an Ethernet header have one added.
     pub bytes: &'a [u8],
     /// Length on the wire, in bytes.
     pub wire_len: u32,
-    /// Index of the interface on which the frame was captured, in pcapng; 0 in
-    /// classic pcap.
+    /// Index of the capturing interface in pcapng; 0 in classic pcap.
     pub interface: u32,
 }
 
-/// Reads a capture file from its beginning to its end. Memory does not grow with
-/// the file.
+/// Reads a capture file sequentially, in constant memory.
 pub struct CaptureReader {
     name: String,
     source: Source,
@@ -45,11 +42,11 @@ pub struct CaptureReader {
     packing: Option<Packing>,
     size: Option<u64>,
     repeatable: bool,
-    /// The only interface to read, of a pcapng file.
+    /// The only pcapng interface to read.
     interface: Option<String>,
     current: Option<Place>,
     counts: RecordCounts,
-    /// Set after the end or an error was reported.
+    /// Set once the end or an error has been reported.
     over: bool,
 }
 
@@ -65,12 +62,12 @@ pub enum Step {
 }
 
 impl CaptureReader {
-    /// Opens a classic pcap or pcapng file, distinguished by their first bytes,
-    /// plain or packed with gzip, zstd or lz4; `-` is the standard input.
+    /// Opens a classic pcap or pcapng file, detected by its first bytes, plain or packed
+    /// with gzip, zstd or lz4; `-` is standard input.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not a capture of Ethernet frames or of
-    /// frames that can be converted to Ethernet.
+    /// If the file cannot be read, or is not a capture of Ethernet or of frames that can be
+    /// converted to Ethernet.
     pub fn open(path: &str) -> Result<CaptureReader, CaptureError> {
         let file = open_input(path).map_err(|error| CaptureError::file(path, "opening", error))?;
         let size = file
@@ -86,7 +83,7 @@ impl CaptureReader {
         Ok(reader)
     }
 
-    /// Reads a capture from any input; errors call it `name`.
+    /// Reads a capture from any input; `name` is for error messages.
     ///
     /// # Errors
     /// As for [`CaptureReader::open`].
@@ -119,10 +116,10 @@ impl CaptureReader {
     /// Returns the next frame; `None` at the end of the file, and after an error.
     ///
     /// # Errors
-    /// [`CaptureError::Malformed`] with the place and the reason: a place in the
-    /// unpacked file, or where the packing is damaged, in the stored one;
-    /// [`CaptureError::Unsupported`] at the end of a pcapng file without the chosen
-    /// interface, or of whose interfaces none can be converted to Ethernet.
+    /// [`CaptureError::Malformed`] with offset and reason, where the offset is in the
+    /// unpacked file or, if the compression is damaged, in the stored file;
+    /// [`CaptureError::Unsupported`] at the end of a pcapng file that lacks the chosen
+    /// interface, or has no interface that can be converted to Ethernet.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
@@ -139,13 +136,13 @@ impl CaptureReader {
         }
     }
 
-    /// Returns how many bytes of the unpacked file have been read.
+    /// Returns the offset in the unpacked file.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// Returns how many bytes of the stored file have been used: approximate for
-    /// a packed file, equal to [`CaptureReader::offset`] for a plain one.
+    /// Returns the offset in the stored file: approximate for a packed file, equal to
+    /// [`CaptureReader::offset`] for a plain one.
     pub fn stored_offset(&self) -> u64 {
         match self.packing {
             None => self.source.offset(),
@@ -153,7 +150,7 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the size of the stored file in bytes, if it is known.
+    /// Returns the size of the stored file in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
@@ -163,17 +160,17 @@ impl CaptureReader {
         self.packing
     }
 
-    /// Returns the length of the longest frame that a file may hold, in bytes.
+    /// Returns the maximum frame length of any file, in bytes.
     pub fn frame_max(&self) -> usize {
         CAPTURED_MAX as usize + ETHERNET_LEN
     }
 
-    /// Chooses the only interface whose frames are read, by its name or by its number in
-    /// its section, from 0. The other interfaces' frames are left out and counted. To be
-    /// called before the first frame.
+    /// Selects the only interface to read, by name or by number in its section, from 0.
+    /// Frames of other interfaces are left out and counted. Must be called before the first
+    /// frame.
     ///
     /// # Errors
-    /// For a classic pcap, which has none.
+    /// For classic pcap, which has no interfaces.
     pub fn choose_interface(&mut self, interface: &str) -> Result<(), CaptureError> {
         let Some(Format::Ng(ng)) = &mut self.format else {
             return Err(CaptureError::Unsupported {
@@ -191,19 +188,18 @@ impl CaptureReader {
         &self.name
     }
 
-    /// Returns the counts of records that were converted to Ethernet, or left out.
+    /// Returns the counts of converted and left-out records.
     pub fn counts(&self) -> &RecordCounts {
         &self.counts
     }
 
-    /// Starts a thread that reads ahead and unpacks. The thread calls `at_start`
-    /// first, for example to give up rights that reading an open file does not
-    /// need. With `repeat` it begins again after the end, for
-    /// [`CaptureReader::again`]. Does nothing if a thread already reads ahead.
+    /// Starts a thread that reads ahead and unpacks. The thread calls `at_start` first, for
+    /// example to drop privileges that reading an open file does not need. With `repeat` it
+    /// continues at the start after the end, for [`CaptureReader::again`]. No-op if a
+    /// thread already reads ahead.
     ///
     /// # Errors
-    /// When no thread can be started, and for `repeat` on inputs that can be
-    /// read only once.
+    /// If no thread can be started, or for `repeat` on inputs that can be read only once.
     pub fn read_ahead(&mut self, repeat: bool, at_start: fn()) -> Result<(), CaptureError> {
         if repeat && !self.repeatable {
             return Err(CaptureError::Unsupported {
@@ -214,11 +210,10 @@ impl CaptureReader {
         self.start_thread(repeat, Depth::DEEP, at_start)
     }
 
-    /// Starts a thread as [`CaptureReader::read_ahead`] does, without `repeat`, for a
-    /// caller that may wait.
+    /// Like [`CaptureReader::read_ahead`] without `repeat`, for a caller that may wait.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If no thread can be started.
     pub fn read_in_thread(&mut self, batches: Batches, at_start: fn()) -> Result<(), CaptureError> {
         self.start_thread(false, Depth::of(batches), at_start)
     }
@@ -239,7 +234,7 @@ impl CaptureReader {
         self.source.never_wait();
     }
 
-    /// Returns a descriptor that becomes readable when more data arrive, after
+    /// Returns a descriptor that becomes readable when more data arrives after
     /// [`Step::Later`].
     pub fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.source.readable()
@@ -256,8 +251,8 @@ impl CaptureReader {
         self.repeatable
     }
 
-    /// Restarts the file from its beginning. A thread that does not repeat ends,
-    /// and can be started again.
+    /// Restarts the file from its beginning. A thread that does not repeat ends, and can be
+    /// started again.
     ///
     /// # Errors
     /// For inputs that can be read only once.
@@ -278,9 +273,8 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the bytes and the length on the wire, in bytes, of the next frames, without
-    /// advancing: those that are in memory already, of a classic capture. A file's last
-    /// frames, and all of a pcapng file, are not among them.
+    /// Returns the bytes and the wire lengths of the next frames without advancing, as far
+    /// as they are buffered. Classic captures only, and never the last frames of a file.
     pub fn upcoming(&self) -> impl Iterator<Item = (&[u8], u32)> {
         let mut held = self.source.held();
         std::iter::from_fn(move || {
@@ -299,7 +293,7 @@ impl CaptureReader {
     /// As for [`CaptureReader::next`]; after one, the file counts as ended.
     #[inline]
     pub fn advance(&mut self) -> Result<Step, CaptureError> {
-        // Each format apart: a place that either may return would be copied once more.
+        // Per format: a place from either branch would be copied once more.
         let place = match &mut self.format {
             _ if self.over => None,
             Some(Format::Classic(classic)) => {
@@ -319,7 +313,7 @@ impl CaptureReader {
         self.advance_slowly()
     }
 
-    /// Advances when the next frame is not simply the next bytes.
+    /// Advances where the fast path does not apply.
     #[inline(never)]
     fn advance_slowly(&mut self) -> Result<Step, CaptureError> {
         self.current = None;
@@ -370,8 +364,8 @@ impl CaptureReader {
         })
     }
 
-    /// Replaces the frame's own header by an Ethernet header. The bytes before
-    /// the payload have been read, so that they can be overwritten.
+    /// Replaces the frame's own header by an Ethernet header, overwriting bytes before the
+    /// payload that have been consumed.
     fn convert(&mut self, mut place: Place) -> Result<Place, LeftOut> {
         if place.framing == Framing::Ethernet {
             return Ok(place);

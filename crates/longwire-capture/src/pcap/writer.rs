@@ -14,12 +14,12 @@ use super::source::is_ready;
 use super::{CAPTURED_MAX, link_type};
 use crate::open;
 
-/// Bytes gathered before they are written automatically.
+/// Bytes gathered before an automatic write.
 const GATHER_LEN: usize = 256 * 1024;
-/// Bytes that a writable pipe takes without blocking (PIPE_BUF).
+/// Bytes that a writable pipe accepts without blocking (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
 
-/// Format of a capture file that is written.
+/// Format of an output capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureFormat {
     /// Classic pcap with nanosecond times (magic a1b23c4d).
@@ -29,8 +29,8 @@ pub enum CaptureFormat {
 }
 
 impl CaptureFormat {
-    /// Returns the format that belongs to the extension of the file's name; `-`,
-    /// the standard output, is pcap. `None` for other names.
+    /// Returns the format for the file name's extension; `-`, standard output, is pcap.
+    /// `None` for other names.
     pub fn of(path: &str) -> Option<CaptureFormat> {
         match path.rsplit_once('.') {
             _ if path == "-" => Some(CaptureFormat::PcapNanos),
@@ -43,8 +43,8 @@ impl CaptureFormat {
 
 /// Writes a capture file. Times are written exactly, to the nanosecond.
 ///
-/// Call [`CaptureWriter::finish`] at the end: dropping also writes the remaining
-/// bytes, but cannot report an error.
+/// Call [`CaptureWriter::finish`] at the end: dropping also writes the remaining bytes, but
+/// cannot report an error.
 pub struct CaptureWriter {
     name: String,
     file: File,
@@ -53,36 +53,36 @@ pub struct CaptureWriter {
     buffer: Vec<u8>,
     /// Bytes of the buffer that have been written.
     written: usize,
-    /// Bytes gathered before they are written or handed over.
+    /// Gathered bytes that trigger a write or a handover.
     full_at: usize,
     behind: Behind,
 }
 
 /// The thread that writes full buffers.
 enum Behind {
-    /// Buffers are written here.
+    /// Buffers are written by the caller.
     Never,
-    /// The thread is started with the first full buffer: a short capture needs none.
+    /// The thread starts with the first full buffer; a short capture needs none.
     Wanted(fn()),
     Started(Box<WriteBehind>),
 }
 
 impl CaptureWriter {
-    /// Creates the file, or empties it; `.pcap` selects nanosecond pcap,
-    /// `.pcapng` pcapng, `-` pcap on the standard output.
+    /// Creates or truncates the file; `.pcap` selects nanosecond pcap, `.pcapng` pcapng,
+    /// `-` pcap on standard output.
     ///
     /// # Errors
-    /// When the file cannot be created, or its name ends in neither.
+    /// If the file cannot be created, or has another extension.
     pub fn create(path: &str) -> Result<CaptureWriter, CaptureError> {
         CaptureWriter::create_for(path, &[])
     }
 
-    /// Creates the file as [`CaptureWriter::create`] does, with one interface per
-    /// name, in this order: pcapng only.
+    /// Like [`CaptureWriter::create`], with one interface per name, in this order; pcapng
+    /// only.
     ///
     /// # Errors
-    /// As for [`CaptureWriter::create`], and if the name selects pcap, which has
-    /// no interfaces.
+    /// As for [`CaptureWriter::create`], and if the file name selects pcap, which has no
+    /// interfaces.
     pub fn create_for(path: &str, interfaces: &[&str]) -> Result<CaptureWriter, CaptureError> {
         let Some(format) = CaptureFormat::of(path) else {
             return Err(CaptureError::Unsupported {
@@ -117,8 +117,8 @@ impl CaptureWriter {
     }
 
     /// Lets a separate thread write full buffers while the caller gathers the next ones.
-    /// The thread calls `at_start` first, for example to give up rights that writing to an
-    /// open file does not need. Errors of the system are then reported by a later call.
+    /// The thread calls `at_start` first, for example to drop privileges that writing to an
+    /// open file does not need. System errors are then reported by a later call.
     pub fn write_behind(&mut self, batches: Batches, at_start: fn()) {
         if matches!(self.behind, Behind::Never) {
             self.behind = Behind::Wanted(at_start);
@@ -126,19 +126,19 @@ impl CaptureWriter {
         }
     }
 
-    /// Adds a frame: captured at `stamp` (since 1970, UTC), `wire_len` bytes
-    /// long on the wire, of which `bytes` are kept.
+    /// Appends a frame captured at `stamp` (since 1970, UTC), of `wire_len` bytes on the
+    /// wire, of which `bytes` are kept.
     ///
     /// # Errors
-    /// When the disk is full, for example; for frames above 256 KiB; for times
-    /// after 2106 in classic pcap.
+    /// If the disk is full, for example; for frames above 256 KiB; for times after 2106 in
+    /// classic pcap.
     #[inline]
     pub fn write(&mut self, stamp: Nanos, bytes: &[u8], wire_len: u32) -> Result<(), CaptureError> {
         self.write_on(0, stamp, bytes, wire_len)
     }
 
-    /// Adds a frame as [`CaptureWriter::write`] does, of this interface: an index
-    /// from 0 into the names of [`CaptureWriter::create_for`].
+    /// Like [`CaptureWriter::write`], for an interface: an index from 0 into the names of
+    /// [`CaptureWriter::create_for`].
     ///
     /// # Errors
     /// As for [`CaptureWriter::write`].
@@ -157,14 +157,14 @@ impl CaptureWriter {
         Ok(())
     }
 
-    /// Writes a full buffer, or hands it to the thread that writes.
+    /// Writes a full buffer, or hands it to the writing thread.
     #[inline(never)]
     fn pass_on(&mut self) -> Result<(), CaptureError> {
         if let Behind::Wanted(at_start) = self.behind {
             let file = self.file.try_clone();
             let room = self.full_at + GATHER_LEN;
             let start = |file| WriteBehind::start(file, room, at_start);
-            // Without a thread, it takes longer.
+            // Without a thread, writing is merely slower.
             let thread = file.and_then(start).map(Box::new);
             self.behind = thread.map_or(Behind::Never, Behind::Started);
         }
@@ -192,7 +192,7 @@ impl CaptureWriter {
         result.map_err(|error| CaptureError::file(&self.name, "writing", error))
     }
 
-    /// Writes the remaining bytes, and closes the file.
+    /// Writes the remaining bytes and closes the file.
     ///
     /// # Errors
     /// Errors of the system.
@@ -205,13 +205,13 @@ impl CaptureWriter {
         &self.name
     }
 
-    /// Returns the number of gathered bytes that are not yet written.
+    /// Returns the number of gathered bytes not yet written.
     pub fn gathered(&self) -> usize {
         self.buffer.len() - self.written
     }
 
-    /// Adds a frame, as [`CaptureWriter::write`] does, without writing:
-    /// [`CaptureWriter::drain`] or [`CaptureWriter::flush`] writes.
+    /// Like [`CaptureWriter::write`], but only gathers: [`CaptureWriter::drain`] or
+    /// [`CaptureWriter::flush`] writes.
     ///
     /// # Errors
     /// For frames above 256 KiB; for times after 2106 in classic pcap.
@@ -245,8 +245,8 @@ impl CaptureWriter {
         }
     }
 
-    /// Writes as many bytes as possible without blocking; a file on a disk takes
-    /// all. Returns whether all are written.
+    /// Writes as many bytes as possible without blocking; a file on disk accepts all.
+    /// Returns whether all are written.
     ///
     /// # Errors
     /// Errors of the kernel.
@@ -264,7 +264,7 @@ impl CaptureWriter {
                 Err(error) => return Err(CaptureError::file(&self.name, "writing", error)),
             }
         }
-        // The written part is removed when moving the rest is worth it.
+        // Moves the rest only when the written part is large enough.
         if self.gathered() == 0 || self.written > GATHER_LEN {
             self.buffer.drain(..self.written);
             self.written = 0;
@@ -346,7 +346,7 @@ fn push_words(buffer: &mut Vec<u8>, words: &[u32]) {
     }
 }
 
-/// Appends magic, version 2.4, two unused words, snapshot length, link type.
+/// Appends magic, version 2.4, two unused words, snapshot length and link type.
 fn push_pcap_header(buffer: &mut Vec<u8>) {
     let header = [
         0xa1b2_3c4d,
@@ -359,9 +359,8 @@ fn push_pcap_header(buffer: &mut Vec<u8>) {
     push_words(buffer, &header);
 }
 
-/// Appends a section header of unknown length, and for each name an interface
-/// with options for the name (`if_name`, 2) and for nanosecond times
-/// (`if_tsresol`, 9); without names, one interface without a name.
+/// Appends a section header of unknown length, and one interface per name with the options
+/// `if_name` (2) and `if_tsresol` (9, nanoseconds); without names, one unnamed interface.
 fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
     let section = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28];
     push_words(buffer, &section);

@@ -35,8 +35,8 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
         0
     }
 
-    /// Changes a delivered frame. Called in the order in which frames pass the medium; `at`
-    /// is the departure.
+    /// Changes a delivered frame. Called in the order in which frames pass the medium's
+    /// loss; `at` is the departure.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
 
     /// Writes the model in the user's notation.

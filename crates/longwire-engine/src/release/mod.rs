@@ -44,8 +44,8 @@ pub(crate) struct ReleaseKey {
 }
 
 /// A sequence number that wraps around. It orders only items with the same link and
-/// release, of which fewer than 2^31 are pushed while one waits. This keeps the key at 16
-/// bytes.
+/// release, and fewer than 2^31 items are pushed while one of them waits. This keeps the
+/// key at 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sequence(u32);
 

@@ -41,8 +41,8 @@ static INFO: ModelInfo = ModelInfo {
 /// Maximum number of states.
 const STATES_MAX: usize = 64;
 
-/// Minimum mean holding time: shorter ones cost a draw each and are equivalent to their
-/// mean rate.
+/// Minimum mean holding time: shorter states cost a draw each and are better replaced by
+/// their mean rate.
 pub(super) const TIME_MIN: Nanos = Nanos::from_micros(1);
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
