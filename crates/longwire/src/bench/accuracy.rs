@@ -13,7 +13,7 @@ use crate::Error;
 use crate::table;
 use longwire_traffic::sockets::{OneWay, one_way, round_trips};
 
-/// One delay and frame length; errors in microseconds.
+/// A row: one delay and frame length; errors in microseconds.
 #[derive(Debug, Serialize)]
 pub(super) struct AccuracyRow {
     delay_us: f64,
@@ -25,19 +25,19 @@ pub(super) struct AccuracyRow {
     p99_us: f64,
     p999_us: f64,
     max_us: f64,
-    /// Median error of the last tenth less that of the first: drift.
+    /// Drift: median error of the last tenth minus that of the first.
     drift_us: f64,
     samples: usize,
     lost: u64,
-    /// Median delay of the path without emulation, which is subtracted.
+    /// Median delay of the path without emulation; subtracted from each sample.
     base_us: f64,
-    /// Lateness that the emulator reports, 99th percentile.
+    /// 99th percentile of the emulator's reported lateness.
     lateness_p99_us: f64,
-    /// Pauses of the machine during this row, seen by a spinning thread.
+    /// Pauses of the machine during this row, measured by a spinning thread.
     pauses: Pauses,
 }
 
-/// Baseline of a row's error.
+/// Baseline delay of a path without emulation.
 struct Base {
     size: u32,
     pps: u64,
@@ -98,7 +98,7 @@ fn sample(
     };
     let running = testbed.start(kind, link(), link(), config)?;
     let link_delay = Duration::from_nanos(delay.as_nanos());
-    // The first frames find addresses unresolved, and caches cold.
+    // The first frames wait for address resolution and cold caches.
     let patience = link_delay * 5 + Duration::from_secs(1);
     round_trips(testbed.path(), 1, Duration::ZERO, patience)?;
     let core = host::allowed_cores().first().copied();

@@ -51,43 +51,42 @@ impl LinksArgs {
     }
 }
 
-/// One number of links.
+/// A row: one number of links.
 #[derive(Debug, Serialize)]
 pub(super) struct LinksRow {
     links: u32,
     /// Ports with arrivals.
     sending_ports: u16,
     packets: u64,
-    /// From the input's ring to the output's.
+    /// From input ring to output ring.
     ns_per_packet: f64,
     /// Relative to the first row.
     ratio: f64,
-    /// Resident memory of an idle link with its rule, its path and its
-    /// counters, in bytes; `None` where it is too small to measure.
+    /// Resident memory of an idle link with its rule, path and counters, in bytes;
+    /// `None` if too small to measure.
     bytes_per_link: Option<u64>,
-    /// Time to build configurations, rules, links and paths, without reading a
-    /// file.
+    /// Time to build configurations, rules, links and paths, without file I/O.
     build_ms: f64,
     missing: u64,
 }
 
-/// Time between arrivals, in virtual time.
+/// Virtual time between arrivals.
 pub(super) const GAP: Nanos = Nanos::from_nanos(100);
 const DELAY: Nanos = Nanos::from_millis(20);
 
-/// A frame's length, without frame check sequence.
+/// Frame length in bytes, without frame check sequence.
 pub(super) const LEN: u32 = 64;
 
-/// Stations of LinkEM's shape, each at its own port.
+/// Stations of LinkEM's testbed, each at its own port.
 const STATIONS: u16 = 4;
 
-/// Links between them: from each station to both neighbours.
+/// Links between the stations: from each one to both neighbours.
 const STATION_LINKS: u32 = 8;
 
-/// Measurements of each row; the median counts.
+/// Measurements per row; the median is reported.
 const TIMES: usize = 3;
 
-/// Number of links from which memory is measured.
+/// Minimum number of links for a memory measurement.
 const MEASURABLE: u32 = 1_000;
 
 pub(super) fn measure(args: &LinksArgs) -> Result<Vec<LinksRow>, Error> {
@@ -128,7 +127,7 @@ pub(super) fn measure(args: &LinksArgs) -> Result<Vec<LinksRow>, Error> {
     Ok(rows)
 }
 
-/// Measures LinkEM's shape.
+/// Measures the shape of LinkEM's testbed.
 fn between_stations(packets: u64) -> Result<LinksRow, Error> {
     let started = Instant::now();
     let mut parts = parts(STATION_LINKS)?;
@@ -176,7 +175,7 @@ fn idle(links: u32) -> Result<u64, Error> {
     grown.map_err(|error| Error::Failed(error.to_string()))
 }
 
-/// Like [`idle`], measured in a new process that has allocated nothing before.
+/// Like [`idle`], measured in a new process with an untouched heap.
 fn idle_of_a_fresh_process(links: u32) -> Result<u64, Error> {
     let program = std::env::current_exe()?;
     let mut command = std::process::Command::new(program);
@@ -221,7 +220,7 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
     })
 }
 
-/// Builds links with twice the rate that their share of the packets needs.
+/// Builds links with twice the rate that their share of the traffic needs.
 pub(super) fn parts(links: u32) -> Result<FabricParts, Error> {
     let bits = u64::from(LEN) * 8 * 2;
     let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
@@ -234,9 +233,9 @@ pub(super) fn parts(links: u32) -> Result<FabricParts, Error> {
     })
 }
 
-/// Frames of random flows, at a constant pace.
+/// Frames of random flows at a constant rate.
 struct Flows {
-    /// The first of its flows, and their number.
+    /// The first flow, and the number of flows.
     first: u32,
     links: u32,
     left: u64,
@@ -244,7 +243,7 @@ struct Flows {
     gap: Nanos,
     chance: Stream,
     frame: PairFrame,
-    /// The station that sends; `None`: the frames have fixed Ethernet addresses.
+    /// The sending station; with `None`, frames have fixed Ethernet addresses.
     station: Option<u16>,
 }
 
@@ -262,8 +261,8 @@ impl Flows {
         }
     }
 
-    /// Returns the frames of one of the stations, which has a link to each of its two
-    /// neighbours in a ring.
+    /// Returns the frames of one station, which has a link to both neighbours in the
+    /// ring.
     fn of_station(station: u16, count: u64) -> Flows {
         let places = u64::from(STATIONS);
         Flows {

@@ -13,10 +13,10 @@ use crate::Error;
 use crate::table;
 use longwire_traffic::sockets::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
 
-/// One-way delays at which round trips are checked: those of LinkEM's table.
+/// One-way delays of the round-trip checks, from LinkEM's table.
 const DELAYS_MS: [u64; 3] = [5, 30, 101];
 
-/// Round trips a row.
+/// Round trips per row.
 const TRIPS: u32 = 100;
 
 /// Result of the bench.
@@ -24,19 +24,18 @@ const TRIPS: u32 = 100;
 pub(super) struct LiveResult {
     bare: PathPerformance,
     link: PathPerformance,
-    /// Small datagrams received through the link, as a share of the bare
-    /// pair's.
+    /// Small datagrams received through the link, relative to the bare pair.
     small_udp_share: f64,
-    /// Base round trip above the bare pair's, in milliseconds.
+    /// Base round trip minus that of the bare pair, in milliseconds.
     base_rtt_over_bare_ms: f64,
-    /// Round trips at a delay: measured − base − twice the delay.
+    /// Error of round trips at each delay: measured − base − twice the delay.
     rtt_errors: Vec<RttError>,
-    /// Datagrams sent less those received, those dropped by the model and
-    /// those counted as artifacts: lost unseen between the ports.
+    /// Datagrams lost without a trace: sent minus received, dropped by the model and
+    /// counted as artifacts.
     unseen: i64,
 }
 
-/// Performance of one way of joining the hosts.
+/// Performance of one path between the hosts.
 #[derive(Debug, Serialize)]
 struct PathPerformance {
     tcp_gbit: f64,
@@ -45,7 +44,7 @@ struct PathPerformance {
     rtt_ms: f64,
 }
 
-/// The error of round trips at one delay.
+/// Error of round trips at one delay.
 #[derive(Debug, Serialize)]
 struct RttError {
     delay_ms: u64,
@@ -53,7 +52,7 @@ struct RttError {
 }
 
 pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
-    // Alternating runs, medians of three: other programs use the machine too.
+    // Alternating runs, median of three: other programs share the machine.
     let (mut bare, mut link, mut unseen) = (Vec::new(), Vec::new(), 0);
     for _ in 0..3 {
         bare.push(bare_side(time / 3)?);
@@ -117,9 +116,8 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams
     Ok((side, flood))
 }
 
-/// Returns the frames that neither arrived at the emulator nor were counted by
-/// it. Overflow of the receiving socket occurs after the emulator and is not
-/// included.
+/// Returns the frames that neither reached the emulator nor were counted by it.
+/// Overflow of the receiving socket happens after the emulator and is excluded.
 fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
     let up = &report.links[0];
     let counted = |kind: &str| up.artifacts.of(kind);

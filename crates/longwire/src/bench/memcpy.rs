@@ -1,4 +1,4 @@
-//! Time to copy a frame: the machine's own limit.
+//! Time to copy a frame: the lower bound that the machine sets.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -8,9 +8,8 @@ use longwire_runtime::host;
 /// Duration of a measurement.
 const TIME: Duration = Duration::from_millis(150);
 
-/// Returns the nanoseconds to copy a frame of `size` bytes from one area of
-/// `area` bytes to another, on one core while the other does the same: the
-/// pipeline's two stages copy at the same time.
+/// Returns the nanoseconds to copy a frame of `size` bytes between two areas of `area`
+/// bytes. A second core copies concurrently, as the pipeline's two stages do.
 pub(super) fn nanos_per_frame(size: usize, area: usize) -> f64 {
     std::thread::scope(|scope| {
         // On separate threads: pinning must not outlast the measurement.

@@ -137,7 +137,7 @@ pub struct TimeArgs {
 /// Runs a bench.
 ///
 /// # Errors
-/// Any error of the measurement, and of writing its result.
+/// Any error of the measurement or of its output.
 pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (kind, quick) = (args.port.as_str(), args.quick);
     match &args.what {
@@ -175,7 +175,7 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
 }
 
-/// Returns the arguments, or those of a quick measurement.
+/// Returns the arguments, shortened by `short` if `quick`.
 fn chosen<T: Clone>(args: &T, quick: bool, short: fn(&T) -> T) -> T {
     if quick { short(args) } else { args.clone() }
 }
@@ -201,7 +201,7 @@ fn show<T: Serialize>(globals: &Globals, found: T, print: impl Fn(&T)) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Duration of a quick row: enough to show that the bench works.
+/// Duration of a quick row: long enough to show that the bench works.
 const QUICK: Nanos = Nanos::from_millis(200);
 
 impl ThroughputArgs {

@@ -1,5 +1,5 @@
-//! Many links and the frames that cross them: link `n` carries the pair of
-//! addresses number `n`, 10.B.C.D to (11+A).B.C.D for the number's four bytes.
+//! Many links and their frames: link `n` carries address pair `n`, 10.B.C.D to
+//! (11+A).B.C.D for the four bytes of `n`.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 
 use crate::Error;
 
-/// The shortest frame: headers, and what [`PairFrame::set`] writes.
+/// Minimum frame length: headers, and the payload of [`PairFrame::set`].
 pub const LEN_MIN: u32 = 50;
 
-/// Offset of source and destination address in a frame. The pair and a number
-/// of the sender follow the UDP header.
+/// Offset of source and destination address in a frame. The payload after the UDP
+/// header holds the pair and the sender's number.
 const ADDRESSES: usize = 26;
 const PAYLOAD: usize = 42;
 
-/// Builds a link, a path and a rule for each pair, from port 0 to port 1.
-/// Frames of no pair are dropped.
+/// Builds a link, a path and a rule for each pair, from port 0 to port 1. Other frames
+/// are dropped.
 ///
 /// # Errors
 /// [`Error::Failed`] if the classifier refuses a rule.
@@ -57,7 +57,7 @@ fn addresses(pair: u32) -> [[u8; 4]; 2] {
     [[10, b, c, d], [11 + a, b, c, d]]
 }
 
-/// A UDP frame that is rewritten for one pair after the other.
+/// A UDP frame that is rewritten for each pair in turn.
 #[derive(Clone, Debug)]
 pub struct PairFrame(Vec<u8>);
 
@@ -75,7 +75,7 @@ impl PairFrame {
         PairFrame(frame)
     }
 
-    /// Returns its bytes.
+    /// Returns the frame's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -86,7 +86,8 @@ impl PairFrame {
         self.0[6..12].copy_from_slice(&source);
     }
 
-    /// Rewrites the frame for a pair, with a number that its receiver can read.
+    /// Rewrites the frame for a pair, with a number for the receiver, and returns its
+    /// bytes.
     #[inline]
     pub fn set(&mut self, pair: u32, number: u32) -> &[u8] {
         let [source, destination] = addresses(pair);
@@ -98,8 +99,8 @@ impl PairFrame {
     }
 }
 
-/// Returns the pair and the number that [`PairFrame::set`] wrote; `None` of
-/// frames that are too short.
+/// Returns the pair and number written by [`PairFrame::set`]; `None` if the frame is
+/// too short.
 #[inline]
 pub fn read(frame: &[u8]) -> Option<(u32, u32)> {
     let payload: &[u8; 8] = frame.get(PAYLOAD..PAYLOAD + 8)?.first_chunk()?;

@@ -1,5 +1,5 @@
-//! `bench plugin`: the cost per packet of a plugin's hooks, called with arrays
-//! of several lengths, and in a link.
+//! `bench plugin`: the cost per packet of a plugin's hooks, called with arrays of
+//! several lengths and in a link.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -18,28 +18,28 @@ use super::PluginArgs;
 use crate::Error;
 use crate::table;
 
-/// The length of frames, in bytes.
+/// Frame length in bytes.
 const LEN: usize = 64;
 
-/// Distance between frames in nanoseconds: 64 bytes at 100 Mbit/s.
+/// Nanoseconds between frames: 64 bytes at 100 Mbit/s.
 const GAP: u64 = 5_120;
 
-/// Frames between two readings of the clock.
+/// Frames between two clock reads.
 const ROUND: usize = 4_096;
 
 /// One hook.
 #[derive(Debug, Serialize)]
 pub(super) struct HookRow {
     hook: &'static str,
-    /// Nanoseconds a packet, in arrays of this many packets.
+    /// Nanoseconds per packet, in arrays of this many packets.
     arrays_of_1: f64,
     arrays_of_8: f64,
     arrays_of_64: f64,
-    /// Nanoseconds a packet that the hook adds to a link.
+    /// Nanoseconds per packet that the hook adds to a link.
     in_a_link: f64,
 }
 
-/// The hooks, with the options that select them.
+/// The hooks, and the option of each.
 const HOOKS: [(Hook, &str); 4] = [
     (Hook::Loss, "loss"),
     (Hook::Delay, "delay"),
@@ -72,7 +72,7 @@ pub(super) fn measure(args: &PluginArgs, quick: bool) -> Result<Vec<HookRow>, Er
     }
 }
 
-/// Parses `key=value`, one an argument or several joined by commas.
+/// Parses `key=value` items, one per argument or joined by commas.
 fn pairs(parameters: &[String]) -> Result<Vec<(String, String)>, Error> {
     let items = parameters.iter().flat_map(|items| items.split(','));
     let pair = |item: &str| match item.split_once('=') {
@@ -102,7 +102,7 @@ impl PluginBench<'_> {
         })
     }
 
-    /// Measures nanoseconds a packet, called with arrays of `N`.
+    /// Measures nanoseconds per packet of calls with arrays of `N`.
     fn alone<const N: usize>(&self, hook: Hook) -> Result<f64, Error> {
         let loaded = CPlugin::load(&self.args.file, hook, &self.pairs, &self.faults);
         let mut plugin = loaded.map_err(|error| Error::Failed(error.to_string()))?;
@@ -134,7 +134,7 @@ impl PluginBench<'_> {
         }))
     }
 
-    /// Measures nanoseconds a packet of a link with one option, or without.
+    /// Measures nanoseconds per packet of a link, with one option or none.
     fn link(&self, option: Option<&str>) -> Result<f64, Error> {
         let mut link = Link::new(self.config(option)?, 1, LinkId(0));
         let mut bytes = [0x5a; LEN];
@@ -155,7 +155,7 @@ impl PluginBench<'_> {
     fn config(&self, option: Option<&str>) -> Result<LinkConfig, Error> {
         let refused = |error: LinkSpecError| Error::Usage(error.to_string());
         let loader = FileLoader::reporting_to(&self.faults);
-        // Waiting for a plugin's rate is part of the plugin's cost.
+        // Waiting for a plugin's rate counts as its cost.
         let mut spec = LinkSpec::new().queue(QueueLimit::UNLIMITED);
         if let Some(option) = option {
             let own = self.pairs.iter();
@@ -166,8 +166,7 @@ impl PluginBench<'_> {
         spec.build(&loader).map_err(|error| refused(error.into()))
     }
 
-    /// Returns nanoseconds a packet of a round: the median of several
-    /// measurements.
+    /// Returns nanoseconds per packet of a round: the median of several measurements.
     fn timed(&self, mut round: impl FnMut()) -> f64 {
         const MEASUREMENTS: u32 = 5;
         round();

@@ -1,4 +1,4 @@
-//! `bench rate`: the throughput of UDP and TCP at a rate.
+//! `bench rate`: UDP and TCP throughput at a rate.
 
 use std::time::Duration;
 
@@ -13,17 +13,16 @@ use crate::Error;
 use crate::table;
 use longwire_traffic::sockets::{UdpFlow, tcp_flow, udp_flow};
 
-/// One rate and protocol.
+/// A row: one rate and protocol.
 #[derive(Debug, Serialize)]
 pub(crate) struct RateRow {
     rate_bits: u64,
     protocol: &'static str,
-    /// The payload rate that the framing leaves.
+    /// The payload rate left by the framing.
     expected_bits: f64,
     measured_bits: f64,
     error_percent: f64,
-    /// Emulated tail drops; TCP has few, UDP all frames that it sends above the
-    /// rate.
+    /// Emulated tail drops: few with TCP, every frame above the rate with UDP.
     queue_drops: u64,
     artifacts: u64,
 }
@@ -34,8 +33,7 @@ pub const FULL_FRAME: u32 = 1514;
 /// UDP payload of a full frame, in bytes.
 pub const UDP_PAYLOAD: f64 = (1500 - 20 - 8) as f64;
 
-/// TCP payload of a full frame: less the IPv4 header, the TCP header and its
-/// time-stamp option.
+/// TCP payload of a full frame: without IPv4 header, TCP header and timestamp option.
 pub const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 
 /// Systems of the literature: TCP (Joglekar 2004) and a modern peer.
@@ -51,8 +49,7 @@ pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<RateRow>, Error
     Ok(rows)
 }
 
-/// Returns the full frames a second that a rate carries, with Ethernet's
-/// framing.
+/// Returns the full frames/s that a rate carries, with Ethernet framing.
 pub fn capacity(rate: BitRate) -> f64 {
     rate.bits_per_sec() as f64 / Framing::ETHERNET.wire_bits(FULL_FRAME) as f64
 }
@@ -80,7 +77,7 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
     let duration = duration(rate, args);
     let flow = UdpFlow {
         frame_len: FULL_FRAME,
-        // A tenth above the capacity keeps the link busy without a flood.
+        // 10 % above capacity saturates the link without flooding it.
         per_second: (capacity * 1.1).ceil() as u64,
         count: None,
         duration,

@@ -1,8 +1,8 @@
-//! `bench shards`: what shards cost and gain.
+//! `bench shards`: cost and speedup of shards.
 //!
-//! Frames of 64 bytes of random pairs of addresses, each with a separate link each, as in
-//! `bench links`, from memory to memory in virtual time: through a simulation without
-//! shards, and with each number of them. All take the same frames and hand out the same.
+//! As in `bench links`, 64-byte frames of random address pairs cross a link per pair,
+//! from memory to memory in virtual time: first without shards, then with each number
+//! of them. The output is identical in every row.
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -54,41 +54,41 @@ impl ShardsArgs {
     }
 }
 
-/// One number of shards.
+/// A row: one number of shards.
 #[derive(Debug, Serialize)]
 pub(super) struct ShardsRow {
-    /// 0: without shards.
+    /// Number of shards; 0 without sharding.
     shards: usize,
     threads: usize,
     packets: u64,
     ns_per_packet: f64,
-    /// The time of one shard, relative to this.
+    /// Time of one shard divided by the time of this row.
     speedup: f64,
-    /// Time of the calling thread per packet outside phases that threads share, in ns:
-    /// to read, switch, distribute and hand out.
+    /// Time per packet of the calling thread outside parallel phases, in ns: to read,
+    /// switch, distribute and output.
     serial_ns: f64,
-    /// Time to classify, and to process events, per packet, in ns. With several threads
-    /// the times of the slowest.
+    /// Time per packet to classify and to process events, in ns; of several threads,
+    /// the slowest.
     classify_ns: f64,
     event_ns: f64,
-    /// Rounds in which threads worked together.
+    /// Rounds in which threads ran in parallel.
     rounds: u64,
     /// Digest of the output; identical in every row.
     digest: u64,
     missing: u64,
 }
 
-/// The findings of the bench.
+/// The results of the bench.
 #[derive(Debug, Serialize)]
 pub(super) struct ShardsFound {
-    /// Additional cost of a frame that continues in another shard.
+    /// Additional cost of a frame that crosses into another shard.
     crossing_ns: f64,
     /// Cost of an empty round of two threads.
     barrier_ns: f64,
     rows: Vec<ShardsRow>,
 }
 
-/// Measurements of each row; the median counts.
+/// Measurements per row; the median is reported.
 const TIMES: usize = 5;
 
 pub(super) fn measure(args: &ShardsArgs) -> Result<ShardsFound, Error> {
@@ -99,8 +99,8 @@ pub(super) fn measure(args: &ShardsArgs) -> Result<ShardsFound, Error> {
     })
 }
 
-/// Returns the cost of a frame that continues in another shard, in ns: paths of two links
-/// on one thread, with both links in one shard and in two.
+/// Returns the cost of crossing into another shard, in ns: paths of two links on one
+/// thread, with the links in the same shard and in different ones.
 fn crossing(args: &ShardsArgs) -> Result<f64, Error> {
     let pairs = args.links / 2;
     let run = |apart: bool| {
@@ -140,7 +140,7 @@ fn rows(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
         .chain(args.shards.iter().map(|shards| Some(*shards)))
         .collect();
     let mut measured: Vec<Vec<ShardsRow>> = plans.iter().map(|_| Vec::new()).collect();
-    // In turn, so that a disturbance meets all rows.
+    // Interleaved, so that a disturbance affects all rows.
     for _ in 0..TIMES {
         for (plan, rows) in plans.iter().zip(&mut measured) {
             rows.push(row(args, *plan)?);
@@ -177,7 +177,7 @@ fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
     })
 }
 
-/// Lets random frames pass a network.
+/// Sends random frames through a network.
 fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<ShardsRow, Error> {
     let mut simulation = Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None)
         .map_err(|error| Error::Failed(error.to_string()))?;

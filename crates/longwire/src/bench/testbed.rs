@@ -1,5 +1,4 @@
-//! Hosts between which links are measured: two and the emulator, each in its own
-//! network namespace.
+//! Hosts of the benches: two, and the emulator, each in its own network namespace.
 
 use longwire_engine::LinkConfig;
 use longwire_io::net::NetNamespace;
@@ -11,34 +10,33 @@ use longwire_testbed::{
 use crate::Error;
 use longwire_traffic::sockets::{Host, Path};
 
-/// Two hosts; between them a veth pair, or the emulator.
+/// Two hosts, joined by a veth pair or by the emulator.
 #[derive(Debug)]
 pub enum Testbed {
-    /// The hosts, joined by a veth pair only.
+    /// Hosts joined by a veth pair.
     Bare([NetNamespace; 2]),
-    /// The hosts, each with a veth pair to the emulator.
+    /// Hosts with a veth pair each to the emulator.
     Emulated(Networks),
 }
 
 impl Testbed {
-    /// Two hosts joined by nothing but a veth pair: what the machine itself
-    /// can do.
+    /// Returns two hosts joined by a veth pair: the machine's own limit.
     ///
     /// # Errors
-    /// If namespaces or devices cannot be made.
+    /// If namespaces or devices cannot be created.
     pub fn bare() -> Result<Testbed, EnvironmentError> {
         direct_networks().map(Testbed::Bare)
     }
 
-    /// Two hosts, each with a veth pair to the emulator.
+    /// Returns two hosts with a veth pair each to the emulator.
     ///
     /// # Errors
-    /// If namespaces or devices cannot be made.
+    /// If namespaces or devices cannot be created.
     pub fn emulated() -> Result<Testbed, EnvironmentError> {
         Networks::new(&EnvironmentConfig::default()).map(Testbed::Emulated)
     }
 
-    /// From the near host to the far one.
+    /// Returns the path from the near host to the far one.
     pub fn path(&self) -> Path<'_> {
         let host = |side| Host {
             namespace: match (self, side) {
@@ -54,7 +52,7 @@ impl Testbed {
         }
     }
 
-    /// Starts a link between the hosts, through ports of this kind.
+    /// Starts a link between the hosts, with ports of the given kind.
     ///
     /// # Errors
     /// Without an emulator, and if the ports or the link cannot be started.

@@ -1,10 +1,9 @@
-//! `bench throughput`: nanoseconds a packet, memory to memory, with the whole
-//! engine.
+//! `bench throughput`: nanoseconds per packet, memory to memory, with the whole engine.
 //!
-//! The link has 100 Gbit/s and is saturated: arrivals are stamped at exactly
-//! its rate, so the delay line holds what such a link would hold (250 MB at 20
-//! ms), and the pipeline runs as fast as two cores can. A result below a
-//! frame's time on the wire means that the emulator is faster than the link.
+//! The link is saturated at 100 Gbit/s: arrivals are stamped at exactly its rate, so
+//! the delay line holds the full bandwidth-delay product (250 MB at 20 ms), and the
+//! pipeline runs as fast as two cores can. A result below a frame's time on the wire
+//! means that the emulator is faster than the link.
 
 use std::time::{Duration, Instant};
 
@@ -25,55 +24,54 @@ const RATE: BitRate = match BitRate::from_bits_per_sec(100_000_000_000) {
 };
 const LOSS_PROBABILITY: &str = "0.1%";
 
-/// Source memory that fits a core's cache, and that fits none.
+/// Source memory that fits a core's cache, and that exceeds every cache.
 const IN_CACHE: usize = 512 << 10;
 const IN_MEMORY: usize = 256 << 20;
 
-/// Frames that ingress may run ahead of the emulated backlog, at most.
+/// Maximum frames by which ingress runs ahead of the emulated backlog.
 const AHEAD: u64 = 1 << 20;
 
-/// One frame length and delay.
+/// A row: one frame length and delay.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ThroughputRow {
     size: u32,
     delay_us: f64,
-    /// With the placement that fits the cores: see [`median_row`].
+    /// With the placement that suits the cores: see [`median_row`].
     ns_per_packet: f64,
     mpps: f64,
     gbit_per_s: f64,
-    /// The same with one thread for both stages, and with two.
+    /// The same with one thread for both stages, and with a thread for each.
     one_thread_ns: f64,
     two_threads_ns: Option<f64>,
-    /// Copies of each frame's bytes: into the arena and out of it, or 0.
+    /// Copies of each frame's bytes: 2, into the arena and out of it, or 0.
     copies: u32,
-    /// Bytes of the source's memory.
+    /// Size of the source memory in bytes.
     source_bytes: usize,
-    /// Time for the same number of copies on this machine, both cores at once.
+    /// Time of as many copies on this machine, on both cores concurrently.
     memcpy_ns: f64,
     ratio_to_memcpy: f64,
-    /// Time that a cache line takes from one core to the other, measured just
-    /// after the run: 40 to 60 ns where they share a cache, some 200 where not.
+    /// Time to move a cache line between the cores, measured right after the run: 40 to
+    /// 60 ns with a shared cache, some 200 ns otherwise.
     crossing_ns: Option<f64>,
     packets: u64,
     dropped_by_loss: u64,
-    /// Lost frames that the model did not drop; must be 0.
+    /// Frames lost but not dropped by the model; must be 0.
     lost_otherwise: u64,
-    /// Delivered frames whose bytes (copied) or places (not copied) were wrong;
-    /// must be 0.
+    /// Delivered frames with wrong bytes (copied) or places (not copied); must be 0.
     damaged: u64,
     memory_max: u64,
     /// Number of runs of which this is the median.
     runs: u32,
 }
 
-/// The measured rows, and the number of rows for which no time was left.
+/// The measured rows, and the number of rows omitted for lack of time.
 #[derive(Debug)]
 pub(super) struct Measurements {
     pub(super) rows: Vec<ThroughputRow>,
     pub(super) left_out: usize,
 }
 
-/// Prints on standard error that rows were omitted, and how to measure them.
+/// Prints on stderr that rows were omitted, and how to measure them.
 pub(super) fn print_omitted(measured: &Measurements, time: Nanos) {
     if measured.left_out > 0 {
         eprintln!(
@@ -114,8 +112,8 @@ fn cases(args: &ThroughputArgs) -> Vec<Case> {
     cases
 }
 
-/// Measures rows until the time is used up, the first one in any case. Each
-/// has an equal share of the time that is left.
+/// Measures rows until the time is used up, but at least one. Each row gets an equal
+/// share of the remaining time.
 pub(super) fn measure(
     args: &ThroughputArgs,
     quick: bool,
@@ -142,19 +140,18 @@ pub(super) fn measure(
     })
 }
 
-/// Approximate duration of a quick row: enough to show that the bench works.
+/// Approximate duration of a quick row: long enough to show that the bench works.
 const QUICK: Duration = Duration::from_millis(15);
 
-/// Runs of a row, if its time suffices: other programs use the machine too.
+/// Runs per row, if time permits: other programs share the machine.
 const RUNS: u32 = 3;
 
-/// An upper bound of the time per packet on any machine; it limits the length
-/// of a row's first run.
+/// Upper bound of the time per packet on any machine; limits the first run of a row.
 const SLOW_NS: u64 = 200;
 
-/// Returns the row of the placement that fits the cores, and the times of both. One thread
-/// has both stages if cores are far apart, or in use by others, and frames wait in a cache:
-/// frames that wait in memory cross once in any case.
+/// Returns the row with the placement that suits the cores, and the times of both
+/// placements. One thread runs both stages if the cores are far apart or busy, and
+/// frames wait in a cache: frames that wait in memory cross once in either case.
 ///
 /// The measurement takes about `time`, or as long as two runs that fill the delay line.
 fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
@@ -174,7 +171,7 @@ fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
     Ok(summarise(case, run, runs, times))
 }
 
-/// The times per frame of both placements, in nanoseconds, and between the cores.
+/// Times per frame of both placements, and between the cores, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     one: f64,
@@ -182,8 +179,8 @@ struct Times {
     crossing: Option<Duration>,
 }
 
-/// Returns the median of some runs, which take about `time` together, or as
-/// long as one that fills the delay line; and their number.
+/// Returns the median of several runs, and their number. They take about `time`
+/// together, or as long as one run that fills the delay line.
 fn median_run(
     case: Case,
     cores: Option<(usize, usize)>,
@@ -193,7 +190,7 @@ fn median_run(
     let mut runs: Vec<Run> = Vec::new();
     for nth in 0..RUNS {
         let ran = started.elapsed();
-        // As long as the longest run yet; more would exceed the time.
+        // Assume the longest run so far; a longer one would exceed the time.
         let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();
         if nth > 0 && ran + longest > time {
             break;
@@ -212,15 +209,15 @@ fn median_run(
 /// A run of a row.
 struct Run {
     end: PipelineEnd<mem::Sink>,
-    /// While both stages were running.
+    /// Measured while both stages were running.
     ns_per_packet: f64,
     /// Duration of the whole run.
     took: Duration,
     ns_a_frame: f64,
 }
 
-/// Sends `frames` frames, or enough to fill the delay line several times: with a thread
-/// for each stage on these cores, or with one thread.
+/// Sends `frames` frames, or enough to fill the delay line several times, with a thread
+/// per stage on these cores or with one thread.
 fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
     let started = Instant::now();
@@ -238,7 +235,7 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
     link.loss
         .push(LOSS.parse(LOSS_PROBABILITY).map_err(|e| failed(&e))?);
     let backlog = RATE.bytes_in(delay).0;
-    // A descriptor per frame, and space for the frames' alignment.
+    // A descriptor per frame, and alignment.
     let memory = backlog + backlog / u64::from(size) * 64;
     let frames = frames.max(backlog / u64::from(size) * 3).max(LEAST);
     let mut source = mem::Source::paced(size as usize, source_bytes, RATE, frames);
@@ -269,7 +266,7 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
     })
 }
 
-/// Minimum frames of a run.
+/// Minimum frames per run.
 const LEAST: u64 = 100_000;
 
 /// Returns a core for each stage, if there are two.
@@ -314,8 +311,7 @@ fn summarise(case: Case, run: Run, runs: u32, times: Times) -> ThroughputRow {
     }
 }
 
-/// Results of TLEM's own program on a comparable machine, in cache and out of
-/// it.
+/// Results of TLEM's own program on a comparable machine, in and out of cache.
 fn tlem(size: u32, source_bytes: usize) -> &'static str {
     match (size, source_bytes) {
         (64, IN_CACHE) => "21-27",

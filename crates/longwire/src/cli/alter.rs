@@ -1,4 +1,4 @@
-//! Options of `replay` that choose frames of a trace and alter them.
+//! Options of `replay` that select and alter frames of a trace.
 
 use clap::Args;
 use longwire_packet::alter::{
@@ -115,8 +115,7 @@ pub struct AlterArgs {
     pub keep_groups: bool,
 }
 
-/// Returns the help of `--filter`; the engine, which parses it, lists its
-/// words.
+/// Returns the help of `--filter`, with the vocabulary from the engine's parser.
 fn filter_help() -> String {
     format!(
         "Send only frames that this matches, as in 'tcp port 80 or 443'; evaluated before frames \
@@ -125,11 +124,10 @@ fn filter_help() -> String {
 }
 
 impl AlterArgs {
-    /// Returns the alterations of the frames; `seed` decides what is random in
-    /// them.
+    /// Returns the alterations of the frames; `seed` seeds the random ones.
     ///
     /// # Errors
-    /// If options do not go together.
+    /// If options conflict.
     pub fn alterations(&self, seed: u64) -> Result<Alterations, Error> {
         let sided = [("--src-mac", self.src_mac), ("--dst-mac", self.dst_mac)];
         for (option, mac) in sided {
@@ -170,7 +168,7 @@ impl AlterArgs {
         self.filter.clone()
     }
 
-    /// Returns the splitter that separates the two sides of conversations.
+    /// Returns the splitter that separates the directions of conversations.
     pub fn splitter(&self) -> Option<Splitter> {
         self.split.clone()
     }

@@ -1,5 +1,4 @@
-//! Tests of the options that select and alter frames, together with those that
-//! send.
+//! Tests of the options that select, alter and send frames.
 
 use clap::{CommandFactory, Parser};
 use longwire_packet::alter::About;
@@ -62,7 +61,7 @@ fn options_reach_the_frames() {
     assert_eq!((seen[23], seen[30], seen[34]), (46 << 2, 63, 11));
 }
 
-/// A frame without IP is sent unless addresses are to be anonymised, and then if asked for.
+/// Without IP, a frame is sent unless addresses are anonymised; then only on request.
 #[test]
 fn unaltered_frames_are_sent_as_asked() {
     let key = "11".repeat(32);

@@ -1,4 +1,4 @@
-//! Warnings about rates of the command line that are probably mistyped.
+//! Warnings about probably mistyped rates of the command line.
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -10,11 +10,11 @@ use longwire_traffic::arrivals::LoadRate;
 use super::{Cli, spelling};
 use crate::commands::replay::PaceRate;
 
-/// The option of profiles whose value is a model with rates.
+/// The option of profiles that takes a model with rates.
 const SERVICE: &str = "service";
 
-/// Returns a warning for each rate in bytes that probably means bits, as in `10mbps`. The
-/// options of links are not among them: their models warn of them.
+/// Returns a warning for each rate in bytes that probably means bits, as in `10mbps`.
+/// Link options are excluded: their models warn.
 pub(super) fn of_rates(arguments: &[OsString]) -> Vec<String> {
     let mut root = Cli::command();
     let command = spelling::command(&mut root, arguments);

@@ -2,13 +2,13 @@
 
 use clap::Command;
 
-/// The line before the examples at the end of a help text.
+/// The heading of the examples in a help text.
 const HEADING: &str = "Examples:";
 
-/// Examples that are repeated at the beginning.
+/// Number of examples repeated at the beginning.
 const SHOWN: usize = 3;
 
-/// Puts the first examples at the end of each command's help also before its long help.
+/// Repeats the first examples of each command's help at the beginning of its long help.
 pub(super) fn first(command: Command) -> Command {
     let command = command.mut_subcommands(first);
     let end = command.get_after_long_help().or(command.get_after_help());
@@ -19,8 +19,8 @@ pub(super) fn first(command: Command) -> Command {
     }
 }
 
-/// Returns the first examples of a help text; its lines are indented, and those that continue
-/// an example more so.
+/// Returns the first examples of a help text. Its lines are indented, and continuation
+/// lines further.
 fn examples(text: &str) -> Option<String> {
     let lines = text.lines().skip_while(|line| *line != HEADING).skip(1);
     let mut begun = 0;

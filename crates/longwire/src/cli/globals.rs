@@ -30,7 +30,7 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// Whether remarks are printed on stderr.
+    /// Returns whether remarks are printed on stderr.
     pub fn talks(&self) -> bool {
         !self.json && !self.quiet
     }

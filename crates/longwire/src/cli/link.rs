@@ -1,8 +1,7 @@
-//! The link options: `--rate`, `--delay`, … for both directions, and with a
-//! prefix for one.
+//! Link options: `--rate`, `--delay`, … for both directions, and with a prefix for one.
 //!
-//! They are generated from the engine's table of parts, three times: without a
-//! prefix, with `up-` and with `down-`. Values are parsed here, once.
+//! They are generated three times from the engine's table of parts: without prefix,
+//! with `up-` and with `down-`. Values are parsed here, once.
 
 use std::cell::Cell;
 
@@ -19,10 +18,10 @@ use crate::Error;
 use crate::commands::models::synopsis;
 use longwire_runtime::suggest;
 
-/// A prefix that limits an option to one direction.
+/// A prefix that restricts an option to one direction.
 struct Prefix {
     name: &'static str,
-    /// Alternative name, after the ports A and B of `run`.
+    /// Alternative prefix, from the ports A and B of `run`.
     alias: &'static str,
     way: &'static str,
 }
@@ -41,7 +40,7 @@ const DOWN: Prefix = Prefix {
 const HEADING: &str = "Link";
 const HEADING_ONE_WAY: &str = "Link, one direction";
 
-/// Units and grammar, for the end of a help text.
+/// Units and grammar; the end of a help text.
 pub const LINK_HELP: &str = "\
 Values and units, as in tc:
   rate   10mbit 1.5gbit 64kbit     bits; kbps and mbps are bytes
@@ -50,7 +49,7 @@ Values and units, as in tc:
   other  100p (packets)  1% (share)  1e-6 (ratio)
 A model is written NAME:KEY=VALUE,KEY=VALUE; `longwire models` lists them all.";
 
-/// The prefixes, for commands of two directions.
+/// Help on prefixes, for commands with two directions.
 pub const DUPLEX_HELP: &str = "\
 Every link option sets both directions; with --up- or --down- in front, as in
 --up-rate, it sets one. `--help` lists them.";
@@ -58,20 +57,20 @@ Every link option sets both directions; with --up- or --down- in front, as in
 /// The options of a duplex link.
 #[derive(Clone, Debug, Default)]
 pub struct DuplexArgs {
-    /// Options of both directions, of the direction up, and of the direction down.
+    /// Options of both directions, of up and of down.
     both: Vec<LinkValue>,
     up: Vec<LinkValue>,
     down: Vec<LinkValue>,
-    /// The preset on which all of these options are based, as it was written.
+    /// The preset under all of these options, as written.
     preset: Option<String>,
-    /// Failures of the plugins of both directions.
+    /// Failures of plugins in both directions.
     pub faults: Faults,
-    /// The options that were given to one direction only, as in `--up-rate`.
+    /// Options given to one direction only, as in `--up-rate`.
     pub prefixed: Vec<String>,
 }
 
-/// The value of an option: parsed at once, unless it names a file or a plugin, which is
-/// read when the link is made: only then may threads run.
+/// The value of an option, parsed at once unless it names a file or a plugin: those are
+/// read when the link is made, because only then may threads run.
 #[derive(Clone, Debug)]
 struct LinkValue {
     part: &'static Part,
@@ -80,10 +79,10 @@ struct LinkValue {
 }
 
 impl DuplexArgs {
-    /// Returns the specifications of both directions, those of the preset included.
+    /// Returns the specifications of both directions, including the preset.
     ///
     /// # Errors
-    /// A file or a plugin cannot be read, or values do not fit together.
+    /// If a file or a plugin cannot be read, or values conflict.
     pub fn specs(&self) -> Result<Duplex, Error> {
         self.read(&self.loader())
     }
@@ -109,7 +108,7 @@ impl DuplexArgs {
         })
     }
 
-    /// Returns the two links: up and down.
+    /// Returns the links up and down.
     ///
     /// # Errors
     /// As [`DuplexArgs::specs`].
@@ -137,7 +136,7 @@ impl DuplexArgs {
         build(&self.read(&loader)?.down, &loader)
     }
 
-    /// Whether no option was given.
+    /// Returns whether no option was given.
     pub fn is_empty(&self) -> bool {
         let given = [&self.both, &self.up, &self.down];
         self.preset.is_none() && given.iter().all(|values| values.is_empty())
@@ -149,7 +148,7 @@ fn build(spec: &LinkSpec, loader: &FileLoader) -> Result<LinkConfig, Error> {
     built.map_err(|error| Error::Usage(suggest::option_error(&error)))
 }
 
-/// Returns the specification of values, in their order.
+/// Applies values in order to a new specification.
 fn read_values(values: &[LinkValue], loader: &dyn Loader) -> Result<LinkSpec, OptionError> {
     let mut spec = LinkSpec::new();
     for value in values {
@@ -161,15 +160,14 @@ fn read_values(values: &[LinkValue], loader: &dyn Loader) -> Result<LinkSpec, Op
     Ok(spec)
 }
 
-/// The options of a duplex link as they were written: the running network that gets
-/// them parses them.
+/// The options of a duplex link, unparsed: the running network parses them.
 #[derive(Clone, Debug, Default)]
 pub struct DuplexTexts {
-    /// Name and value of each option of the direction up, including those of both.
+    /// Names and values of the options up, including those of both directions.
     pub up: Vec<(&'static str, String)>,
-    /// Of the direction down.
+    /// Names and values of the options down, including those of both directions.
     pub down: Vec<(&'static str, String)>,
-    /// The preset under them.
+    /// The preset under the options.
     pub preset: Option<String>,
 }
 
@@ -268,8 +266,7 @@ fn preset_arg() -> Arg {
         ))
 }
 
-/// Refuses a preset that does not exist when the option is parsed; a file is read when
-/// the link is made.
+/// Refuses an unknown preset at parse time; a file is read when the link is made.
 fn check_preset(text: &str) -> Result<String, String> {
     let later = DeferredLoader::default();
     match presets::read(text, &later) {
@@ -301,8 +298,7 @@ fn arg(part: &'static Part, prefix: Option<&Prefix>) -> Arg {
         .long(id)
         .value_name(part.value_name)
         .action(action)
-        // So that the error for `--delay -5ms` is a negative delay, not an
-        // unknown option -5.
+        // Makes the error of `--delay -5ms` a negative delay, not an unknown option -5.
         .allow_hyphen_values(true);
     match prefix {
         None => arg
@@ -324,11 +320,11 @@ fn id(part: &Part, prefix: Option<&Prefix>) -> String {
     }
 }
 
-/// The longest synopsis in help; instead of a longer one the model's name
-/// stands. `longwire models` prints the parameters of each.
+/// Maximum length of a synopsis in help; a longer one is replaced by the model's name.
+/// `longwire models` prints the parameters of each model.
 const SYNOPSIS_MAX: usize = 70;
 
-/// Returns the summary and every model of the option's kind.
+/// Returns the summary, and every model of the option's kind.
 fn long_help(part: &Part) -> String {
     let mut text = part.summary.to_owned();
     for (index, (_, info)) in part.models().into_iter().enumerate() {
@@ -340,7 +336,7 @@ fn long_help(part: &Part) -> String {
     text
 }
 
-/// Refuses an option where a value is missing.
+/// Refuses an option in place of a value.
 fn refuse_option(text: &str) -> Result<(), String> {
     if text.starts_with("--") {
         return Err(format!(
@@ -350,14 +346,14 @@ fn refuse_option(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses a value, so that the message names the option.
+/// Parses a value; errors name the option.
 fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
     refuse_option(text)?;
     let (mut spec, later) = (LinkSpec::new(), DeferredLoader::default());
     let parsed = match part.add(&mut spec, text, &later) {
         Ok(()) => Some(spec),
         Err(_) if later.used.get() => None,
-        // clap's message already names the option.
+        // clap already names the option.
         Err(error) => {
             let values = text.split_once([',', ' ']);
             let model = values.and_then(|(first, second)| {
@@ -373,7 +369,7 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
     })
 }
 
-/// A loader that loads nothing, and records that a file or plugin is needed.
+/// A loader that loads nothing, and records whether a file or plugin is needed.
 #[derive(Debug, Default)]
 struct DeferredLoader {
     used: Cell<bool>,

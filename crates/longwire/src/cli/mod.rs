@@ -1,5 +1,5 @@
-//! The command line: one definition from which parsing, help, shell
-//! completions and manual pages follow.
+//! The command line: the one definition of parsing, help, shell completions and manual
+//! pages.
 
 mod alter;
 mod control;
@@ -80,15 +80,15 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Parses a command line, the program's name first.
+    /// Parses a command line, including the program's name.
     ///
     /// # Errors
-    /// If it is wrong, and for `--help` and `--version`: clap's own error
-    /// prints itself.
+    /// clap's error, which prints itself: if the command line is wrong, and for
+    /// `--help` and `--version`.
     pub fn from_arguments(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         let parsed = Cli::parse_words(&arguments);
         let end = match &parsed {
-            // The word after `--view` is parsed as the first of the command.
+            // The word after `--view` was parsed as the command's first.
             Ok(Cli {
                 command: Command::Exec(args),
                 ..
@@ -98,7 +98,7 @@ impl Cli {
         if let Some(joined) = view_address::joined(&arguments, end) {
             return Cli::from_arguments(joined);
         }
-        // Up to the first word of a command, whose options are not exec's.
+        // Up to the first word of the command, whose options are its own.
         let own = &arguments[..arguments.len().min(end + 1)];
         let cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
         if let Some(message) = spelling::netem_values(own) {
@@ -130,7 +130,7 @@ impl Cli {
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
-    /// Returns the command line, with examples at the beginning of each command's long help.
+    /// Returns the command line, with examples at the start of each long help.
     pub fn with_examples() -> clap::Command {
         examples::first(Cli::command())
     }

@@ -1,5 +1,4 @@
-//! Options of commands that send frames at times known ahead: `replay` and
-//! `generate`.
+//! Options of commands that send frames at known times: `replay` and `generate`.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -18,7 +17,7 @@ use crate::report::finish::check_file;
 use crate::report::start::Announcement;
 use crate::{Error, Globals};
 
-/// The name of the link's rate where `--rate` is the pace of sending.
+/// The link's rate where `--rate` is the sending rate.
 const LINK_RATE: &str = "link-rate";
 
 /// Outputs, their links, and the accuracy of sending.
@@ -83,11 +82,11 @@ pub struct PumpArgs {
 }
 
 impl PumpArgs {
-    /// Checks that the report can be written, and replaces no file of the run: none of its
-    /// ports and of `more_ports`, not its log, and none of `inputs`.
+    /// Checks that the report can be written without replacing a file of the run: its
+    /// ports, `more_ports`, its log and `inputs`.
     ///
     /// # Errors
-    /// If it cannot, or would replace one.
+    /// If it cannot be written, or would replace one.
     pub fn check_report<'a>(
         &'a self,
         more_ports: impl IntoIterator<Item = &'a str>,
@@ -104,8 +103,8 @@ impl PumpArgs {
     }
 }
 
-/// The link options of commands whose `--rate` is the pace of sending: the
-/// link's rate is `--link-rate`.
+/// The link options of commands whose `--rate` is the sending rate: the link's rate is
+/// `--link-rate`.
 #[derive(Clone, Debug, Default)]
 pub struct OutputLinkArgs(pub DuplexArgs);
 
@@ -129,12 +128,12 @@ impl FromArgMatches for OutputLinkArgs {
     }
 }
 
-/// When to start.
+/// The start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAt {
     /// After this duration.
     In(Nanos),
-    /// At this time since 1970.
+    /// At this Unix time.
     At(Nanos),
 }
 
@@ -156,7 +155,7 @@ impl FromStr for StartAt {
     }
 }
 
-/// Parses whole seconds, with up to nine decimals.
+/// Parses seconds with up to nine decimals.
 fn seconds(text: &str) -> Option<Nanos> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -170,12 +169,11 @@ fn seconds(text: &str) -> Option<Nanos> {
 }
 
 impl PumpArgs {
-    /// Opens the ports, each after its link. `ways`: there are two outputs, one
-    /// for each direction of a conversation; `timed`: frames have times at
-    /// which they must be sent.
+    /// Opens the ports, each after its link. `ways`: there are two outputs, one per
+    /// direction of a conversation; `timed`: frames have departure times.
     ///
     /// # Errors
-    /// If a port cannot be opened, or the link's options do not fit together.
+    /// If a port cannot be opened, or link options conflict.
     pub fn outputs(&self, ways: bool, timed: bool) -> Result<Vec<ReplayOutput>, Error> {
         let options = OpenOptions {
             purpose: Purpose::Send,
@@ -199,7 +197,7 @@ impl PumpArgs {
     /// Returns the link before each output; `ways` as for [`PumpArgs::outputs`].
     ///
     /// # Errors
-    /// If its options do not fit together.
+    /// If link options conflict.
     pub fn links(&self, ways: bool) -> Result<Vec<LinkSetup>, Error> {
         let names = self.names(ways).into_iter().enumerate();
         let links = names.map(|(index, name)| {
@@ -213,11 +211,10 @@ impl PumpArgs {
         links.collect()
     }
 
-    /// Returns the options of the link before each output; `ways` as for
-    /// [`PumpArgs::outputs`].
+    /// Returns the link options of each output; `ways` as for [`PumpArgs::outputs`].
     ///
     /// # Errors
-    /// If the link's options do not fit together.
+    /// If link options conflict.
     pub fn specs(&self, ways: bool) -> Result<Vec<LinkSpec>, Error> {
         let link = self.link.0.specs()?;
         let mut specs = vec![link.up; self.to.len()];
@@ -227,7 +224,8 @@ impl PumpArgs {
         Ok(specs)
     }
 
-    /// Whether frames leave when they are due: no link is emulated.
+    /// Returns whether no link is emulated, so that frames leave at their departure
+    /// times.
     pub fn is_transparent(&self) -> bool {
         self.link.0.is_empty()
     }
@@ -247,7 +245,7 @@ impl PumpArgs {
         Ok(())
     }
 
-    /// Describes the sending, and the links before the outputs if any are emulated.
+    /// Describes the outputs, and their links if any are emulated.
     pub fn announce<'a>(
         &self,
         links: impl IntoIterator<Item = &'a LinkSetup>,
@@ -263,7 +261,7 @@ impl PumpArgs {
         announcement
     }
 
-    /// Returns the recorder of the outputs' links, if anything is recorded.
+    /// Returns the recorder of the outputs' links, if recording is enabled.
     ///
     /// # Errors
     /// If a file cannot be created.
@@ -303,7 +301,7 @@ impl PumpArgs {
         }
     }
 
-    /// Returns the faults of the links' plugins.
+    /// Returns the plugin faults of the links.
     pub fn faults(&self) -> &Faults {
         &self.link.0.faults
     }

@@ -1,4 +1,4 @@
-//! Options of receiving, in the same process, what is sent.
+//! Options for receiving the sent frames in the same process.
 
 use clap::Args;
 use longwire_engine::Nanos;
@@ -39,8 +39,7 @@ pub struct ReceiverArgs {
 }
 
 impl ReceiverArgs {
-    /// Returns the receiving ports, each with its namespace, for `outputs`
-    /// outputs.
+    /// Returns the receiving ports for `outputs` outputs, each with its namespace.
     ///
     /// # Errors
     /// If their number differs.

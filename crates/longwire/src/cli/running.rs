@@ -1,4 +1,4 @@
-//! Options of commands that run a link live, and of those that report.
+//! Options of live runs and of reports.
 
 use std::path::{Path, PathBuf};
 
@@ -51,11 +51,11 @@ pub struct LiveArgs {
 }
 
 impl LiveArgs {
-    /// Checks that the report can be written, and replaces none of these files of the run,
-    /// nor its scenario and log.
+    /// Checks that the report can be written without replacing `files`, the scenario or
+    /// the log.
     ///
     /// # Errors
-    /// If it cannot, or would replace one.
+    /// If it cannot be written, or would replace one.
     pub fn check_report<'a>(&'a self, files: impl Iterator<Item = &'a str>) -> Result<(), Error> {
         let own = [self.scenario.as_deref(), self.record.log.as_deref()];
         let own = own.into_iter().flatten().filter_map(Path::to_str);
@@ -113,8 +113,7 @@ pub struct TimingArgs {
 }
 
 impl TimingArgs {
-    /// Returns the runtime's configuration; the links' plugins report to
-    /// `faults`.
+    /// Returns the runtime's configuration; plugins of links report to `faults`.
     pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {
         RunConfig {
             seed,
@@ -130,7 +129,7 @@ impl TimingArgs {
 }
 
 impl RunningArgs {
-    /// Refuses several shards.
+    /// Refuses more than one shard.
     ///
     /// # Errors
     /// [`Error::Usage`], with the reason `why`.
@@ -141,8 +140,7 @@ impl RunningArgs {
         Err(Error::Usage(format!("--shards: {why}")))
     }
 
-    /// Returns the runtime's configuration; the links' plugins report to
-    /// `faults`.
+    /// Returns the runtime's configuration; plugins of links report to `faults`.
     pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {
         RunConfig {
             placement: self.placement.into(),
@@ -167,8 +165,8 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// Returns a recorder for ports and links of these names, if anything is recorded: also
-    /// for a page as the report.
+    /// Returns a recorder for the named ports and links, if anything is recorded or the
+    /// report is a page.
     ///
     /// # Errors
     /// If a file cannot be created.
@@ -183,7 +181,7 @@ impl RecordArgs {
         Ok(FileRecorder::create(prefix, log, &ports, links)?)
     }
 
-    /// Returns the receivers of the log's rows: its file, and the report's page.
+    /// Returns the sinks of the log's rows: its file, and the report's page.
     fn log(&self, report: &ReportArgs) -> Result<Vec<Box<dyn RowSink>>, Error> {
         let mut sinks: Vec<Box<dyn RowSink>> = Vec::new();
         if let Some(path) = &self.log {
@@ -196,7 +194,7 @@ impl RecordArgs {
     }
 }
 
-/// The seed of a run without `--seed`.
+/// The seed without `--seed`.
 pub const SEED_DEFAULT: u64 = 1;
 
 /// The seed of all random streams.
@@ -251,7 +249,7 @@ pub fn refuse_page(report: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns whether the name of a file is that of a page.
+/// Returns whether the file name is that of a page.
 pub fn is_page(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm")
@@ -321,7 +319,7 @@ pub enum LaunchBy {
 }
 
 impl LaunchBy {
-    /// Returns how to open a port for frames that have times, or have none.
+    /// Returns the launch mode of a port for frames with or without times.
     ///
     /// # Errors
     /// If frames without times must be held.
@@ -339,7 +337,7 @@ impl LaunchBy {
         }
     }
 
-    /// Whether a port must hold frames.
+    /// Returns whether a port must hold frames.
     pub fn must_hold(self) -> bool {
         matches!(self, LaunchBy::Device | LaunchBy::Queue)
     }

@@ -10,8 +10,8 @@ use longwire_runtime::suggest;
 use super::Cli;
 use super::netem::{self, DELAY};
 
-/// Options of other tools and of earlier versions: name, option of this program, example value.
-/// Of equal names, the first whose option the command has applies.
+/// Options of other tools and of earlier versions: name, option of this program,
+/// example value. Of equal names, the first with an option of the command applies.
 const OTHERS: [(&str, &str, &str); 37] = [
     ("latency", DELAY, "20ms"),
     ("rtt", DELAY, "20ms"),
@@ -43,7 +43,7 @@ const OTHERS: [(&str, &str, &str); 37] = [
     ("packets", "count", "100"),
     ("upload", "up-rate", "2mbit"),
     ("download", "down-rate", "20mbit"),
-    // Those of tcpreplay and tcprewrite; docs/replay.md has them all.
+    // Options of tcpreplay and tcprewrite; all are in docs/replay.md.
     ("intf2", "to", "eth2"),
     ("mbps", "rate", "100mbit"),
     ("multiplier", "speed", "2x"),
@@ -53,16 +53,16 @@ const OTHERS: [(&str, &str, &str); 37] = [
     ("pnat", "map", "10.0.0.0/8=192.168.0.0/16"),
 ];
 
-/// The option of other tools for which a delay with jitter is a model here.
+/// Other tools' option for jitter, a delay model here.
 const JITTER: &str = "jitter";
 
-/// The prefixes of options of one direction.
+/// Prefixes of options for one direction.
 const PREFIXES: [&str; 4] = ["up-", "down-", "ab-", "ba-"];
 
-/// The message of [`core::num::ParseIntError`], which does not say what to write.
+/// The message of [`core::num::ParseIntError`], which lacks a remedy.
 const NO_DIGIT: &str = "invalid digit found in string";
 
-/// Returns the error with a hint what to write, or unchanged if there is none.
+/// Returns the error with a hint, or unchanged if there is none.
 pub(super) fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let message = match error.kind() {
@@ -158,7 +158,7 @@ fn value_of(name: &str, arguments: &[OsString]) -> Option<String> {
     None
 }
 
-/// Removes a suggestion unlike the given option: clap compares prefixes.
+/// Removes a suggestion unlike the given option: clap's metric favours common prefixes.
 fn without_far_fetched(mut error: clap::Error) -> clap::Error {
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let [given, suggested] = [ContextKind::InvalidArg, ContextKind::SuggestedArg].map(text);
@@ -168,7 +168,7 @@ fn without_far_fetched(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Returns the message about `--delay 20ms 5ms` or `--loss 1% 25%`, as netem has them.
+/// Returns the message about netem's `--delay 20ms 5ms` or `--loss 1% 25%`.
 pub(super) fn netem_values(arguments: &[OsString]) -> Option<String> {
     arguments.windows(3).find_map(|words| {
         let [option, first, second] = words else {
@@ -249,7 +249,7 @@ mod tests {
                 "{line}: {said}"
             );
         }
-        // Others are clap's, and words of the command are its own.
+        // Other typos are clap's; options of the command are left alone.
         assert!(said("longwire exec --dely 1ms").contains("unexpected argument"));
         assert_eq!(said("longwire exec -- ping --latency"), "it is right");
     }
@@ -299,7 +299,7 @@ mod tests {
             let said = parsed.expect_err("it is wrong").to_string();
             assert!(said.contains(model), "{value}: {said}");
         }
-        // The model that is named exists.
+        // The model in the hint exists.
         assert_eq!(
             said("longwire exec --loss correlated:rate=1%,correlation=25%"),
             "it is right"

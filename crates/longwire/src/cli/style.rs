@@ -5,19 +5,19 @@ use std::io::IsTerminal;
 
 use super::globals::{Color, Globals};
 
-/// Colours text, or leaves it unchanged.
+/// Colours text, or returns it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// Returns the colouring of a stream, by the user's choice.
+    /// Returns the colouring of a stream, according to the user's choice.
     pub fn new(globals: &Globals, stream: &impl IsTerminal) -> Paint {
         let on = match globals.color {
             Color::Always => true,
             Color::Never => false,
-            // https://no-color.org: set and not empty means no.
+            // https://no-color.org: a non-empty value disables colour.
             Color::Auto => {
                 stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
             }
@@ -25,7 +25,7 @@ impl Paint {
         Paint { on }
     }
 
-    /// No colour at all.
+    /// Disables colour.
     pub const PLAIN: Paint = Paint { on: false };
 
     /// Formats headings and names.

@@ -173,7 +173,7 @@ pub enum Inside {
     Icmp,
 }
 
-/// Returns a summary and every model of the kind.
+/// Returns the summary, and every model of the kind.
 fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
     let models = kind.entries.iter();
     let models =
@@ -181,7 +181,7 @@ fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
     format!("{summary}\n{}", models.collect::<String>())
 }
 
-/// The prefix set apart for benchmarks of IPv6 (RFC 5180, section 8).
+/// The IPv6 benchmarking prefix (RFC 5180, section 8).
 const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 const DESTINATION_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 1);
 
@@ -189,7 +189,7 @@ impl TrafficArgs {
     /// Returns the generator's configuration, at the rate of the options.
     ///
     /// # Errors
-    /// If an option is wrong.
+    /// If an option is invalid.
     pub fn config(&self, seed: u64) -> Result<GeneratorConfig, Error> {
         Ok(GeneratorConfig {
             flows: self.flow_config(),
@@ -204,11 +204,10 @@ impl TrafficArgs {
         })
     }
 
-    /// Returns the rate, with its framing; `default` is the framing if none is
-    /// given.
+    /// Returns the rate and its framing, `default` if none is given.
     ///
     /// # Errors
-    /// If the framing is wrong, or there are no bits for it to count.
+    /// If the framing is invalid, or given for a rate not in bits.
     pub fn load_rate(&self, default: &str) -> Result<Option<LoadRate>, Error> {
         let text = self.rate_framing.as_deref().unwrap_or(default);
         let framing = FRAMING.parse(text);
@@ -229,10 +228,10 @@ impl TrafficArgs {
         Ok(Arc::from(model))
     }
 
-    /// Returns the distribution of frames around the rate.
+    /// Returns the distribution of arrivals around the rate.
     ///
     /// # Errors
-    /// If the model is wrong.
+    /// If the model is invalid.
     pub fn arrival_model(&self) -> Result<Arc<dyn ArrivalModel>, Error> {
         let model = ARRIVALS.parse_with(&self.arrivals, &FileLoader::default());
         let model = model.map_err(|error| {
@@ -244,8 +243,8 @@ impl TrafficArgs {
     fn flow_config(&self) -> FlowConfig {
         let given = [self.src_ip, self.dst_ip].into_iter().flatten();
         let v6 = self.ipv6 || given.clone().any(|range| range.is_v6());
-        // The generator refuses an IPv4 address together with -6: both
-        // addresses must be of one kind.
+        // The generator refuses an IPv4 address with -6: both addresses must be of one
+        // family.
         let defaults = FlowConfig::default();
         let one = |address| AddressRange::one(IpAddr::V6(address));
         let (sources, destinations) = if v6 {

@@ -1,4 +1,4 @@
-//! The address of `--view`, which may be left out.
+//! The optional address of `--view`.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const VIEW: &str = "--view";
 const DASHES: &str = "--";
 
-/// Reads an address, a port of the loopback address, or both. Without a port the system chooses.
+/// Parses an address, a port of the loopback address, or both. Without a port, the
+/// system chooses one.
 pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix("localhost:").unwrap_or(text);
     if let Ok(port) = port.parse::<u16>() {
@@ -23,9 +24,9 @@ pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Returns the arguments with the address after `--view` joined to it, as in `--view=8080`;
-/// `None` if there is none. A word after `--view` that is no address is one of the command's.
-/// The options end at `end`.
+/// Returns the arguments with the address joined to `--view`, as in `--view=8080`;
+/// `None` without one. A word after `--view` that is not an address belongs to the
+/// command. The options end at `end`.
 pub(super) fn joined(arguments: &[OsString], end: usize) -> Option<Vec<OsString>> {
     let options = arguments[..end].iter().take_while(|word| *word != DASHES);
     let at = options.enumerate().find(|(_, word)| *word == VIEW)?.0;
@@ -89,7 +90,7 @@ mod tests {
                 Some(8080),
                 "a.toml -- ls",
             ),
-            // An option of the command.
+            // An option of the command, not of exec.
             ("exec -- x --view 8080", None, "x --view 8080"),
             ("exec x --view 8080", None, "x --view 8080"),
             ("exec --view x --view 8080", Some(0), "x --view 8080"),

@@ -1,4 +1,4 @@
-//! `longwire attach`: puts a link into an interface that is in use.
+//! `longwire attach`: inserts a link into an interface in use.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -141,7 +141,7 @@ pub struct AttachArgs {
     pub live: LiveArgs,
 }
 
-/// Checks a filter, and keeps its text, which is sent to a node.
+/// Checks a filter and returns its text, which is sent to a node.
 fn filter(text: &str) -> Result<String, FilterError> {
     Filter::parse(text).map(|_| text.to_owned())
 }
@@ -191,10 +191,11 @@ pub enum AttachAction {
     Other(Vec<String>),
 }
 
-/// Attaches a link, or does something with attached ones.
+/// Attaches a link, or lists, changes or detaches attached links.
 ///
 /// # Errors
-/// If the place does not exist, the link cannot be attached, or the run cannot be started.
+/// If the target does not exist, the link cannot be attached, or the run cannot be
+/// started.
 pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.action {
         None => attach(args, globals),
@@ -223,7 +224,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     } = found;
     raise_limit();
     let prepared = place::prepare_all(&namespace, args.interface.as_deref(), &part(args))?;
-    // Held, it would keep the namespace when everything else has left it.
+    // An open handle would keep the namespace alive after its last process.
     drop(namespace);
     let interfaces: Vec<String> = prepared
         .iter()
@@ -326,7 +327,7 @@ fn traffic(args: &AttachArgs) -> SelectedTraffic {
     }
 }
 
-/// Has the node attach the link, and returns.
+/// Requests the attachment from the node.
 fn attach_by_node(
     args: &AttachArgs,
     found: &FoundTarget,
@@ -351,8 +352,8 @@ fn attach_by_node(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses a report in a file that the run reads or writes, and fail-closed without the
-/// file system that it takes.
+/// Refuses a report file that the run reads or writes, and fail-closed without a BPF
+/// file system.
 fn check_files(args: &AttachArgs) -> Result<(), Error> {
     if args.fail == FailArg::Closed {
         Pins::check()?;
@@ -369,7 +370,7 @@ fn topology(interfaces: &[String], args: &AttachArgs) -> Result<Topology, Error>
     read.map_err(topologies::refused)
 }
 
-/// Finds what to attach to.
+/// Resolves the target.
 fn target(args: &AttachArgs) -> Result<FoundTarget, Error> {
     let netns = args.netns.clone().map(Target::Netns);
     let target = netns
@@ -388,32 +389,31 @@ fn target(args: &AttachArgs) -> Result<FoundTarget, Error> {
     Ok(found)
 }
 
-/// The life of the attachments of a run: they begin with its first turn, and end before it.
+/// Lifetime of a run's attachments: from its first turn until before its end.
 struct Life<'a> {
     engages: Vec<Engage>,
     attached: Vec<Attachment>,
-    /// Those whose interface went away: frames that are still on the link are counted as
-    /// lost.
+    /// Attachments whose interface went away: frames still on the link count as lost.
     left: Vec<Attachment>,
     new: Option<NewRun>,
     run: Option<attach_runs::Registration>,
     /// Notes about interfaces that went away.
     gone: Vec<String>,
-    /// When frames ceased to be taken, at the end.
+    /// When the attachments stopped taking frames, at the end.
     released: Option<Instant>,
     stop: &'a AtomicBool,
-    /// From the end on, as the kernel waits for each program and ring. Dropped last.
+    /// Held from the end on: the kernel waits for each program and ring. Dropped last.
     hurry: Option<ExpeditedGrace>,
 }
 
-/// With more links than this, the end of a killed process is shortened.
+/// Number of links above which the end of a killed process is shortened.
 const FEW: usize = 4;
 
 fn gone_note(interface: &str) -> String {
     format!("'{interface}' went away, or the link was removed from it")
 }
 
-/// The longest wait at the end for frames that are still on the link.
+/// Maximum time to drain the link at the end.
 const DRAIN: Duration = Duration::from_secs(2);
 
 impl<'a> Life<'a> {
@@ -431,7 +431,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// One pause of the run. Returns whether it is over.
+    /// Handles one pause of the run. Returns whether the run is over.
     fn turn(
         &mut self,
         running: &RunningNetwork,
@@ -463,7 +463,7 @@ impl<'a> Life<'a> {
         start::warn(&self.gone[before..], globals)?;
         if over || self.attached.is_empty() {
             self.hurry = Some(ExpeditedGrace::begin());
-            // New frames pass by; those on the link arrive as it decided.
+            // New frames bypass the link; frames on it are still delivered.
             self.attached.iter_mut().for_each(Attachment::release);
             self.released = Some(Instant::now());
             return Ok(self.stop.load(Ordering::Relaxed) && self.attached.is_empty());
@@ -478,16 +478,17 @@ impl<'a> Life<'a> {
             .take()
             .unwrap_or_else(|| unreachable!("it begins once"));
         let pins = self.engages.iter().filter_map(Engage::pins).cloned();
-        // First, so that a closed interface has an entry whenever the process is killed.
+        // First, so that a closed interface has an entry even if the process is killed
+        // here.
         let registered = new.register(pins.collect())?;
         if self.engages.len() > FEW {
-            // Without it, the end of a killed process takes longer.
+            // Best effort: without it, the end of a killed process takes longer.
             let _ = short_end::start();
         }
         self.attached = engage_all(std::mem::take(&mut self.engages))?;
         let names: Vec<&str> = self.attached.iter().map(Attachment::interface).collect();
         let (list, name) = (names.join(", "), registered.name());
-        // With --json too: who starts it in the background waits for this line.
+        // With --json too: scripts that start it in the background wait for this line.
         if !globals.quiet {
             print_line(format_args!("attached to {list} as '{name}'"));
         }
@@ -495,8 +496,8 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// Adds notes about interfaces that went away. The ports of a run are lost with the
-    /// namespace, which is no error then.
+    /// Adds notes about interfaces that went away. The ports are lost with their
+    /// namespace, which is not an error.
     fn explain(&mut self, report: &mut NetworkReport) {
         if self.run.is_some() && place::forgive_lost_ports(&mut report.run, &self.attached) {
             let names = self.attached.iter().map(Attachment::interface);
@@ -505,7 +506,7 @@ impl<'a> Life<'a> {
         report.run.add_closing_notes(std::mem::take(&mut self.gone));
     }
 
-    /// Ends the attachments. Those of a run that failed stay closed if that was asked for.
+    /// Ends the attachments. After a failed run, those that fail closed stay closed.
     fn end(mut self, globals: &Globals) {
         let closed = self.attached.iter().filter(|one| one.stays_closed());
         let closed: Vec<&str> = closed.map(Attachment::interface).collect();

@@ -1,4 +1,4 @@
-//! `longwire attach list`: the links of runs of `attach`, and those of the node.
+//! `longwire attach list`: the links of `attach` runs and of the node.
 
 use std::io;
 use std::process::ExitCode;
@@ -76,13 +76,13 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The start of a reason that goes on with all the places where a target was searched.
+/// Returns the start of a reason, without the list of searched places.
 fn summary(reason: &str) -> &str {
     let line = reason.lines().next().unwrap_or_default();
     line.split("; ").next().unwrap_or_default()
 }
 
-/// The options of a run's first link, or why it has none.
+/// Returns the options of a run's first link, or the reason that it has none.
 fn state_of(record: &Record) -> String {
     if record.closed {
         return "closed, its emulator has ended".to_owned();
@@ -94,7 +94,7 @@ fn state_of(record: &Record) -> String {
     }
 }
 
-/// The options of an attachment of the node, each direction.
+/// Returns the options of a node's attachment, by direction.
 fn spec_words(link: &Map<String, Value>) -> String {
     let mut both = link.clone();
     let directions = ["up", "down"].map(|name| (name, both.remove(name)));
@@ -116,7 +116,7 @@ fn links_of(record: &Record) -> Option<Vec<Value>> {
     answer.get("links").unwrap_or(&answer).as_array().cloned()
 }
 
-/// The options of the first interface's link, each direction.
+/// Returns the options of the first interface's link, by direction.
 fn words(links: &[Value]) -> String {
     let options = |direction: &str| {
         let options = links
@@ -132,7 +132,7 @@ fn words(links: &[Value]) -> String {
     format!("up {up}; down {down}")
 }
 
-/// The names of interfaces: the first of many.
+/// Returns the names of interfaces, abbreviated if there are many.
 fn interfaces_of(names: &[String]) -> String {
     const SHOWN: usize = 3;
     if names.len() <= SHOWN {

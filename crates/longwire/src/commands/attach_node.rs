@@ -1,4 +1,4 @@
-//! Attachments of the node of this machine, for the commands of `attach`.
+//! Client of this machine's node, for the commands of `attach`.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use crate::report::stderr::print_line;
 /// The path of attachments in the node's API.
 const ATTACHMENTS: &str = "/v1/attachments";
 
-/// Returns the name that is given, or one made of a place and its interface.
+/// Returns the given name, or one derived from a place and its interface.
 pub(super) fn name(
     given: Option<&str>,
     label: &str,
@@ -38,7 +38,7 @@ pub(super) fn put(name: &str, spec: &AttachmentSpec) -> Result<AttachmentView, E
     read(answer)
 }
 
-/// Returns all attachments of the node; none without a node. Warns if a node does not
+/// Returns all attachments of the node; empty without a node. Warns if a node does not
 /// answer.
 pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
     let Some(socket) = node::socket() else {
@@ -51,7 +51,7 @@ pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
             Ok(list.attachments)
         }
         Err(error) => {
-            // A node that was killed leaves its socket.
+            // A killed node leaves its socket behind.
             let connected = UnixStream::connect(&socket).map_err(|error| error.kind());
             if !matches!(
                 connected,
@@ -64,8 +64,8 @@ pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
     }
 }
 
-/// Changes options of an attachment of the node, in one direction or both; `null` takes one
-/// away.
+/// Changes options of a node's attachment, in one direction or both; `null` removes
+/// one.
 pub(super) fn set(
     view: &AttachmentView,
     options: &DirectedOptions,
@@ -79,7 +79,7 @@ pub(super) fn set(
     put(&view.name, &spec)
 }
 
-/// Whether the node has an attachment of this name.
+/// Returns whether the node has an attachment of this name.
 pub(super) fn exists(name: &str) -> Result<bool, Error> {
     let Some(mut client) = client()? else {
         return Ok(false);
@@ -90,7 +90,7 @@ pub(super) fn exists(name: &str) -> Result<bool, Error> {
 /// Sets an option of a link, in one direction or both.
 fn change(link: &mut Map<String, Value>, direction: Option<&str>, name: &str, value: &Value) {
     let Some(direction) = direction else {
-        // Those of one direction would be over it.
+        // An option of one direction would override this one.
         for direction in ["up", "down"] {
             if let Some(Value::Object(options)) = link.get_mut(direction) {
                 options.remove(name);
@@ -98,7 +98,7 @@ fn change(link: &mut Map<String, Value>, direction: Option<&str>, name: &str, va
         }
         return assign(link, name, value);
     };
-    // Of the other direction, the option stays as it is.
+    // The option keeps its value in the other direction.
     if value.is_null()
         && let Some(both) = link.remove(name)
     {
@@ -128,7 +128,7 @@ pub(super) fn detach(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns a client of the node of this user or of the system; `None` if there is none.
+/// Returns a client of this user's or the system's node; `None` if there is none.
 fn client() -> Result<Option<Client>, Error> {
     let client = node::socket().map(|socket| Client::new(Address::Unix(socket), None));
     Ok(client.transpose()?)

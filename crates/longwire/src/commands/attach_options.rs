@@ -17,7 +17,7 @@ pub(super) struct DirectedOptions {
 }
 
 impl DirectedOptions {
-    /// Reads options: `delay=20ms`, `up-rate=5mbit`, `loss=` for none.
+    /// Parses options: `delay=20ms`, `up-rate=5mbit`, `loss=` for none.
     pub fn new(args: &AttachSetArgs) -> Result<DirectedOptions, Error> {
         let mut options = DirectedOptions {
             both: Map::new(),
@@ -48,16 +48,15 @@ impl DirectedOptions {
         Ok(options)
     }
 
-    /// Returns the options of both directions without a direction, and those of each. Those
-    /// without options are left out.
+    /// Returns the options of both directions, then of each; empty tables are omitted.
     pub fn tables(&self) -> impl Iterator<Item = (Option<&'static str>, &Map<String, Value>)> {
         let each = self.each.iter().map(|(name, table)| (Some(*name), table));
         let all = std::iter::once((None, &self.both)).chain(each);
         all.filter(|(_, table)| !table.is_empty())
     }
 
-    /// Warns of values that are allowed but probably not intended, as 10Mbps. Values that are
-    /// wrong are refused by the link.
+    /// Warns of valid but suspicious values, such as 10Mbps. The link refuses invalid
+    /// ones.
     pub fn warn(&self, globals: &Globals) -> Result<(), Error> {
         for (_, table) in self.tables() {
             let given = table.iter().filter(|(_, value)| !value.is_null());

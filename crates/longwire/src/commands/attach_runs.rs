@@ -1,4 +1,4 @@
-//! Attached links of this machine: each run of `longwire attach` has a file and a control
+//! Attached links of this machine: each `longwire attach` run has a file and a control
 //! socket in the run directory.
 
 use std::fs;
@@ -25,16 +25,16 @@ use super::attach_options::DirectedOptions;
 use super::attach_traffic::SelectedTraffic;
 use crate::{Error, Globals};
 
-/// The directory of the files, in the run directory.
+/// Directory of the files, within the run directory.
 const DIRECTORY: &str = "attached";
-/// Before and after the link's name in the name of its control socket.
+/// Prefix and suffix of a control socket's name, around the link's name.
 const SOCKET_PREFIX: &str = "attach-";
 const SOCKET_SUFFIX: &str = ".sock";
-/// Maximum time from the creation of a control socket until a run listens on it.
+/// Maximum time from the creation of a control socket until its run listens.
 const BEGIN_MAX: Duration = Duration::from_secs(60);
 /// The mode of the files: any user may list links.
 const MODE: u32 = 0o644;
-/// How long `detach` waits for a run to end before it kills it.
+/// Time that `detach` waits for a run to end before it kills it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Arguments of `attach set`.
@@ -66,38 +66,38 @@ pub struct DetachArgs {
     pub all: bool,
 }
 
-/// An attached link, as its file describes it.
+/// An attached link, as stored in its file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub name: String,
-    /// The target, as a sentence names it.
+    /// The target, as worded in messages.
     pub place: String,
     pub interfaces: Vec<String>,
     #[serde(flatten)]
     pub traffic: SelectedTraffic,
     pub pid: i32,
-    /// Start of the process in clock ticks after boot (field 22 of /proc/PID/stat): another
-    /// process with its number has another one.
+    /// Start time of the process in clock ticks after boot (field 22 of
+    /// /proc/PID/stat): detects a reused PID.
     started: u64,
     /// Unix time of the start, in seconds.
     since_unix: u64,
     pub control: PathBuf,
-    /// Names of the pins of an attachment that fails closed.
+    /// Names of the pins of a fail-closed attachment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pins: Vec<String>,
-    /// The process has ended, and the interfaces are closed.
+    /// The process has ended, but the interfaces are closed.
     #[serde(default, skip_deserializing)]
     pub closed: bool,
 }
 
-/// The name and the socket of a run that is about to attach.
+/// The name and socket of a run that is about to attach.
 pub(super) struct NewRun {
     record: Record,
     file: PathBuf,
     address: Address,
 }
 
-/// The entry of a run, which is removed when this is dropped.
+/// The entry of a run, removed on drop.
 pub(super) struct Registration {
     name: String,
     file: PathBuf,
@@ -108,7 +108,7 @@ impl Registration {
         &self.name
     }
 
-    /// Leaves the entry, for interfaces that stay closed. Returns its name.
+    /// Keeps the entry, for interfaces that stay closed. Returns its name.
     pub(super) fn keep(mut self) -> String {
         self.file = PathBuf::new();
         std::mem::take(&mut self.name)
@@ -117,7 +117,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // A file that stays names a process that is gone: `list` removes it, unless
+        // A file that is left names a dead process: `list` removes it, unless
         // interfaces stay closed.
         if std::thread::panicking() {
             return;
@@ -127,8 +127,8 @@ impl Drop for Registration {
 }
 
 impl NewRun {
-    /// Chooses the name from a short and a long description of the place. Nothing is
-    /// written yet, except missing directories.
+    /// Chooses the name from a short and a long description of the place. Creates
+    /// missing directories, but no file yet.
     pub(super) fn create(
         name: Option<&str>,
         [label, place]: [&str; 2],
@@ -178,12 +178,12 @@ impl NewRun {
         })
     }
 
-    /// Returns the address of its control API.
+    /// Returns the address of the run's control API.
     pub(super) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Writes the entry, with the pins of interfaces that are to fail closed.
+    /// Writes the entry, with the pins of fail-closed interfaces.
     pub(super) fn register(mut self, pins: Vec<Pins>) -> Result<Registration, Error> {
         self.record.pins = pins.iter().map(|pins| pins.name().to_owned()).collect();
         let text = serde_json::to_string_pretty(&self.record).map_err(io::Error::from)?;
@@ -237,7 +237,7 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends runs of `attach`, and waits until they are gone.
+/// Ends `attach` runs and waits for their exit.
 pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let found: Vec<LinkHolder> = if args.all {
         let of_node = attach_node::views()?.into_iter();
@@ -286,7 +286,7 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits until a run's process has ended; false if it takes too long.
+/// Waits for the run's process to end; returns false on timeout.
 fn has_ended(record: &Record) -> bool {
     let deadline = Instant::now() + PATIENCE;
     while record.is_alive() {
@@ -309,7 +309,7 @@ fn end(record: &Record, signal: Signal) -> Result<(), Error> {
 }
 
 impl Record {
-    /// Whether its process still runs.
+    /// Returns whether the process still runs.
     fn is_alive(&self) -> bool {
         start_of(self.pid).is_some_and(|started| started == self.started)
     }
@@ -322,7 +322,7 @@ impl Record {
         self.pins.iter().filter_map(|name| Pins::named(name))
     }
 
-    /// Opens the interfaces that its process has left closed.
+    /// Opens the interfaces that the process left closed.
     fn open(&self) -> Result<(), Error> {
         for pins in self.pins() {
             pins.remove()?;
@@ -336,13 +336,13 @@ impl Record {
     }
 }
 
-/// An attached link that is named.
+/// The owner of an attached link.
 enum LinkHolder {
     Run(Record),
     OfNode(Box<AttachmentView>),
 }
 
-/// Returns the runs of `attach`, of this user and of the system.
+/// Returns the `attach` runs of this user and of the system.
 pub(super) fn runs() -> Result<Vec<Record>, Error> {
     let mut all = Vec::new();
     for directory in all_directories() {
@@ -373,7 +373,7 @@ fn named(name: &str) -> Result<LinkHolder, Error> {
     )))
 }
 
-/// Reads the entries of a directory. Entries of processes that are gone are removed.
+/// Reads the entries of a directory, and removes those of dead processes.
 fn records(directory: &Path) -> Result<Vec<Record>, Error> {
     remove_dead_sockets(directory.parent().unwrap_or(directory));
     let entries = match fs::read_dir(directory) {
@@ -390,13 +390,13 @@ fn records(directory: &Path) -> Result<Vec<Record>, Error> {
         let Some(mut record) = read(&path) else {
             continue;
         };
-        // Asked once: it may end meanwhile, and is then to be found closed.
+        // Evaluated once: a process that ends meanwhile must be found closed.
         let alive = record.is_alive();
         record.closed = !alive && record.pins().any(|pins| pins.are_attached());
         if record.closed || alive {
             found.push(record);
         } else {
-            // Of interfaces that are gone; none are left usually.
+            // Pins of interfaces that are gone; usually there are none.
             record.pins().for_each(|pins| drop(pins.remove()));
             let _ = fs::remove_file(&path);
             let _ = fs::remove_file(&record.control);
@@ -429,16 +429,17 @@ fn read(path: &Path) -> Option<Record> {
     serde_json::from_slice(&state_file::read(path).ok()?).ok()
 }
 
-/// Returns when a process began, in clock ticks after boot; `None` for one that has ended.
+/// Returns the start time of a process in clock ticks after boot; `None` if it has
+/// ended.
 fn start_of(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     (state != "Z").then(|| fields.nth(18)?.parse().ok())?
 }
 
-/// Returns the directory of this user's links, and creates it.
+/// Creates and returns the directory of this user's links.
 fn own_directory() -> Result<PathBuf, Error> {
     let run = run_directory::own().ok_or_else(|| {
         let variable = run_directory::VARIABLE;
@@ -452,8 +453,8 @@ fn own_directory() -> Result<PathBuf, Error> {
     Ok(directory)
 }
 
-/// Returns the directories whose entries can be believed: entries name processes to end and
-/// files to remove.
+/// Returns the directories whose entries are trusted: entries name processes to kill
+/// and files to remove.
 fn all_directories() -> Vec<PathBuf> {
     let all = run_directory::all(std::env::var_os(run_directory::VARIABLE));
     let all = all.into_iter().map(|run| run.join(DIRECTORY));
@@ -465,7 +466,7 @@ fn all_directories() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Anything may have the name of an entry.
+    /// An entry's name may belong to any kind of file.
     #[test]
     fn entries_that_are_no_files_are_not_waited_for() {
         let folder = longwire_testbed::support::Folder::new();

@@ -1,4 +1,4 @@
-//! The attachment of the node that the arguments of `attach --node` ask for.
+//! The node's attachment for the arguments of `attach --node`.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use super::attach_traffic::SelectedTraffic;
 use super::ctl;
 use crate::Error;
 
-/// Returns the attachment that arguments ask for.
+/// Returns the attachment for the arguments.
 ///
 /// # Errors
-/// If options are wrong, or name a file by a relative path.
+/// If options are invalid, or name a file by a relative path.
 pub(super) fn spec(
     args: &AttachArgs,
     found: &FoundTarget,
@@ -32,7 +32,8 @@ pub(super) fn spec(
     let target = match &found.target {
         Target::Netns(path) => TargetSpec::Netns(std::path::absolute(path)?),
         Target::Pid(pid) => TargetSpec::Pid(*pid),
-        // As the user names them: one of that name that is started later is meant too.
+        // By the user's name, so that a container of that name started later is
+        // selected too.
         Target::Container(_) | Target::Pod(_) => match (&args.container, &args.pod) {
             (Some(name), _) => TargetSpec::Container(name.to_string()),
             (_, Some(name)) => TargetSpec::Pod(name.to_string()),

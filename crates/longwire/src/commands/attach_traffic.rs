@@ -1,9 +1,9 @@
-//! The traffic that an attachment selects, as lists show it.
+//! The selected traffic of an attachment, for lists.
 
 use longwire_client::node::{AttachmentSpec, DirectionSpec};
 use serde::{Deserialize, Serialize};
 
-/// The packets of an interface that have a link, in the words of their options.
+/// The packets of an interface that cross the link, as option values.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SelectedTraffic {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -27,7 +27,7 @@ impl SelectedTraffic {
         }
     }
 
-    /// Refuses to change a direction that the link does not have.
+    /// Refuses a direction that the link does not have.
     ///
     /// # Errors
     /// The direction that it has.
@@ -45,7 +45,7 @@ impl SelectedTraffic {
         ))
     }
 
-    /// Returns a cell of a table.
+    /// Formats the traffic as a table cell.
     pub(super) fn words(&self, fails_closed: bool) -> String {
         let mut words = Vec::new();
         if !self.to.is_empty() {

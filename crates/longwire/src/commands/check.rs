@@ -1,4 +1,4 @@
-//! `longwire check`: checks a topology file, and shows the resulting network.
+//! `longwire check`: checks a topology file and prints the network.
 
 mod shards;
 
@@ -57,13 +57,13 @@ struct CheckResult<'a> {
     shards: Option<shards::Shards>,
 }
 
-/// Exit code for a refused file.
+/// Exit code for an invalid file.
 const EXIT_REFUSED: u8 = 2;
 
 /// Checks a file and explains it.
 ///
 /// # Errors
-/// If it is refused, with all reasons, or stdout cannot be written.
+/// If it is invalid, with all reasons, or stdout cannot be written.
 pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let watch = StepsOnStderr::start(globals);

@@ -1,4 +1,4 @@
-//! `longwire cni`: the CNI plugin, and its installation.
+//! `longwire cni`: the CNI plugin and its installation.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,10 +12,11 @@ use clap::{Args, Subcommand};
 use crate::report::stderr::print_line;
 use crate::{Error, Globals};
 
-/// The plugin's name: the `type` of configurations, and the program that runtimes run.
+/// The plugin's name: the `type` in configurations, and the executable that runtimes
+/// start.
 const PLUGIN: &str = "longwire-cni";
 
-/// The longest configuration, in bytes.
+/// Maximum size of a configuration, in bytes.
 const CONFIG_MAX: u64 = 16 << 20;
 
 const EXAMPLES: &str = "\
@@ -59,7 +60,7 @@ pub struct CniInstallArgs {
 /// Runs the plugin, or installs it.
 ///
 /// # Errors
-/// If no runtime runs it, or the installation fails.
+/// If not called by a runtime, or if the installation fails.
 pub fn run(args: &CniArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.action {
         Some(CniAction::Install(args)) => install(args, globals),
@@ -72,12 +73,12 @@ pub fn run(args: &CniArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
 }
 
-/// Whether a runtime calls the plugin.
+/// Returns whether a runtime called the plugin.
 fn is_called() -> bool {
     std::env::var_os("CNI_COMMAND").is_some()
 }
 
-/// Whether the program was started under the plugin's name.
+/// Returns whether the program was started under the plugin's name.
 pub fn is_plugin(arguments: &[OsString]) -> bool {
     let name = arguments
         .first()
@@ -85,12 +86,12 @@ pub fn is_plugin(arguments: &[OsString]) -> bool {
     name.is_some_and(|name| name == PLUGIN)
 }
 
-/// Carries out one call of a runtime.
+/// Handles one call of a runtime.
 ///
 /// # Errors
 /// If stdout cannot be written.
 pub fn run_plugin() -> io::Result<ExitCode> {
-    // Nomad reads the version so, in the form of the CNI project's plugins.
+    // Nomad reads the version this way, in the format of the CNI project's plugins.
     if !is_called() {
         eprintln!("{}", longwire_cni::about());
         return Ok(ExitCode::SUCCESS);
@@ -121,7 +122,7 @@ fn install(args: &CniInstallArgs, globals: &Globals) -> Result<ExitCode, Error> 
     let created = fs::create_dir_all(&args.dir);
     created.map_err(Error::file(&args.dir, "cannot create the directory"))?;
     let target = args.dir.join(PLUGIN);
-    // A runtime may run it now: it is replaced in one step.
+    // A runtime may run it at any time: it is replaced atomically.
     let temporary = args.dir.join(format!(".{PLUGIN}-{}", std::process::id()));
     let made = if args.copy {
         fs::copy(&program, &temporary).map(drop)

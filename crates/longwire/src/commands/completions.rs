@@ -21,12 +21,12 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Writes the completions of a command line to stdout.
+/// Writes the completions to stdout.
 ///
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode, Error> {
-    // Into memory first: the generator panics if its output is closed.
+    // Buffered: the generator panics if its output is closed.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "longwire", &mut script);
     std::io::stdout().write_all(&script)?;

@@ -1,5 +1,4 @@
-//! `longwire doctor`: reports what this machine allows, and what reduces
-//! accuracy.
+//! `longwire doctor`: reports what this machine supports, and what limits accuracy.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -37,7 +36,7 @@ struct ReportJson {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(_args: &DoctorArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    // Without its path it cannot run itself; all other checks are possible.
+    // Without its own path, the program skips the trial.
     let program = std::env::current_exe().ok();
     let groups = doctor::examine(program.as_deref());
     let worst = doctor::worst(&groups);

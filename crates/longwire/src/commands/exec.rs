@@ -1,4 +1,5 @@
-//! `longwire exec`: runs a program through a network, in private networks.
+//! `longwire exec`: runs a program in private network namespaces, joined by an emulated
+//! network.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -45,7 +46,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_in(foundation, read, command, args, globals)
 }
 
-/// Refuses options that change what the probe measures.
+/// Refuses options that would distort the probe's results.
 fn refuse_what_a_probe_lacks(file: bool, args: &ExecArgs) -> Result<(), Error> {
     let refused = [
         (
@@ -69,7 +70,7 @@ fn refuse_what_a_probe_lacks(file: bool, args: &ExecArgs) -> Result<(), Error> {
     }
 }
 
-/// Runs a command or the probe in networks on this foundation.
+/// Runs a command or the probe in networks on `foundation`.
 fn run_in(
     foundation: Foundation,
     mut read: HostedNetwork,
@@ -92,7 +93,8 @@ fn run_in(
     if is_scheduled {
         commands.start_peers()?;
     }
-    // Preparing a large network takes long, and the command does not handle signals yet.
+    // Until the command runs, the program itself handles signals: preparing a large
+    // network takes long.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(commands.environment().children().watch_for_stop(&stop)?);
     let ports = exec_network::open_ports(commands.environment(), &hosts, &topology, &args.port)?;
@@ -129,7 +131,7 @@ fn run_in(
         Ok(ended.is_some())
     });
     let notes = commands.finish();
-    // Before the report: a reader may take it as the sign that all has been removed.
+    // Before the report: readers may take it as the sign that all networks are removed.
     environment.close();
     let mut report = carried?;
     report.run.notes.extend(notes.printed);
@@ -137,7 +139,7 @@ fn run_in(
     finish(&report, probed.as_ref(), ended, args, globals)
 }
 
-/// Makes the networks, and gives the topology the addresses of the hosts.
+/// Creates the networks, and enters the hosts' addresses in the topology.
 fn environment(
     foundation: Foundation,
     read: &mut HostedNetwork,
@@ -164,7 +166,7 @@ fn environment(
     Ok((environment, control))
 }
 
-/// Writes the report, and returns the exit code: of a probe's run, or of the command.
+/// Writes the report, and returns the exit code: of the probe's run, or of the command.
 fn finish(
     report: &NetworkReport,
     probed: Option<&ProbeResult>,
@@ -185,17 +187,17 @@ fn finish(
 
 const INTERRUPTED: &str = "interrupted before the command started";
 
-/// Returns what the probe expects of the link.
+/// Returns the results that the probe expects of the link.
 fn expectations(args: &ExecArgs) -> Result<LinkExpectations, Error> {
     let (up, down) = args.live.link.links()?;
     Ok(LinkExpectations::new(&up, &down))
 }
 
 /// Creates the foundation of the environment, then calls `read`, which may load
-/// plugins. Errors of the arguments take precedence over errors of the system.
+/// plugins. Errors of arguments take precedence over errors of the system.
 ///
 /// # Errors
-/// Those of `read`, and if the foundation cannot be created.
+/// Errors of `read`, and if the foundation cannot be created.
 fn prepare<T>(
     args: &ExecArgs,
     read: impl FnOnce() -> Result<T, Error>,
@@ -208,7 +210,7 @@ fn prepare<T>(
     Ok((foundation?, read))
 }
 
-/// Returns an environment whose devices accept packets of these MTUs of links.
+/// Returns an environment whose devices accept packets of the links' MTUs.
 fn environment_for(args: &ExecArgs, mtus: impl IntoIterator<Item = u32>) -> EnvironmentConfig {
     EnvironmentConfig {
         device: match args.port.as_str() {
@@ -220,8 +222,8 @@ fn environment_for(args: &ExecArgs, mtus: impl IntoIterator<Item = u32>) -> Envi
     }
 }
 
-/// Returns the capabilities for ending the commands and removing the networks, and for
-/// changes of the network.
+/// Returns the capabilities needed to end commands, remove networks and change the
+/// network.
 fn needs_of(args: &ExecArgs, may_change: bool) -> Vec<Capability> {
     let mut needs = vec![Capability::Kill];
     needs.extend(run_network::rights_of_changes(may_change));
@@ -231,7 +233,7 @@ fn needs_of(args: &ExecArgs, may_change: bool) -> Vec<Capability> {
     needs
 }
 
-/// Probes the link, until it is done or a signal stops it.
+/// Probes the link until done or stopped by a signal.
 fn probe_link(
     environment: &mut Environment,
     expectations: LinkExpectations,
@@ -246,7 +248,8 @@ fn probe_link(
     );
     let plan = environment.networks().plan();
     let mut status = StatusLine::new(globals);
-    // In a thread, so that signals are handled meanwhile. A signal abandons it.
+    // On a separate thread, so that signals are handled meanwhile. A signal abandons
+    // it.
     let probing = std::thread::spawn(move || {
         let host = |side, namespace| Host {
             namespace,

@@ -110,7 +110,7 @@ pub struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// Opens the output of the peer.
+    /// Opens the peer's output.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -1,4 +1,4 @@
-//! The two commands of `exec`: started, watched, and stopped in time.
+//! The commands of `exec`: starts, watches and stops them.
 
 use std::ffi::OsString;
 use std::process::{ExitCode, ExitStatus};
@@ -15,22 +15,22 @@ use crate::{Error, Globals};
 /// Interval between checks for signals during the probe.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
-/// Time between SIGTERM and SIGKILL for a command whose time is over.
+/// Time between SIGTERM and SIGKILL when --time is over.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The end of the command.
+/// The outcome of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandEnd {
-    /// It ended by itself, or by a signal of another process.
+    /// It exited, or was ended by a signal from elsewhere.
     Exited(ExitStatus),
-    /// It was stopped after the time of --time, as planned.
+    /// It was stopped after --time, as planned.
     TimeOver,
 }
 
 impl CommandEnd {
-    /// Returns the exit code of a run whose report yields `report`. The success
-    /// of a command does not imply that of the link. `None` is a link that
-    /// ended before its command.
+    /// Returns the exit code of a run with the report's code `report`: a successful
+    /// command does not imply a faithful link. `None` means that the link ended before
+    /// the command.
     pub fn exit_code(ended: Option<CommandEnd>, report: ExitCode) -> ExitCode {
         let own = match ended {
             Some(CommandEnd::Exited(status)) => exit_code_of(status),
@@ -47,11 +47,11 @@ impl CommandEnd {
 /// A command at a host other than near.
 #[derive(Debug)]
 pub(super) struct NodeCommand {
-    /// The host's place in the environment.
+    /// The host's index in the environment.
     pub host: usize,
-    /// The name of its port.
+    /// The port's name.
     pub name: String,
-    /// The command, for the shell.
+    /// The shell command.
     pub command: OsString,
 }
 
@@ -62,10 +62,9 @@ pub(super) struct Commands<'a> {
     nodes: &'a [NodeCommand],
     args: &'a ExecArgs,
     globals: &'a Globals,
-    /// Time at which the command is stopped.
+    /// When to stop the command.
     deadline: Option<Instant>,
-    /// Time at which the command is killed, after it was stopped at its
-    /// deadline.
+    /// When to kill the command, after it was stopped at its deadline.
     kill_at: Option<Instant>,
     notes: CommandNotes,
 }
@@ -73,9 +72,9 @@ pub(super) struct Commands<'a> {
 /// Notes about the commands, for the report.
 #[derive(Debug, Default)]
 pub(super) struct CommandNotes {
-    /// Notes that were printed at once.
+    /// Notes already printed.
     pub printed: Vec<String>,
-    /// Notes for the end.
+    /// Notes for the end of the report.
     pub closing: Vec<String>,
 }
 
@@ -103,9 +102,9 @@ impl<'a> Commands<'a> {
         Commands { nodes, ..self }
     }
 
-    /// Starts the peer's command and those of other hosts, and waits until they listen. Call
-    /// before a link with a schedule is up, because that counts from its start, and after
-    /// any other: peers may use it.
+    /// Starts the commands of the peer and of other hosts, and waits until they listen.
+    /// Call this before a link with a schedule is up, because the schedule starts with
+    /// the link; otherwise after, because peers may use the link.
     ///
     /// # Errors
     /// If one of them cannot be started, or fails at once.
@@ -128,12 +127,12 @@ impl<'a> Commands<'a> {
         Ok(())
     }
 
-    /// Returns where the commands run.
+    /// Returns the environment of the commands.
     pub fn environment(&mut self) -> &mut Environment {
         self.environment
     }
 
-    /// Starts the command. Call once the link is up.
+    /// Starts the command. Call this once the link is up.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -154,7 +153,7 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Waits until the command ends, but no longer than `pause`.
+    /// Waits at most `pause` for the command to end.
     pub fn wait(&mut self, pause: Duration) -> Option<CommandEnd> {
         let pause = self.pause(pause);
         let event = self.environment.children().next(pause);
@@ -173,15 +172,14 @@ impl<'a> Commands<'a> {
                 );
                 self.remark(format!("{subject} ended: {}", describe(status)));
             }
-            // Signals were passed on: the command decides.
+            // Signals were forwarded: the command decides.
             _ => {}
         }
         self.stop_in_time();
         None
     }
 
-    /// Returns the time to wait: until the end of `pause` or an earlier
-    /// deadline.
+    /// Returns the time to wait: `pause`, or until an earlier deadline.
     fn pause(&self, pause: Duration) -> Duration {
         let until = self.kill_at.or(self.deadline);
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
@@ -204,8 +202,8 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Keeps a remark for the report, and prints it at once, also with
-    /// --quiet; not with --json, so that stderr stays machine-readable.
+    /// Keeps a remark for the report. Prints it at once, even with --quiet, but not
+    /// with --json, where stderr stays machine-readable.
     fn remark(&mut self, remark: String) {
         if !self.globals.json {
             print_line(format_args!("{remark}"));
@@ -213,7 +211,7 @@ impl<'a> Commands<'a> {
         self.notes.printed.push(remark);
     }
 
-    /// Ends the command if it still runs, and returns notes for the report.
+    /// Ends the command if it still runs. Returns notes for the report.
     pub fn finish(self) -> CommandNotes {
         if self.environment.children().command_runs() {
             self.environment.end_commands();

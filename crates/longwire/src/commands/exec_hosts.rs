@@ -1,4 +1,4 @@
-//! The hosts of `exec` with a topology file: one for each of its ports.
+//! The hosts of `exec` with a topology file: one per port.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -65,19 +65,19 @@ fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String>
     split.ok_or_else(|| format!("no port before a '=', as in {example}"))
 }
 
-/// The hosts of a topology, in the order of the environment: near, far, and the others as in
-/// the file.
+/// The hosts of a topology, in the order of the environment: near, far, then the others
+/// as in the file.
 pub(super) struct Hosts {
-    /// The place of each host's port in the file.
+    /// For each host, the index of its port in the file.
     ports: Vec<usize>,
     names: Vec<String>,
 }
 
 impl Hosts {
-    /// Selects near and far: the ports with these names, else the first and the second.
+    /// Selects near and far: the ports with these names, or else the first two.
     ///
     /// # Errors
-    /// If there are too few ports for that, or more than addresses.
+    /// If there are fewer than two ports, or more than addresses.
     pub fn new(topology: &Topology) -> Result<Hosts, Error> {
         let names: Vec<&str> = topology.ports.iter().map(|port| &*port.name).collect();
         let count = names.len();
@@ -99,7 +99,7 @@ impl Hosts {
         Ok(Hosts { ports, names })
     }
 
-    /// Returns the places of the hosts' ports in the file.
+    /// Returns the index of each host's port in the file.
     pub fn ports(&self) -> &[usize] {
         &self.ports
     }
@@ -143,7 +143,7 @@ impl Hosts {
     /// Returns the commands of hosts other than near.
     ///
     /// # Errors
-    /// If an option names an unknown port, or one that has a command.
+    /// If an option names an unknown port, or one that already has a command.
     pub fn commands(&self, args: &ExecArgs) -> Result<Vec<NodeCommand>, Error> {
         let mut commands: Vec<NodeCommand> = Vec::new();
         for (port, command) in &args.hosts.node {
@@ -166,8 +166,9 @@ impl Hosts {
         Ok(commands)
     }
 
-    /// Gives the switch the hosts' MAC addresses: hosts know each other without address
-    /// resolution, so it would flood the first frames to each of them.
+    /// Enters the hosts' MAC addresses in the switch. Hosts know each other without
+    /// address resolution, so the switch would otherwise flood the first frames to
+    /// each.
     pub fn teach(&self, topology: &mut Topology, networks: &Networks) {
         let bridge = &mut topology.bridge;
         let known = bridge.statics.len() + self.ports.len();
@@ -186,7 +187,8 @@ impl Hosts {
         }
     }
 
-    /// Returns a note that says which port is which end, unless their names do.
+    /// Returns a note on which port is near and which is far, unless their names say
+    /// it.
     pub fn note(&self, topology: &Topology) -> Option<String> {
         let [near, far] = [&self.names[0], &self.names[1]];
         if (near.as_str(), far.as_str()) == ("near", "far") {

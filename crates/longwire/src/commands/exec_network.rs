@@ -1,4 +1,4 @@
-//! The network of `longwire exec`, with a host at each port.
+//! The network of `longwire exec`, with a host per port.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::topologies;
 use crate::report::start::Announcement;
 use crate::{Error, Globals};
 
-/// A network, its hosts, and their configurations and commands.
+/// A network with the configurations and commands of its hosts.
 pub(super) struct HostedNetwork {
     pub topology: Topology,
     pub announcement: Announcement,
@@ -24,10 +24,11 @@ pub(super) struct HostedNetwork {
     pub nodes: Vec<NodeCommand>,
 }
 
-/// Reads the network of the file, or of one link, and the options of its hosts.
+/// Reads the network from a file or from one link's options, and the options of its
+/// hosts.
 ///
 /// # Errors
-/// If the file or an option is refused.
+/// If the file or an option is invalid.
 pub(super) fn read(
     file: Option<&Path>,
     args: &ExecArgs,
@@ -40,7 +41,7 @@ pub(super) fn read(
             topologies::read(file, scenario, globals)?
         }
         None => {
-            // The names of the ports stand for devices that are opened later.
+            // Placeholders for devices that are opened later.
             let ports = [("near", "null"), ("far", "null")];
             let options = PairOptions {
                 carrier: args.carrier,
@@ -61,8 +62,8 @@ pub(super) fn read(
     })
 }
 
-/// Gives the switch the addresses of the hosts, and the routers of links addresses in the
-/// network of the hosts, unless these have others or leave none.
+/// Enters the hosts' addresses in the switch, and assigns the links' routers addresses
+/// in the hosts' network, unless hosts have other addresses or leave none free.
 pub(super) fn place_in(
     networks: &Networks,
     topology: &mut Topology,
@@ -91,7 +92,7 @@ pub(super) fn place_in(
     }
 }
 
-/// Returns the MTUs that links have.
+/// Returns the MTUs of links that have one.
 pub(super) fn mtus_of(topology: &Topology) -> impl Iterator<Item = u32> {
     let links = topology.links.iter();
     let directions = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);

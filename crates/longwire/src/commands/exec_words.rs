@@ -1,14 +1,14 @@
-//! The words after the options of `exec`: a topology file, and the command.
+//! The positional arguments of `exec`: a topology file and the command.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use super::exec_args::ExecArgs;
 
-/// Ends the options of a command line.
+/// Ends the options.
 const DASHES: &str = "--";
 
-/// Separates a topology file from the command after it.
+/// Splits off a leading topology file.
 pub(super) fn split_file(words: &[OsString]) -> (Option<&Path>, &[OsString]) {
     match words.split_first() {
         Some((first, rest)) if first.to_string_lossy().ends_with(".toml") => {
@@ -21,9 +21,8 @@ pub(super) fn split_file(words: &[OsString]) -> (Option<&Path>, &[OsString]) {
 }
 
 impl ExecArgs {
-    /// Returns the arguments with the topology file after the options that
-    /// follow it, as they are parsed; `None` if no options follow a file. The
-    /// words of CMD are the end of the arguments as they were given.
+    /// Returns the arguments with the options moved before the topology file; `None` if
+    /// no options follow a file. The words of CMD stay last, in the given order.
     pub(crate) fn options_first(&self, given: &[OsString]) -> Option<Vec<OsString>> {
         let (Some(_), rest) = split_file(&self.command) else {
             return None;
@@ -47,8 +46,8 @@ impl ExecArgs {
         Some(words)
     }
 
-    /// Returns the message about a command that is empty, as `-- $UNSET` is; `given` are the
-    /// arguments of the program.
+    /// Returns the error message for an empty command, such as `-- $UNSET`; `given` are
+    /// the program's arguments.
     pub(crate) fn missing_command(&self, given: &[OsString]) -> Option<String> {
         let (_, command) = split_file(&self.command);
         let is_empty = match command.first() {

@@ -1,6 +1,7 @@
-//! `generate` and `replay` with `--to pcap:FILE`: a feed into captures, in virtual time.
+//! `generate` and `replay` with `--to pcap:FILE`: a feed into captures, in virtual
+//! time.
 //!
-//! Nothing here waits or reads a clock: the same input and options produce identical files.
+//! No clock is read: the same input and options produce identical files.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,17 +20,16 @@ use crate::report::finish::{ReportStream, finish, on_stuck_plugin};
 use crate::simulate::{Direction, Outputs, Stop, VirtualRun};
 use crate::{Error, Globals};
 
-/// Frames taken from the feed at once.
+/// Frames per batch.
 const BURST: usize = 256;
 
-/// How long to wait for a slow input, in milliseconds, before signals are checked.
+/// Timeout for a slow input, in milliseconds; then signals are checked.
 const WAIT_MS: u8 = 50;
 
-/// The direction of the frames for the capture of each `--to`.
+/// Direction of the frames for each `--to`.
 const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
-/// Returns the captures to which frames are written; `None` if a `--to` is a port that
-/// sends.
+/// Returns the captures to write; `None` if a `--to` is a port that sends.
 ///
 /// # Errors
 /// If a `--to` names a capture to read, or there are too many.
@@ -100,11 +100,11 @@ pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(
 /// A feed that is written to captures.
 pub(super) struct FeedFile<'a> {
     pub feed: Box<dyn Feed>,
-    /// The captures, one for each output of the feed.
+    /// The captures, one per output of the feed.
     pub files: &'a [&'a str],
     /// The link before each capture.
     pub links: Vec<LinkSetup>,
-    /// The time from which the feed's times count, unless `--start-at` gives it.
+    /// The origin of the feed's times, unless `--start-at` sets it.
     pub start: Nanos,
     pub pump: &'a PumpArgs,
     /// Set by a signal.
@@ -112,10 +112,10 @@ pub(super) struct FeedFile<'a> {
 }
 
 impl FeedFile<'_> {
-    /// Writes all frames, each after the link before its output.
+    /// Writes all frames, each through the link of its output.
     ///
     /// # Errors
-    /// If an option does not fit, or a file cannot be written.
+    /// If an option does not apply, or a file cannot be written.
     pub fn write(mut self, globals: &Globals) -> Result<ExitCode, Error> {
         let pump = self.pump;
         if let Some(StartAt::At(start)) = pump.start_at {
@@ -155,7 +155,7 @@ impl FeedFile<'_> {
         finish(&report, &pump.report, globals, ReportStream::Stdout)
     }
 
-    /// Takes all frames from the feed, and releases them, also after a signal.
+    /// Takes all frames from the feed and releases them, also after a signal.
     fn feed_all(&mut self, run: &mut VirtualRun<'_>, globals: &Globals) -> Result<(), Stop> {
         let start = self.start;
         self.feed.begin(Epoch {
@@ -182,7 +182,7 @@ impl FeedFile<'_> {
                 Ok(received) if received.frames < BURST => self.wait(),
                 Ok(_) => {}
                 Err(error) => {
-                    // The frames before it are written.
+                    // Earlier frames are still written.
                     read = Err(Error::from(error));
                     break;
                 }
@@ -203,10 +203,10 @@ impl FeedFile<'_> {
         Ok(read?)
     }
 
-    /// Waits for a slow input.
+    /// Waits for a slow input, at most [`WAIT_MS`].
     fn wait(&self) {
         if let Some(readable) = self.feed.readable() {
-            // Early or late: the caller looks again.
+            // Errors and spurious wake-ups are harmless: the caller checks again.
             let _ = poll(&mut [PollFd::new(readable, PollFlags::POLLIN)], WAIT_MS);
         }
     }

@@ -1,5 +1,4 @@
-//! `longwire generate`: generates traffic at exact times, and runs tests made
-//! of it.
+//! `longwire generate`: generates traffic at exact times, and runs test profiles.
 
 use std::io;
 use std::process::ExitCode;
@@ -96,7 +95,7 @@ struct GenerateJson<'a> {
 /// Generates traffic.
 ///
 /// # Errors
-/// If an option is wrong, a port cannot be opened or the run not be started.
+/// If an option is invalid, a port cannot be opened, or the run cannot be started.
 pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if args.pump.to.len() > 1 {
         return Err(Error::Usage(
@@ -162,7 +161,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
 /// Writes generated frames to a capture.
 ///
 /// # Errors
-/// If an option does not fit, or the file cannot be written.
+/// If an option does not apply, or the file cannot be written.
 fn write_file(
     args: &GenerateArgs,
     config: GeneratorConfig,
@@ -187,10 +186,10 @@ fn write_file(
     file.write(globals)
 }
 
-/// Sends generated frames until all have left, or a signal stops it.
+/// Sends generated frames until all have left or a signal stops it.
 ///
 /// # Errors
-/// If the configuration does not fit together, or the run cannot be started.
+/// If the configuration is inconsistent, or the run cannot be started.
 fn send(
     pump: &PumpArgs,
     config: GeneratorConfig,
@@ -211,7 +210,7 @@ fn send(
     Ok(report)
 }
 
-/// Refuses the control API of several runs.
+/// Refuses the control API for multiple runs.
 fn refuse_control(args: &GenerateArgs) -> Result<(), Error> {
     if args.pump.control.is_given() {
         return Err(Error::Usage(
@@ -221,7 +220,7 @@ fn refuse_control(args: &GenerateArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses options that do not fit traffic that a port sends.
+/// Refuses options that do not apply to traffic sent by a port.
 fn check_sending(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Error> {
     args.pump.refuse_links_at(args.traffic.topspeed)?;
     if args.receive.is_some() && config.probe.is_none() {
@@ -232,8 +231,8 @@ fn check_sending(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Er
     Ok(())
 }
 
-/// Returns the receiver's report for `--require`, with the probes lost after the last
-/// one that arrived: only the sender knows of those.
+/// Returns the receiver's report for `--require`, including probes lost after the last
+/// arrival: only the sender knows of these.
 fn with_all_lost(
     receiver: &ReceiveReport,
     probes: &ProbeReport,
@@ -268,14 +267,14 @@ fn receive(port: &str) -> Result<Receiver, Error> {
 /// Returns the feed of generated frames.
 ///
 /// # Errors
-/// If the configuration does not fit together.
+/// If the configuration is inconsistent.
 fn feed(config: GeneratorConfig) -> Result<Box<dyn Feed>, Error> {
     let usage = |error: GeneratorError| Error::Usage(error.to_string());
     let feed = GeneratorFeed::new(config).map_err(usage)?;
     Ok(Box::new(feed))
 }
 
-/// Starts one run of a feed; returns it with its warnings.
+/// Starts a run of a feed; returns it with its warnings.
 ///
 /// # Errors
 /// If the run cannot be started.
@@ -288,7 +287,7 @@ pub(crate) fn start_feed(
     replay::start(pump, feed, outputs, globals)
 }
 
-/// Prints a line about a profile's progress, if remarks are printed.
+/// Prints a progress line of a profile, if remarks are printed.
 pub(crate) fn say(line: &str, globals: &Globals) -> io::Result<()> {
     if globals.talks() {
         print_line(format_args!("{line}"));

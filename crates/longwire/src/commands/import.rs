@@ -1,4 +1,4 @@
-//! `longwire import`: converts a script in the format of Emulab to a topology.
+//! `longwire import`: converts an Emulab script to a topology.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -34,8 +34,8 @@ const SCRIPT_MAX: u64 = 64 << 20;
 /// Writes the topology of a script.
 ///
 /// # Errors
-/// If the script has a statement that is not supported, with its line, or a
-/// file cannot be read or written.
+/// If a statement of the script is unsupported, with its line, or a file cannot be read
+/// or written.
 pub fn run(args: &ImportArgs) -> Result<ExitCode, Error> {
     let failed = Error::file(&args.file, "cannot be read");
     let mut text = String::new();

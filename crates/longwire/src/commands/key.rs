@@ -1,4 +1,4 @@
-//! `longwire key`: makes the key that the hosts of a network share.
+//! `longwire key`: generates the shared key of a network's hosts.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ pub struct KeyArgs {
     pub file: Option<PathBuf>,
 }
 
-/// Makes a key.
+/// Generates a key.
 ///
 /// # Errors
-/// If the kernel has no random bytes, or the file exists or cannot be written.
+/// If the kernel provides no random bytes, or the file exists or cannot be written.
 pub fn run(args: &KeyArgs) -> Result<ExitCode, Error> {
     let key = Key::generate()?;
     match &args.file {

@@ -33,7 +33,7 @@ pub fn run(args: &ManArgs, command: Command) -> Result<ExitCode, Error> {
     };
     let write = || {
         std::fs::create_dir_all(dir)?;
-        // Pages of `help help` and the like would be empty.
+        // Pages such as `help help` would be empty.
         clap_mangen::generate_to(command.disable_help_subcommand(true), dir)
     };
     write().map_err(Error::file(dir, "cannot write the manual pages there"))?;

@@ -1,5 +1,5 @@
-//! The commands, one file each: arguments and action. A new one is that file, and three
-//! lines here.
+//! The commands, one file each: arguments and action. A new command is one file, and
+//! three lines here.
 
 pub mod attach;
 mod attach_list;
@@ -123,7 +123,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs the command. `line` is the definition of the whole command line.
+    /// Runs the command. `line` is the definition of the command line.
     ///
     /// # Errors
     /// Any error of the command; [`Error::exit_code`] returns the exit code.

@@ -38,8 +38,7 @@ pub struct ModelsArgs {
 /// A model and its kind.
 pub type RegisteredModel = (&'static str, &'static ModelInfo);
 
-/// Returns every registered model, of links and of generated traffic, in the order of their
-/// kinds.
+/// Returns every registered model, of links and of traffic, ordered by kind.
 pub fn registered() -> Vec<RegisteredModel> {
     let links = longwire_engine::all_models().into_iter();
     links.chain(longwire_traffic::traffic_models()).collect()
@@ -83,7 +82,7 @@ fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the model called `name`, the models of the kind `name`, or all.
+/// Returns the model `name`, the models of the kind `name`, or all.
 fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
     let all = registered();
     let Some(name) = name else { return Ok(all) };
@@ -150,7 +149,7 @@ fn write_details(out: &mut impl Write, models: &[RegisteredModel], paint: Paint)
     Ok(())
 }
 
-/// Formats a model as an option's value, every parameter with an example:
+/// Formats a model as an option value, with an example for each parameter:
 /// `uniform:min=20ms,max=20ms`.
 pub fn synopsis(info: &ModelInfo) -> String {
     let example = |param: &Param| {

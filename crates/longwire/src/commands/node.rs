@@ -1,4 +1,4 @@
-//! `longwire node`: all attached links of a machine, made and removed over an API.
+//! `longwire node`: manages all attached links of a machine through an API.
 
 use std::fs;
 use std::io;
@@ -28,11 +28,11 @@ use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 
-/// The name of the socket, in the run directory.
+/// The socket's name in the run directory.
 pub const SOCKET: &str = "node.sock";
-/// The directory of attachments, in the run directory.
+/// The directory of attachments in the run directory.
 const DIRECTORY: &str = "node";
-/// Interval between looks at the flag that a signal sets.
+/// Interval between checks of the signal flag.
 const LOOK: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
@@ -95,7 +95,7 @@ pub struct NodeArgs {
     pub end_of: Option<u32>,
 }
 
-/// Returns the socket of the node of this user, or of the system; `None` if there is none.
+/// Returns the socket of this user's or the system's node; `None` if there is none.
 pub(super) fn socket() -> Option<PathBuf> {
     let directories = run_directory::all(std::env::var_os(run_directory::VARIABLE));
     let trusted = directories
@@ -105,7 +105,7 @@ pub(super) fn socket() -> Option<PathBuf> {
     sockets.find(|socket| socket.exists())
 }
 
-/// Returns the error of a command that needs a node.
+/// Returns the error of a command without its node.
 pub(super) fn missing() -> Error {
     Error::Usage("no node runs on this machine: start one with `longwire node`".to_owned())
 }
@@ -113,7 +113,7 @@ pub(super) fn missing() -> Error {
 /// Runs the node until a signal stops it.
 ///
 /// # Errors
-/// If the socket or the directory cannot be used, or another node uses them.
+/// If the socket or directory is unusable, or in use by another node.
 pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if let Some(node) = args.end_of {
         short_end::shorten(node)?;
@@ -139,7 +139,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "cannot create the directory of reports",
         ))?;
     }
-    // Clients that connect before the node starts wait until it does.
+    // Clients that connect before the node starts wait for it.
     let bound = longwire_control::bind(&Config {
         addresses,
         token_file: args.control_token_file.clone(),
@@ -152,7 +152,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     for note in bound.notes() {
         start::note(note, globals)?;
     }
-    // Namespaces are named by paths; none is to be relative to where the node was started.
+    // Namespaces are named by paths, none of them relative to the start directory.
     std::env::set_current_dir("/")?;
     let node = Node::start(config)?;
     if let Err(error) = short_end::start() {
@@ -162,7 +162,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     let node = Arc::new(node);
     let server = bound.serve_node(Arc::clone(&node) as Arc<_>)?;
-    // Without a service manager this does nothing.
+    // Without a service manager, this is a no-op.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     if !globals.quiet {
         print_line(format_args!("ready"));
@@ -176,7 +176,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the run directory of this user, and creates it.
+/// Creates and returns this user's run directory.
 fn own_directory() -> Result<PathBuf, Error> {
     let directory = run_directory::own().ok_or_else(|| {
         let variable = run_directory::VARIABLE;
@@ -211,9 +211,9 @@ fn config(args: &NodeArgs, globals: &Globals) -> Result<NodeConfig, Error> {
     })
 }
 
-/// Returns the command that runs a network, which ends when this process does.
+/// Returns the command that runs a network and ends with this process.
 fn network_command(files: &NetworkFiles, run: &NetworkRun, no_realtime: bool) -> Command {
-    // Its name may be taken by another program meanwhile; this one is this program.
+    // Another program may replace the file meanwhile; this path is this program.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("longwire").arg("run").arg(files.topology());
     command.arg("--control").arg(files.socket());
@@ -234,7 +234,7 @@ fn network_command(files: &NetworkFiles, run: &NetworkRun, no_realtime: bool) ->
     command
 }
 
-/// Prints what happens, a line each.
+/// Prints a notice as one line.
 fn print_notice(notice: &Notice) {
     match notice {
         Notice::Attached {
@@ -255,8 +255,8 @@ fn print_notice(notice: &Notice) {
     }
 }
 
-/// Writes a report, with the Unix time in milliseconds in its name: an attachment may have
-/// several runs.
+/// Writes a report, with the Unix time in milliseconds in its name: an attachment may
+/// have several runs.
 fn write_report(directory: &Path, name: &str, report: &NetworkReport) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default().as_millis();

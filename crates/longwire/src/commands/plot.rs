@@ -129,7 +129,7 @@ pub struct PlotArgs {
     pub scale: u8,
 }
 
-/// The panels with their help, in the order in which the help lists them.
+/// The panels with their help, in the order of the help.
 const PANELS: [(Panel, &str); 8] = [
     (
         Panel::Throughput,
@@ -156,7 +156,7 @@ const PANELS: [(Panel, &str); 8] = [
     ),
 ];
 
-/// The units of queues with their names and help; the first is the default.
+/// The units of queues with names and help; the first is the default.
 const UNITS: [(QueueUnit, &str, &str); 2] = [
     (QueueUnit::Packets, "packets", "In packets"),
     (QueueUnit::Bytes, "bytes", "In bytes"),
@@ -178,7 +178,7 @@ fn unit_parser() -> impl TypedValueParser<Value = QueueUnit> {
     })
 }
 
-/// A name that is not in the list of possible values; clap refuses it earlier.
+/// A name that is not a possible value; clap refuses it earlier.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown name")]
 struct UnknownName;
@@ -194,7 +194,7 @@ enum PictureFormat {
 /// Draws a figure.
 ///
 /// # Errors
-/// If an input cannot be drawn or the picture not be written.
+/// If an input cannot be drawn, or the picture cannot be written.
 pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let format = format_of(&args.output)?;
     for input in &args.inputs {
@@ -279,7 +279,7 @@ fn format_of(output: &Path) -> Result<PictureFormat, Error> {
     }
 }
 
-/// Refuses to overwrite an input with the output.
+/// Refuses an output that would overwrite an input.
 ///
 /// # Errors
 /// [`Error::Usage`].

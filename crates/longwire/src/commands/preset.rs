@@ -1,5 +1,4 @@
-//! `longwire preset`: links by name, as options that can be edited and used
-//! again.
+//! `longwire preset`: prints presets as options that can be edited and reused.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -36,8 +35,7 @@ pub struct PresetArgs {
 /// Prints presets.
 ///
 /// # Errors
-/// If no preset has the name, its file cannot be read, or stdout cannot be
-/// written.
+/// If no preset has the name, its file cannot be read, or stdout cannot be written.
 pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut out = io::stdout().lock();
     let paint = Paint::new(globals, &io::stdout());
@@ -98,7 +96,7 @@ fn write_list(out: &mut impl Write, paint: Paint) -> io::Result<()> {
     writeln!(out, "The last one reads a file: {}", synopsis(FROM_FILE))
 }
 
-/// Writes the description and the source of a preset, as comments of a shell.
+/// Writes a preset's description and source as shell comments.
 fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Result<()> {
     writeln!(out, "# {}: {}", paint.bold(preset.name), preset.summary)?;
     for source in preset.sources {
@@ -107,8 +105,8 @@ fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Resu
     writeln!(out, "# assumed: {}", preset.assumptions)
 }
 
-/// Returns the queue that Longwire derives where the preset names none; `None`
-/// if both directions name one or need none.
+/// Returns the derived queue where the preset names none; `None` if both directions
+/// name one or need none.
 fn derived_queue(duplex: &Duplex) -> Option<String> {
     let limit = |spec: &LinkSpec| {
         let given = spec.queue.as_ref().map_or(0, |queue| queue.models().len());
@@ -129,7 +127,7 @@ fn derived_queue(duplex: &Duplex) -> Option<String> {
     ))
 }
 
-/// Returns a preset's options as written on a command line, one per line.
+/// Returns a preset's options in command-line syntax, one per line.
 pub fn lines(duplex: &Duplex) -> Vec<String> {
     let (up, down) = (duplex.up.given(), duplex.down.given());
     let of = |options: &[(&'static str, String)], name| {
@@ -159,7 +157,7 @@ pub fn lines(duplex: &Duplex) -> Vec<String> {
     lines
 }
 
-/// Quotes a word for a shell.
+/// Quotes a word for the shell.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:=,/%+".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

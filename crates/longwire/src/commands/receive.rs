@@ -1,5 +1,5 @@
-//! `longwire receive`: receives frames at a port or reads a capture, and
-//! compares them with those sent.
+//! `longwire receive`: receives frames at a port or from a capture, and compares them
+//! with those sent.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -164,7 +164,7 @@ impl ReceiveArgs {
     }
 }
 
-/// Receives, and reports.
+/// Receives frames and reports.
 ///
 /// # Errors
 /// If a port or a file cannot be opened.
@@ -214,7 +214,7 @@ fn judge(
     Ok(report)
 }
 
-/// Receives until a signal, or until one of the end conditions is met.
+/// Receives until a signal or an end condition.
 fn receive(
     args: &ReceiveArgs,
     stop: &AtomicBool,
@@ -222,7 +222,7 @@ fn receive(
 ) -> Result<ReceiveReport, Error> {
     /// Interval between checks for signals.
     const LOOK: Duration = Duration::from_millis(20);
-    /// Interval between refreshes of the line.
+    /// Interval between refreshes of the status line.
     const EVERY: Duration = Duration::from_secs(1);
     let receiver = Receiver::open(&args.port, args.config())?;
     rights::give_up_for(args.report.as_deref(), &[]);
@@ -230,7 +230,7 @@ fn receive(
         for note in receiver.notes() {
             print_line(format_args!("{note}"));
         }
-        // Also with --json: scripts that start a sender wait for this line.
+        // With --json too: scripts that start a sender wait for this line.
         print_line(format_args!(
             "receiving at {}; Ctrl-C ends with the report",
             args.port
@@ -239,7 +239,7 @@ fn receive(
     let started = Instant::now();
     let time = args.end.time.map(|t| Duration::from_nanos(t.as_nanos()));
     let mut status = StatusLine::new(globals);
-    // Preparing a report takes time in which no frame is received.
+    // No frame is received while a report is prepared.
     let watched = globals.talks() && io::stderr().is_terminal();
     let mut shown = started;
     while !stop.load(Ordering::Relaxed) && !receiver.ended() {

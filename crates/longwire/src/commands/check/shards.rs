@@ -1,4 +1,4 @@
-//! The shards of a network, for its user.
+//! The shards of a network, for display.
 
 use longwire_engine::Nanos;
 use longwire_fabric::Numbered;
@@ -6,25 +6,24 @@ use longwire_fabric::shard_plan::ShardCount;
 use longwire_units::number_of;
 use serde::Serialize;
 
-/// Maximum number of names of links that are shown of a shard.
+/// Maximum link names shown per shard.
 const NAMES_SHOWN: usize = 6;
 
-/// Maximum number of cuts that are shown.
+/// Maximum cuts shown.
 const CUTS_SHOWN: usize = 10;
 
-/// A distribution of links over shards, with names.
+/// A distribution of links over shards, by name.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Shards {
-    /// The number asked for, as written.
+    /// The requested number, as written.
     asked: String,
-    /// Reasons for this number of shards and for these cuts.
+    /// Reasons for the number of shards and for the cuts.
     reason: String,
-    /// The smallest lookahead of all cuts, in nanoseconds: shards run ahead of each other
-    /// by less.
+    /// Smallest lookahead of all cuts, in nanoseconds: no shard runs ahead by more.
     lookahead_ns: Option<u64>,
     /// The shards, by number.
     shards: Vec<Shard>,
-    /// Places where paths change their shard, shortest lookahead first.
+    /// Cuts, where paths change shards; shortest lookahead first.
     cuts: Vec<NamedCut>,
 }
 
@@ -33,13 +32,13 @@ pub(super) struct Shards {
 struct Shard {
     /// Names of its links.
     links: Vec<String>,
-    /// Its load, in bits a second where rates are known.
+    /// Load, in bit/s where rates are known.
     load: u64,
-    /// Its part of the load of all shards, from 0 to 1.
+    /// Share of the total load, from 0 to 1.
     share: f64,
 }
 
-/// A place where paths change their shard.
+/// A cut, where paths change shards.
 #[derive(Clone, Debug, Serialize)]
 struct NamedCut {
     link: String,
@@ -48,7 +47,7 @@ struct NamedCut {
 }
 
 impl Shards {
-    /// Plans the shards of a network on a machine of this many cores.
+    /// Plans the shards of a network for a machine with `cores` cores.
     pub(super) fn of(network: &Numbered, count: ShardCount, cores: usize) -> Shards {
         let plan = network.shard_plan(count, cores);
         let links = network.links();
@@ -90,7 +89,7 @@ impl Shards {
         }
     }
 
-    /// In words, a line each.
+    /// Returns the plan as lines of text.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "shards     {} ({} asked for): {}",

@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs};
 use crate::Error;
 
-/// The largest change that the server accepts, in bytes.
+/// Maximum size of a change that the server accepts, in bytes.
 const CHANGE_MAX: u64 = 16 << 20;
 
-/// Parses `OPTION=VALUE`. The running network checks the option and its value.
+/// Parses `OPTION=VALUE`. The running network validates both.
 pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -20,7 +20,7 @@ pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String
     }
 }
 
-/// Returns the change of an action, and whether it is only checked.
+/// Returns the change of an action, and whether it is a dry run.
 pub(super) fn of(action: &Action) -> Result<(Value, bool), Error> {
     let (what, when) = match action {
         Action::Add(args) => return Ok((add(args), args.check)),
@@ -135,7 +135,7 @@ fn read(path: &Path) -> Result<Value, Error> {
     }
 }
 
-/// Parses a change: JSON if it begins with a brace, else TOML.
+/// Parses a change: JSON if it begins with a brace, TOML otherwise.
 fn parse(text: &str) -> Result<Value, String> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| format!("this is not JSON: {error}"));
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::{Cli, Command};
 
-    /// Returns the body of a change that is written as a command line.
+    /// Returns the body of a change given as a command line.
     fn body(arguments: &str) -> Value {
         let arguments = ["longwire", "ctl"].into_iter().chain(arguments.split(' '));
         let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{error}"));

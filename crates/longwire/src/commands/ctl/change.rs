@@ -1,4 +1,4 @@
-//! Changes: each is made or refused as a whole.
+//! Changes: each is applied or refused as a whole.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use longwire_client::{Client, ClientError};
 use longwire_control::responses::{ChangeResult, problem_body};
 use longwire_units::words::seconds;
 
-/// Makes the change of an action.
+/// Applies the change of an action.
 pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let (change, check) = body::of(action)?;
     let path = if check {

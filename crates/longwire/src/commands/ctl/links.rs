@@ -1,4 +1,4 @@
-//! `ctl get`: links, their options, state and counters.
+//! `ctl get`: links with options, state and counters.
 
 use std::io::{self, Write};
 
@@ -17,10 +17,10 @@ use longwire_runtime::fabric::Occupancy;
 use longwire_topology::Direction;
 use longwire_topology::glob::is_pattern;
 
-/// Links of one request: a response takes about a megabyte.
+/// Links per request: a response of about 1 MB.
 const PAGE: usize = 1000;
 
-/// A page of links, as they are sent.
+/// A page of links, in the API's format.
 #[derive(Deserialize)]
 struct LinkPage {
     links: Vec<Value>,
@@ -48,7 +48,7 @@ pub(super) fn get(args: &GetArgs, client: &mut Client, globals: &Globals) -> Res
     }
 }
 
-/// Splits a name into its stem and its direction, if it ends in one.
+/// Splits a name into stem and direction, if it has one.
 fn direction(name: &str) -> (&str, Option<Direction>) {
     for way in [Direction::Up, Direction::Down] {
         let base = name.strip_suffix(way.name());
@@ -59,7 +59,7 @@ fn direction(name: &str) -> (&str, Option<Direction>) {
     (name, None)
 }
 
-/// Prints one link, or one direction of it.
+/// Prints a link, or one of its directions.
 fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     const MISSING: u16 = 404;
     let response = client.get(&format!("/v1/links/{}", encoded(name)));
@@ -155,7 +155,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// Prints all links that match, page by page.
+/// Prints all matching links, page by page.
 fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let mut links = Vec::new();
     let way = pages(pattern, client, &mut links)?;
@@ -192,9 +192,8 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     Ok(())
 }
 
-/// Fetches the pages of links whose names match. A pattern that ends in a
-/// direction and matches no name selects that direction of the links that match
-/// without it.
+/// Fetches the pages of links with matching names. A pattern that ends in a direction
+/// and matches no name selects that direction of the links that match the rest.
 fn pages(
     pattern: &str,
     client: &mut Client,
@@ -209,7 +208,7 @@ fn pages(
         let page: LinkPage = read(client.get(&path)?)?;
         links.extend(page.links);
         match page.next {
-            // A server that does not advance would be asked without end.
+            // Without progress, the loop would not end.
             Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
             Some(next) => {
                 let reason = format!("the page after '{next}' begins with it");

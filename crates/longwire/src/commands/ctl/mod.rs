@@ -287,7 +287,7 @@ pub struct StatsArgs {
     pub name: Option<String>,
 }
 
-/// Sends a request to a running network, and prints the response.
+/// Sends a request to a running network and prints the response.
 ///
 /// # Errors
 /// If no server answers, or the request is refused.
@@ -359,7 +359,7 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     })
 }
 
-/// Encodes a text for the path or the query of a request.
+/// Percent-encodes text for a path or query.
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

@@ -1,4 +1,4 @@
-//! The address of the running Longwire.
+//! The address of a running Longwire.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,14 +12,14 @@ use crate::Error;
 use crate::commands::node;
 use longwire_client::Address;
 
-/// The environment variable of the address.
+/// Environment variable of the address.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
 
-/// The environment variable of the token's file.
+/// Environment variable of the token file.
 pub(super) const TOKEN_FILE: &str = "LONGWIRE_TOKEN_FILE";
 
-/// Returns the address: the given one, the one of the environment, or the only
-/// socket with a listener.
+/// Returns the given address, that of the environment, or the only socket with a
+/// listener.
 pub(super) fn find(
     given: Option<&Address>,
     environment: impl Fn(&str) -> Option<OsString>,
@@ -35,7 +35,7 @@ pub(super) fn find(
     only(&run_directory::all(environment(run_directory::VARIABLE)))
 }
 
-/// Returns the only socket of these folders that has a listener.
+/// Returns the only socket in these folders with a listener.
 fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     let sockets: Vec<PathBuf> = folders.iter().flat_map(|folder| sockets(folder)).collect();
     let (mut alive, mut denied) = (Vec::new(), false);
@@ -59,7 +59,7 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     }
 }
 
-/// Returns the message for the case that no socket has a listener.
+/// Returns the error message if no socket has a listener.
 fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
     let place = folders.first().cloned().unwrap_or_default();
     let found = match dead {
@@ -87,8 +87,7 @@ fn written<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
     paths.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the sockets of a folder, by name; none where there is no such
-/// folder.
+/// Returns the sockets in a folder, sorted; empty without a folder.
 fn sockets(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_socket = |entry: &std::fs::DirEntry| {
@@ -97,7 +96,7 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
     };
     let entries = entries.filter(is_socket).map(|entry| entry.path());
     let named = entries.filter(|path| path.extension().is_some_and(|end| end == "sock"));
-    // A node has no links, only attachments that have.
+    // A node has no links, only attachments that have some.
     let runs = named.filter(|path| path.file_name().is_none_or(|name| name != node::SOCKET));
     let mut sockets: Vec<PathBuf> = runs.collect();
     sockets.sort();
@@ -110,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// A temporary folder in which sockets are searched.
+    /// A temporary run directory.
     struct Runtime(PathBuf);
 
     impl Runtime {

@@ -16,10 +16,10 @@ use longwire_control::responses::{Changes, Overview, Paths, Ports, Report, Stats
 use longwire_fabric::RuleView;
 use longwire_runtime::fabric::PortReport;
 
-/// Rules of one request.
+/// Rules per request.
 const PAGE: usize = 10_000;
 
-/// Prints sums of counters.
+/// Prints totals of counters.
 pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let name = args.name.as_deref().unwrap_or("*");
     let response = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
@@ -158,7 +158,7 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
     })
 }
 
-/// Prints changes that were made, and those that will be.
+/// Prints past and scheduled changes.
 pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let response = client.get("/v1/changes")?;
     show(response, globals, |response| {

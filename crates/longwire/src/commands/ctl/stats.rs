@@ -1,10 +1,10 @@
-//! Counters in responses of the API, as text.
+//! Formats counters of API responses.
 
 use longwire_control::responses::Totals;
 use longwire_runtime::ledger::Traffic;
 
-/// Returns every counter that is shown, with its name: traffic and the queue always, the
-/// others above 0.
+/// Returns the counters to show, with their names: traffic and queue always, others if
+/// not 0.
 pub(super) fn named(counted: &Totals) -> Vec<(String, u64)> {
     let totals = &counted.totals;
     let mut shown: Vec<(String, u64)> = Vec::new();

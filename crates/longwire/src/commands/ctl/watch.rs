@@ -16,8 +16,7 @@ use crate::{Error, Globals};
 use longwire_client::{Client, StreamEnd};
 use longwire_control::responses::{Rates, StatsEvent, Totals};
 
-/// Prints events until a signal, the end of the run, or the number of
-/// `--count`.
+/// Prints events until a signal, the end of the run, or `--count` events.
 pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let stop = stop_flag()?;
     let each = args.name.is_some() && !args.sum;
@@ -57,9 +56,9 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
 struct Screen<'a> {
     name: &'a str,
     json: bool,
-    /// Its size, where it is a terminal: rows and columns.
+    /// The terminal, for its rows and columns; `None` if the output is not one.
     terminal: Option<Term>,
-    /// Rows of the previous event, which the next one overwrites.
+    /// Rows of the previous event, to be overwritten.
     drawn: usize,
 }
 
@@ -85,8 +84,7 @@ impl<'a> Screen<'a> {
                     let (rows, columns) = terminal.size();
                     let text = page(self.name, &event, rows.into(), columns.into());
                     if self.drawn > 0 {
-                        // Moves up to the first row, and clears everything
-                        // below.
+                        // Move up to the first row, and clear to the end of the screen.
                         write!(out, "\x1b[{}A\x1b[J", self.drawn)?;
                     }
                     self.drawn = text.lines().count();
@@ -95,15 +93,15 @@ impl<'a> Screen<'a> {
                 None => write!(out, "{}", lines(self.name, &event))?,
             }
         }
-        // A reader of the pipe gets each event at once.
+        // Flushed, so that a pipe gets each event at once.
         Ok(out.flush()?)
     }
 }
 
-/// A row: the name, the counters, and their growth since the last event.
+/// A row: name, counters, and rates since the last event.
 type WatchRow<'a> = (&'a str, &'a Totals, Option<&'a Rates>);
 
-/// Returns the links of an event by name, or their sum.
+/// Returns the rows of an event: its links by name, or their total.
 fn rows<'a>(name: &'a str, event: &'a StatsEvent) -> Vec<WatchRow<'a>> {
     match &event.each {
         Some(each) => each
@@ -154,13 +152,13 @@ fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> 
             number_of((rows.len() - shown) as u64, "more link")
         );
     }
-    // A longer line would wrap, and could not be overwritten.
+    // A longer line would wrap, which breaks overwriting.
     let cut = |line: &str| line.chars().take(columns_max.saturating_sub(1)).collect();
     let lines: Vec<String> = text.lines().map(cut).collect();
     lines.join("\n") + "\n"
 }
 
-/// Returns a line for each link.
+/// Returns a line per link.
 fn lines(name: &str, event: &StatsEvent) -> String {
     let rows = rows(name, event).into_iter();
     let rows = rows.map(|(name, counted, rates)| {
