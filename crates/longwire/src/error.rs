@@ -1,4 +1,4 @@
-//! Errors of the program, and its exit codes.
+//! Errors and exit codes of the program.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use longwire_testbed::EnvironmentError;
 
 use crate::remedies;
 
-/// Exit code: the program did what was requested, with a poor result.
+/// Exit code: the program did its work, with a poor result.
 pub const EXIT_FAILED: u8 = 1;
-/// Exit code: the command line is wrong.
+/// Exit code: invalid command line.
 pub const EXIT_USAGE: u8 = 2;
-/// Exit code: the run ended below the required fidelity.
+/// Exit code: fidelity below the requirement.
 pub const EXIT_FIDELITY: u8 = 3;
-/// Exit code: the run is nearly faithful, and `faithful` was required.
+/// Exit code: the run is nearly faithful, but `faithful` was required.
 pub const EXIT_NEARLY: u8 = 4;
 
 /// An error that ends the program.
@@ -45,16 +45,16 @@ pub enum Error {
         action: &'static str,
         source: io::Error,
     },
-    /// An error of `exec`'s networks, or of a command in them.
+    /// An error of `exec`'s networks or commands.
     #[error(transparent)]
     Exec(Box<EnvironmentError>),
-    /// An error of a link in an interface in use.
+    /// An error of a link at an interface in use.
     #[error(transparent)]
     Attach(Box<AttachError>),
-    /// A target of `attach` that is not found.
+    /// A target of `attach` was not found.
     #[error(transparent)]
     Target(Box<TargetError>),
-    /// An error of a link at a place that exists.
+    /// An error of a link at an existing target.
     #[error(transparent)]
     Link(Box<LinkFailure>),
     /// A node cannot start.
@@ -78,7 +78,7 @@ pub enum Error {
     /// An error of standard output or standard error.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// The work was begun and could not be finished.
+    /// Work that was begun could not be finished.
     #[error("{0}")]
     Failed(String),
 }
@@ -143,7 +143,7 @@ impl From<RecordError> for Error {
 }
 
 impl Error {
-    /// Turns an error of the system into one about a file.
+    /// Converts an I/O error to an error about a file.
     pub(crate) fn file(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error {
         move |source| Error::File {
             path: path.to_owned(),
@@ -152,7 +152,7 @@ impl Error {
         }
     }
 
-    /// Returns a remedy that the message does not name, if there is one.
+    /// Returns a remedy that the message lacks, if there is one.
     pub fn remedy(&self) -> Option<String> {
         remedies::of(self)
     }

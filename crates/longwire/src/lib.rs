@@ -1,9 +1,8 @@
-//! The program around Longwire's engine, ports and runtime: its command line,
-//! its commands and its reports.
+//! The program around Longwire's engine, ports and runtime: command line, commands and
+//! reports.
 //!
-//! Start reading at [`run`], which leads to one file per command in
-//! [`commands`]. The command line itself is [`cli`]; [`report`] formats the
-//! results of a run.
+//! Start reading at [`run`], which leads to one file per command in [`commands`]. The
+//! command line is defined in [`cli`]; [`report`] formats the results of a run.
 
 pub mod bench;
 pub mod cli;

@@ -12,10 +12,10 @@ fn main() -> ExitCode {
     if cni::is_plugin(&arguments) {
         return cni::run_plugin().unwrap_or(ExitCode::FAILURE);
     }
-    // Wrong usage ends here: clap's message on stderr, exit code 2.
+    // Usage errors end here: clap's message on stderr, exit code 2.
     let cli = Cli::from_arguments(arguments).unwrap_or_else(|error| error.exit());
     let code = run(&cli);
-    // An earlier call of `exit` is a plugin's.
+    // Before this line, only a plugin calls `exit`.
     shutdown::ends();
     code
 }
@@ -23,7 +23,8 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> ExitCode {
     match longwire::run(cli) {
         Ok(code) => code,
-        // The reader of the output has closed it, as in `longwire models |
+        // The output's reader has closed it, as in `longwire models
+        //
         // head`.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS

@@ -1,5 +1,5 @@
-//! A progress bar on the terminal, for work that takes a while; of simulations also lines
-//! where stderr is no terminal.
+//! A progress bar on the terminal for long work; simulations print lines where stderr
+//! is not a terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -10,26 +10,25 @@ use crate::Globals;
 use crate::report::stderr::print_line;
 use crate::report::words::{count, count_of, percent};
 
-/// A bar that appears once the work has taken a moment, if stderr is a
-/// terminal and remarks are wanted.
+/// A bar that appears after a moment, if stderr is a terminal and remarks are enabled.
 pub(crate) struct Progress {
     template: &'static str,
     wanted: bool,
-    /// When the next line is due after the start; `None` if lines are not wanted.
+    /// Time since the start at which the next line is due; `None` without lines.
     line_at: Option<Duration>,
     started: Instant,
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
-    /// Work that is done within this time needs no bar.
+    /// Shorter work shows no bar.
     const AFTER: Duration = Duration::from_secs(1);
 
-    /// Style for work measured in bytes.
+    /// Style for work in bytes.
     pub(crate) const BYTES: &str =
         "{bar:30} {percent}%  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-    /// Style for work measured in a unit that users do not know.
+    /// Style for work in a unit unknown to users.
     pub(crate) const SHARE: &str = "{bar:30} {percent}%  {eta} left";
 
     /// Style for frames of a capture.
@@ -56,12 +55,12 @@ impl Progress {
         }
     }
 
-    /// Whether a bar is shown.
+    /// Returns whether the bar is shown.
     pub(crate) fn shows(&self) -> bool {
         self.wanted && self.started.elapsed() >= Progress::AFTER
     }
 
-    /// Sets the progress: `done` of `all`, if that is known.
+    /// Sets the progress: `done` of `all`, if known.
     pub(crate) fn at(&mut self, done: u64, all: Option<u64>) {
         if !self.shows() {
             return;
@@ -74,8 +73,8 @@ impl Progress {
         bar.set_position(done);
     }
 
-    /// Sets the progress of a simulation: `frames` read so far, which are `done` bytes of
-    /// `all`, if that is known. Where stderr is no terminal, prints a line now and then.
+    /// Sets the progress of a simulation: `frames` read so far, in `done` bytes of
+    /// `all`, if known. Prints a line periodically if stderr is not a terminal.
     pub(crate) fn at_frame(&mut self, frames: u64, done: u64, all: Option<u64>) {
         let took = self.started.elapsed();
         if self.shows() {
@@ -107,7 +106,7 @@ fn endless(template: &'static str) -> &'static str {
     }
 }
 
-/// Formats frames and their rate: `2,000,000 frames, 1,000,000 a second`.
+/// Formats frames and their rate.
 fn rate_words(frames: u64, took: Duration) -> String {
     let rate = frames as f64 / took.as_secs_f64().max(1e-9);
     format!(

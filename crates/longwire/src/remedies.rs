@@ -1,5 +1,5 @@
-//! Remedies for refusals of the system: the same text in `longwire doctor` and
-//! after the error of a command.
+//! Remedies for errors of the system, identical in `longwire doctor` and after an
+//! error.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::Error;
 
-/// Remedy for missing rights to ports on interfaces.
+/// Remedy for missing rights to interface ports.
 pub const PORT_RIGHTS: &str = "use sudo, or give the program the rights once: sudo setcap \
                                cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock,cap_sys_nice+ep \
                                $(command -v longwire)";
@@ -22,21 +22,19 @@ pub const PORT_RIGHTS: &str = "use sudo, or give the program the rights once: su
 /// Remedy for a missing /dev/net/tun.
 pub const TUN_MISSING: &str = "sudo modprobe tun; for a container, --device /dev/net/tun";
 
-/// Remedy for a /dev/net/tun that does not open.
+/// Remedy for a /dev/net/tun that cannot be opened.
 pub const TUN_DENIED: &str = "read and write permission on /dev/net/tun, or sudo";
 
-/// Remedy for an address space that is too small.
+/// Remedy for an insufficient address space.
 pub const ADDRESS_SPACE: &str = "ulimit -v unlimited";
 
-/// Returns the limit of this process's address space in bytes; `None` without
-/// one.
+/// Returns the limit of this process's address space in bytes; `None` if unlimited.
 pub fn address_space_limit() -> Option<u64> {
     let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
     (soft != RLIM_INFINITY).then_some(soft)
 }
 
-/// Returns a remedy that the message of the error does not name, if there is
-/// one.
+/// Returns a remedy that the error's message lacks, if there is one.
 pub fn of(error: &Error) -> Option<String> {
     match error {
         Error::Port(error) => of_port(error),
@@ -54,8 +52,7 @@ fn of_environment(error: &EnvironmentError) -> Option<String> {
     }
 }
 
-/// Returns the remedy for a socket's directory in which this user may not
-/// write.
+/// Returns the remedy for a socket in a directory that this user cannot write.
 fn of_socket(path: &Path) -> String {
     let name = path.file_name().unwrap_or(OsStr::new("link.sock"));
     let name = name.to_string_lossy();

@@ -1,4 +1,4 @@
-//! Drops the rights that a run does not need once its ports are open.
+//! Drops unneeded rights once the ports are open.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use longwire_io::rights::{self, Capability};
 
 use crate::cli::ReportArgs;
 
-/// Drops the rights of the calling thread, and so of threads that it starts
-/// later, except those in `needs`, those that restore settings and keep times,
-/// and the right to write the report where other users' files are.
+/// Drops the rights of the calling thread, and so of threads that it starts later,
+/// except those in `needs`, those to restore settings and keep time, and the right to
+/// write the report among other users' files.
 pub(crate) fn give_up(report: &ReportArgs, needs: &[Capability]) {
     give_up_for(report.report.as_deref(), needs);
 }
 
-/// Like [`give_up`], for the report's file, and for threads that write none.
+/// Like [`give_up`], for the given report file; `None` for threads that write none.
 pub(crate) fn give_up_for(report: Option<&Path>, needs: &[Capability]) {
     let mut kept = needs.to_vec();
     if report.is_some() {
         kept.push(Capability::DacOverride);
     }
-    // Failing to drop rights does not affect the run.
+    // Best effort: the run works with more rights too.
     let _ = rights::give_up(&kept);
 }
 
@@ -44,7 +44,7 @@ mod tests {
         let owner = Some(61_234);
         chown(&path, owner, owner).expect("a user");
         write(&path, |out| out.write_all(b"new")).expect("writable");
-        // A run that has started may no longer give files away.
+        // A running program may no longer change the owner of files.
         let later = path.clone();
         let limited = std::thread::spawn(move || {
             give_up_for(Some(&later), &[]);

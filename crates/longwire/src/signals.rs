@@ -1,4 +1,4 @@
-//! Signals that ask the program to stop.
+//! Handles signals that stop the program.
 
 use std::io;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use longwire_runtime::shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// After the second signal the program has this long to write its report.
+/// Time after the second signal to write the report.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Returns a flag that the first signal sets: the run ends with its report.
-/// With the second, threads that do not end are abandoned, and the report is
-/// written without them. The third one ends the program at once, as does
-/// `GRACE` after the second, in case the program hangs elsewhere.
+/// Returns a flag that the first signal sets: the run ends with its report. The second
+/// abandons threads that do not end, and writes the report without them. The third ends
+/// the program at once, as does `GRACE` after the second, in case the program hangs
+/// elsewhere.
 ///
 /// # Errors
-/// If the system does not let signals be handled.
+/// If the signals cannot be handled.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

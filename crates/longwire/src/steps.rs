@@ -1,5 +1,5 @@
-//! Steps of long work on stderr, such as reading a topology of a million links,
-//! once it has taken a second.
+//! Prints the steps of long work on stderr, such as reading a topology of a million
+//! links, once it has taken a second.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use crate::Globals;
 use crate::report::stderr::print_line;
 use crate::report::words::count;
 
-/// Work that is done within this time shows nothing.
+/// Shorter work prints nothing.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// Interval between refreshes of a terminal.
+/// Interval between refreshes of the terminal.
 const REDRAW: Duration = Duration::from_millis(100);
 
 /// Interval between lines where stderr is no terminal.
@@ -63,12 +63,12 @@ impl StepsOnStderr {
                 .name(name)
                 .spawn(move || watched.show())
         });
-        // Without a thread the steps are not shown.
+        // Without a thread, no steps are shown.
         let thread = thread.and_then(Result::ok);
         StepsOnStderr { shared, thread }
     }
 
-    /// Returns the steps that are shown.
+    /// Returns the displayed steps.
     pub(crate) fn steps(&self) -> &Steps {
         &self.shared.steps
     }
@@ -97,7 +97,7 @@ impl DisplayState {
         }
     }
 
-    /// Waits until the work is over, for at most `time`; returns whether it is.
+    /// Waits at most `time` for the work to end; returns whether it has.
     fn wait(&self, time: Duration) -> bool {
         let over = locked(&self.over);
         let waited = self.ended.wait_timeout_while(over, time, |over| !*over);

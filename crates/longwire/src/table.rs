@@ -1,4 +1,4 @@
-//! Plain tables: a header, then rows, columns aligned to the right.
+//! Plain tables with right-aligned columns.
 
 /// A table under construction.
 #[derive(Debug)]
@@ -14,12 +14,14 @@ impl Table {
         }
     }
 
-    /// As [`Table::new`], with the cells of the header between bars: `links | rate`.
+    /// As [`Table::new`], with header cells separated by bars: `links
+    ///
+    /// rate`.
     pub fn headed(header: &str) -> Table {
         Table::new(&header.split('|').map(str::trim).collect::<Vec<_>>())
     }
 
-    /// Adds a row: as many cells as the header has.
+    /// Adds a row with as many cells as the header.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
@@ -29,7 +31,7 @@ impl Table {
         print!("{}", self.text());
     }
 
-    /// Returns the table as text, one line for each row.
+    /// Returns the table as text, a line per row.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let columns = self.rows.first().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! The wait for the end of a live run, the same for all commands.
+//! Waits for the end of a live run, for all commands.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use longwire_runtime::RunningNetwork;
 use crate::report::{Live, ReplayLine};
 use crate::{Error, Globals};
 
-/// Interval between looks at a run.
+/// Interval between checks of a run.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits for at most the given time, and returns whether the run is over.
+/// Waits at most the given time, and returns whether the run is over.
 pub(crate) type Pause<'a> = &'a mut dyn FnMut(&RunningNetwork, Duration) -> Result<bool, Error>;
 
-/// Waits until the run ends by itself, or `pause` returns that it is over. After
-/// each pause calls `look`, which returns whether it has more to do at once.
+/// Waits until the run ends by itself or `pause` returns true. Calls `look` after each
+/// pause; it returns whether more work is pending.
 ///
 /// # Errors
-/// What `pause` returns.
+/// Any error of `pause`.
 pub(crate) fn watch(
     running: &RunningNetwork,
     pause: Pause<'_>,
@@ -35,8 +35,8 @@ pub(crate) fn watch(
     Ok(())
 }
 
-/// Waits until the run ends by itself, a signal stops it, or `time` is over.
-/// Shows its progress on a terminal.
+/// Waits until the run ends by itself, a signal stops it, or `time` has passed. Shows
+/// progress on a terminal.
 ///
 /// # Errors
 /// As [`watch`].
@@ -62,8 +62,7 @@ pub(crate) fn watch_live(
     Ok(())
 }
 
-/// Returns a pause that ends the run on a signal, or `time` after the first
-/// pause.
+/// Returns a pause that ends the run on a signal, or `time` after the first pause.
 pub(crate) fn until_stopped(
     stop: &AtomicBool,
     time: Option<Nanos>,

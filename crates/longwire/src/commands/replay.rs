@@ -1,4 +1,4 @@
-//! `longwire replay`: sends captures at their own times, or at others.
+//! `longwire replay`: sends captures at their recorded times, or at other rates.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -144,12 +144,12 @@ pub struct SelectArgs {
     pub interface: Option<String>,
 }
 
-/// A rate of sending.
+/// A sending rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaceRate {
-    /// Bits a second.
+    /// In bit/s.
     Bits(BitRate),
-    /// Packets a second.
+    /// In packets/s.
     Packets(PacketRate),
 }
 
@@ -194,7 +194,7 @@ impl PaceArgs {
 /// Sends captures.
 ///
 /// # Errors
-/// If a trace or a port cannot be opened, or options do not fit together.
+/// If a trace or a port cannot be opened, or options conflict.
 pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     args.check()?;
     let traces = args.traces.iter().map(String::as_str);
@@ -209,7 +209,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut feed = args.open()?;
     if let Some(files) = captures {
         let file = FeedFile {
-            // So that frames keep their stamps.
+            // Frames keep their timestamps.
             start: feed.first_stamp(&stop)?.unwrap_or_default(),
             feed: Box::new(feed),
             files: &files,
@@ -222,7 +222,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut outputs = args.pump.outputs(ways, !args.pace.topspeed)?;
     let control = ReplayControl::bind(&args.pump, &mut outputs, ways)?;
     let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
-    // The replay's time begins when its first frame has been found.
+    // The replay starts once its first frame has been read.
     feed.first_stamp(&stop)?;
     let (running, warnings) = start(&args.pump, Box::new(feed), outputs, globals)?;
     announcement::notes(running.notes(), globals)?;
@@ -259,10 +259,10 @@ struct ReplayJson<'a> {
     receivers: &'a ReceivedByLink,
 }
 
-/// Starts to send a feed to these outputs; returns the run with its warnings.
+/// Starts sending a feed to these outputs; returns the run with its warnings.
 ///
 /// # Errors
-/// If a recording cannot be created, or the run not be started.
+/// If a recording cannot be created, or the run cannot be started.
 pub(super) fn start(
     pump: &PumpArgs,
     feed: Box<dyn Feed>,
@@ -278,11 +278,11 @@ pub(super) fn start(
     Ok((running, announcement.warnings))
 }
 
-/// Stops a run; `endless`: its input has no end.
+/// Stops a run; `endless` means that its input has no end.
 pub(super) fn end(running: RunningNetwork, endless: bool) -> RunReport {
     let ended = running.ended() || endless;
     let mut report = running.stop();
-    // The end of a pipe is not known, but its frames that were read are.
+    // The end of a pipe is unknown, but the frames already read are not.
     let waiting = report.links.iter().any(|link| link.in_flight > 0);
     let is_done = report.progress().map_or(!waiting, |done| done == 1.0);
     report.stopped_early = !ended && !is_done;
@@ -290,7 +290,7 @@ pub(super) fn end(running: RunningNetwork, endless: bool) -> RunReport {
 }
 
 impl ReplayArgs {
-    /// Whether each trace has its own port.
+    /// Returns whether each trace has a separate port.
     fn apart(&self) -> bool {
         self.pump.to.len() > 1 && self.alter.split.is_none()
     }
@@ -324,7 +324,7 @@ impl ReplayArgs {
         self.pump.refuse_links_at(self.pace.topspeed)
     }
 
-    /// Refuses options that need a run in real time.
+    /// Refuses options that need a real-time run.
     fn check_captures(&self, files: &[&str]) -> Result<(), Error> {
         let receives = !self.receivers.receive.is_empty();
         feed_file::check(&self.pump, self.pace.topspeed, receives)?;
@@ -382,7 +382,7 @@ mod tests {
     fn a_rate_is_one_of_bits_or_of_packets() {
         assert!(matches!("5gbit".parse(), Ok(PaceRate::Bits(_))));
         assert!(matches!("1mpps".parse(), Ok(PaceRate::Packets(_))));
-        // As in tc, these are bytes.
+        // As in tc, mbps means megabytes per second.
         assert!(matches!("1mbps".parse(), Ok(PaceRate::Bits(_))));
         assert!("fast".parse::<PaceRate>().is_err());
         assert!("0pps".parse::<PaceRate>().is_err());

@@ -1,5 +1,5 @@
-//! The control API of commands that send frames at times known ahead: clients look at the
-//! run and change nothing.
+//! The control API of commands that send frames at known times: clients read, but
+//! change nothing.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -15,19 +15,19 @@ use super::{run_network, topologies};
 use crate::cli::PumpArgs;
 use crate::{Error, Globals, rights};
 
-/// The control API of a replay that has not started.
+/// The control API of a replay before its start.
 pub(super) struct ReplayControl {
     bound: Bound,
-    /// The links before the outputs; `None` without addresses.
+    /// The links of the outputs; `None` without addresses.
     links: Option<Numbered>,
 }
 
 impl ReplayControl {
-    /// Takes the addresses, and has the outputs counted for clients, if there are any
+    /// Binds the addresses, and counts the outputs for clients if there are any
     /// addresses. `ways`: the outputs are the two directions of a conversation.
     ///
     /// # Errors
-    /// If an address cannot be had.
+    /// If an address cannot be bound.
     pub fn bind(
         pump: &PumpArgs,
         outputs: &mut [ReplayOutput],
@@ -49,11 +49,11 @@ impl ReplayControl {
         })
     }
 
-    /// Gives up the rights that the run does not need, and answers about it until the server
-    /// is dropped. `None` without addresses.
+    /// Gives up unneeded rights, and serves the run until the server is dropped. `None`
+    /// without addresses.
     ///
     /// # Errors
-    /// If the terminal cannot be written, or a thread not be had.
+    /// If the terminal cannot be written, or a thread cannot be started.
     pub fn serve(
         self,
         running: &RunningNetwork,

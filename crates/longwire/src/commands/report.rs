@@ -1,4 +1,4 @@
-//! `longwire report`: a page about a finished run.
+//! `longwire report`: writes a page about a finished run.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -89,7 +89,7 @@ fn direction_parser() -> impl TypedValueParser<Value = LogDirection> {
 /// Writes a page about a run.
 ///
 /// # Errors
-/// If an input cannot be read, or the page not be written.
+/// If an input cannot be read, or the page cannot be written.
 pub fn run(args: &ReportPageArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if !is_page(&args.output) {
         return Err(Error::Usage(format!(

@@ -1,4 +1,4 @@
-//! `longwire run`: runs a link between two ports, until stopped.
+//! `longwire run`: runs a link between two ports until stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -96,7 +96,7 @@ fn after_help() -> String {
 /// Runs a link.
 ///
 /// # Errors
-/// If a port cannot be opened or the run not be started.
+/// If a port cannot be opened, or the run cannot be started.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if parent::follow() {
         return Err(Error::Failed(
@@ -110,7 +110,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_network::run(topology(args, globals)?, args, globals)
 }
 
-/// Returns the topology of the file, or of the link between both ports.
+/// Returns the topology of the file, or of one link between the ports.
 fn topology(args: &RunArgs, globals: &Globals) -> Result<ReadTopology, Error> {
     let usage = |message: String| Err(Error::Usage(message));
     let scenario = args.live.scenario.as_deref();

@@ -1,4 +1,4 @@
-//! Ports of a network at interfaces that are in use.
+//! Ports of a network at interfaces in use.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use super::run_hosts::Reach;
 use crate::report::start;
 use crate::{Error, Globals};
 
-/// The longest wait at the end for frames that are still in the network.
+/// Maximum time to drain the network at the end.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Opens the port at an interface, which is one of `count` of this run.
+/// Opens the port at an interface, one of `count` in this run.
 ///
 /// # Errors
 /// If the target does not exist, or the interface cannot have a port.
@@ -38,32 +38,32 @@ pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port)
     )?)
 }
 
-/// A port at an interface, before the network runs.
+/// A port at an interface, before the run.
 pub(super) struct NewPort {
     /// Its name.
     pub name: String,
     /// Its index in the network.
     pub index: PortIndex,
-    /// Its place.
+    /// The port's place.
     pub engage: PortEngage,
 }
 
-/// The ports of a running network at interfaces. Packets enter from the first turn until
-/// the end, while the hosts that they may leave by are reachable.
+/// The ports of a running network at interfaces in use. They take packets from the
+/// first turn until the end, while the hosts of their partners are reachable.
 pub(super) struct PortsInUse {
     waiting: Vec<NewPort>,
     ports: Vec<(String, AttachedPort, PortReach)>,
-    /// Those whose interface went away: packets for it are counted as lost.
+    /// Ports whose interface went away: packets for them count as lost.
     left: Vec<AttachedPort>,
     on_loss: OnPortLoss,
     reach: Option<Reach>,
     switching: Switching,
-    /// When packets ceased to be taken, at the end.
+    /// When the ports stopped taking packets, at the end.
     released: Option<Instant>,
     notes: Vec<String>,
 }
 
-/// The hosts by which packets of a port leave.
+/// The hosts through which packets of a port leave.
 enum PortReach {
     /// The host of its partner.
     Partner(PortIndex),
@@ -85,7 +85,7 @@ impl PortsInUse {
         }
     }
 
-    /// One pause of the run. Returns whether it is over.
+    /// Handles one pause of the run. Returns whether the run is over.
     pub fn turn(
         &mut self,
         running: &RunningNetwork,
@@ -111,7 +111,7 @@ impl PortsInUse {
                 return Ok(true);
             }
             let _hurry = ExpeditedGrace::begin();
-            // New packets pass by; those in the network arrive as it decided.
+            // New packets bypass the network; those inside are still delivered.
             self.ports
                 .iter_mut()
                 .for_each(|(_, port, _)| port.release());
@@ -140,7 +140,8 @@ impl PortsInUse {
         Ok(())
     }
 
-    /// Lets packets pass by the network while it would lose them, as their host is away.
+    /// Lets packets bypass the network while their host is unreachable, instead of
+    /// losing them.
     fn follow_hosts(&mut self) -> Result<(), Error> {
         let Some(reach) = &self.reach else {
             return Ok(());
@@ -150,7 +151,7 @@ impl PortsInUse {
                 PortReach::Partner(partner) => reach.port(*partner),
                 PortReach::Any => reach.any(),
             };
-            // An interface that is gone is noticed otherwise.
+            // Loss of the interface is detected elsewhere.
             if let Err(error) = port.set_taking(is_reachable)
                 && port.is_attached()
             {
@@ -160,7 +161,7 @@ impl PortsInUse {
         Ok(())
     }
 
-    /// Removes ports whose interface went away. Returns whether there are any.
+    /// Removes ports whose interface went away. Returns whether there were any.
     fn lose_ports(&mut self, globals: &Globals) -> Result<bool, Error> {
         let before = self.notes.len();
         let gone = self

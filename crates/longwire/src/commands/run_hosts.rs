@@ -1,4 +1,4 @@
-//! `longwire run FILE.toml --host NAME`: one host of a network of several.
+//! `longwire run FILE.toml --host NAME`: runs one host of a network of several.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,22 +24,22 @@ use longwire_units::number_of;
 use crate::report::{Requirement, start};
 use crate::{Error, Globals};
 
-/// The variable by which tests shift the wall clock of a host: `MS` or `MS,MS@MS`.
+/// The variable with which tests shift a host's wall clock: `MS` or `MS,MS@MS`.
 const SHIFT_VARIABLE: &str = "LONGWIRE_TEST_CLOCK_SHIFT";
 
-/// Interval at which events of other hosts are applied.
+/// Interval between checks for events of other hosts.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Time after which the hosts that have not answered are named.
+/// Time after which hosts that have not answered are named.
 const NAMED_AFTER: Nanos = Nanos::from_secs(2);
 
-/// One host of a network, which has agreed with the others on the epoch.
+/// One host of a network that has agreed with the others on the epoch.
 pub(super) struct HostRun {
     transport: Transport,
     others: Others,
-    /// The parts of the network that other hosts run.
+    /// The parts of the network on other hosts.
     parts: RemoteParts,
-    /// The epoch of the run, the same on all hosts.
+    /// The epoch of the run, identical on all hosts.
     epoch: Epoch,
 }
 
@@ -47,34 +47,34 @@ pub(super) struct HostRun {
 #[derive(Clone)]
 struct Others {
     names: Vec<String>,
-    /// By host: its ports.
+    /// The ports of each host.
     ports: Vec<Vec<PortIndex>>,
-    /// By host: whether it answers.
+    /// Whether each host answers.
     reachable: Arc<[AtomicBool]>,
 }
 
-/// Whether the other hosts of a running network answer.
+/// Reachability of the other hosts.
 pub(super) struct Reach(Others);
 
 impl Reach {
-    /// Whether frames to a port find its host.
+    /// Returns whether the port's host answers.
     pub fn port(&self, port: PortIndex) -> bool {
         let mut others = self.0.ports.iter().zip(self.0.reachable.iter());
         let owner = others.find(|(ports, _)| ports.contains(&port));
         owner.is_none_or(|(_, answers)| answers.load(Ordering::Relaxed))
     }
 
-    /// Whether any other host answers.
+    /// Returns whether any other host answers.
     pub fn any(&self) -> bool {
         let mut all = self.0.reachable.iter();
         all.any(|answers| answers.load(Ordering::Relaxed))
     }
 }
 
-/// Returns the index of the host that `--host` names; `None` for a file without hosts.
+/// Returns the index of the host named by `--host`; `None` for a file without hosts.
 ///
 /// # Errors
-/// If one of them does not name the other.
+/// If the file has hosts but `--host` is missing or unknown, or the reverse.
 pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<usize>, Error> {
     let names = |cluster: &Cluster| {
         let names = cluster.hosts.iter().map(|host| host.name.clone());
@@ -100,12 +100,12 @@ pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<
 }
 
 impl HostRun {
-    /// Connects with the other hosts, and waits until all have agreed on the epoch, and it
-    /// has come; until `stop` is set at most.
+    /// Connects to the other hosts, then waits until all agree on the epoch and it has
+    /// arrived, or until `stop` is set.
     ///
     /// # Errors
-    /// If the key cannot be read, the socket not be opened, another host runs another
-    /// network, or the wait was interrupted.
+    /// If the key cannot be read, the socket cannot be opened, another host runs
+    /// another network, or the wait was interrupted.
     pub fn start(
         topology: &Topology,
         (index, seed): (usize, u64),
@@ -140,7 +140,7 @@ impl HostRun {
         })
     }
 
-    /// Refuses bounds on times that the clocks of the hosts are too uncertain for.
+    /// Refuses time bounds that are tighter than the uncertainty of the hosts' clocks.
     ///
     /// # Errors
     /// Each such bound, with the host.
@@ -163,12 +163,12 @@ impl HostRun {
         )))
     }
 
-    /// Returns the state of the other hosts, which follows them while the network runs.
+    /// Returns the reachability of the other hosts, updated while the network runs.
     pub fn reach(&self) -> Reach {
         Reach(self.others.clone())
     }
 
-    /// Connects the network with the other hosts.
+    /// Connects the network to the other hosts.
     pub fn connect(self, parts: &mut FabricParts, config: &mut RunConfig) -> HostConnection {
         parts.remote = Some(self.parts);
         config.epoch = Some(self.epoch);
@@ -181,7 +181,7 @@ impl HostRun {
 }
 
 impl Others {
-    /// Notes events before the start.
+    /// Handles events before the start.
     ///
     /// # Errors
     /// If a host runs another network.
@@ -198,7 +198,8 @@ impl Others {
         Ok(())
     }
 
-    /// Notes an event. Returns the host that answers from now on, or does not any more.
+    /// Handles an event. Returns the host whose reachability changed, and whether it
+    /// answers now.
     fn note(&self, event: &HostEvent) -> Option<(usize, bool)> {
         let answers = match event.event {
             PeerEvent::Connected { .. } => true,
@@ -244,7 +245,7 @@ fn setup(
         identity: Identity {
             index: index as u16,
             digest: digest(topology, cluster, seed)?,
-            // Two starts are not within a nanosecond.
+            // Two starts are at least a nanosecond apart.
             instance: monotonic_now().as_nanos() ^ u64::from(std::process::id()) << 48,
             mtu: cluster.mtu.into(),
         },
@@ -255,8 +256,8 @@ fn setup(
     })
 }
 
-/// Returns the digest of everything that decides about frames, with the files and plugins
-/// that models name: hosts with different ones must not run together.
+/// Returns the digest of everything that determines verdicts, including files and
+/// plugins of models: hosts with different digests must not run together.
 fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32], Error> {
     let mut digest = NetworkDigest::default();
     digest.add(topology.decisive_text(cluster, seed).as_bytes());
@@ -276,17 +277,17 @@ fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32],
 
 /// The wait for the start of the run.
 pub(super) struct HostWait<'a> {
-    /// The ports of the run, which receive meanwhile.
+    /// The ports of the run, which already receive.
     pub ports: &'a mut [(String, Port)],
-    /// Ends the wait.
+    /// Aborts the wait.
     pub stop: &'a AtomicBool,
-    /// For notes.
+    /// For printing notes.
     pub globals: &'a Globals,
 }
 
 impl HostWait<'_> {
-    /// Waits until the hosts have agreed on the epoch, and it has come. Frames that arrive
-    /// before are no part of the run, and are discarded.
+    /// Waits until the hosts agree on the epoch and it has arrived. Earlier frames are
+    /// not part of the run and are discarded.
     fn for_epoch(mut self, transport: &Transport, others: &Others) -> Result<Epoch, Error> {
         let started = monotonic_now();
         let (mut has_named, mut discarded) = (false, 0);
@@ -330,14 +331,14 @@ impl HostWait<'_> {
     }
 }
 
-/// The exchange with other hosts, before the network runs.
+/// The connection to the other hosts before the network runs.
 pub(super) struct HostConnection {
     transport: Transport,
     others: Others,
     epoch: Nanos,
 }
 
-/// The watch of the other hosts while the network runs.
+/// The thread that watches the other hosts while the network runs.
 pub(super) struct HostWatch {
     stop: Arc<AtomicBool>,
     reader: HostsReader,
@@ -345,7 +346,7 @@ pub(super) struct HostWatch {
 }
 
 impl HostConnection {
-    /// Watches the other hosts: those that go away take their ports with them.
+    /// Watches the other hosts: when one goes away, so do its ports.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -394,14 +395,14 @@ impl HostConnection {
         );
     }
 
-    /// Returns an event as a note of the report.
+    /// Formats an event as a note of the report.
     fn sentence(&self, event: &HostEvent) -> Option<String> {
         let at = event.at.saturating_sub(self.epoch).as_secs_f64();
         let who = match event.peer {
             Some(peer) => format!("host '{}'", self.others.names[peer]),
             None => "this host".to_owned(),
         };
-        // Connections of the start come before the epoch.
+        // Connections of the start precede the epoch.
         if matches!(event.event, PeerEvent::Connected { .. }) && event.at <= self.epoch {
             return None;
         }
@@ -410,12 +411,12 @@ impl HostConnection {
 }
 
 impl HostWatch {
-    /// Returns a reader of the exchange's report.
+    /// Returns a reader of the connection's report.
     pub fn reader(&self) -> HostsReader {
         self.reader.clone()
     }
 
-    /// Ends the exchange, and adds its report and notes about its events to that of the
+    /// Closes the connection, and adds its report and notes to the report of the
     /// network.
     pub fn stop(self, report: &mut NetworkReport) {
         self.stop.store(true, Ordering::Relaxed);

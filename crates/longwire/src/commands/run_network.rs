@@ -1,4 +1,4 @@
-//! The run of a network: from its topology to its report.
+//! The run of a network, from topology to report.
 
 use std::io;
 use std::process::ExitCode;
@@ -38,24 +38,24 @@ use crate::{Error, Globals, rights, view};
 /// Time before a command's execution at which it is prepared.
 const AHEAD: Nanos = Nanos::from_secs(2);
 
-/// The port in place of one that another host opens.
+/// Placeholder for a port that another host opens.
 const ELSEWHERE: &str = "null";
 
 /// Runs a network until it is stopped.
 ///
 /// # Errors
-/// If a port cannot be opened, or the network not be started.
+/// If a port cannot be opened, or the network cannot be started.
 pub(super) fn run(
     (topology, announcement): ReadTopology,
     args: &RunArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
     let stop = stop_flag()?;
-    // Clients that connect before the run starts wait until it does.
+    // Clients that connect before the run starts wait for it.
     let control = longwire_control::bind(&args.live.control.config())?;
     let host = run_hosts::host_of(&topology, args.host.as_deref())?;
     if host.is_some() {
-        // The run may have begun before this machine was started.
+        // The epoch may precede the boot of this machine.
         count_from_before_boot();
     }
     let (mut ports, attached) = open_ports(&topology, host, args)?;
@@ -88,7 +88,8 @@ pub(super) fn run(
         announcement,
         stop: &stop,
         args: &args.live,
-        // Ports at interfaces in use are attached and removed while it runs.
+        // Attaching and detaching ports at interfaces in use needs rights during the
+        // run.
         gives_up: !has_attached,
         shows_progress: true,
     };
@@ -100,7 +101,7 @@ pub(super) fn run(
     finish(&report, &args.live.report, globals, ReportStream::Stdout)
 }
 
-/// The ports of a run, and the places of those at interfaces that are in use.
+/// The ports of a run, and the places of those at interfaces in use.
 type OpenPorts = (Vec<(String, Port)>, Vec<NewPort>);
 
 /// Opens the ports of a network, or those of one of its hosts.
@@ -164,20 +165,20 @@ fn open_port(
     let mut port = registry::open(opens, &options)?;
     match purpose {
         Purpose::Send => port.rx = AnyRx::Silent(SilentRx),
-        // A router's answers have no way back.
+        // A router's replies have no return path.
         Purpose::ForwardIn => port.tx = AnyTx::Discard(DiscardTx::default()),
         Purpose::Forward | Purpose::Receive => {}
     }
     Ok(port)
 }
 
-/// Refuses a requirement about an unknown link before the run, rather than at
-/// the end of a long one. Only the control API adds links.
+/// Refuses a requirement about an unknown link before the run, not after it. Only the
+/// control API adds links.
 fn refuse_unknown_links(network: &Numbered, required: Option<&Requirement>) -> Result<(), Error> {
     let Some(required) = required else {
         return Ok(());
     };
-    // The report names recordings that are missing.
+    // The report names missing recordings.
     let names = port_names_of(network).chain(names_of(network));
     let unknown = required.unknown(names.chain(["recording"]));
     if unknown.is_empty() {
@@ -193,7 +194,7 @@ pub(super) fn port_names_of(network: &Numbered) -> impl Iterator<Item = &str> {
     ports.map(|port| port.name.as_str())
 }
 
-/// Returns the names of the directions of its links.
+/// Returns the names of the links' directions.
 pub(super) fn names_of(network: &Numbered) -> impl Iterator<Item = &str> {
     network.links().iter().map(|link| link.name.as_str())
 }
@@ -202,26 +203,27 @@ pub(super) fn names_of(network: &Numbered) -> impl Iterator<Item = &str> {
 pub(super) struct NetworkSetup<'a> {
     /// The network.
     pub topology: Topology,
-    /// The host of the network that this machine is, if it has several.
+    /// The host that this machine runs, if there are several.
     pub hosts: Option<HostRun>,
-    /// Its description, to be printed when it runs; without that of its only link.
+    /// Description to print once the network runs; lacks the description of its only
+    /// link.
     pub announcement: Announcement,
-    /// Set to give up before it runs.
+    /// Set to abort before the start.
     pub stop: &'a Arc<AtomicBool>,
     /// Its options.
     pub args: &'a LiveArgs,
-    /// Whether the run, once it has started, gives up its rights except those to write
-    /// the report; otherwise the caller limits them. The control API limits its own.
+    /// Whether the run, once started, gives up all rights except those to write the
+    /// report; otherwise the caller limits them. The control API limits its own.
     pub gives_up: bool,
-    /// Whether a terminal shows the progress.
+    /// Whether a terminal shows progress.
     pub shows_progress: bool,
 }
 
-/// Runs a network between open ports, with its scenario and its control API,
-/// until `pause` ends it or it ends by itself.
+/// Runs a network between open ports, with its scenario and control API, until `pause`
+/// ends it or it ends by itself.
 ///
 /// # Errors
-/// If the network cannot be started, and what `pause` returns.
+/// If the network cannot be started, and any error of `pause`.
 pub(super) fn carry(
     mut setup: NetworkSetup<'_>,
     ports: Vec<(String, Port)>,
@@ -235,7 +237,7 @@ pub(super) fn carry(
     let scenario = setup.topology.timeline.clone();
     let has_clients = control.takes_clients();
     let may_change = has_clients || !scenario.events.is_empty();
-    // Frames inside are drained before ports at interfaces in use go.
+    // Ports at interfaces in use are removed only after the frames inside have drained.
     let is_fixed = !may_change && setup.topology.attached.is_empty();
     let mut scenario = Scenario::new(&scenario);
     let steps = StepsOnStderr::start(globals);
@@ -285,7 +287,7 @@ pub(super) fn carry(
     let live = setup.shows_progress.then(|| Live::new(globals));
     let script = (&mut scenario, &*controller);
     let directed = direct(&running, script, live, globals, pause);
-    // While the fabric still responds.
+    // While the fabric still responds to requests.
     drop(server);
     let mut report = end(running, &controller, &options, directed?);
     report.run.notes.extend(setup.announcement.warnings);
@@ -293,7 +295,7 @@ pub(super) fn carry(
     Ok(report)
 }
 
-/// Stops a run, and returns its report, with the options of links at the start.
+/// Stops a run and returns its report, with the options of links at the start.
 fn end(
     running: RunningNetwork,
     controller: &Controller,
@@ -313,8 +315,8 @@ fn end(
     report
 }
 
-/// Returns the plan of a network, which leaves it to the runtime how links that nothing
-/// changes are decided.
+/// Returns the plan of a network; the runtime chooses how it decides frames of links
+/// that never change.
 fn plan(
     ports: Vec<(String, Port)>,
     parts: FabricParts,
@@ -328,7 +330,7 @@ fn plan(
     }
 }
 
-/// Describes the only link of a network whose announcement lacks it.
+/// Describes the only link of a network if its announcement lacks it.
 fn describe_link(
     announcement: &mut Announcement,
     numbered: &Numbered,
@@ -341,7 +343,8 @@ fn describe_link(
     }
 }
 
-/// Returns the rights that changes of a network take: they may name files of other users.
+/// Returns the rights needed by changes of a network, which may name files of other
+/// users.
 pub(super) fn rights_of_changes(may_change: bool) -> &'static [Capability] {
     if may_change {
         &[Capability::DacOverride]
@@ -350,7 +353,7 @@ pub(super) fn rights_of_changes(may_change: bool) -> &'static [Capability] {
     }
 }
 
-/// Lets the carriers of ports follow links from the start.
+/// Makes the carriers of ports follow their links from the start.
 fn follow_carriers(numbered: &Numbered, parts: &mut FabricParts) {
     let carriers = numbered.carriers();
     if !carriers.is_empty() {
@@ -359,7 +362,7 @@ fn follow_carriers(numbered: &Numbered, parts: &mut FabricParts) {
     }
 }
 
-/// Executes the commands that are due soon after the fabric's start.
+/// Executes the commands due soon after the fabric's start.
 fn first_commands(
     scenario: &mut Scenario<'_>,
     parts: &mut FabricParts,
@@ -380,8 +383,9 @@ fn first_commands(
     Ok(given)
 }
 
-/// Prints the URLs of the page, and notes on the control API: all with `--verbose`, otherwise
-/// warnings and addresses on TCP, where the system may have chosen the port.
+/// Prints the URLs of the page, and notes on the control API: all notes with
+/// `--verbose`, otherwise warnings and TCP addresses, where the system may have chosen
+/// the port.
 pub(super) fn print_addresses(control: &Bound, globals: &Globals) -> io::Result<()> {
     let is_path = |note: &str| !note.contains("tcp:") && note.split(' ').count() == 2;
     let mut notes = control.notes().iter();
@@ -398,7 +402,7 @@ pub(super) fn print_addresses(control: &Bound, globals: &Globals) -> io::Result<
     Ok(())
 }
 
-/// Writes the report of a network, and checks its requirements.
+/// Writes the report of a network and checks its requirements.
 pub(super) fn finish(
     report: &NetworkReport,
     args: &ReportArgs,
@@ -408,7 +412,7 @@ pub(super) fn finish(
     finish_probed(None, report, args, globals, place)
 }
 
-/// Like [`finish`], with the findings of a probe in the JSON.
+/// Like [`finish`], with the probe's results in the JSON.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -426,7 +430,7 @@ pub(super) fn finish_probed(
     finish_as(&Probed { probe, report }, &ending, args, globals, place)
 }
 
-/// A report, with the findings of a probe if there was one.
+/// A report, with the probe's results if there are any.
 #[derive(Serialize)]
 struct Probed<'a, R> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -435,8 +439,8 @@ struct Probed<'a, R> {
     report: &'a R,
 }
 
-/// Runs the scenario until `pause` ends the run, or it ends by itself. Returns
-/// the first of its commands that failed; the others are still run.
+/// Runs the scenario until `pause` ends the run or it ends by itself. Returns the first
+/// command that failed; later ones still run.
 fn direct(
     running: &RunningNetwork,
     (scenario, controller): (&mut Scenario<'_>, &Controller),
@@ -451,7 +455,7 @@ fn direct(
         return Ok((failed, late));
     }
     watch(running, pause, || {
-        // One by one: a scenario may have any number of them.
+        // One at a time: a scenario may have any number of commands.
         let skipped = controller.scenario_ahead();
         let until = controller
             .elapsed()
@@ -465,8 +469,7 @@ fn direct(
             if let Err(problem) = controller.schedule(&command) {
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
             }
-            // Checked afterwards: preparing the command may have taken too
-            // long.
+            // Checked afterwards: preparing the command may have taken too long.
             late.note(at, controller.elapsed());
             return true;
         }
@@ -485,7 +488,7 @@ fn direct(
     Ok((failed, late))
 }
 
-/// Prints which ports went away, except the first `reported` ones.
+/// Prints the ports that went away, except the first `reported` ones.
 fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &Globals) {
     let lost = running.handle().map(FabricHandle::lost_ports);
     let lost = lost.unwrap_or_default();
@@ -494,14 +497,13 @@ fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &
             "port {name} went away: {}; the run goes on without it",
             port.error
         );
-        // A closed terminal is no reason to end the run.
+        // A closed terminal does not end the run.
         let _ = start::warn(std::slice::from_ref(&remark), globals);
     }
     *reported = lost.len();
 }
 
-/// Commands of the scenario that were executed late, because preparing them
-/// took too long.
+/// Commands of the scenario that were executed late because preparation took too long.
 #[derive(Debug, Default)]
 struct LateCommands {
     count: u64,
@@ -516,7 +518,7 @@ impl LateCommands {
         }
     }
 
-    /// Returns a sentence for the report, if there were any.
+    /// Returns a remark for the report, if any command was late.
     fn remark(&self) -> Option<String> {
         (self.count > 0).then(|| {
             format!(

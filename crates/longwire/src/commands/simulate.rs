@@ -1,4 +1,4 @@
-//! `longwire simulate`: capture in, capture out, in virtual time.
+//! `longwire simulate`: from capture to capture, in virtual time.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -143,10 +143,10 @@ pub struct SimulateArgs {
 /// The report of a simulation, as JSON.
 #[derive(Serialize)]
 struct SimulateJson<'a> {
-    /// Frames without a direction, of a capture of both directions.
+    /// Frames of unknown direction, in a capture of both directions.
     #[serde(skip_serializing_if = "Option::is_none")]
     unassigned: Option<UnassignedFrames>,
-    /// Records that were converted to Ethernet, or left out, by kind.
+    /// Records converted to Ethernet or omitted, by kind.
     records: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     report: &'a RunReport,
@@ -155,8 +155,8 @@ struct SimulateJson<'a> {
 /// Simulates a capture.
 ///
 /// # Errors
-/// If a file cannot be opened, read or written; of a truncated capture, the
-/// frames before its end are simulated first.
+/// If a file cannot be opened, read or written; frames before a truncation are
+/// simulated first.
 pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let files = [Some(args.input.as_str()), args.output.as_deref()];
     let more = [args.log.as_deref(), args.scenario.as_deref()];
@@ -220,8 +220,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     finish_as(&json, &Ending::of(&report), &args.report, globals, place)
 }
 
-/// Returns warnings about a simulation, in sentences; `ended` if the whole
-/// capture was simulated.
+/// Returns warnings about a simulation; `ended` if the whole capture was simulated.
 fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     for link in links.iter().filter(|link| ended && link.in_flight > 0) {
@@ -252,7 +251,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     remarks
 }
 
-/// Returns the stream of the report: not that of a capture's bytes.
+/// Returns a stream for the report that carries no capture.
 fn place(output: &str) -> ReportStream {
     if output == "-" {
         ReportStream::Stderr
@@ -261,7 +260,7 @@ fn place(output: &str) -> ReportStream {
     }
 }
 
-/// Returns the directions of frames, and the links of these directions.
+/// Returns the directions of frames, and their links.
 fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Error> {
     let setup = |direction: Direction, config: LinkConfig| {
         (direction.port(), LinkSetup::new(direction.name(), config))
@@ -287,7 +286,7 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
     ))
 }
 
-/// Refuses options of networks for a single link.
+/// Refuses network options for a single link.
 fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     let ports = !args.inputs.is_empty() || !args.outputs.is_empty();
     let message = match (ports, &args.scenario) {
@@ -300,8 +299,8 @@ fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     )))
 }
 
-/// Refuses an output that would overwrite the input, or fill a terminal with
-/// bytes.
+/// Refuses an output that would overwrite the input, or write binary data to a
+/// terminal.
 fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if CaptureFormat::of(output).is_none() {
@@ -332,7 +331,7 @@ fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether two names refer to one regular file.
+/// Returns whether two names refer to one regular file.
 fn same_file(input: &str, output: &str) -> bool {
     let open = |path, standard| if path == "-" { standard } else { path };
     longwire_capture::same_file(open(input, "/dev/stdin"), open(output, "/dev/stdout"))

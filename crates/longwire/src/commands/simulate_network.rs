@@ -1,4 +1,5 @@
-//! `longwire simulate FILE.toml`: a network between captures, in virtual time.
+//! `longwire simulate FILE.toml`: simulates a network between captures, in virtual
+//! time.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,11 +25,10 @@ use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
 use longwire_fabric::{NetworkReport, Numbered};
 
-/// Simulates the network that a file describes.
+/// Simulates the network of a file.
 ///
 /// # Errors
-/// If the file is refused, a capture cannot be opened, or an output not be
-/// created.
+/// If the file is invalid, a capture cannot be opened, or an output cannot be created.
 pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     refuse_options_of_one_link(args)?;
     let (topology, announcement) = topologies::read(file, args.scenario.as_deref(), globals)?;
@@ -99,7 +99,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     run_network::finish(&report, &args.report, globals, place(&outs))
 }
 
-/// Returns the stream of the report: not that of a capture's bytes.
+/// Returns a stream for the report that carries no capture.
 fn place(outs: &[PortFile]) -> ReportStream {
     if outs.iter().any(|out| out.path == "-") {
         ReportStream::Stderr
@@ -108,7 +108,7 @@ fn place(outs: &[PortFile]) -> ReportStream {
     }
 }
 
-/// Refuses options of a single link, which a network would ignore.
+/// Refuses options of a single link, which would have no effect on a network.
 fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
     let given = [
         (
@@ -141,7 +141,7 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
     }
 }
 
-/// Refuses outputs that would overwrite an input or one another.
+/// Refuses outputs that would overwrite an input or each other.
 fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if ins.iter().filter(|file| file.path == "-").count() > 1 {

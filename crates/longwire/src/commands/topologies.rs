@@ -1,4 +1,4 @@
-//! The topology of a run: of a file, or of one link between two ports.
+//! The topology of a run, from a file or from one link's options.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use crate::report::start::{self, Announcement};
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
 
-/// A topology and its description, which lacks that of one link until it is built.
+/// A topology and its description, which lacks the only link's until it is built.
 pub(super) type ReadTopology = (Topology, Announcement);
 
-/// Returns one link for all frames between two ports, each with its name and what to open,
-/// up from the first to the second. Events come from the file `scenario`.
+/// Returns a link for all frames between two ports, up from the first to the second. A
+/// port is a name and the specification to open. Events come from the file `scenario`.
 ///
 /// # Errors
-/// If the options do not fit together, or the scenario is refused.
+/// If options conflict, or the scenario is invalid.
 pub(super) fn pair(
     ports: [(&str, &str); 2],
     link: &DuplexArgs,
@@ -45,11 +45,11 @@ pub(super) fn pair(
     Ok((topology, announcement))
 }
 
-/// Reads a topology, with another scenario if one is given. Remarks are
+/// Reads a topology, with `scenario` in place of its own if given. Warnings are
 /// printed, and returned for the report.
 ///
 /// # Errors
-/// If a file is refused.
+/// If a file is invalid.
 pub(super) fn read(
     file: &Path,
     scenario: Option<&Path>,
@@ -81,14 +81,14 @@ pub(super) fn refused(problems: Vec<Problem>) -> Error {
     Error::Usage(problems.collect::<Vec<_>>().join("\n"))
 }
 
-/// Prints the warnings of a topology's reader, and returns them for the report.
+/// Prints the warnings of a topology, and returns them for the report.
 pub(super) fn warn(topology: &Topology, globals: &Globals) -> Vec<String> {
     let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
     start::doubt(&warnings, globals);
     warnings
 }
 
-/// Refuses options of one link next to a topology file.
+/// Refuses options of a single link together with a topology file.
 ///
 /// # Errors
 /// If any is given.
@@ -108,7 +108,7 @@ pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Re
     Ok(())
 }
 
-/// Returns the seed of the file, or the one of `--seed`.
+/// Returns the seed of the file or of `--seed`.
 ///
 /// # Errors
 /// If they differ.

@@ -1,4 +1,4 @@
-//! Checks of links in interfaces that are in use.
+//! Checks of attached links.
 
 use std::io::ErrorKind;
 
@@ -8,7 +8,7 @@ use super::Finding;
 
 const TOPIC: &str = "attach";
 
-/// Checks the kernel and the rights of `attach` and `node`.
+/// Checks that the kernel supports and the user may run `attach` and `node`.
 pub(super) fn check() -> Finding {
     finding(check_kernel(), Pins::check().is_ok())
 }

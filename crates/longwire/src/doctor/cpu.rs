@@ -19,7 +19,7 @@ pub(super) fn check() -> Vec<Finding> {
     findings
 }
 
-/// Returns the number of cores this process may run on.
+/// Returns the number of cores available to this process.
 fn usable_cores() -> usize {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return 1;
@@ -45,7 +45,7 @@ fn cores(usable: usize) -> Finding {
     }
 }
 
-/// Checks the processor share that a container may use, if one is set.
+/// Checks the container's CPU quota, if one is set.
 fn quota(cpu_max: &str) -> Option<Finding> {
     let (quota, period) = cpu_max.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -73,10 +73,9 @@ fn virtualised(cpuinfo: &str) -> Finding {
         .fix("measure on dedicated hardware, or on a host that dedicates cores to the guest")
 }
 
-/// Checks the time that the host gave to other machines while this one wanted
-/// to run.
+/// Checks steal time.
 fn stolen(stat: &str) -> Option<Finding> {
-    /// Above this share of all time, steal is worth a warning.
+    /// Minimum share of steal time for a warning.
     const NOTABLE: f64 = 0.01;
     let total = stat.lines().find(|line| line.starts_with("cpu "))?;
     let jiffies: Vec<u64> = total
@@ -97,10 +96,10 @@ fn stolen(stat: &str) -> Option<Finding> {
     Some(finding)
 }
 
-/// Checks the deepest permitted sleep of an idle core, and its wake-up time.
+/// Checks the deepest enabled idle state and its wake-up latency.
 fn idle_states() -> Finding {
     const DIR: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
-    /// Waking from deeper states than this shows in the results.
+    /// Higher wake-up latencies show in the results.
     const LATENCY_NOTABLE_US: i64 = 20;
     let driver = read("/sys/devices/system/cpu/cpuidle/current_driver");
     let allowed = |state: &String| number(&format!("{DIR}/{state}/disable")) == Some(0);

@@ -1,4 +1,4 @@
-//! Checks of the interfaces, and the ports that each supports.
+//! Checks of the interfaces and of the ports that each supports.
 
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::interface::{Interface, InterfaceKind};
@@ -6,7 +6,7 @@ use longwire_io::net::link_names;
 
 use super::Finding;
 
-/// Interfaces shown at most; more would hide the other findings.
+/// Maximum number of interfaces shown; more would hide other findings.
 const SHOWN_MAX: usize = 16;
 
 pub(super) fn check() -> Vec<Finding> {
@@ -27,7 +27,8 @@ pub(super) fn check() -> Vec<Finding> {
         .collect()
 }
 
-/// Offloads that make frames on a device other than frames on a wire.
+/// Offloads that merge or split frames, so that a device's frames differ from those on
+/// the wire.
 const OFFLOADS: [(&str, &str); 4] = [
     ("tx-tcp-segmentation", "tso"),
     ("tx-generic-segmentation", "gso"),
@@ -35,7 +36,7 @@ const OFFLOADS: [(&str, &str); 4] = [
     ("rx-lro", "lro"),
 ];
 
-/// Returns those of [`OFFLOADS`] that are on.
+/// Returns the active ones of [`OFFLOADS`].
 fn offloads(ethtool: Option<&Ethtool>, name: &str) -> Vec<&'static str> {
     let Some(features) = ethtool.and_then(|ethtool| ethtool.features(name).ok()) else {
         return Vec::new();

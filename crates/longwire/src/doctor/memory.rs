@@ -22,9 +22,9 @@ pub(super) fn check() -> Vec<Finding> {
     findings
 }
 
-/// Checks the address space that waiting frames may reserve.
+/// Checks the limit of the address space, which in-flight frames reserve.
 fn addresses(limit: Option<u64>) -> Finding {
-    /// Two directions, each with the default budget, and the program.
+    /// The default budget of two directions, plus the program.
     const COMFORTABLE: u64 = 2 << 30;
     let Some(limit) = limit else {
         return Finding::ok("addresses", "without limit");
@@ -50,7 +50,7 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
         .fix("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or sysctl vm.nr_hugepages=128")
 }
 
-/// Checks the memory available for waiting frames.
+/// Checks the memory available for in-flight frames.
 fn available(meminfo: &str) -> Option<Finding> {
     /// The default budget of one direction.
     const COMFORTABLE_KB: u64 = 512 * 1024;
@@ -74,7 +74,7 @@ fn available(meminfo: &str) -> Option<Finding> {
 }
 
 fn lockable(limit: u64, unlimited: bool) -> Finding {
-    /// An AF_XDP port's frames: 8,192 of 4 KiB.
+    /// Frame memory of an AF_XDP port: 8,192 frames of 4 KiB.
     const PORT_BYTES: u64 = 32 << 20;
     if unlimited || limit == RLIM_INFINITY {
         return Finding::ok("lockable", "without limit");

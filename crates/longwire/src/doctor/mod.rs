@@ -1,9 +1,7 @@
-//! `longwire doctor`'s checks: what this machine allows, and what reduces
-//! accuracy.
+//! Checks of `longwire doctor`: what this machine supports, and what limits accuracy.
 //!
-//! Every check examines one property and returns a finding: its state, its cost
-//! and its fix. A file that is missing, as in containers, is a finding and
-//! never an error.
+//! Each check examines one property and returns a finding: its state, cost and fix. A
+//! missing file, as in containers, is a finding and never an error.
 
 mod attach;
 mod cpu;
@@ -28,18 +26,18 @@ use crate::cli::Paint;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// Longwire works, less accurately or with less.
+    /// Reduced accuracy or function.
     Warn,
-    /// Something of Longwire does not work.
+    /// A function of Longwire is unavailable.
     Fail,
 }
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The property that was checked.
+    /// The checked property.
     pub topic: String,
     /// Severity.
     pub status: Status,
@@ -98,9 +96,8 @@ pub struct Group {
     pub findings: Vec<Finding>,
 }
 
-/// Examines the machine. Takes about a second, most of it for measurements.
-/// `program` is Longwire itself, which is run as a trial; with `None` there is
-/// no trial.
+/// Examines the machine, for about a second, mostly for measurements. `program` is
+/// Longwire itself, run as a trial; `None` skips the trial.
 pub fn examine(program: Option<&Path>) -> Vec<Group> {
     let group = |name, findings| Group { name, findings };
     let exec = program.map(trial::check);
@@ -118,7 +115,7 @@ pub fn examine(program: Option<&Path>) -> Vec<Group> {
     ]
 }
 
-/// Returns the status of the worst finding.
+/// Returns the worst status.
 pub fn worst(groups: &[Group]) -> Status {
     let findings = groups.iter().flat_map(|group| &group.findings);
     findings
@@ -127,7 +124,7 @@ pub fn worst(groups: &[Group]) -> Status {
         .unwrap_or(Status::Ok)
 }
 
-/// Writes the findings as text; if `quiet`, only what is wrong.
+/// Writes the findings as text; if `quiet`, only problems.
 ///
 /// # Errors
 /// If `out` cannot be written.

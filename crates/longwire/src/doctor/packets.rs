@@ -24,7 +24,7 @@ pub(super) fn check() -> Vec<Finding> {
     ]
 }
 
-/// The oldest kernel with all required features: AF_XDP with need-wakeup.
+/// Minimum kernel version for all features: AF_XDP with need-wakeup.
 const KERNEL_MIN: (u32, u32) = (5, 4);
 
 fn kernel(release: &str) -> Finding {
@@ -40,7 +40,7 @@ fn kernel(release: &str) -> Finding {
         .fix("Linux 5.4 or later")
 }
 
-/// Whether the kernel's list of protocols has this one.
+/// Returns whether the kernel's list of protocols contains `name`.
 fn offers(protocols: &str, name: &str) -> bool {
     let names = protocols
         .lines()
@@ -52,7 +52,7 @@ fn packet_sockets(protocols: &str) -> Finding {
     if offers(protocols, "PACKET") {
         return Finding::ok("packet:", "AF_PACKET is there");
     }
-    // The list lacks a module that has not been loaded yet.
+    // A module that is not loaded yet is missing from the list.
     Finding::warn("packet:", "AF_PACKET is not loaded")
         .costs("the first packet: port has to load it, which may be refused")
         .fix("modprobe af_packet")

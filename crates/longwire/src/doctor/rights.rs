@@ -8,8 +8,7 @@ use super::system::{field, number, read};
 use super::{Finding, Status};
 use crate::remedies;
 
-/// Checks the rights. `exec` is the result of its trial; `None` without a
-/// trial.
+/// Checks the rights. `exec` is the result of its trial, if one ran.
 pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
     let exec_works = exec.is_none_or(|exec| exec.status != Status::Fail);
     let scope = Scope::read();
@@ -33,8 +32,7 @@ pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Corrects a finding that allows namespaces if `exec` fails all the same:
-/// something else prevents it.
+/// Downgrades a finding that namespaces work if `exec` fails all the same.
 fn but_exec_fails(namespaces: Finding) -> Finding {
     if namespaces.status != Status::Ok {
         return namespaces;
@@ -49,24 +47,24 @@ fn but_exec_fails(namespaces: Finding) -> Finding {
         )
 }
 
-/// Whether this process has an effective capability: the rights of a user
-/// namespace's root end at that namespace.
+/// Returns whether this process effectively has a capability: capabilities in a user
+/// namespace end at that namespace.
 pub(super) fn has(capability: Capability) -> bool {
     holds(Scope::read().reduce(effective()), capability)
 }
 
-/// Whether this process may load XDP programs.
+/// Returns whether this process may load XDP programs.
 pub(super) fn may_load_programs() -> bool {
     // CAP_SYS_ADMIN implied CAP_BPF before Linux 5.8, and still may.
     has(Capability::Bpf) || (has(Capability::SysAdmin) && Scope::read().is_initial)
 }
 
-/// The range in which the capabilities of this process are effective.
+/// The scope in which this process's capabilities are effective.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
-    /// It is in the system's first user namespace.
+    /// The process is in the initial user namespace.
     is_initial: bool,
-    /// Its network namespace belongs to its user namespace.
+    /// The network namespace belongs to the process's user namespace.
     owns_network: bool,
 }
 
@@ -80,7 +78,7 @@ impl Scope {
         }
     }
 
-    /// Removes capabilities from a mask that have no effect here.
+    /// Removes capabilities without effect in this scope from a mask.
     fn reduce(self, mask: u64) -> u64 {
         const OF_NETWORK: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
         const OF_SYSTEM: [Capability; 3] =
@@ -93,7 +91,7 @@ impl Scope {
     }
 }
 
-/// Whether a map is that of the first user namespace.
+/// Returns whether an ID map is that of the initial user namespace.
 fn maps_everybody(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -102,14 +100,14 @@ fn holds(mask: u64, capability: Capability) -> bool {
     mask & capability.bit() != 0
 }
 
-/// Returns the effective capabilities of this process, as a mask.
+/// Returns this process's effective capabilities as a mask.
 fn effective() -> u64 {
     let status = read("/proc/self/status").unwrap_or_default();
     let mask = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
     mask.unwrap_or(0)
 }
 
-/// Checks the rights for ports on interfaces of the host.
+/// Checks the rights for ports on host interfaces.
 fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
     const NEEDED: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
     const USEFUL: [Capability; 3] = [Capability::Bpf, Capability::IpcLock, Capability::SysNice];
@@ -160,7 +158,7 @@ fn priority(sys_nice: bool) -> Finding {
     if sys_nice {
         return Finding::ok("priority", "may be raised");
     }
-    // The lowest niceness that a limit allows is 20 - limit.
+    // The lowest permitted niceness is 20 minus the limit.
     const LIMIT_WANTED: u64 = 40;
     let soft = |resource| getrlimit(resource).map_or(0, |(soft, _)| soft);
     if soft(Resource::RLIMIT_NICE) >= LIMIT_WANTED {
@@ -172,7 +170,7 @@ fn priority(sys_nice: bool) -> Finding {
         .fix("CAP_SYS_NICE, or `nice -20` in /etc/security/limits.conf")
 }
 
-/// Settings that decide whether namespaces can be created.
+/// Settings that determine whether namespaces can be created.
 struct Namespaces {
     admin: bool,
     networks: Option<i64>,

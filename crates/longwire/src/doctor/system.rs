@@ -1,8 +1,8 @@
-//! Reads files of the kernel under /proc and /sys. Any of them may be missing.
+//! Reads kernel files under /proc and /sys. Any of them may be missing.
 
 use std::fs;
 
-/// Returns a file's text without the newline at its end.
+/// Returns a file's text without trailing newline.
 pub(super) fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
@@ -21,7 +21,7 @@ pub(super) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     found.next().map(|(_, value)| value.trim())
 }
 
-/// Returns the word in brackets of a file such as `always [madvise] never`.
+/// Returns the bracketed word of a file such as `always [madvise] never`.
 pub(super) fn chosen(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word)

@@ -1,4 +1,4 @@
-//! Checks of clock, sleep and pauses, on which accuracy depends.
+//! Checks of clock, sleep and pauses, which determine accuracy.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::report::words::micros;
 
 pub(super) fn check() -> Vec<Finding> {
     let mut findings = vec![clock(), timer_slack(), throttling()];
-    // On a separate thread: the slack that it sets ends with it.
+    // On a separate thread, so that its timer slack ends with it.
     let measured = thread::spawn(|| (wake_up_latencies(), spin(WITNESS_TIME))).join();
     if let Ok((latencies, pauses)) = measured {
         findings.extend(latencies.map(|latencies| waking(&latencies)));
@@ -24,7 +24,7 @@ pub(super) fn check() -> Vec<Finding> {
 }
 
 fn clock() -> Finding {
-    /// A slower clock is not read without a system call.
+    /// A clock read that is slower needs a system call.
     const READ_NOTABLE_NS: u128 = 150;
     const READS: u32 = 10_000;
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -78,14 +78,14 @@ fn throttling() -> Finding {
     Finding::ok("real-time limit", found)
 }
 
-/// Number and duration of sleeps that measure the wake-up latency.
+/// Number and duration of the sleeps that measure wake-up latency.
 const SLEEPS: usize = 200;
 const SLEEP_NS: i64 = 100_000;
 
-/// Measures the wake-up latencies of a thread with exact timers, sorted; `None`
-/// if sleeping fails.
+/// Measures wake-up latencies with minimum timer slack, sorted; `None` if sleeping
+/// fails.
 fn wake_up_latencies() -> Option<Vec<Duration>> {
-    // Where this is refused, the latencies show it.
+    // If refused, the latencies show it.
     let _ = prctl::set_timerslack(1);
     let now = || clock_gettime(ClockId::CLOCK_MONOTONIC).ok();
     let mut latencies = Vec::with_capacity(SLEEPS);
@@ -103,7 +103,7 @@ fn wake_up_latencies() -> Option<Vec<Duration>> {
 }
 
 fn waking(latencies: &[Duration]) -> Finding {
-    /// A good machine wakes a sleeper well within this, 99 times in 100.
+    /// The 99th percentile of wake-up latencies on a good machine is well below this.
     const P99_NOTABLE: Duration = Duration::from_micros(150);
     let at = |percent: usize| {
         let index = (latencies.len() * percent / 100).min(latencies.len().saturating_sub(1));
@@ -124,11 +124,11 @@ fn waking(latencies: &[Duration]) -> Finding {
         .fix("--wait spin where a core can be spared; fewer other programs; shallower idle states")
 }
 
-/// Duration of the witness's spinning, and the shortest gap that is a pause.
+/// Duration of the spin, and the minimum gap that counts as a pause.
 const WITNESS_TIME: Duration = Duration::from_millis(200);
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 
-/// Returns the gaps that a spinning thread sees in its own time.
+/// Returns the gaps between clock reads of a spinning thread.
 fn spin(time: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let mut last = start;

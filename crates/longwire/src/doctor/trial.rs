@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::Finding;
 
-/// Timeout of a trial, which takes a fraction of a second.
+/// Timeout of the trial, which normally takes a fraction of a second.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const TOPIC: &str = "exec";
 const COST: &str = "no programs through a link, and no probe";
 
-/// Runs `true` through a link with `program`, which is Longwire itself: it
-/// creates and removes networks, devices, ports and threads. In a separate
-/// process, because a process with threads cannot create a user's networks.
+/// Runs `true` through a link with `program`, which is Longwire itself: creates and
+/// removes networks, devices, ports and threads. It runs in a separate process, because
+/// a multithreaded process cannot create a user namespace.
 pub(super) fn check(program: &Path) -> Finding {
     let started = Instant::now();
     let child = Command::new(program)
@@ -43,7 +43,7 @@ pub(super) fn check(program: &Path) -> Finding {
     }
 }
 
-/// Whether the child succeeded; `None` if it had to be killed.
+/// Returns whether the child succeeded; `None` if it was killed.
 fn wait(child: &mut Child) -> Option<bool> {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
@@ -53,7 +53,7 @@ fn wait(child: &mut Child) -> Option<bool> {
             Err(_) => break,
         }
     }
-    // A child that has already ended is no error.
+    // The child may have exited already.
     let _ = child.kill();
     let _ = child.wait();
     None
@@ -63,7 +63,7 @@ fn wait(child: &mut Child) -> Option<bool> {
 fn message(child: &mut Child) -> String {
     let mut said = String::new();
     if let Some(stderr) = &mut child.stderr {
-        // Without it, the finding has no message.
+        // Best effort: the finding then lacks a message.
         let _ = stderr.read_to_string(&mut said);
     }
     let said = said.trim();

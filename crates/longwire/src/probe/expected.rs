@@ -1,4 +1,4 @@
-//! Expected results of the probe, from a link's configuration.
+//! Expected results of the probe, derived from a link's configuration.
 
 use longwire_engine::LinkConfig;
 use longwire_engine::models::rate::Serializer;
@@ -10,21 +10,20 @@ use super::FRAME;
 /// Ethernet header and largest IPv4 packet.
 const FULL_FRAME: u32 = 1514;
 
-/// TCP payload of a full frame: less the IPv4 header, the TCP header and its
-/// time-stamp option.
+/// TCP payload of a full frame: without IPv4 header, TCP header and timestamp option.
 const TCP_PAYLOAD: u32 = 1500 - 20 - 20 - 12;
 
 /// Expected results of one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Expectation {
-    /// One-way time of a small datagram on an idle link, in milliseconds:
-    /// serialisation and mean delay.
+    /// One-way delay of a small datagram on an idle link, in milliseconds:
+    /// serialisation plus mean delay.
     pub delay_ms: f64,
-    /// The rate in bits a second, if there is one.
+    /// The rate in bit/s, if limited.
     pub rate_bits: Option<f64>,
-    /// The payload of a TCP connection that fills the rate, in Mbit/s.
+    /// The payload rate of a TCP connection that saturates the link, in Mbit/s.
     pub tcp_mbit: Option<f64>,
-    /// The loss models, as written in the configuration.
+    /// The loss models, as configured.
     pub loss: Vec<String>,
 }
 

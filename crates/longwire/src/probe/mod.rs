@@ -1,5 +1,5 @@
-//! The probe: measures a link with real traffic, and compares it with the
-//! configuration. `longwire exec` runs it when it has no command.
+//! The probe: measures a link with real traffic and compares it with the configuration.
+//! `longwire exec` runs it if there is no command.
 
 mod expected;
 mod text;
@@ -16,19 +16,19 @@ use longwire_traffic::sockets::{
     OneWay, Path, TrafficError, UdpFlow, one_way, round_trips, tcp_flow, udp_flow,
 };
 
-/// Frame lengths of the probe's datagrams.
+/// Frame length of the probe's datagrams.
 const FRAME: u32 = 98;
 const LOSS_FRAME: u32 = 200;
 
-/// Share of the link's rate that the loss measurement uses at most.
+/// Maximum share of the link's rate used by the loss measurement.
 const LOAD: f64 = 0.3;
 
 /// Results of the probe.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProbeResult {
-    /// Median round trip of a small datagram, in milliseconds.
+    /// Median round-trip time of a small datagram, in milliseconds.
     pub rtt_ms: Option<f64>,
-    /// The expected round trip on an idle link, from the configuration.
+    /// Expected round-trip time on an idle link, in milliseconds.
     pub rtt_expected_ms: f64,
     /// From near to far.
     pub up: OneDirection,
@@ -41,15 +41,15 @@ pub struct ProbeResult {
 pub struct OneDirection {
     /// Expected results, from the configuration.
     pub expected: Expectation,
-    /// Median one-way time of a small datagram, in milliseconds.
+    /// Median one-way delay of a small datagram, in milliseconds.
     pub delay_ms: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the one-way delay, in milliseconds.
     pub delay_p99_ms: Option<f64>,
-    /// Payload of one TCP connection, in Mbit/s.
+    /// Payload rate of one TCP connection, in Mbit/s.
     pub tcp_mbit: Option<f64>,
     /// Datagrams sent to measure loss.
     pub datagrams: u64,
-    /// Share of them lost, in percent.
+    /// Share of lost datagrams, in percent.
     pub loss_percent: f64,
 }
 
@@ -65,7 +65,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// Returns a few seconds in all, more for long delays.
+    /// Returns durations of a few seconds in all, longer for long delays.
     pub fn usual(rtt: Duration) -> Effort {
         let seconds = Duration::from_secs(2);
         Effort {
@@ -92,17 +92,16 @@ impl LinkExpectations {
         }
     }
 
-    /// Returns the round trip of a small datagram.
+    /// Returns the expected round-trip time of a small datagram.
     pub fn rtt_ms(&self) -> f64 {
         self.up.delay_ms + self.down.delay_ms
     }
 }
 
-/// Measures the link between two hosts. `progress` receives the name of each
-/// step.
+/// Measures the link between two hosts. `progress` receives the name of each step.
 ///
 /// # Errors
-/// If a socket could not be opened or no datagram arrived at all.
+/// If a socket cannot be opened, or no datagram arrives.
 pub fn probe(
     path: Path<'_>,
     expectations: &LinkExpectations,
@@ -111,7 +110,7 @@ pub fn probe(
     let rtt = Duration::from_secs_f64(expectations.rtt_ms() / 1e3);
     let effort = Effort::usual(rtt);
     progress("round trips");
-    // The first one resolves addresses.
+    // The first round trip includes address resolution.
     let patience = rtt * 2 + Duration::from_millis(500);
     round_trips(path, 2, Duration::ZERO, patience)?;
     let interval = rtt.max(Duration::from_millis(5));
@@ -171,8 +170,7 @@ fn one_direction(
     })
 }
 
-/// Returns a pace well below the link's rate, and the number of datagrams at
-/// this pace.
+/// Returns a rate well below the link's, and the number of datagrams at this rate.
 fn moderate_load(expected: &Expectation, frame: u32, time: Duration, most: f64) -> (u64, u64) {
     let capacity = expected
         .rate_bits

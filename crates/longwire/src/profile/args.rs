@@ -158,7 +158,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// Returns the test that the option names.
+    /// Returns the test selected by the option.
     pub(super) fn test(self) -> Rfc2544Test {
         match self {
             Test::Throughput => Rfc2544Test::Throughput,
@@ -170,7 +170,7 @@ impl Test {
 }
 
 impl SwitchTest {
-    /// Returns the test that the option names.
+    /// Returns the test selected by the option.
     pub(super) fn test(self) -> Rfc2889Test {
         match self {
             SwitchTest::Forwarding => Rfc2889Test::Forwarding,

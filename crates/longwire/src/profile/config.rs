@@ -1,4 +1,4 @@
-//! The tests that options describe.
+//! Converts options to tests.
 
 use longwire_engine::Probability;
 use longwire_traffic::arrivals::LoadRate;
@@ -10,10 +10,10 @@ use super::service::services;
 use crate::Error;
 use crate::cli::TrafficArgs;
 
-/// Returns the benchmarks of RFC 2544 that the options describe.
+/// Returns the RFC 2544 benchmarks of the options.
 ///
 /// # Errors
-/// If the rate is missing or its framing wrong.
+/// If the rate is missing, or its framing is invalid.
 pub(super) fn rfc2544(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc2544, Error> {
     let rate = traffic.load_rate("ethernet")?;
     let sizes = args.frame_sizes.iter();
@@ -29,10 +29,10 @@ pub(super) fn rfc2544(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc25
     })
 }
 
-/// Returns the benchmarks of RFC 2889 that the options describe.
+/// Returns the RFC 2889 benchmarks of the options.
 ///
 /// # Errors
-/// If the rate is missing or its framing wrong.
+/// If the rate is missing, or its framing is invalid.
 pub(super) fn rfc2889(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc2889, Error> {
     Ok(Rfc2889 {
         loads: rfc2544(args, traffic)?,
@@ -43,10 +43,10 @@ pub(super) fn rfc2889(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc28
     })
 }
 
-/// Returns the activation test of Y.1564 that the options describe.
+/// Returns the Y.1564 activation test of the options.
 ///
 /// # Errors
-/// If there is no service, one is described wrongly, or the arrivals are.
+/// If there is no service, or a service or the arrivals are invalid.
 pub(super) fn y1564(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Y1564, Error> {
     Ok(Y1564 {
         services: services(args)?,
@@ -56,7 +56,7 @@ pub(super) fn y1564(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Y1564, 
     })
 }
 
-/// Returns a share in parts per million, at least one if it is above zero.
+/// Returns a share in parts per million; at least 1 if the share is above 0.
 fn parts_per_million(share: Probability) -> u32 {
     let parts = (share.as_f64() * 1e6).round() as u32;
     parts.max(u32::from(share != Probability::ZERO))

@@ -1,5 +1,4 @@
-//! `longwire generate --profile`: tests of a device that are made of several runs of the
-//! generator.
+//! `longwire generate --profile`: device tests that consist of several generator runs.
 
 mod args;
 mod config;
@@ -36,10 +35,10 @@ impl From<ProfileError> for Error {
     }
 }
 
-/// Runs the selected test; returns exit code 3 if the device fails it.
+/// Runs the selected test; returns exit code 3 if the device fails.
 ///
 /// # Errors
-/// If an option is wrong, a port cannot be opened, or a run not be started.
+/// If an option is invalid, a port cannot be opened, or a run cannot be started.
 pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check(args)?;
     refuse_page(args.pump.report.report.as_deref())?;
@@ -64,7 +63,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     } else if !globals.quiet {
         text::print(&report, globals);
     }
-    // After the report, which is shown in any case.
+    // After the report, which is always shown.
     kept?;
     Ok(if report.passed() {
         ExitCode::SUCCESS
@@ -73,7 +72,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     })
 }
 
-/// Refuses options that do not go together.
+/// Refuses conflicting options.
 fn check(args: &GenerateArgs) -> Result<(), Error> {
     let usage = |message: &str| Err(Error::Usage(message.to_owned()));
     if args.receive.is_none() {
@@ -107,13 +106,13 @@ fn check(args: &GenerateArgs) -> Result<(), Error> {
 /// Returns the tester between the ports of --to and --receive.
 ///
 /// # Errors
-/// If an option is wrong.
+/// If an option is invalid.
 fn tester<'a>(
     args: &'a GenerateArgs,
     globals: &'a Globals,
     stop: &'a AtomicBool,
 ) -> Result<PortTester<'a, Error>, Error> {
-    // The runs themselves print nothing but errors.
+    // The runs print only errors.
     let quiet = Globals {
         quiet: true,
         verbose: false,

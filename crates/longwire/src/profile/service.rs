@@ -1,4 +1,4 @@
-//! Services that options describe.
+//! Parses services.
 
 use std::sync::Arc;
 
@@ -13,14 +13,13 @@ use longwire_traffic::sizes::SizeModel;
 use super::args::ProfileArgs;
 use crate::Error;
 
-/// The most services of one test.
+/// Maximum number of services per test.
 pub const SERVICES_MAX: usize = 16;
 
-/// Returns the services that the options describe: those of --service, or the one of
-/// --cir.
+/// Returns the services of --service, or the one of --cir.
 ///
 /// # Errors
-/// If there is none, there are too many, or one is described wrongly.
+/// If there is none, there are too many, or one is invalid.
 pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
     let usage = |message: String| Err(Error::Usage(message));
     match (args.cir, args.services.as_slice()) {
@@ -49,7 +48,7 @@ pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
     }
 }
 
-/// Returns a service with the limits that are common to all.
+/// Returns a service with the limits common to all.
 fn plain(name: String, cir: BitRate, args: &ProfileArgs) -> Service {
     Service {
         name,
@@ -120,7 +119,7 @@ fn set(service: &mut Service, key: &str, value: &str, excess: &mut Excess) -> Re
     Ok(())
 }
 
-/// Marking of frames beyond the committed rate.
+/// Marking of frames above the committed rate.
 #[derive(Default)]
 struct Excess {
     dscp: Option<u8>,
@@ -153,8 +152,8 @@ fn below(text: &str, end: u8) -> Result<u8, String> {
     number.ok_or_else(|| format!("'{text}' is no number from 0 to {}", end - 1))
 }
 
-/// Parses a model of sizes, with `;` for the commas between its parameters:
-/// commas separate the keys of a service.
+/// Parses a size model, with `;` in place of commas between parameters: commas separate
+/// the keys of a service.
 fn sizes(kind: &Kind<Box<dyn SizeModel>>, text: &str) -> Result<Arc<dyn SizeModel>, String> {
     let text = text.replace(';', ",");
     let model = kind.parse_with(&text, &FileLoader::default());

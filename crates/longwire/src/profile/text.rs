@@ -1,4 +1,4 @@
-//! The report of a profile as tables.
+//! Formats a profile's report as tables.
 
 use longwire_traffic::profile::{
     LatencyReport, Outcome, ProbeReport, ProfileReport, Rfc2544Report, Rfc2889Report,
@@ -10,7 +10,7 @@ use crate::cli::Paint;
 use crate::report::words::{count_of, micros, rate};
 use crate::table::Table;
 
-/// Returns the line of a trial that has ended.
+/// Returns the progress line of a finished trial.
 pub(super) fn progress(trial: &Trial, outcome: &Outcome) -> String {
     let loss = outcome.loss() * 100.0;
     let remark = outcome.not_kept.as_ref().or(outcome.excuse.as_ref());
@@ -21,7 +21,7 @@ pub(super) fn progress(trial: &Trial, outcome: &Outcome) -> String {
     )
 }
 
-/// Returns the report of one run's probes, in lines.
+/// Returns a run's probe report as lines.
 pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
     let ProbeReport {
         sent,
@@ -83,7 +83,7 @@ fn print_rfc2544(report: &Rfc2544Report, paint: Paint) {
     print_bursts(&report.sizes, paint);
 }
 
-/// Returns a limit in words.
+/// Formats a limit.
 fn limit(limit: &str, reason: Option<&String>) -> String {
     match (limit, reason) {
         ("none", _) => "all that was tried".to_owned(),

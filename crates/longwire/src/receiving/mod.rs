@@ -1,4 +1,4 @@
-//! Reports of receivers, next to those of links and as text.
+//! Receivers next to links, and their reports as text.
 
 mod receivers;
 pub mod text;

@@ -1,5 +1,5 @@
-//! Receivers next to a replay: the frames of each output are expected at a port
-//! on the other side of the network under test.
+//! Receivers of a replay: the frames of each output are expected at a port on the other
+//! side of the network under test.
 
 use std::time::Duration;
 
@@ -14,19 +14,18 @@ use crate::cli::ReceiverArgs;
 use crate::report::stderr::print_line;
 use crate::{Error, Globals};
 
-/// Running receivers, one for each output or none at all.
+/// Running receivers: one per output, or none.
 pub struct Receivers {
     running: Vec<Receiver>,
     wait: Duration,
 }
 
 impl Receivers {
-    /// Opens the receivers; the outputs note for them the frames that they
-    /// send.
+    /// Opens the receivers; the outputs register the frames that they send.
     ///
     /// # Errors
-    /// If a port or a namespace cannot be opened, or their number differs from
-    /// that of the outputs.
+    /// If a port or a namespace cannot be opened, or there is not one receiver per
+    /// output.
     pub fn open(
         args: &ReceiverArgs,
         outputs: &mut [ReplayOutput],
@@ -53,8 +52,8 @@ impl Receivers {
         })
     }
 
-    /// Waits for frames under way, and returns the reports of the receivers.
-    /// Their errors are added to the report of the run.
+    /// Waits for frames in flight and returns the receivers' reports. Their errors are
+    /// added to the report of the run.
     pub fn finish(self, report: &mut RunReport) -> ReceivedByLink {
         let mut all = ReceivedByLink::new();
         if self.running.is_empty() {
@@ -85,7 +84,7 @@ fn receive(port: &str, namespace: Option<&str>, sent: SentFrames) -> Result<Rece
     receiver.map_err(|error| refused(port, error))
 }
 
-/// Returns the error of a command whose option `--receive` is refused.
+/// Returns the error for a refused `--receive`.
 pub fn refused(port: &str, error: ReceiveError) -> Error {
     match error {
         ReceiveError::Port(error) => Error::Port(error),

@@ -1,4 +1,4 @@
-//! The report of a receiver as text: counts, then spreads.
+//! Formats a receiver's report: counts, then distributions.
 
 use std::io::{self, Write};
 
@@ -10,13 +10,13 @@ use longwire_traffic::receive::{
 use crate::cli::Paint;
 use crate::report::words::{count, count_of, micros, rate};
 
-/// Streams that are shown one by one.
+/// Maximum streams shown individually.
 const STREAMS_SHOWN: usize = 16;
 
-/// Bytes of a line before its figures.
+/// Indentation of the figures in a line.
 const INDENT: usize = 18;
 
-/// Writes the report; with `all` also the counts that are zero.
+/// Writes the report; with `all`, also counts of zero.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -71,7 +71,7 @@ pub fn write(
     Ok(())
 }
 
-/// Returns the line that shows a running receiver.
+/// Returns the status line of a running receiver.
 pub fn live(report: &ReceiveReport) -> String {
     let mut line = format!(
         "{}, {} frames/s, {}",
@@ -102,7 +102,7 @@ fn summary(report: &ReceiveReport) -> String {
     )
 }
 
-/// Formats counts with their names, those at zero only with `all`.
+/// Formats counts with their names; zeros only with `all`.
 fn counted(counts: &[(&str, u64)], all: bool) -> String {
     let shown = counts.iter().filter(|(_, n)| all || *n > 0);
     let parts: Vec<String> = shown
@@ -130,7 +130,7 @@ impl<W: Write> Lines<'_, W> {
         writeln!(self.out, "{}", self.paint.bold(text))
     }
 
-    /// Writes percentiles of microseconds.
+    /// Writes percentiles in microseconds.
     fn spread(&mut self, name: &str, spread: &Spread) -> io::Result<()> {
         if spread.count == 0 {
             return self.line(name, "-");
@@ -248,7 +248,7 @@ impl<W: Write> Lines<'_, W> {
     }
 }
 
-/// Formats a time that may be negative.
+/// Formats a signed time.
 fn signed_micros(value: f64) -> String {
     match value {
         v if v < 0.0 => format!("-{}", micros(-v)),

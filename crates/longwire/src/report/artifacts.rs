@@ -1,24 +1,24 @@
-//! The kinds of artifacts by their names in reports.
+//! Classifies artifacts by their names in reports.
 
 use longwire_runtime::Artifact;
 
-/// Whether artifacts of this kind are the emulator's own, rather than the
-/// machine's or those of its start.
+/// Returns whether the emulator caused artifacts of this kind, rather than the machine
+/// or the start.
 pub fn is_own(kind: &str) -> bool {
     Artifact::named(kind).is_none_or(Artifact::is_own)
 }
 
-/// Whether artifacts of this kind are frames that were delivered late.
+/// Returns whether artifacts of this kind are frames delivered late.
 pub fn is_late(kind: &str) -> bool {
     Artifact::named(kind).is_some_and(Artifact::is_late)
 }
 
-/// Whether artifacts of this kind are frames that the emulator lost.
+/// Returns whether artifacts of this kind are frames lost by the emulator.
 pub fn is_lost(kind: &str) -> bool {
     Artifact::named(kind).is_some_and(Artifact::is_lost)
 }
 
-/// Returns the remedy for each kind of artifact that happened.
+/// Returns the remedies for the kinds of artifacts that happened.
 pub fn hints(happened: impl Fn(Artifact) -> bool) -> impl Iterator<Item = String> {
     let kinds = Artifact::ALL.into_iter();
     let kinds = kinds.filter(move |kind| happened(*kind));

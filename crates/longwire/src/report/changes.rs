@@ -3,10 +3,10 @@
 use longwire_fabric::{ChangeRecord, Changes};
 use longwire_units::words::{count_of, seconds};
 
-/// Maximum number of changes with a line each.
+/// Maximum number of changes listed individually.
 const CHANGES_MAX: usize = 3;
 
-/// Returns a line for each change, or their number.
+/// Returns a line per change, or their number.
 pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
     let made = changes.made.len() as u64 + changes.forgotten;
     let failed = changes.made.iter().filter(|done| done.error.is_some());
@@ -22,7 +22,7 @@ pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
     }
 }
 
-/// Formats a change of a run: `at 4.05 s by control: set link rate=4mbit`.
+/// Additions and removals set no link options.
 pub fn change_line(done: &ChangeRecord) -> String {
     let until = done.until_ns.map(seconds);
     let until = until.map_or_else(String::new, |until| format!(" to {until}"));

@@ -1,4 +1,4 @@
-//! A table with a column for each port or link, and a row for each measure.
+//! A table with a column per port or link and a row per measure.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ pub(super) enum Tone {
     Wrong,
 }
 
-/// One row: a measure, and a cell for each column.
+/// A row: a measure, and a cell for each column.
 struct ReportRow {
     group: &'static str,
     name: String,
@@ -39,7 +39,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Adds a row. The name of a group precedes its first row only.
+    /// Adds a row. The group's name is printed before its first row only.
     pub fn row(
         &mut self,
         group: &'static str,
@@ -55,7 +55,7 @@ impl<'a> Columns<'a> {
         });
     }
 
-    /// Writes it, unless it has no columns.
+    /// Writes the table, unless it has no columns.
     ///
     /// # Errors
     /// If `out` cannot be written.

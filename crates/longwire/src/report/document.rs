@@ -1,4 +1,4 @@
-//! The JSON of a report, with what only the program knows about the run.
+//! The JSON of a report, with the program's own data about the run.
 
 use std::env;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Verdict;
 
-/// The report of a run, with its verdict and the command that repeats it.
+/// The report of a run, with its verdict and the command to repeat it.
 #[derive(Debug, Serialize)]
 pub struct Document<'a, T> {
     /// The report.
@@ -15,14 +15,14 @@ pub struct Document<'a, T> {
     report: &'a T,
     /// The verdict on the run.
     verdict: Verdict,
-    /// The command line, in words.
+    /// The command line, as words.
     command: Vec<String>,
     /// The program's version.
     version: &'static str,
 }
 
 impl<T> Document<'_, T> {
-    /// Adds the verdict, and the command line of this process, to a report.
+    /// Adds the verdict and this process's command line to a report.
     pub fn new(report: &T, verdict: Verdict) -> Document<'_, T> {
         let mut words = env::args_os();
         let program = words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The end of a run: writes its report, and returns its exit code.
+//! Writes the report at the end of a run, and determines the exit code.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -27,13 +27,14 @@ use crate::{Error, Globals};
 pub enum ReportStream {
     /// The default.
     Stdout,
-    /// Used when stdout belongs to the command or to a capture.
+    /// For runs whose stdout belongs to a command or a capture.
     Stderr,
 }
 
-/// Writes the report of a run without changes, and returns the exit code: 1 if the run ended
-/// early or the report's file cannot be written, 3 if `--require` is not met, or 4 if only
-/// because the run is nearly faithful; else 0. Every unmet condition is a line on stderr.
+/// Writes the report of a run without changes, and returns the exit code: 1 if the run
+/// ended early or the report file cannot be written, 3 if `--require` is not met, 4 if
+/// only because the run is nearly faithful, otherwise 0. Each unmet condition is a line
+/// on stderr.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -50,18 +51,18 @@ pub fn finish(
 pub struct Ending<'a> {
     /// The report.
     pub run: &'a RunReport,
-    /// The changes while it ran.
+    /// Changes made during the run.
     pub changes: Changes,
     /// The reports of receivers.
     pub received: ReceivedByLink,
-    /// Whether the text has them, rather than `lines`.
+    /// Whether the text includes the receivers' reports; otherwise `lines` does.
     pub shows_receivers: bool,
     /// Lines at the end of the text.
     pub lines: Vec<String>,
 }
 
 impl<'a> Ending<'a> {
-    /// Returns that of a run without changes and receivers.
+    /// Returns the report without changes or receivers.
     pub fn of(run: &'a RunReport) -> Ending<'a> {
         Ending {
             run,
@@ -94,8 +95,8 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// Arranges for a report that holds the error only, if a plugin never returns
-/// to the main thread; for a command that calls plugins there.
+/// Makes a plugin that never returns to the main thread end in a report that holds only
+/// the error. For commands that call plugins on that thread.
 pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: ReportStream) {
     let (args, globals) = (args.clone(), globals.clone());
     shutdown::on_stuck_main(move |error| {
@@ -110,8 +111,8 @@ pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: R
     });
 }
 
-/// Like [`finish`], for a command whose JSON holds more than the report. A closed reader of
-/// the report affects neither file nor exit code.
+/// Like [`finish`], for a command whose JSON holds more than the report. If the
+/// report's reader is gone, file and exit code are unaffected.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -134,7 +135,7 @@ pub fn finish_as(
     };
     ignore_closed(match place {
         ReportStream::Stdout if globals.json => write_json(&mut io::stdout().lock(), json),
-        // Written last, see below.
+        // Written last; see below.
         ReportStream::Stderr if globals.json => Ok(()),
         _ if globals.quiet => Ok(()),
         ReportStream::Stdout => write_text(&mut io::stdout(), text, globals),
@@ -143,7 +144,7 @@ pub fn finish_as(
             Ok(())
         }
     })?;
-    // A report on stderr already holds it.
+    // The report on stderr already includes it.
     let shown = place == ReportStream::Stderr && (globals.json || !globals.quiet);
     if let Some(error) = &report.error
         && !shown
@@ -151,12 +152,12 @@ pub fn finish_as(
         print_line(format_args!("error: {error}"));
     }
     let unmet = print_unmet(ending, grade, args);
-    // The report has been printed: only the file is missing.
+    // The report was printed: only the file is missing.
     if let Err(error) = &kept {
         print_line(format_args!("error: {error}"));
     }
     if globals.json && place == ReportStream::Stderr {
-        // The end of stderr: earlier lines may belong to other programs.
+        // At the end of stderr: earlier lines may come from other programs.
         let mut out = BufWriter::new(io::stderr().lock());
         ignore_closed(write_json(&mut out, json).and_then(|()| out.flush()))?;
     }
@@ -172,7 +173,7 @@ pub fn finish_as(
     })
 }
 
-/// Prints a line for each condition that is not met, and returns their number.
+/// Prints a line for each unmet condition, and returns their number.
 fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
     let Some(required) = &args.require else {
         return 0;
@@ -192,11 +193,11 @@ fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
     unmet.len()
 }
 
-/// The end of a line about a requirement that the machine did not allow to be met.
+/// Suffix for a requirement that failed because of the machine's load.
 const TOO_BUSY: &str = "; the machine was too busy for this link, which says nothing about your \
                         test: run it again (see docs/ci.md)";
 
-/// Whether a requirement is about frames that were late, among others: `up.artifacts-own<5: …`.
+/// Returns whether a requirement covers late frames, as `up.artifacts-own<5: …` does.
 fn is_of_lateness(clause: &str) -> bool {
     let measure = clause.split(['<', '>', '=']).next().unwrap_or_default();
     let is_lost = measure.ends_with("-lost") || measure.rsplit('.').any(artifacts::is_lost);
@@ -209,7 +210,7 @@ fn write_text(
     globals: &Globals,
 ) -> io::Result<()> {
     let paint = Paint::new(globals, stream);
-    // In one piece: a command may write to the same terminal.
+    // In one write: a command may share the terminal.
     let mut written = Vec::new();
     text(&mut written, paint)?;
     stream.write_all(&written)
@@ -223,7 +224,7 @@ fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
 /// Writes a report to its file, if one is given.
 ///
 /// # Errors
-/// If it cannot be written; then the file is as it was before.
+/// If it cannot be written; the file is then unchanged.
 pub fn write_file(path: Option<&Path>, report: &impl Serialize) -> Result<(), Error> {
     let Some(path) = path else { return Ok(()) };
     whole_file::write(path, |mut out| write_json(&mut out, report)).map_err(|source| Error::File {
@@ -233,7 +234,7 @@ pub fn write_file(path: Option<&Path>, report: &impl Serialize) -> Result<(), Er
     })
 }
 
-/// Writes a report as a page, with charts of the rows that the run gathered.
+/// Writes a report as a page, with charts of the log rows.
 fn write_page(args: &ReportArgs, report: &impl Serialize) -> Result<(), Error> {
     let Some(path) = args.report.as_deref() else {
         return Ok(());
@@ -252,11 +253,10 @@ fn write_page(args: &ReportArgs, report: &impl Serialize) -> Result<(), Error> {
     })
 }
 
-/// Checks, before a run, that its report can be written to its file.
+/// Checks, before a run, that the report can be written to its file.
 ///
 /// # Errors
-/// If it cannot, or if the run reads or writes the file for another purpose: one of
-/// `used`.
+/// If it cannot, or if the run uses the file for another purpose: one of `used`.
 pub fn check_file<'a>(
     path: Option<&Path>,
     used: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! A line on the terminal that shows the progress of a run.
+//! Status lines on the terminal during a run.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use crate::Globals;
 /// Interval between refreshes of the line.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The live line of a run. It shows only on a terminal.
+/// The status line of a run, shown on terminals only.
 #[derive(Debug)]
 pub struct Live {
     shown: bool,
-    /// When the line was last refreshed, and the bytes each link had sent.
+    /// Time of the last refresh, and the bytes that each link had sent by then.
     last: Option<(Instant, Vec<u64>)>,
 }
 
 impl Live {
-    /// Returns a line on stderr, if that is a terminal and remarks are printed.
+    /// Returns a line on stderr, if that is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> Live {
         Live {
             shown: globals.talks() && std::io::stderr().is_terminal(),
@@ -45,7 +45,7 @@ impl Live {
             let rows = rows.iter().zip(seen);
             let parts: Vec<String> = rows.map(|(row, seen)| part(row, *seen, since)).collect();
             let line = format!("{:>6.0} s  {}", report.duration_s, parts.join("   "));
-            // A closed terminal is no reason to end the run.
+            // A closed terminal does not end the run.
             let _ = write!(
                 std::io::stderr(),
                 "\r\x1b[2K{}",
@@ -56,7 +56,7 @@ impl Live {
         self.last = Some((now, seen.collect()));
     }
 
-    /// Clears the line, so that the report starts at the margin.
+    /// Clears the line, so that the report starts in column 1.
     pub fn clear(&mut self) {
         if self.shown && self.last.take().is_some() {
             let _ = write!(std::io::stderr(), "\r\x1b[2K");
@@ -64,21 +64,21 @@ impl Live {
     }
 }
 
-/// A line on the terminal that shows the current step.
+/// A status line that shows the current step.
 #[derive(Debug)]
 pub struct StatusLine {
     shown: bool,
 }
 
 impl StatusLine {
-    /// Returns a line on stderr, if that is a terminal and remarks are printed.
+    /// Returns a line on stderr, if that is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> StatusLine {
         StatusLine {
             shown: globals.talks() && std::io::stderr().is_terminal(),
         }
     }
 
-    /// Replaces the line by `what`.
+    /// Replaces the line with `what`.
     pub fn say(&mut self, what: &str) {
         if self.shown {
             let _ = write!(
@@ -126,7 +126,7 @@ fn rows(report: &RunReport) -> Vec<LiveRow<'_>> {
     }
 }
 
-/// Returns the part of the line about one row.
+/// Returns the part of the line for one row.
 fn part(row: &LiveRow<'_>, seen: u64, since: Duration) -> String {
     let bytes = row.bytes_out.saturating_sub(seen);
     let bits = bytes as f64 * 8.0 / since.as_secs_f64();
@@ -140,14 +140,14 @@ fn part(row: &LiveRow<'_>, seen: u64, since: Duration) -> String {
     text + &format!(", p99 {} late", micros(row.late_p99_us))
 }
 
-/// Cuts a line to `width` characters: a longer one would wrap, and its first
-/// row could not be overwritten.
+/// Truncates a line to `width` characters: a longer one would wrap and could not be
+/// overwritten.
 fn cut(line: &str, width: usize) -> String {
     line.chars().take(width).collect()
 }
 
 fn terminal_width() -> usize {
-    /// Width of a terminal that does not report it.
+    /// Width of a terminal that does not report its own.
     const USUAL: u16 = 80;
     let (_, width) = Term::stderr().size_checked().unwrap_or((0, USUAL));
     usize::from(width.saturating_sub(1))

@@ -1,15 +1,14 @@
-//! Links that a network could not serve in time.
+//! Links that the network could not serve in time.
 
 use longwire_runtime::LinkReport;
 
 use super::words::{count, count_of, micros};
 
-/// Links that an overload made late.
+/// Links with late frames due to overload.
 pub(super) struct Overload<'a> {
     behind: usize,
     used: usize,
-    /// The smallest and the largest share of late frames, among links with
-    /// frames.
+    /// Minimum and maximum share of late frames, among links with frames.
     least: f64,
     middle: f64,
     worst: &'a LinkReport,
@@ -35,8 +34,8 @@ impl Overload<'_> {
         })
     }
 
-    /// Describes the range of late frames among links, if there are more than
-    /// [`Overload::line`] describes.
+    /// Describes the range of late shares, if it covers more links than
+    /// [`Overload::line`] does.
     pub fn range(&self) -> Option<String> {
         let percent = |share: f64| format!("{:.1}%", share * 100.0);
         (self.used > 2).then(|| {
@@ -49,7 +48,7 @@ impl Overload<'_> {
         })
     }
 
-    /// Describes it.
+    /// Describes the overload in one line.
     pub fn line(&self) -> String {
         let (worst, frames) = (self.worst, self.worst.traffic.packets_out);
         format!(
@@ -66,13 +65,13 @@ impl Overload<'_> {
     }
 }
 
-/// Returns the share of its frames that a link handed over late, from 0 to 1.
+/// Returns the share of a link's frames handed over late, from 0 to 1.
 fn share_late(row: &LinkReport) -> f64 {
     let frames = row.traffic.packets_out.max(1);
     (late(row) as f64 / frames as f64).min(1.0)
 }
 
-/// Returns the frames of a link that were handed over late, for any reason.
+/// Returns the number of a link's frames handed over late, for any reason.
 fn late(row: &LinkReport) -> u64 {
     row.handovers.late + row.handovers.overload
 }

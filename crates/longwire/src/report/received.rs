@@ -1,7 +1,7 @@
-//! The receivers of a replay, as text.
+//! Formats the receivers' reports of a replay.
 //!
-//! Frames that the emulated link dropped were never sent and are not lost by
-//! the network; the report shows both numbers.
+//! Frames dropped by the emulated link were never sent, so the network did not lose
+//! them; the report shows both numbers.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use super::words::{count, count_of};
 use crate::cli::Paint;
 use crate::receiving::{ReceivedByLink, text};
 
-/// Returns a line for each receiver.
+/// Returns a line per receiver.
 pub(super) fn lines(links: &[LinkReport], received: &ReceivedByLink) -> Vec<String> {
     let received = links.iter().filter_map(|link| {
         let received = received.get(&link.name)?;
@@ -21,7 +21,7 @@ pub(super) fn lines(links: &[LinkReport], received: &ReceivedByLink) -> Vec<Stri
     received.collect()
 }
 
-/// Writes a part for each receiver, with counts at zero.
+/// Writes a section per receiver, including counts of zero.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -40,7 +40,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Returns the number of frames at each point of the path.
+/// Returns the frame count at each point of the path.
 fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     let dropped = link.drops.total();
     let emulated = match dropped {
@@ -49,7 +49,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     };
     let trace = received.trace.as_ref();
     let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
-    // Losses at either end of the network, which the network did not cause.
+    // Losses at either end, which the network did not cause.
     let failed = link.artifacts.of("send_failed") + link.artifacts.of("port_down");
     let ends = [
         (failed, "lost by the sending port"),

@@ -1,4 +1,4 @@
-//! Additions of a replay to a link's report: its inputs, and its progress.
+//! A replay's additions to the report: inputs and progress.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::Globals;
 use crate::cli::Paint;
 use crate::progress::Progress;
 
-/// Writes a line for each input, with its warnings.
+/// Writes a line per input, with its warnings.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -31,7 +31,7 @@ pub(super) fn write_inputs(
     Ok(())
 }
 
-/// Returns a line for each input without the counts at zero, and its warnings.
+/// Returns a line per input, without counts of zero, and its warnings.
 pub(super) fn lines(inputs: &[InputReport]) -> Vec<String> {
     let lines = inputs.iter().flat_map(|input| {
         let notes = input.notes.iter().cloned();
@@ -71,14 +71,14 @@ fn counted(n: u64, name: &str) -> String {
 /// The progress bar of a replay, with the remaining time.
 pub struct ReplayLine {
     progress: Progress,
-    /// Whether gaps are announced.
+    /// Whether remarks are enabled.
     talks: bool,
-    /// The rest of the gap that was announced.
+    /// Remaining time of the announced gap.
     gap: Option<Nanos>,
 }
 
 impl ReplayLine {
-    /// Returns a bar on stderr, if that is a terminal and remarks are printed.
+    /// Returns a bar on stderr, if that is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> ReplayLine {
         ReplayLine {
             progress: Progress::new(Progress::SHARE, globals),
@@ -87,7 +87,7 @@ impl ReplayLine {
         }
     }
 
-    /// Announces a long gap, once: `left` is the time until the next frame is due.
+    /// Announces each long gap once; `left` is the time until the next frame.
     pub fn announce_gap(&mut self, left: Option<Nanos>) {
         let last = std::mem::replace(&mut self.gap, left);
         if let Some(left) = left.filter(|left| self.talks && last.is_none_or(|last| *left > last)) {
@@ -104,7 +104,7 @@ impl ReplayLine {
         if !self.progress.shows() {
             return;
         }
-        /// The length of the whole bar.
+        /// Length of the complete bar.
         const WHOLE: u64 = 10_000;
         let report = snapshot();
         let sent = report

@@ -1,4 +1,4 @@
-//! Messages at the start of a run: its links, and warnings.
+//! Messages at the start of a run: description of the links, and warnings.
 
 use std::io;
 
@@ -11,17 +11,17 @@ use super::stderr::print_line;
 use crate::Globals;
 use crate::cli::Paint;
 
-/// The description of the links of a run, which is printed once it runs.
+/// The description of a run's links, printed once it runs.
 #[derive(Debug, Default)]
 pub struct Announcement {
     lines: Vec<String>,
-    /// Warnings and remarks, which have been printed, for the report.
+    /// Warnings and remarks already printed; the report repeats them.
     pub warnings: Vec<String>,
 }
 
 impl Announcement {
-    /// Describes links in a line, or with `--verbose` each in one with all options; prints
-    /// warnings about them.
+    /// Describes links in one line, or with `--verbose` in one line each with all
+    /// options; prints warnings about them.
     pub fn of_links<'a>(
         links: impl IntoIterator<Item = &'a LinkSetup>,
         globals: &Globals,
@@ -32,7 +32,7 @@ impl Announcement {
         announcement
     }
 
-    /// Returns a description that lacks that of the only link.
+    /// Returns a description without the only link, which is added later.
     pub fn of_one_link(warnings: Vec<String>) -> Announcement {
         Announcement {
             lines: Vec::new(),
@@ -40,12 +40,12 @@ impl Announcement {
         }
     }
 
-    /// Whether the links are not described yet.
+    /// Returns whether the links are yet to be described.
     pub fn lacks_links(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Adds links, each with its name, as [`Announcement::of_links`] does.
+    /// Adds named links, as [`Announcement::of_links`] does.
     pub fn add_links<'a>(
         &mut self,
         links: impl Iterator<Item = (&'a str, &'a LinkConfig)>,
@@ -72,7 +72,7 @@ impl Announcement {
         self.warnings.extend(warnings);
     }
 
-    /// Describes a network, whose links are many, in a line: `6 links between 3 ports`.
+    /// Describes a network of many links in one line: `6 links between 3 ports`.
     pub fn of_network(topology: &Topology, warnings: Vec<String>) -> Announcement {
         let links = count_of(topology.links.len() as u64, "link");
         let ports = count_of(topology.ports.len() as u64, "port");
@@ -82,7 +82,7 @@ impl Announcement {
         }
     }
 
-    /// Describes the sending of frames, and the link before each port if there is one.
+    /// Describes the outputs, and the link of each port if there is one.
     pub fn sending(to: &[String], links: Announcement) -> Announcement {
         let sending = format!("sending to {}", to.join(", "));
         let lines = std::iter::once(sending).chain(links.lines);
@@ -100,12 +100,12 @@ impl Announcement {
     }
 }
 
-/// Returns names of links with their options; links with the same options together.
+/// Returns links' names and options, grouped by options.
 fn brief<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<(String, String)> {
     together(links.map(|(name, config)| (name, options(config))))
 }
 
-/// Returns texts with the names of the links that have them.
+/// Groups the names of links by text.
 fn together<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for (name, text) in texts {
@@ -127,7 +127,7 @@ fn together<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, 
     named.collect()
 }
 
-/// Formats the options of a link that differ from their defaults, and the derived queue.
+/// Formats a link's non-default options and its derived queue.
 fn options(config: &LinkConfig) -> String {
     let default = LinkSpec::new().build(&NoLoader);
     let default = default.map_or_else(|_| Vec::new(), |link| link.describe());
@@ -146,8 +146,8 @@ fn options(config: &LinkConfig) -> String {
     }
 }
 
-/// Prints warnings about probable mistakes, also with --quiet; with --json, they are in the
-/// report.
+/// Prints warnings about probable mistakes, even with --quiet; with --json, they are in
+/// the report.
 pub fn doubt(warnings: &[String], globals: &Globals) {
     let paint = Paint::new(globals, &io::stderr());
     for warning in warnings.iter().filter(|_| !globals.json) {
@@ -155,7 +155,7 @@ pub fn doubt(warnings: &[String], globals: &Globals) {
     }
 }
 
-/// Prints warnings that are part of the report.
+/// Prints warnings that the report includes.
 ///
 /// # Errors
 /// If stderr cannot be written, unless its reader is gone.
@@ -167,7 +167,7 @@ pub fn warn(warnings: &[String], globals: &Globals) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints decisions and facts of the start with --verbose.
+/// Prints notes about the start, with --verbose.
 ///
 /// # Errors
 /// If stderr cannot be written, unless its reader is gone.
@@ -192,7 +192,7 @@ pub fn note(text: &str, globals: &Globals) -> io::Result<()> {
 /// Formats the whole link: configured and derived values.
 fn line(config: &LinkConfig) -> String {
     let derived = config.queue.is_none() && !config.rate.is_unlimited();
-    // Rare features are omitted if the link lacks them.
+    // Omits rare features that the link does not use.
     let said = |(key, value): &(&str, String)| {
         !matches!(
             *key,
@@ -207,7 +207,7 @@ fn line(config: &LinkConfig) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns warnings about links, in sentences; those of several links once.
+/// Returns warnings about links, each once even if several links cause it.
 fn warnings<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<String> {
     let found = links.flat_map(|(name, config)| {
         let texts = warnings_of(config).into_iter();

@@ -1,7 +1,9 @@
-//! Messages on stderr, whose reader may be gone, as in `longwire ... 2>&1 | head`.
+//! Messages on stderr, whose reader may be gone, as in `longwire ... 2>&1
 //!
-//! A message that cannot be written is no reason to end a run or to change its exit
-//! code, so the error is ignored here. `eprintln!` panics instead.
+//! head`.
+//!
+//! A failed message should neither end a run nor change its exit code, so the error is
+//! ignored here. `eprintln!` would panic.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -17,8 +19,8 @@ pub fn ignore_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Writes a line if stderr can be written.
+/// Writes a line; errors are ignored.
 pub fn print_line(line: fmt::Arguments<'_>) {
-    // In one piece: a command may write to the same terminal.
+    // In one write: a command may share the terminal.
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }

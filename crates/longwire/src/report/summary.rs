@@ -1,5 +1,4 @@
-//! The report in at most ten lines: the frames of each link, the reasons of its drops, and
-//! the verdict.
+//! The report in at most ten lines: frames of each link, drop reasons, and verdict.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,18 +14,18 @@ use super::verdict::Verdict;
 use super::{received, replay};
 use crate::cli::Paint;
 
-/// Lines of a summary, on a terminal of 80 columns.
+/// Maximum lines of a summary, on a terminal of 80 columns.
 const LINES_MAX: usize = 10;
 
-/// Links with one row each; the others share one.
+/// Maximum links with separate rows; the rest share one.
 const LINKS_MAX: usize = 4;
 
-/// Reasons of drops in a row.
+/// Maximum drop reasons per row.
 const REASONS_MAX: usize = 3;
 
 /// The summary of a run.
 pub struct Summary {
-    /// A row for each direction of each link.
+    /// A row per direction of each link.
     pub(super) rows: Vec<SummaryRow>,
     /// Lines between the rows and the verdict.
     pub(super) remarks: Vec<String>,
@@ -34,23 +33,23 @@ pub struct Summary {
     pub(super) verdict: Verdict,
 }
 
-/// The frames of a direction of a link, or of several links.
+/// The frames of one direction of a link, or of several links.
 #[derive(Default)]
 pub(super) struct SummaryRow {
     name: String,
     packets_in: u64,
     packets_out: u64,
     drops: BTreeMap<String, u64>,
-    /// Frames in flight, and other effects of models.
+    /// Frames in flight, and model effects other than drops.
     others: BTreeMap<String, u64>,
 }
 
 impl Summary {
-    /// Returns the summary of a run, with a line for each receiver and its changes.
+    /// Returns the summary of a run, with its changes and a line per receiver.
     pub fn of(shown: &Shown<'_>) -> Summary {
         let report = shown.run;
         let rows = report.links.iter().map(|link| {
-            // One line has the frames inside of a network.
+            // Within a network, one line has the frames in flight.
             let in_flight = link.queue.map(|_| ("in flight", link.in_flight));
             SummaryRow::new(
                 &link.name,
@@ -83,7 +82,7 @@ impl Summary {
         self
     }
 
-    /// Writes at most ten lines of a terminal, unless the verdict alone is longer.
+    /// Writes at most ten lines, unless the verdict alone is longer.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -91,7 +90,7 @@ impl Summary {
         let table = table(self.rows, paint);
         let hints = &mut self.verdict.hints;
         let room = LINES_MAX.saturating_sub(table.len() + height(&self.verdict.line));
-        // The first hint is the one that the verdict needs most.
+        // The first hint is the most important for the verdict.
         let for_remarks = room.saturating_sub(hints.first().map_or(0, |hint| height(hint)));
         let mut shown = fitting(&self.remarks, for_remarks);
         if shown < self.remarks.len() {
@@ -110,14 +109,14 @@ impl Summary {
     }
 }
 
-/// Returns the lines that a text takes on a terminal.
+/// Returns the number of terminal lines that a text takes.
 fn height(text: &str) -> usize {
-    // Hints have an indent of two.
+    // Hints are indented by two.
     const WIDTH: usize = 78;
     text.chars().count().div_ceil(WIDTH).max(1)
 }
 
-/// Returns how many of the first lines fit into `room` lines of a terminal.
+/// Returns how many leading lines fit into `room` terminal lines.
 fn fitting(lines: &[String], room: usize) -> usize {
     let mut used = 0;
     let fits = lines.iter().take_while(|line| {
@@ -156,7 +155,7 @@ impl SummaryRow {
         }
     }
 
-    /// Describes the frames that were not delivered: `12 (0.24%): 10 queue_full, 2 loss`.
+    /// Describes the undelivered frames: `12 (0.24%): 10 queue_full, 2 loss`.
     fn missing(&self, paint: Paint) -> String {
         let dropped: u64 = self.drops.values().sum();
         let mut reasons: Vec<(&str, u64)> = self.drops.iter().map(|(a, n)| (&**a, *n)).collect();
@@ -181,7 +180,7 @@ impl SummaryRow {
     }
 }
 
-/// Returns the effects of models other than drops, by name.
+/// Returns model effects other than drops, by name.
 fn effects(counted: &Effects) -> impl Iterator<Item = (&'static str, u64)> {
     counted.counted().map(|(counter, n)| (counter.name, n))
 }
@@ -191,7 +190,8 @@ fn reason((name, n): (&str, u64)) -> String {
     format!("{} {name}", count(n))
 }
 
-/// Returns the lines of the table: those links with the most frames, and the sum of the others.
+/// Returns the lines of the table: the links with the most frames, and the total of the
+/// rest.
 fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
     if rows.len() > LINKS_MAX + 1 {
         let mut busiest: Vec<u64> = rows.iter().map(|row| row.packets_in).collect();
@@ -237,7 +237,8 @@ fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
         .collect()
 }
 
-/// Returns lines about frames without a rule, moved arrivals, unrecorded events and frames that the switch dropped.
+/// Returns remarks on frames without a rule, shifted arrivals, unrecorded events and
+/// frames dropped by the switch.
 pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let unmatched = run.counts.unmatched_dropped;
     let unmatched =

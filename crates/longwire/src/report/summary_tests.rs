@@ -117,7 +117,7 @@ fn whatever_happens_there_are_ten_lines() {
     assert_eq!(lines[6], "21 more lines: -v has the whole report");
     assert!(lines[7].contains("not faithful"), "{lines:#?}");
     assert_eq!(lines.len(), 8, "{lines:#?}");
-    // Without so much to say, the remarks and the first hint have their place.
+    // With fewer messages, the remarks and the first hint have room.
     let report = RunReport {
         links: vec![late("l0")],
         ..report
@@ -132,7 +132,7 @@ fn whatever_happens_there_are_ten_lines() {
     ];
     assert_eq!(lines[2..7], remarks);
     assert!(lines[7].contains("not faithful"), "{lines:#?}");
-    // The cause of a loss comes before lateness.
+    // Causes of loss precede causes of lateness.
     assert!(lines[8].starts_with("  memory: "), "{lines:#?}");
     let height: usize = lines.iter().map(|line| height(line)).sum();
     assert_eq!(height, 10, "{lines:#?}");

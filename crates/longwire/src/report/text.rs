@@ -1,4 +1,4 @@
-//! The report as text: its summary, or with `--verbose` the whole of it.
+//! The report as text: its summary, or everything with `--verbose`.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -23,10 +23,10 @@ use crate::cli::Paint;
 use crate::receiving::ReceivedByLink;
 use crate::table::Table;
 
-/// Ports and links with a column each.
+/// Maximum columns of ports and links.
 const COLUMNS_MAX: usize = 8;
 
-/// Changes that are shown as text.
+/// Maximum changes shown as text.
 const CHANGES_SHOWN: usize = 20;
 
 /// The parts of a report that are shown as text.
@@ -40,7 +40,8 @@ pub struct Shown<'a> {
     pub received: &'a ReceivedByLink,
 }
 
-/// Writes the report: its summary, or if `verbose` all of it, with counters at zero.
+/// Writes the report: its summary, or if `verbose` all of it, including counters of
+/// zero.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -71,7 +72,8 @@ pub fn write(
     verdict.write(out, paint)
 }
 
-/// Returns those with the most frames, in their order, and a remark about the others.
+/// Returns the items with the most frames, in their original order, and a remark about
+/// the rest.
 fn busiest<'a, T>(all: &'a [T], frames: fn(&T) -> u64, noun: &str) -> (Vec<&'a T>, Option<String>) {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(frames(&all[*index])));
@@ -212,7 +214,7 @@ fn write_links(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::
     remark.map_or(Ok(()), |remark| writeln!(out, "{remark}"))
 }
 
-/// Adds the rows of effects: those with a row in the table always, others unless they are 0.
+/// Adds the rows of effects: those of a fixed row always, others if not 0.
 fn effects(columns: &mut Columns<'_>, links: &[&LinkReport]) {
     for (index, counter) in Effects::COUNTERS.iter().enumerate() {
         let value = |link: &LinkReport| {
@@ -274,7 +276,7 @@ fn stamps(link: &LinkReport) -> String {
     })
 }
 
-/// Writes a row for each of the other hosts.
+/// Writes a row per other host.
 fn write_hosts(out: &mut impl Write, hosts: &HostsReport) -> io::Result<()> {
     let mut table = Table::new(&[
         "host",
@@ -341,7 +343,7 @@ fn write_run(out: &mut impl Write, run: &RunReport, paint: Paint) -> io::Result<
     Ok(())
 }
 
-/// Returns the names of all counts.
+/// Returns the union of the counts' names.
 fn names_of<'a>(counts: impl Iterator<Item = &'a NamedCounts>) -> BTreeSet<&'a str> {
     counts
         .flat_map(|counts| counts.keys())
@@ -349,7 +351,7 @@ fn names_of<'a>(counts: impl Iterator<Item = &'a NamedCounts>) -> BTreeSet<&'a s
         .collect()
 }
 
-/// Formats a count and its share of the whole: `12 (0.10%)`.
+/// Formats a count and its share of the total: `12 (0.10%)`.
 fn share(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
         return count(part);

@@ -1,4 +1,4 @@
-//! A run that delivered no frame: reasons and remedies.
+//! Reasons and remedies for a run that delivered no frame.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use longwire_runtime::RunReport;
 
 use super::words::{count, count_of};
 
-/// Reasons of models that lose frames independently of their content. Other
-/// drops depend on the frames: if they drop every frame, the configuration is
-/// probably wrong.
+/// Drop reasons of models that lose frames independently of their content. Other drops
+/// depend on the frames: if they affect every frame, the configuration is probably
+/// wrong.
 const ASKED_FOR: [DropReason; 5] = [
     DropReason::EntryLoss,
     DropReason::Loss,
@@ -18,7 +18,7 @@ const ASKED_FOR: [DropReason; 5] = [
     DropReason::Content,
 ];
 
-/// Remedies for drops that depend on what is sent.
+/// Remedies for drops that depend on the frames.
 const REMEDIES: [(DropReason, &str); 3] = [
     (
         DropReason::Mtu,
@@ -35,7 +35,7 @@ const REMEDIES: [(DropReason, &str); 3] = [
     ),
 ];
 
-/// All frames that links received and did not deliver.
+/// The frames of a run that received some but delivered none.
 pub(super) struct UndeliveredFrames {
     frames: u64,
     in_flight: u64,
@@ -43,7 +43,7 @@ pub(super) struct UndeliveredFrames {
 }
 
 impl UndeliveredFrames {
-    /// Returns the frames; `None` if one was delivered, or none arrived.
+    /// Returns the frames; `None` if any was delivered, or none arrived.
     pub fn of(report: &RunReport) -> Option<UndeliveredFrames> {
         let frames = report.frames_in();
         let ports = report.ports.iter().map(|port| port.traffic);
@@ -63,8 +63,8 @@ impl UndeliveredFrames {
         })
     }
 
-    /// Whether the configured models lost the frames, or frames are still under
-    /// way.
+    /// Returns whether configured models dropped the frames, or frames are still in
+    /// flight.
     pub fn asked_for(&self) -> bool {
         let is_configured = |reason: &str| ASKED_FOR.iter().any(|meant| meant.name() == reason);
         self.in_flight > 0 || self.drops.keys().all(|reason| is_configured(reason))
@@ -87,7 +87,7 @@ impl UndeliveredFrames {
         }
     }
 
-    /// Returns remedies, if the configuration does not explain the loss.
+    /// Returns remedies, unless the configuration explains the loss.
     pub fn hints(&self) -> Vec<String> {
         let remedies = REMEDIES.iter();
         remedies

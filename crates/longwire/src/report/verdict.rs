@@ -1,6 +1,6 @@
-//! The verdict on a run: a grade, one line with the cause to repair first, and remedies.
+//! The verdict on a run: a grade, a line with the first cause to fix, and remedies.
 //!
-//! Decision 0055 has the order of causes and the data behind the limits.
+//! Decision 0055 defines the order of causes and justifies the limits.
 
 use std::io::{self, Write};
 
@@ -17,25 +17,26 @@ use super::undelivered::UndeliveredFrames;
 use super::words::{count, count_of, micros, percent, rate};
 use crate::cli::Paint;
 
-/// Below this share of late frames, no measured result differs by 1 %.
+/// Share of late frames below which every measured result is within 1 %.
 const SHARE_FAITHFUL: f64 = 0.005;
 
-/// The same for the mean of the added delay above its median, as a share of the tolerance.
+/// The corresponding limit of mean minus median added delay, as a share of the
+/// tolerance.
 const EXCESS_FAITHFUL: f64 = 0.1;
 
-/// The greatest share of late frames that leaves medians within 1 %.
+/// Maximum share of late frames that keeps medians within 1 %.
 const SHARE_LATE_MAX: f64 = 0.05;
 
-/// The greatest share of frames lost by the emulator of a run that is nearly faithful.
+/// Maximum share of frames lost by the emulator in a nearly faithful run.
 const SHARE_LOST_MAX: f64 = 0.001;
 
-/// The quantile of the normal distribution for one run in 2,000.
+/// Quantile of the normal distribution for one run in 2,000.
 const BEYOND_CHANCE: f64 = 3.29;
 
-/// From this share of the run on, a hint on waiting for a core is printed.
+/// Minimum share of the run spent waiting for a core that causes a hint.
 const CORE_WAIT_MIN: f64 = 0.01;
 
-/// Praise for a run without any lateness.
+/// The remark about a run without lateness.
 const IN_TIME: &str = "each at its nanosecond";
 
 /// The verdict on a run.
@@ -43,22 +44,22 @@ const IN_TIME: &str = "each at its nanosecond";
 pub struct Verdict {
     /// The grade.
     pub grade: Grade,
-    /// The verdict in one line.
+    /// The verdict as one line.
     pub line: String,
     /// Own artifacts as a share of the frames, at the place with the largest share.
     pub share: f64,
-    /// The emulator's own delay on top of the configured one, in microseconds.
+    /// The emulator's delay in addition to the configured one, in microseconds.
     pub added_delay_us: AddedDelay,
     /// Causes and remedies.
     pub hints: Vec<String>,
 }
 
-/// The emulator's own lateness at the port with the largest mean, in microseconds.
+/// The emulator's lateness at the port with the largest mean, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AddedDelay {
-    /// The mean over all frames.
+    /// Mean over all frames.
     pub mean: f64,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99: f64,
 }
 
@@ -93,7 +94,7 @@ impl Verdict {
         Ok(())
     }
 
-    /// Writes stops of the process, unless they are among the hints.
+    /// Writes stops of the process, unless the hints include them.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -103,27 +104,27 @@ impl Verdict {
     }
 }
 
-/// The facts that a verdict follows from.
+/// The facts that determine the verdict.
 struct Findings<'a> {
     report: &'a RunReport,
     places: Vec<Place<'a>>,
     undelivered: Option<UndeliveredFrames>,
-    /// Own artifacts by place, in words.
+    /// Descriptions of own artifacts by place.
     own: Vec<String>,
     share: f64,
     added: AddedDelay,
-    /// The greatest difference of mean and median of the added delay, in microseconds: what
-    /// stalls add.
+    /// Maximum difference between mean and median of the added delay, in microseconds:
+    /// the effect of stalls.
     excess: f64,
 }
 
-/// A cause for which a run is not faithful.
+/// Checks for one cause of an unfaithful run.
 type Cause = fn(&Findings<'_>) -> Option<String>;
 
-/// The causes, in the order in which a user should repair them: those that cut the run
-/// short, then those that keep frames from crossing it, then a stopped process, which
-/// explains any lateness and loss after it, then too much load, which explains loss and
-/// lateness, then loss, then lateness.
+/// The causes, in the order to fix them: first those that cut the run short, then those
+/// that keep frames from crossing it, then a stopped process, which explains any later
+/// lateness and loss, then overload, which explains loss and lateness, then loss, then
+/// lateness.
 const CAUSES: [Cause; 10] = [
     |found| {
         Some(format!(
@@ -225,19 +226,20 @@ impl<'a> Findings<'a> {
         self.report.hosts.iter().flat_map(|hosts| &hosts.peers)
     }
 
-    /// Whether a time is above the tolerance, which is 0 where nothing could be late.
+    /// Returns whether a time exceeds the tolerance, which is 0 where nothing can be
+    /// late.
     fn is_above_tolerance(&self, micros: f64) -> bool {
         let tolerance = self.report.tolerance.as_micros_f64();
         tolerance > 0.0 && micros > tolerance
     }
 
-    /// Whether the emulator lost frames.
+    /// Returns whether the emulator lost frames.
     fn lost(&self) -> bool {
         let mut places = self.places.iter();
         places.any(|place| place.count(Artifact::is_lost) > 0)
     }
 
-    /// Describes the added delay, if frames were late.
+    /// Describes the added delay, if any.
     fn effect(&self) -> String {
         let AddedDelay { mean, p99 } = self.added;
         if mean == 0.0 {
@@ -246,7 +248,7 @@ impl<'a> Findings<'a> {
         format!("; added delay: mean {}, p99 {}", micros(mean), micros(p99))
     }
 
-    /// Describes artifacts that are not the emulator's own.
+    /// Describes artifacts not caused by the emulator.
     fn excused(&self) -> String {
         let excused = in_words(&self.places, |kind| !kind.is_own());
         if excused.is_empty() {
@@ -274,18 +276,18 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Returns the frames of which shares are taken, at least 1.
+/// Returns the number of frames, the base of shares; at least 1.
 fn frames(place: &Place<'_>) -> f64 {
     place.frames().max(1) as f64
 }
 
-/// Returns the number of own artifacts other than lost frames.
+/// Returns the number of own artifacts other than losses.
 fn late(place: &Place<'_>) -> f64 {
     place.count(|kind| kind.is_own() && !kind.is_lost()) as f64
 }
 
-/// Whether late frames are more than [`SHARE_LATE_MAX`] of the frames beyond chance: the
-/// lower bound of Wilson's score interval (Wilson 1927) is.
+/// Returns whether the share of late frames exceeds [`SHARE_LATE_MAX`] beyond chance:
+/// by the lower bound of Wilson's score interval (Wilson 1927).
 fn exceeds(late: f64, frames: f64) -> bool {
     let (share, z2) = (late / frames, BEYOND_CHANCE * BEYOND_CHANCE);
     let centre = share + z2 / (2.0 * frames);
@@ -309,7 +311,7 @@ fn own_lateness(place: &Place<'_>) -> Option<Spread> {
     }
 }
 
-/// Returns the frames and bytes that left.
+/// Returns the numbers of frames and bytes sent.
 fn sent(report: &RunReport) -> (u64, u64) {
     let places = Place::measured(report).into_iter();
     let places = places.filter(|place| matches!(place, Place::Port(_) | Place::Link(_)));
@@ -319,7 +321,7 @@ fn sent(report: &RunReport) -> (u64, u64) {
     })
 }
 
-/// Lists artifacts of these kinds by place: `b 12 late, 3 memory (0.15% of 10,000 frames)`.
+/// Lists the chosen artifacts by place: `b 12 late, 3 memory (0.15% of 10,000 frames)`.
 fn in_words(places: &[Place<'_>], chosen: fn(Artifact) -> bool) -> Vec<String> {
     let words = places.iter().filter_map(|place| {
         let mut counts = place.artifacts().into_owned();
@@ -336,7 +338,7 @@ fn in_words(places: &[Place<'_>], chosen: fn(Artifact) -> bool) -> Vec<String> {
     words.collect()
 }
 
-/// Lists artifacts by kind, if there are any: `12 late, 3 memory`.
+/// Lists artifacts by kind, if any: `12 late, 3 memory`.
 fn kinds(artifacts: &NamedCounts) -> Option<String> {
     let happened = artifacts.nonzero();
     joined(
@@ -350,7 +352,7 @@ fn joined(parts: impl Iterator<Item = String>, separator: &str) -> Option<String
     (!parts.is_empty()).then(|| parts.join(separator))
 }
 
-/// Describes a replay that was stopped before the end of its input.
+/// Describes a replay that stopped before the end of its input.
 fn stopped_early(report: &RunReport) -> Option<String> {
     if !report.stopped_early {
         return None;
@@ -368,8 +370,8 @@ fn stopped_early(report: &RunReport) -> Option<String> {
     ))
 }
 
-/// Describes the frames of a link that delivered none which are neither dropped by a model,
-/// nor artifacts, nor still under way.
+/// Describes the frames of a link without deliveries that were not dropped by a model,
+/// are no artifacts and are not in flight.
 fn unaccounted(link: &LinkReport) -> Option<String> {
     let artifacts = Place::Link(link).artifacts().total();
     let seen = link.drops.total() + artifacts + link.in_flight;
@@ -385,7 +387,7 @@ fn unaccounted(link: &LinkReport) -> Option<String> {
     })
 }
 
-/// Describes outages of a host, if there were any.
+/// Describes a host's outages, if any.
 fn outages_of(peer: &PeerReport) -> Option<String> {
     if peer.outages == 0 {
         return None;
@@ -398,7 +400,7 @@ fn outages_of(peer: &PeerReport) -> Option<String> {
     Some(format!("host {} did not answer {times}{unsent}", peer.name))
 }
 
-/// Describes the ports that went away, if any did, and the frames lost by it.
+/// Describes lost ports, if any, and the frames lost with them.
 fn lost_ports(report: &RunReport) -> Option<String> {
     let ports = report.ports.iter().filter_map(|port| {
         let lost = port.lost.as_ref()?;
@@ -417,13 +419,13 @@ fn lost_ports(report: &RunReport) -> Option<String> {
     ))
 }
 
-/// Describes stops of the process in short.
+/// Describes stops of the process briefly.
 fn stops_line(stops: &Pauses) -> String {
     let (times, total) = (times(stops.count), micros(stops.total_us));
     format!("the process was stopped or not scheduled {times}, for {total} in all")
 }
 
-/// Describes stops of the process, if there were any.
+/// Describes stops of the process, if any.
 fn stops_hint(stops: &Pauses) -> Option<String> {
     (stops.count > 0).then(|| {
         let line = stops_line(stops);
@@ -431,7 +433,7 @@ fn stops_hint(stops: &Pauses) -> Option<String> {
     })
 }
 
-/// Formats how often something happened.
+/// Formats a number of occurrences.
 fn times(n: u64) -> String {
     match n {
         1 => "once".to_owned(),
@@ -439,7 +441,7 @@ fn times(n: u64) -> String {
     }
 }
 
-/// Returns hints on what was found, causes first: there may be no room for all.
+/// Returns hints, causes first, because there may be no room for all.
 fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     let happened = |kind: Artifact| {
         let mut places = found.places.iter();
@@ -470,8 +472,8 @@ fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     hints
 }
 
-/// Returns the causes of artifacts outside of the program: stops, pauses and cores that others
-/// had. `happened` returns whether there were artifacts of a kind.
+/// Returns the external causes of artifacts: stops, pauses and cores in use by others.
+/// `happened` returns whether artifacts of a kind occurred.
 fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec<String> {
     let mut hints = Vec::new();
     let any = |is: fn(Artifact) -> bool| {
@@ -500,15 +502,16 @@ fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec
     hints
 }
 
-/// Whether threads of the emulator waited for cores that other programs used.
+/// Returns whether the emulator's threads waited for cores in use by other programs.
 fn lacked_cores(report: &RunReport) -> bool {
     report.core_wait_s > CORE_WAIT_MIN * report.duration_s
 }
 
-/// A longer pause excuses no frame: those that it made late count as the emulator's own.
+/// Maximum length of a pause that excuses late frames; after longer ones they count as
+/// the emulator's own.
 const PAUSE_EXCUSED_MAX_US: f64 = 100_000.0;
 
-/// Whether frames were late because the machine stood still or other programs had its cores.
+/// Returns whether frames were late because the machine paused or its cores were busy.
 pub(super) fn machine_was_busy(report: &RunReport) -> bool {
     let places = Place::measured(report);
     let happened = |kind: Artifact| {
@@ -521,7 +524,7 @@ pub(super) fn machine_was_busy(report: &RunReport) -> bool {
     by_machine && report.stops.count == 0
 }
 
-/// Returns the verb of frames of a run.
+/// Returns the verb for the frames of a run.
 fn happened(report: &RunReport) -> &'static str {
     if report.inputs.is_empty() {
         "arrived"
@@ -530,7 +533,7 @@ fn happened(report: &RunReport) -> &'static str {
     }
 }
 
-/// Describes the greatest lateness of these, if any frame was late.
+/// Describes the maximum lateness of the spreads, if any frame was late.
 fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> {
     let (p99, max) = spreads.fold((0.0, 0.0), |(p99, max), spread| {
         (f64::max(p99, spread.p99), f64::max(max, spread.max))
@@ -545,7 +548,7 @@ fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> {
     })
 }
 
-/// Describes the result of a replay at top speed.
+/// Describes the result of a top-speed replay.
 fn as_fast_as_taken(report: &RunReport) -> String {
     let seconds = report.duration_s.max(1e-9);
     let (frames, bytes) = sent(report);

@@ -25,7 +25,7 @@ fn port(name: &str, frames: u64, late: u64) -> PortReport {
     }
 }
 
-/// Returns the report of a link between the ports a and b, where frames leave late at b.
+/// Returns the report of a link between the ports a and b, with late frames at b.
 fn report(late: u64) -> RunReport {
     let link = |name: &str| LinkReport {
         name: name.to_owned(),
@@ -41,7 +41,7 @@ fn report(late: u64) -> RunReport {
     }
 }
 
-/// Returns a report in which no frame left.
+/// Returns the report of a run without deliveries.
 fn report_of_nothing(drops: &[(&'static str, u64)]) -> RunReport {
     let mut report = report(0);
     for port in &mut report.ports {
@@ -54,7 +54,7 @@ fn report_of_nothing(drops: &[(&'static str, u64)]) -> RunReport {
     report
 }
 
-/// Returns the report of frames that left by b this many microseconds late each.
+/// Returns the report of frames that left by b with these latenesses in microseconds.
 fn injected(lateness_us: &[u64]) -> RunReport {
     let mut late: Vec<f64> = lateness_us.iter().map(|micros| *micros as f64).collect();
     late.sort_by(f64::total_cmp);
@@ -111,13 +111,13 @@ fn the_share_of_late_frames_makes_the_grade() {
     assert_line(&report(1_000), Grade::NotFaithful, line);
 }
 
-/// Returns the lateness of 20 pings, some of them this late.
+/// Returns the latenesses of 20 pings, `late` of them by `micros`.
 fn pings(late: usize, micros: u64) -> Vec<u64> {
     let on_time = std::iter::repeat_n(60, 20 - late);
     on_time.chain(std::iter::repeat_n(micros, late)).collect()
 }
 
-/// Each page that has one runs it with twenty pings, or a few more.
+/// Each page with a ping runs twenty of them, or a few more.
 #[test]
 fn the_lines_of_the_documents_survive_a_busy_core_and_no_late_link() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -148,11 +148,11 @@ fn the_lines_of_the_documents_survive_a_busy_core_and_no_late_link() {
             let report = injected(lateness_us);
             line.unmet(&report, Verdict::of(&report).grade)
         };
-        // A time slice of another program, up to 4 ms, hits some of 20 pings.
+        // A time slice of another program, up to 4 ms, delays some of 20 pings.
         for late in 0..=4 {
             assert_eq!(unmet(&pings(late, 4_000)), [""; 0], "{text}: {late} late");
         }
-        // A link that is late: by share, by size, or all of it.
+        // Late by share, by size, or every frame.
         for late in [pings(5, 1_500), pings(1, 30_000), pings(20, 2_000)] {
             assert_eq!(unmet(&late), ["nearly-faithful: the run was not-faithful"]);
         }
@@ -324,13 +324,13 @@ fn cores_that_others_had_are_named_with_what_was_late() {
     let hints = Verdict::of(&report).hints;
     assert!(hints[0].contains("waited 2.50 s in all"), "{hints:?}");
     assert!(machine_was_busy(&report));
-    // What lost frames comes before what made others late.
+    // Causes of loss precede causes of lateness.
     report.ports[1].artifacts.insert("memory".into(), 5);
     let hints = Verdict::of(&report).hints;
     assert!(hints[0].starts_with("memory: "), "{hints:?}");
     assert!(hints[1].starts_with("cores: "), "{hints:?}");
     assert!(hints[2].starts_with("late: "), "{hints:?}");
-    // Lateness without a cause in the machine is no excuse.
+    // Lateness that the machine did not cause is not excused.
     report.core_wait_s = 0.0;
     report.pauses.max_us = 150.0;
     assert!(!machine_was_busy(&report));

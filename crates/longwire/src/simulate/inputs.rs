@@ -1,4 +1,4 @@
-//! The captures that enter at the ports of a network, merged in order of time.
+//! The captures that enter at a network's ports, merged by time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,21 +13,20 @@ use super::Direction;
 use crate::Error;
 use longwire_topology::{PortPlan, Topology};
 
-/// A capture of the command line, and its port.
+/// A capture named on the command line, and its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortFile {
-    /// The port; `None` if the file's interfaces name it.
+    /// The port; `None` if the capture's interfaces name it.
     pub port: Option<PortIndex>,
     /// The file.
     pub path: String,
 }
 
 impl PortFile {
-    /// Parses `PORT=FILE`, or a file alone whose interfaces are named like the
-    /// ports.
+    /// Parses `PORT=FILE`, or a file whose interfaces are named like the ports.
     ///
     /// # Errors
-    /// If there is no such port; `option` is where it was written.
+    /// If there is no such port; `option` names the option in the message.
     pub fn parse(text: &str, option: &str, topology: &Topology) -> Result<PortFile, Error> {
         let Some((port, path)) = text.split_once('=') else {
             let path = text.to_owned();
@@ -56,7 +55,7 @@ fn names(ports: &[PortPlan]) -> String {
 pub enum Ways {
     /// All frames have this direction.
     One(Direction),
-    /// Addresses decide.
+    /// Addresses determine the direction.
     Two(Sides),
 }
 
@@ -65,53 +64,51 @@ pub enum Ways {
 pub struct UnassignedFrames {
     /// Number of frames.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// Bytes on the wire.
     pub bytes: u64,
 }
 
-/// The captures of all ports. Frames are returned in the order of their stamps;
-/// with equal stamps, in the order of the ports in the topology, and frames of
-/// one capture in its order.
+/// The captures of all ports. Frames are returned ordered by timestamp; ties are broken
+/// by the order of ports in the topology, and frames of one capture keep their order.
 pub struct Inputs<'a> {
     sources: Vec<Source>,
-    /// The source whose frame was handed out last.
+    /// The source of the frame returned last.
     taken: Option<usize>,
     ports: Vec<PortPlan>,
     /// Set by a signal.
     stop: &'a AtomicBool,
 }
 
-/// From this size in bytes on, a separate thread reads a plain capture: for a short one,
-/// starting the thread takes longer. A pipe is read by the thread that decides.
+/// Minimum size in bytes of an uncompressed capture that a separate thread reads: for a
+/// shorter one, starting the thread takes longer. Pipes are read by the deciding
+/// thread.
 const LONG: u64 = 2 << 20;
 
-/// One capture, moved to its next frame.
+/// A capture, positioned at its next frame.
 struct Source {
     reader: CaptureReader,
     entry: Entry,
-    /// The stamp of the next frame and the port at which it enters; `None` at
-    /// the end.
+    /// Timestamp and ingress port of the next frame; `None` at the end.
     next: Option<(Nanos, PortIndex)>,
 }
 
-/// The ports at which a capture's frames enter.
+/// The ingress ports of a capture's frames.
 enum Entry {
-    /// All at one.
+    /// One port for all frames.
     Port(PortIndex),
-    /// The ports of the interfaces seen so far, with their names: another
-    /// section of a file may have others.
+    /// The ports of the interfaces so far, with their names: other sections of a file
+    /// may have other interfaces.
     Interfaces(Vec<Option<(String, PortIndex)>>),
-    /// The ports of a pair, by addresses. Frames of unknown direction are left
-    /// out, and counted.
+    /// The ports of a pair, selected by addresses. Frames of unknown direction are
+    /// skipped and counted.
     Sides(Sides, UnassignedFrames),
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens captures and reads their first frames. They end early when `stop`
-    /// is set.
+    /// Opens captures and reads their first frames. They end early when `stop` is set.
     ///
     /// # Errors
-    /// If one cannot be read, or does not name the port of its frames.
+    /// If a capture cannot be read, or does not name the port of its frames.
     pub fn open(
         files: &[PortFile],
         topology: &Topology,
@@ -148,25 +145,25 @@ impl<'a> Inputs<'a> {
         };
         Ok(Inputs {
             sources: vec![Source::open(path, interface, entry, Batches::Large)?],
-            // The first frame is read when it is needed: it may take long to
-            // come through a pipe.
+            // The first frame is read on demand: with a pipe, it may take long to
+            // arrive.
             taken: Some(0),
             ports: Vec::new(),
             stop,
         })
     }
 
-    /// Returns the earliest stamp of the first frames.
+    /// Returns the earliest timestamp of the first frames.
     ///
     /// # Errors
-    /// If a capture is damaged; it has then ended, and the others go on.
+    /// If a capture is corrupt; it has then ended, and the others continue.
     pub fn first_stamp(&mut self) -> Result<Option<Nanos>, Error> {
         self.advance()?;
         let next = self.sources.iter().filter_map(|source| source.next);
         Ok(next.map(|(stamp, _)| stamp).min())
     }
 
-    /// Advances the capture whose frame was handed out.
+    /// Advances the capture of the frame returned last.
     #[inline]
     fn advance(&mut self) -> Result<(), Error> {
         match self.taken.take() {
@@ -175,17 +172,17 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the next frame and the port at which it enters; `None` when all
-    /// captures have ended.
+    /// Returns the next frame and its ingress port; `None` when all captures have
+    /// ended.
     ///
     /// # Errors
-    /// If a capture is damaged; it has then ended, and the others go on.
+    /// If a capture is corrupt; it has then ended, and the others continue.
     #[inline]
     pub fn next_frame(&mut self) -> Result<Option<(PortIndex, Record<'_>)>, Error> {
         if let [only] = &self.sources[..]
             && let (Some(_), &Entry::Port(port)) = (self.taken, &only.entry)
         {
-            // There is nothing to merge.
+            // A single capture needs no merge.
             let reader = &mut self.sources[0].reader;
             if reader.advance()? != Step::Frame {
                 return Ok(None);
@@ -203,8 +200,7 @@ impl<'a> Inputs<'a> {
         Ok(record.map(|record| (port, record)))
     }
 
-    /// Returns the frames of unknown direction, of a pair whose addresses decide
-    /// about directions.
+    /// Returns the frames of unknown direction, for a pair with directions by address.
     pub fn unassigned(&self) -> Option<UnassignedFrames> {
         self.sources.iter().find_map(|source| match &source.entry {
             Entry::Sides(_, unassigned) => Some(*unassigned),
@@ -212,8 +208,8 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Returns the counts of records that were converted to Ethernet, or left out, and a
-    /// sentence about each kind.
+    /// Returns the counts of records converted to Ethernet or omitted, and a note on
+    /// each kind.
     pub fn records(&self) -> (RecordCounts, Vec<String>) {
         let (mut sum, mut notes) = (RecordCounts::default(), Vec::new());
         for reader in self.sources.iter().map(|source| &source.reader) {
@@ -224,7 +220,7 @@ impl<'a> Inputs<'a> {
         (sum, notes)
     }
 
-    /// Returns the number of bytes read, and the total, if that is known.
+    /// Returns the bytes read, and the total if known.
     pub fn progress(&self) -> (u64, Option<u64>) {
         let readers = || self.sources.iter().map(|source| &source.reader);
         let sizes: Option<Vec<u64>> = readers().map(CaptureReader::size).collect();
@@ -234,7 +230,7 @@ impl<'a> Inputs<'a> {
 }
 
 impl Source {
-    /// Opens a capture before its first frame.
+    /// Opens a capture, positioned before its first frame.
     fn open(
         path: &str,
         interface: Option<&str>,
@@ -246,7 +242,7 @@ impl Source {
             reader.choose_interface(interface)?;
         }
         if reader.packing().is_some() {
-            // Decompression takes as much time as everything else.
+            // Decompression takes as long as the rest of the simulation.
             reader.read_ahead(false, rights::give_up_all)?;
         } else if reader.size().is_some_and(|size| size >= LONG) {
             reader.read_in_thread(batches, rights::give_up_all)?;
@@ -258,7 +254,7 @@ impl Source {
         })
     }
 
-    /// Advances to the next frame that has a port.
+    /// Advances to the next frame with a port.
     #[inline]
     fn advance(&mut self, ports: &[PortPlan], stop: &AtomicBool) -> Result<(), Error> {
         self.next = None;
@@ -287,7 +283,7 @@ impl Source {
     }
 }
 
-/// Returns the port that has the name of an interface, or whose device has.
+/// Returns the port whose name or device matches an interface.
 fn port_of(
     reader: &CaptureReader,
     interface: u32,

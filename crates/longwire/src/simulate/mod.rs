@@ -1,8 +1,8 @@
-//! Networks in virtual time: captured or generated frames in, the same frames
-//! out with the stamps that the emulated links give them.
+//! Networks in virtual time: captured or generated frames in, the same frames out with
+//! timestamps from the emulated links.
 //!
-//! Nothing here waits or reads a clock: the frames' own stamps are the time, so
-//! the same frames, network and seed give the same output to the byte.
+//! No clock is read: time is the frames' own timestamps, so the same frames, network
+//! and seed produce byte-identical output.
 
 mod inputs;
 mod outputs;
@@ -33,7 +33,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Returns the name in reports.
+    /// Returns the direction's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Up => DIRECTIONS[0],
@@ -41,7 +41,8 @@ impl Direction {
         }
     }
 
-    /// Returns the port of [`Simulation::pair`] at which its frames arrive.
+    /// Returns the port of [`Simulation::pair`] at which frames of this direction
+    /// arrive.
     pub fn port(self) -> PortIndex {
         match self {
             Direction::Up => PortIndex(0),
@@ -59,7 +60,7 @@ impl From<Heading> for Direction {
     }
 }
 
-/// Why no further frame is taken.
+/// The reason that no further frame is processed.
 #[derive(Debug)]
 pub enum Stop {
     /// A signal.
@@ -74,7 +75,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// A network under simulation, with the captures of the frames that leave.
+/// A simulated network, with the captures of its output.
 pub struct VirtualRun<'a> {
     simulation: Simulation,
     outputs: Outputs,
@@ -85,17 +86,16 @@ pub struct VirtualRun<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Frames between two reports of progress.
+/// Frames between progress reports.
 const FRAMES_A_LOOK: u32 = 4096;
 
-/// Commands of the scenario that are executed after the end of the input while
-/// no frame leaves, at most: a scenario without end would keep frames for ever
-/// on links that stand still.
+/// Maximum commands of the scenario executed after the end of the input without a
+/// release: with an endless scenario, frames on stalled links would never leave.
 const IDLE_COMMANDS_MAX: u32 = 100_000;
 
 impl<'a> VirtualRun<'a> {
-    /// Returns a simulation before its start. A fault in `faults` or a signal
-    /// in `stop` ends it.
+    /// Returns a simulation before its start. A fault in `faults` or a signal in `stop`
+    /// ends it.
     pub fn new(
         simulation: Simulation,
         outputs: Outputs,
@@ -114,19 +114,19 @@ impl<'a> VirtualRun<'a> {
         run
     }
 
-    /// Sets until when the links of the simulation do not change.
+    /// Sets the time until which the simulation's links do not change.
     fn note_next_command(&mut self) {
         let next = self.script.as_mut().and_then(Script::next_at);
         self.simulation.stays_until(next.unwrap_or(Nanos::MAX));
     }
 
-    /// Reads to the end or to an error, and releases all frames read before,
-    /// unless a signal stops it. `progress` periodically receives the frames and
-    /// the bytes read, and the total of these.
+    /// Reads to the end or to an error, and releases all frames read, unless a signal
+    /// stops it. `progress` periodically receives the frames read, the bytes read, and
+    /// the total bytes.
     ///
     /// # Errors
-    /// If a capture is damaged, an output cannot be written, a command cannot
-    /// be executed, or a plugin failed.
+    /// If a capture is corrupt, an output cannot be written, a command cannot be
+    /// executed, or a plugin failed.
     pub fn read(
         &mut self,
         inputs: &mut Inputs<'_>,
@@ -153,20 +153,21 @@ impl<'a> VirtualRun<'a> {
         }
     }
 
-    /// Processes the next frame: executes the commands that are due before it,
-    /// releases the frames that are, and lets it arrive at a port with the
-    /// length that it had on the wire, also if that is 0.
+    /// Processes the next frame: executes the commands and releases the frames due
+    /// before it, then delivers it to a port with its original length on the wire, even
+    /// if that is 0.
     ///
-    /// A frame stamped before its predecessor counts as simultaneous with it.
+    /// A frame with a timestamp before its predecessor's counts as simultaneous with
+    /// it.
     ///
     /// # Errors
-    /// If an output cannot be written, a command cannot be executed, a plugin
-    /// failed, or a signal came.
+    /// If an output cannot be written, a command cannot be executed, a plugin failed,
+    /// or a signal arrived.
     pub fn frame(&mut self, port: PortIndex, record: Record<'_>) -> Result<(), Stop> {
         while let Some(at) = self.script.as_mut().and_then(Script::next_at)
             && at <= record.stamp
         {
-            // Checked for each: between two frames there may be any number.
+            // Checked per command: their number between two frames is unlimited.
             self.check()?;
             self.command(at)?;
         }
@@ -192,7 +193,7 @@ impl<'a> VirtualRun<'a> {
         Ok(())
     }
 
-    /// Executes the next command of the scenario, at its time.
+    /// Executes the scenario's next command, at its time.
     fn command(&mut self, at: Nanos) -> Result<(), Error> {
         if let Some(script) = &mut self.script {
             script.give(&mut self.simulation)?;
@@ -207,13 +208,12 @@ impl<'a> VirtualRun<'a> {
             .advance(until, &mut |leaving| outputs.write(leaving))
     }
 
-    /// Releases the frames inside after the end of the input, while the
-    /// scenario goes on. Frames of links that stand still never leave, and
-    /// stay.
+    /// Drains the network after the end of the input, while the scenario continues.
+    /// Frames on stalled links stay.
     ///
     /// # Errors
-    /// If an output cannot be written, a command cannot be executed, a plugin
-    /// failed, or a signal came.
+    /// If an output cannot be written, a command cannot be executed, a plugin failed,
+    /// or a signal arrived.
     pub fn drain(&mut self) -> Result<(), Stop> {
         if self.script.is_none() {
             self.advance(Nanos::MAX)?;
@@ -247,10 +247,9 @@ impl<'a> VirtualRun<'a> {
         self.script.as_ref()
     }
 
-    /// Ends the simulation, writes everything, and returns the reports of a
-    /// pair's links and of the network, without its duration. Of several
-    /// errors, the first is reported: that of `ended`, or `interrupted` if a
-    /// signal ended it.
+    /// Ends the simulation, writes all output, and returns the reports of a pair's
+    /// links and of the network, without its duration. Only the first error is
+    /// reported: that of `ended`, or `interrupted` if a signal ended it.
     pub fn finish(self, ended: Result<(), Stop>, interrupted: &str) -> RunReport {
         let written = self.outputs.finish();
         let mut report = self.simulation.stop();
@@ -268,8 +267,7 @@ impl<'a> VirtualRun<'a> {
     }
 }
 
-/// Checks that no plugin has failed: decisions of a plugin after its failure
-/// have no meaning.
+/// Checks that no plugin has failed: its later decisions would be meaningless.
 fn check_faults(faults: &Faults) -> Result<(), Error> {
     if faults.any() {
         Err(Error::Failed(faults.first().unwrap_or_default()))

@@ -1,4 +1,4 @@
-//! The captures of frames that leave by the ports of a network.
+//! The captures of frames that leave a network.
 
 use longwire_capture::{Batches, CaptureWriter};
 use longwire_io::rights;
@@ -11,12 +11,12 @@ use longwire_topology::Topology;
 /// The captures of all ports.
 pub struct Outputs {
     writers: Vec<CaptureWriter>,
-    /// For each port: the writers of its frames, and its interface there.
+    /// For each port, the writers of its frames, each with its interface.
     of: Vec<Vec<(usize, u32)>>,
 }
 
 impl Outputs {
-    /// Creates captures: each of one port, or one with an interface for each.
+    /// Creates captures, each of one port or with an interface per port.
     ///
     /// # Errors
     /// If one cannot be created.
@@ -48,8 +48,7 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Creates the captures of the frames that leave a pair: one of both directions, or
-    /// one of the first direction and one of the second.
+    /// Creates a pair's captures: one of both directions, or one for each.
     ///
     /// # Errors
     /// If one cannot be created.
@@ -64,7 +63,7 @@ impl Outputs {
         })
     }
 
-    /// Writes a frame that leaves, with its release as its stamp.
+    /// Writes a frame with its release time as its timestamp.
     ///
     /// # Errors
     /// If the capture cannot be written.
@@ -85,7 +84,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes the remaining bytes.
+    /// Flushes and closes the captures.
     ///
     /// # Errors
     /// The first error of a capture.
@@ -98,7 +97,8 @@ impl Outputs {
     }
 }
 
-/// Lets a separate thread write a capture. A network of many links needs the cache itself.
+/// Moves the writing of a capture to a separate thread. A network of many links needs
+/// the cache for itself.
 fn behind(mut writer: CaptureWriter, batches: Batches) -> CaptureWriter {
     writer.write_behind(batches, rights::give_up_all);
     writer

@@ -1,4 +1,4 @@
-//! A scenario whose commands are executed as virtual time reaches them.
+//! A scenario that is executed in virtual time.
 
 use std::sync::mpsc::{Sender, channel};
 
@@ -14,8 +14,8 @@ pub struct Script<'a> {
     network: &'a Numbered,
     scenario: Scenario<'a>,
     loader: FileLoader,
-    /// The receiver is dropped: replaced parts are dropped at once, because no
-    /// thread waits.
+    /// The receiver is dropped: replaced parts are freed at once, because no thread
+    /// waits.
     retired: Sender<DeferredDrop>,
     made: Changes,
     /// The start of the scenario.
@@ -23,8 +23,7 @@ pub struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// Returns the scenario of a network that starts at `epoch`; plugins report
-    /// to `faults`.
+    /// Returns a network's scenario that starts at `epoch`; plugins report to `faults`.
     pub fn new(network: &'a Numbered, epoch: Nanos, faults: &Faults) -> Script<'a> {
         let (retired, _) = channel();
         Script {
@@ -46,7 +45,7 @@ impl<'a> Script<'a> {
     /// Executes the next command.
     ///
     /// # Errors
-    /// If an item that it names has gone since the topology was read.
+    /// If it names an item that has been removed since the topology was read.
     pub fn give(&mut self, simulation: &mut Simulation) -> Result<(), Error> {
         let Some(command) = self.scenario.next_due(Nanos::MAX) else {
             return Ok(());

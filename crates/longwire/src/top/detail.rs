@@ -1,4 +1,4 @@
-//! Draws a direction: its options, and the last minutes of what happened.
+//! Draws one direction: its options and its recent history.
 
 use longwire_control::responses::Columns;
 use longwire_fabric::options_in_words;
@@ -12,7 +12,7 @@ use super::draw::{clock, colour, height_of, wrapped};
 use super::source::{CHANGES_SHOWN, Detail};
 use crate::report::words::{count, micros, rate};
 
-/// A row of the history: its name, the last value in words, and the values.
+/// A row of the history: name, formatted last value, and values.
 struct Row {
     name: &'static str,
     now: String,
@@ -20,7 +20,7 @@ struct Row {
     shade: Color,
 }
 
-/// The most lines of the options, and of the counts.
+/// Maximum lines of the options and of the counts.
 const HEAD_MAX: u16 = 3;
 
 /// Draws a direction.

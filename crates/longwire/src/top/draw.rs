@@ -13,18 +13,18 @@ use super::screen::{Lost, Prompt, Sort, TopScreen};
 use super::source::Snapshot;
 use crate::report::words::{count, micros, rate};
 
-/// Lines above the table's rows at the most, and below them, which a message may take.
+/// Maximum lines above and below the table's rows; a message may use those below.
 const ABOVE: u16 = FIXED + VERDICT_MAX + 2;
 const BELOW: u16 = 1;
 
 /// Lines of the header without the verdict.
 const FIXED: u16 = 3;
 
-/// The most lines of a verdict and of a message that do not fit into one.
+/// Maximum lines of a verdict and of a message.
 const VERDICT_MAX: u16 = 3;
 const MESSAGE_MAX: u16 = 6;
 
-/// Characters of a row's sparkline.
+/// Width of a row's sparkline.
 const SPARKS: usize = 10;
 
 const HELP: [(&str, &str); 11] = [
@@ -52,7 +52,7 @@ pub fn rows_of(height: u16) -> usize {
     usize::from(height.saturating_sub(ABOVE + BELOW)).max(1)
 }
 
-/// Returns a style with a colour, unless the user wants none (no-color.org).
+/// Returns a coloured style, unless colour is disabled (no-color.org).
 pub fn colour(colour: Color) -> Style {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if plain {
@@ -66,7 +66,7 @@ fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-/// Draws all of it.
+/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
     let foot = footer(screen);
     let width = frame.area().width;
@@ -101,12 +101,12 @@ pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
     }
 }
 
-/// Returns lines that go on in the next one where the screen is too narrow.
+/// Returns wrapped lines.
 pub fn wrapped<'a>(lines: impl Into<Text<'a>>) -> Paragraph<'a> {
     Paragraph::new(lines).wrap(Wrap { trim: true })
 }
 
-/// Returns the number of lines that a text takes on a screen of this width, at most `most`.
+/// Returns the number of lines that a text takes at this width, at most `most`.
 pub fn height_of(text: &Line<'_>, width: u16, most: u16) -> u16 {
     let (mut lines, mut used) = (1, 0);
     for word in text.to_string().split_whitespace() {
@@ -120,7 +120,7 @@ pub fn height_of(text: &Line<'_>, width: u16, most: u16) -> u16 {
     lines.clamp(1, most)
 }
 
-/// Run and sums, then the fidelity: it is always on the screen.
+/// Returns the run and its totals, then the fidelity, which is always visible.
 fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
     let clock = clock(shown.overview.elapsed_s);
     let state = match &screen.lost {
@@ -188,7 +188,7 @@ fn fidelity(shown: &Snapshot) -> Line<'_> {
     ])
 }
 
-/// Returns a time of the run in minutes and seconds.
+/// Formats a time of the run as minutes and seconds.
 pub fn clock(seconds: f64) -> String {
     let whole = seconds as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {
@@ -261,7 +261,7 @@ fn row_line(row: &TableRow) -> Line<'_> {
     ])
 }
 
-/// Cuts a name in its middle: its direction is at the end.
+/// Cuts out the middle of a name: the direction is at its end.
 fn shortened(name: &str, most: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= most {
@@ -273,7 +273,7 @@ fn shortened(name: &str, most: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// Returns the last values as blocks of an eighth to a whole line, the largest a whole one.
+/// Returns the last values as blocks, scaled to the largest, which is a full block.
 pub fn sparks(values: &[f64], width: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let values = &values[values.len().saturating_sub(width)..];

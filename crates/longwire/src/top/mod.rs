@@ -28,7 +28,7 @@ use crate::{Error, Globals};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 
-/// Interval at which keys and signals are looked for.
+/// Interval between checks for keys and signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
@@ -67,7 +67,7 @@ pub struct TopArgs {
 /// Shows the links of a run until a key or a signal ends it.
 ///
 /// # Errors
-/// If stdout is no terminal, or no run answers at the start.
+/// If stdout is not a terminal, or no run answers at the start.
 pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Error::Usage(
@@ -84,7 +84,7 @@ pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
     let mut screen = TopScreen::new(args.name.clone(), args.sort);
     let (requests, asked) = channel();
     let (updates, answers) = channel();
-    // It ends when `requests` is dropped.
+    // The thread ends when `requests` is dropped.
     std::thread::Builder::new()
         .name("longwire-top".to_owned())
         .spawn(move || source::serve(client, every, &asked, &updates))?;
@@ -122,22 +122,21 @@ pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
     }
 }
 
-/// Waits for input, and returns whether the terminal is gone. crossterm reads the end of its
-/// input forever.
+/// Waits for input, and returns whether the terminal is gone: crossterm would retry at
+/// the end of input forever.
 fn hung_up(patience: Duration) -> bool {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
     let patience = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
     let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
-    // A signal, such as that of a new size, ends the wait early.
+    // A signal, such as that of a resize, ends the wait early.
     poll(&mut input, patience).is_ok()
         && input[0]
             .revents()
             .is_some_and(|found| found.intersects(gone))
 }
 
-/// A terminal that is restored however the command ends. Panics are covered by the hook of
-/// ratatui.
+/// A terminal that is restored on drop. After panics, ratatui's hook restores it.
 struct Restored(ratatui::DefaultTerminal);
 
 impl Drop for Restored {

@@ -1,4 +1,4 @@
-//! The state of the screen, and the meaning of keys.
+//! The state of the screen, and key bindings.
 
 use clap::ValueEnum;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -23,7 +23,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Returns the parameters of the request: column and direction.
+    /// Returns the request's sort parameters: column and direction.
     pub fn parameters(self) -> (&'static str, &'static str) {
         match self {
             Sort::Rate => ("bits_out", "desc"),
@@ -41,16 +41,16 @@ impl Sort {
     }
 }
 
-/// A line that is being typed.
+/// A prompt with its input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// A pattern of names.
+    /// A name pattern.
     Search(String),
-    /// Options of the chosen direction.
+    /// Options of the selected direction.
     Options(String),
 }
 
-/// The consequence of a key.
+/// The effect of a key.
 #[derive(Debug, PartialEq)]
 pub enum Step {
     Stay,
@@ -65,12 +65,12 @@ pub struct Message {
     pub is_error: bool,
 }
 
-/// The reason for which what is shown is not of now.
+/// The reason that the displayed data is outdated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// The run has ended.
     Ended,
-    /// It does not answer.
+    /// The run does not answer.
     NoAnswer(String),
 }
 
@@ -78,20 +78,20 @@ pub enum Lost {
 #[derive(Debug)]
 pub struct TopScreen {
     pub shown: Option<Box<Snapshot>>,
-    /// Why the run does not answer.
+    /// The reason that the displayed data is outdated.
     pub lost: Option<Lost>,
     pub message: Option<Message>,
     pub prompt: Option<Prompt>,
-    /// The options that have been sent, until the run has answered.
+    /// Submitted options, until the run answers.
     sent: Option<String>,
     pub help: bool,
     pub pattern: Option<String>,
     pub sort: Sort,
-    /// The place of the chosen direction in the whole table.
+    /// Index of the selected direction in the whole table.
     pub chosen: usize,
-    /// The first row on the screen.
+    /// Index of the first visible row.
     pub offset: usize,
-    /// The direction that is shown in detail.
+    /// The direction in the detail view.
     pub detail: Option<String>,
     rows: usize,
     asked: Option<Query>,
@@ -118,7 +118,7 @@ impl TopScreen {
         }
     }
 
-    /// Returns the query for a table of `rows`, if it is another one than before.
+    /// Returns the query for a table of `rows`, if it has changed.
     pub fn new_query(&mut self, rows: usize) -> Option<Query> {
         self.rows = rows.max(1);
         self.offset = self
@@ -138,7 +138,7 @@ impl TopScreen {
         Some(query)
     }
 
-    /// Takes a message of the thread that asks the run.
+    /// Handles a message of the polling thread.
     pub fn update(&mut self, update: Update) {
         match update {
             Update::Shown(snapshot) => {
@@ -158,7 +158,7 @@ impl TopScreen {
             }
             Update::Refused(error) => {
                 self.tell(error, true);
-                // To be corrected, unless another line has been begun.
+                // Reopened for correction, unless another prompt is open.
                 if self.prompt.is_none() {
                     self.prompt = self.sent.take().map(Prompt::Options);
                 }
@@ -177,7 +177,7 @@ impl TopScreen {
         });
     }
 
-    /// Returns the name of the chosen direction.
+    /// Returns the name of the selected direction.
     pub fn chosen_name(&self) -> Option<&str> {
         if let Some(name) = &self.detail {
             return Some(name);
@@ -187,7 +187,7 @@ impl TopScreen {
         Some(&self.shown.as_ref()?.page.rows.get(place)?.name)
     }
 
-    /// Applies a key.
+    /// Handles a key.
     pub fn press(&mut self, key: KeyEvent) -> Step {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -196,7 +196,7 @@ impl TopScreen {
         if let Some(prompt) = self.prompt.take() {
             return self.type_in(prompt, key.code, control);
         }
-        // Keys that edit a line, which may have been closed a moment ago.
+        // Editing keys for a prompt that may have just closed.
         if control {
             return Step::Stay;
         }
@@ -285,7 +285,7 @@ impl TopScreen {
                 self.message = None;
                 return Step::Stay;
             }
-            // As in a shell: the whole line, and the last word.
+            // As in a shell: delete the line, and the last word.
             KeyCode::Char('u') if control => text.clear(),
             KeyCode::Char('w') if control => {
                 let kept = text.trim_end().rfind(' ').map_or(0, |space| space + 1);
@@ -342,7 +342,7 @@ impl TopScreen {
     }
 }
 
-/// Reads options as in `rate=5mbit delay=20ms`. Their values are judged by the run.
+/// Parses options such as `rate=5mbit delay=20ms`. The run validates their values.
 fn options(text: &str) -> Result<Map<String, Value>, String> {
     let mut options = Map::new();
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! Asks the run, on a separate thread.
+//! Polls the run on a separate thread.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 use super::screen::Sort;
 use crate::Error;
 
-/// The number of changes that are shown: the newest.
+/// Number of changes shown, newest first.
 pub const CHANGES_SHOWN: usize = 3;
 
-/// The part of the run that is shown.
+/// The part of the run to display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     pub pattern: String,
     pub sort: Sort,
     pub offset: usize,
     pub limit: usize,
-    /// The direction that is shown in detail.
+    /// The direction in the detail view.
     pub detail: Option<String>,
 }
 
@@ -43,37 +43,37 @@ pub enum Request {
 pub struct ChangeRequest {
     /// The body of the request.
     pub body: Value,
-    /// The change in words.
+    /// Description of the change.
     pub text: String,
-    /// The direction whose options or state it sets; `None` of a change that takes another
-    /// one back.
+    /// The direction whose options or state it sets; `None` for a change that undoes
+    /// another.
     pub of: Option<String>,
 }
 
 /// A message for the screen.
 #[derive(Debug)]
 pub enum Update {
-    /// The run, now.
+    /// The current state of the run.
     Shown(Box<Snapshot>),
-    /// A change was made, and how it is taken back.
+    /// A change was made; with the change that undoes it.
     Made(String, Option<ChangeRequest>),
-    /// A change was refused: nothing was changed.
+    /// A change was refused and had no effect.
     Refused(String),
-    /// The run does not answer; it is asked again.
+    /// The run does not answer; polling continues.
     Lost(String),
-    /// The run has ended: no program listens at its address. It is asked again, since another
-    /// run may begin there.
+    /// The run has ended: no program listens at its address. Polling continues, because
+    /// another run may start there.
     Ended,
-    /// It has never answered.
+    /// The run has never answered.
     First(Error),
 }
 
-/// The run at one time.
+/// A snapshot of the run.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub overview: Overview,
     pub stats: Stats,
-    /// Growth of the sums since the snapshot before: bits in, bits out, drops a second.
+    /// Rates since the previous snapshot: input bit/s, output bit/s, drops/s.
     pub rates: Option<[f64; 3]>,
     pub fidelity: Fidelity,
     pub page: TablePage,
@@ -89,7 +89,7 @@ pub struct Detail {
     pub changes: Changes,
 }
 
-/// Sends snapshots until the screen has ended.
+/// Sends snapshots until the screen closes.
 pub fn serve(
     mut client: Client,
     every: Duration,
@@ -202,7 +202,7 @@ fn escaped(name: &str) -> String {
     utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
-/// Checks a change, reads what it replaces, and makes it.
+/// Validates a change, reads the values it replaces, and applies it.
 fn change(client: &mut Client, request: &ChangeRequest) -> Update {
     let made = (|| -> Result<Option<ChangeRequest>, ClientError> {
         client.post("/v1/changes?check=true", &request.body)?;
@@ -229,8 +229,8 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
     }
 }
 
-/// Returns the change that restores what `body` replaces in a direction. An option that was
-/// not set stays as it will be: there is no value to restore.
+/// Returns the change that restores the values replaced by `body` in a direction. An
+/// option that was not set keeps its new value: there is none to restore.
 fn back(name: &str, link: &Value, body: &Value) -> Option<ChangeRequest> {
     let way = if name.ends_with(".down") && !link["down"].is_null() {
         "down"

@@ -1,4 +1,4 @@
-//! The screen as text, and the meaning of keys.
+//! Tests of the screen's text and of key bindings.
 
 use longwire_control::responses::{ChangeResult, Columns};
 use ratatui::Terminal;
@@ -47,7 +47,7 @@ fn snapshot(may_change: bool, rows: &[Value]) -> Snapshot {
     }
 }
 
-/// A screen of 80 x 24 that shows these rows.
+/// Returns a screen of 80 x 24 with these rows.
 fn shown(may_change: bool, rows: &[Value]) -> TopScreen {
     let mut screen = TopScreen::new(None, Sort::Rate);
     assert!(screen.new_query(rows_of(24)).is_some());
@@ -176,7 +176,7 @@ fn a_refused_line_stays_open() {
     let Step::Change(_) = write(&mut screen, "dealy=60ms") else {
         panic!("{screen:?}");
     };
-    // The line is closed until the run has answered: editing keys must change nothing.
+    // The prompt is closed until the run answers: editing keys must have no effect.
     let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
     assert_eq!(screen.press(control('u')), Step::Stay);
     screen.update(Update::Refused("refused: no 'dealy'".to_owned()));

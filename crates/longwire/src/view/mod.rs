@@ -1,4 +1,4 @@
-//! The live view: its page, the judgement it shows, and the browser.
+//! The live view: its page, the verdict that it shows, and the browser.
 
 use std::env;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::report::verdict::Verdict;
 
 mod page;
 
-/// The time in which the browser of a desktop reads the page that leads to the view.
+/// Time in which the desktop's browser reads the redirecting page.
 const READ_WITHIN: Duration = Duration::from_secs(20);
 
 /// Returns the configuration of a live view at an address.
@@ -30,7 +30,7 @@ pub fn config(address: SocketAddr) -> ViewConfig {
     }
 }
 
-/// Judges a run so far, as its report will at the end.
+/// Returns the verdict on a run so far, as its report would have it.
 pub fn judge(controller: &Controller) -> Judgement {
     let mut run = controller.report();
     if controller.takes_changes() {
@@ -43,7 +43,7 @@ pub fn judge(controller: &Controller) -> Judgement {
     Judgement { faithful, line }
 }
 
-/// Prints the URLs of the page, also with `--quiet`: without them it cannot be opened. On a
+/// Prints the URLs of the page, even with `--quiet`: they are needed to open it. On a
 /// desktop, opens the page.
 pub fn announce(urls: &ViewUrls) {
     print_line(format_args!("view: {}", urls.full));
@@ -51,7 +51,7 @@ pub fn announce(urls: &ViewUrls) {
     open_in_browser(&urls.full);
 }
 
-/// Opens a URL in the browser of the desktop, if a person started this program on one.
+/// Opens a URL in the desktop's browser, if a person started this program there.
 fn open_in_browser(url: &str) {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
@@ -59,7 +59,7 @@ fn open_in_browser(url: &str) {
     if !desktop || !std::io::stderr().is_terminal() {
         return;
     }
-    // The URL has been printed: without `xdg-open`, a person opens it.
+    // Best effort: without `xdg-open`, the user opens the printed URL.
     let Some(page) = redirection(url) else {
         return;
     };
@@ -69,7 +69,7 @@ fn open_in_browser(url: &str) {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    // The browser reads the page after `xdg-open` has ended.
+    // The browser may read the page after `xdg-open` exits.
     thread::spawn(move || {
         if let Ok(mut browser) = browser {
             let _ = browser.wait();
@@ -79,8 +79,8 @@ fn open_in_browser(url: &str) {
     });
 }
 
-/// Writes a page that leads to a URL, which only this user can read: every user of the
-/// machine sees the arguments of a program, and the URL has the token.
+/// Writes a page, readable by this user only, that redirects to a URL: the URL contains
+/// the token, and arguments of a process are visible to every user.
 fn redirection(url: &str) -> Option<PathBuf> {
     let directory = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
     let page = directory.join(format!("longwire-view-{}.html", std::process::id()));
