@@ -29,15 +29,15 @@ use std::time::{Duration, Instant};
 use crate::common::{have, write};
 use longwire_testbed::support::{Folder, skip, words};
 
-/// How long a block may take that says nothing else.
+/// Default time limit of a block.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Pages at a time. Most of their time is waiting.
+/// Pages run at once: they mostly wait.
 const PAGES_AT_ONCE: usize = 4;
 
-/// One thing to do on a page, in order.
+/// A step of a page.
 struct Block {
-    /// The line of its block in the page.
+    /// The line of the block in the page.
     line: usize,
     kind: BlockKind,
     text: String,
@@ -45,19 +45,19 @@ struct Block {
 }
 
 enum BlockKind {
-    /// Lines for the page's shell.
+    /// Commands for the page's shell.
     Shell,
-    /// Lines for a separate shell, which exits with one of these codes.
+    /// Commands for a separate shell, which must exit with one of these codes.
     Exits(Vec<i32>),
-    /// Lines that run on; the page goes on when this command succeeds.
+    /// Commands that keep running; the page continues when this command succeeds.
     Background(String),
-    /// The text of a file.
+    /// The contents of a file.
     File(String),
-    /// Lines that are not run, for this reason.
+    /// Commands that are not run, with the reason.
     NotRun(String),
 }
 
-/// The comments before a block.
+/// The annotations before a block.
 #[derive(Default)]
 struct Annotations {
     kind: Option<BlockKind>,
@@ -67,7 +67,7 @@ struct Annotations {
 }
 
 impl Annotations {
-    /// Reads one comment, without its marks; `None` if it is not understood.
+    /// Parses one annotation; `None` if it is invalid.
     fn read(&mut self, comment: &str) -> Option<()> {
         if let Some(reason) = comment.strip_prefix("not run: ") {
             self.kind = Some(BlockKind::NotRun(reason.to_owned()));
@@ -92,7 +92,7 @@ impl Annotations {
         Some(())
     }
 
-    /// The step for a block of this language.
+    /// Returns the step for a block in this language.
     fn step(self, line: usize, language: &str, mut text: String) -> Result<Option<Block>, String> {
         for (from, to) in &self.replacements {
             if !text.contains(from) {
@@ -121,14 +121,14 @@ impl Annotations {
     }
 }
 
-/// Whether a line is for a shell.
+/// Returns whether a line is a shell command.
 fn is_command(line: &str) -> bool {
     ["longwire ", "sudo ", "$ ", "cargo "]
         .iter()
         .any(|start| line.starts_with(start))
 }
 
-/// The steps of a page, or its first error.
+/// Returns the steps of a page, or its first error.
 fn steps(page: &str) -> Result<Vec<Block>, String> {
     let mut steps = Vec::new();
     let mut annotations = Annotations::default();
@@ -162,12 +162,12 @@ fn steps(page: &str) -> Result<Vec<Block>, String> {
     Ok(steps)
 }
 
-/// The repository.
+/// Returns the repository's root.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// README.md and all pages of docs/ but the decisions, by their paths.
+/// Returns README.md and all pages of docs/ except the decisions, with their paths.
 fn pages() -> Vec<(String, String)> {
     let root = root().canonicalize().expect("the repository");
     let mut pages = vec![root.join("README.md")];
@@ -191,8 +191,8 @@ fn pages() -> Vec<(String, String)> {
     named.collect()
 }
 
-/// The script of a page. Before each block it writes the block's number to
-/// the file `step`.
+/// Returns the script of a page. It writes each block's number to the file `step`
+/// before running the block.
 fn script(steps: &[Block]) -> String {
     let mut script = PRELUDE.to_owned();
     for (number, step) in steps.iter().enumerate() {
@@ -218,8 +218,8 @@ fn script(steps: &[Block]) -> String {
     script
 }
 
-/// Makes a place for a page: directories that commands of the book write to
-/// are in memory or in the scratch directory, and `sudo` needs no password.
+/// Prepares a page's environment: commands write to tmpfs or to the scratch directory,
+/// and `sudo` needs no password.
 const PRELUDE: &str = r#"set -e
 mount -t tmpfs none /run
 ip link set lo up
@@ -230,7 +230,7 @@ ln -s "$LONGWIRE/examples" examples
 export PATH="$PWD/.book/bin:$PATH"
 "#;
 
-/// Starts the script of a page in its directory.
+/// Starts a page's script in its directory.
 fn start(dir: &Folder, steps: &[Block]) -> Child {
     write(&dir.file("page.sh"), script(steps).as_bytes());
     let output = File::create(dir.file("output")).expect("a file");
@@ -252,7 +252,7 @@ fn start(dir: &Folder, steps: &[Block]) -> Child {
         .expect("unshare starts")
 }
 
-/// A program as root of fresh namespaces, all of which ends with it.
+/// Returns a command that runs as root in new namespaces, which end with it.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {
@@ -264,7 +264,7 @@ fn unshare() -> Command {
     command
 }
 
-/// Runs a page; returns the error of its first block that fails.
+/// Runs a page; returns the error of the first block that fails.
 fn run(steps: &[Block]) -> Result<(), String> {
     let dir = Folder::new();
     let mut child = start(&dir, steps);
@@ -304,7 +304,7 @@ fn run(steps: &[Block]) -> Result<(), String> {
 /// Programs that the pages run.
 const PROGRAMS: [&str; 7] = ["bash", "cc", "curl", "ip", "iperf3", "jq", "ping"];
 
-/// Whether the namespaces of a page can be made here, and the programs are
+/// Returns whether a page's namespaces can be created here, and the programs are
 /// installed.
 fn is_possible() -> bool {
     if !PROGRAMS.into_iter().all(have) {
@@ -321,9 +321,9 @@ fn is_possible() -> bool {
     skip::<()>(why).is_some()
 }
 
-/// Runs pages, several at a time; returns the errors.
+/// Runs several pages at a time; returns the errors.
 fn run_all(mut pages: Vec<(String, Vec<Block>)>) -> Vec<String> {
-    // Pages are taken from the end: long ones start first.
+    // Pages are taken from the end: the longest start first.
     pages.sort_by_key(|(_, blocks)| blocks.len());
     let left = Mutex::new(pages);
     let problems = Mutex::new(Vec::new());
@@ -346,7 +346,7 @@ fn run_all(mut pages: Vec<(String, Vec<Block>)>) -> Vec<String> {
     problems.into_inner().expect("a list")
 }
 
-/// `BOOK_PAGE=ci.md` in the environment chooses pages by a part of the name.
+/// `BOOK_PAGE=ci.md` in the environment selects pages by substring.
 #[test]
 fn every_command_of_the_book_works() {
     if !is_possible() {

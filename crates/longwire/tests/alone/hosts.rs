@@ -1,7 +1,7 @@
-//! Networks on several hosts: namespaces with a process each, clocks that differ, and an
-//! underlay that Longwire emulates. What the hosts decide is compared with a simulation on
-//! one machine.
-//! Needs root. Without it this passes without having run, except in CI.
+//! Networks on several hosts: a process per namespace, differing clocks, and an
+//! underlay that Longwire emulates. The hosts' verdicts are compared with a simulation
+//! on one machine. Needs root; without it, the tests pass without running, except in
+//! CI.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -20,10 +20,10 @@ use crate::common::recording::{decided, delays};
 use crate::common::site::{Network, Site, run_in, well};
 use crate::common::{longwire, write};
 
-/// The device of a host towards its station.
+/// A host's device towards its station.
 const DEVICE: &str = "port0";
 
-/// Hosts with a station each, and the network between the hosts.
+/// Hosts with a station each, and the underlay between them.
 struct Cluster {
     /// The hosts are the stations of the underlay.
     site: Site,
@@ -31,14 +31,14 @@ struct Cluster {
     dir: Folder,
 }
 
-/// A host that runs.
+/// A running host.
 struct RunningHost {
     program: RunningProgram,
     number: usize,
 }
 
 impl Cluster {
-    /// `None` for a user who may not make networks.
+    /// Returns `None` for users who may not create networks.
     fn new(count: usize, link: &str) -> Option<Cluster> {
         if !nix::unistd::geteuid().is_root() {
             return skip("time namespaces take root");
@@ -74,7 +74,7 @@ impl Cluster {
         self.dir.file(name)
     }
 
-    /// Starts the underlay: each host sends over a link with these options.
+    /// Starts the underlay: each host sends through a link with these options.
     fn underlay(&self, options: &str) -> Network {
         let mut text = "[ports]\n".to_owned();
         for number in 0..self.stations.len() {
@@ -92,7 +92,7 @@ impl Cluster {
         self.site.start(&file)
     }
 
-    /// Starts a host. The clocks of hosts are hours apart, and their wall clocks 100 ms.
+    /// Starts a host. Clocks of hosts differ by hours, their wall clocks by 100 ms.
     fn start(&self, number: usize, shift: &str) -> RunningHost {
         self.start_with(&self.file("net.toml"), number, shift)
     }
@@ -111,7 +111,7 @@ impl Cluster {
         self.start_ahead(file, (number, number as i64 * 5_000), shift, adapt)
     }
 
-    /// Starts a host whose monotonic clock is these seconds ahead of the kernel's.
+    /// Starts a host whose monotonic clock is ahead of the kernel's by these seconds.
     fn start_ahead(
         &self,
         file: &str,
@@ -151,7 +151,7 @@ impl Cluster {
         hosts
     }
 
-    /// Sends pings from a station to another one; they need no answer.
+    /// Sends pings from one station to another; they need no reply.
     fn ping(&self, from: usize, to: usize, options: &[&str]) -> i32 {
         let to = address(to).to_string();
         let command = [&["ping", "-q"], options, &[to.as_str()]].concat();
@@ -165,7 +165,7 @@ impl Cluster {
         }
     }
 
-    /// Sends pings from all stations to the next one, at once.
+    /// Sends pings from every station to the next, concurrently.
     fn talk(&self, count: &str) {
         std::thread::scope(|scope| {
             for from in 0..self.stations.len() {
@@ -181,8 +181,9 @@ impl Cluster {
         });
     }
 
-    /// Lets all stations talk over this underlay; returns the reports of the hosts. A busy
-    /// machine can stop a host for so long that others give it up: that run is repeated.
+    /// Runs traffic between all stations over this underlay; returns the hosts'
+    /// reports. Repeats a run in which a busy machine stalled a host until the others
+    /// gave it up.
     fn run_connected(&self, underlay: &str, count: &str) -> Vec<Value> {
         let last = self.stations.len() - 1;
         for _ in 0..4 {
@@ -190,7 +191,7 @@ impl Cluster {
             let hosts = self.start_all();
             self.wait_for_answer(0, last);
             self.talk(count);
-            // What was sent last comes, too.
+            // The last frames arrive too.
             self.ping(0, last, &["-c", "1", "-W", "1"]);
             let reports = stop_all(hosts, self);
             network.stop();
@@ -203,8 +204,9 @@ impl Cluster {
         panic!("hosts gave each other up in each run");
     }
 
-    /// Lets stations talk over an underlay of this delay, in milliseconds. Asserts that each
-    /// frame of less delay is late. Returns the number of other late ones, and of all frames.
+    /// Runs traffic over an underlay of this delay, in milliseconds. Asserts that each
+    /// frame with less delay is late. Returns the number of other late frames, and of
+    /// all frames.
     fn late_beyond(&self, underlay: i64) -> [u64; 2] {
         let reports = self.run_connected(&format!("delay = '{underlay}ms'"), "100");
         let compared = self.compare(&reports);
@@ -219,9 +221,9 @@ impl Cluster {
         let is_slow = |delay: &&i64| **delay < underlay * 1_000_000;
         let slow = delays.iter().filter(is_slow).count() as u64;
         println!("{underlay} | {received} | {slow} | {late} | {compared}, {lost} lost");
-        // A frame that a kernel sent at the end is between the hosts when they are stopped, and
-        // the emulated underlay loses datagrams where the machine stops it: that row does not
-        // count.
+        // The row of a frame sent by a kernel at the end does not count: it is between
+        // the hosts when they stop, and the underlay loses datagrams when the machine
+        // stops it.
         let missing = delays.len() as u64 - received;
         assert!(missing <= lost + 2, "{missing} missing, {lost} lost");
         if missing > 0 {
@@ -232,7 +234,8 @@ impl Cluster {
         [late - slow, received]
     }
 
-    /// Compares the verdicts of all hosts with those of one machine; returns their number.
+    /// Compares the verdicts of all hosts with those of one machine; returns their
+    /// number.
     fn compare(&self, reports: &[Value]) -> usize {
         let epoch = reports[0]["epoch_ns"].to_string();
         let (file, log) = (self.file("net.toml"), self.file("one.csv"));
@@ -254,7 +257,7 @@ impl Cluster {
             for (frame, row) in &live {
                 assert_eq!(Some(row), again.get(frame), "{link}");
             }
-            // Each frame that was captured has been decided about.
+            // Each captured frame has a verdict.
             for (frame, row) in &again {
                 assert_eq!(Some(row), live.get(frame), "{link}");
             }
@@ -270,7 +273,7 @@ impl RunningHost {
         wait_for_word(&mut self.program, " between ");
     }
 
-    /// Stops it, and returns its report.
+    /// Stops the host and returns its report.
     fn stop(self, cluster: &Cluster) -> Value {
         self.program.signal(Signal::SIGINT);
         let ended = self.program.end();
@@ -292,7 +295,8 @@ fn mac(station: usize) -> [u8; 6] {
     [2, 0, 0, 0, 2, station as u8]
 }
 
-/// A switch with a port on each host; its frames cross the host's link with these options.
+/// Returns a switch with a port per host; its frames cross the host's link with these
+/// options.
 fn network(count: usize, link: &str) -> String {
     let (mut ports, mut stations) = ("[ports]\n".to_owned(), String::new());
     let (mut links, mut hosts) = (String::new(), String::new());
@@ -315,15 +319,15 @@ fn network(count: usize, link: &str) -> String {
     )
 }
 
-/// Sums a number over all peers of all hosts.
+/// Returns a counter's sum over all peers of all hosts.
 fn total(reports: &[Value], name: &str) -> u64 {
     let peers = |report: &Value| report["hosts"]["peers"].as_array().cloned();
     let peers = reports.iter().filter_map(peers).flatten();
     peers.map(|peer| peer[name].as_u64().expect(name)).sum()
 }
 
-/// A link whose verdicts need all its random streams. It leaves 40 ms for the underlay and
-/// for what a busy machine adds.
+/// A link whose verdicts use all its random streams. It leaves 40 ms for the underlay
+/// and delays by a busy machine.
 const LINK: &str = "rate = '50mbit'\ndelay = 'uniform:min=40ms,max=60ms'\nloss = '3%'\n\
                     duplicate = '1%'\n";
 
@@ -356,11 +360,11 @@ fn verdicts_are_those_of_one_machine_whatever_the_underlay_does() {
                 .expect("its port");
             port["artifacts"]["underlay"].as_u64().expect("a count")
         });
-        // What comes after the stop reaches no port.
+        // Frames after the stop reach no port.
         let shown = artifacts.sum::<u64>();
         assert!(shown <= late && late - shown < 20, "{shown} of {late}");
-        // A busy machine delays some frames of a fast underlay, and none of a slow one
-        // comes early.
+        // A busy machine delays some frames of a fast underlay, but no frame of a slow
+        // one is early.
         if underlay.contains("80ms") {
             assert_eq!(late, received);
         } else {
@@ -372,14 +376,14 @@ fn verdicts_are_those_of_one_machine_whatever_the_underlay_does() {
 #[test]
 fn frames_for_which_the_underlay_is_too_slow_are_late_and_decided_as_before() {
     let _alone = crate::alone();
-    // Links delay by 40 to 60 ms.
+    // Links delay frames by 40 to 60 ms.
     let Some(cluster) = Cluster::new(2, LINK) else {
         return;
     };
     println!("underlay ms | frames | of less delay | late | equal verdicts");
     for underlay in [5, 20, 35, 45, 50, 55, 65] {
-        // A busy machine makes the underlay slower, at some times much, or loses datagrams, and
-        // nothing makes it faster.
+        // A busy machine slows the underlay, sometimes a lot, or loses datagrams;
+        // nothing speeds it up.
         let excess = (0..4).map(|_| cluster.late_beyond(underlay));
         assert!(
             excess
@@ -407,7 +411,7 @@ fn what_the_underlay_loses_is_sent_again_in_time() {
     println!("{received} received, {recovered} of them again, {resent} sent again, {lost} lost");
     assert!(received > 600 && recovered > 0, "{received} {recovered}");
     assert!(resent >= recovered / 2, "{resent} for {recovered}");
-    // Where a stall makes frames late by 400 ms, it makes repeated ones too late.
+    // A stall that delays frames by 400 ms makes retransmitted ones late as well.
     let late = total(&reports, "frames_late");
     assert!(lost == 0 || late > 0, "{lost} lost, none late");
     cluster.compare(&reports);
@@ -434,7 +438,7 @@ fn three_and_eight_hosts_decide_like_one() {
                 let expected = ahead(other.expect("a number")) - ahead(number);
                 let found = peer["clock_offset_ns"].as_f64().expect("an offset") / 1e6;
                 let allowed = peer["clock_uncertainty_ns"].as_f64().expect("a bound") / 1e6;
-                // Both readings of a stamp may be interrupted.
+                // Both readings of a timestamp may be interrupted.
                 assert!((found - expected).abs() < allowed + 20.0, "{found}: {peer}");
             }
         }
@@ -453,7 +457,7 @@ fn a_host_that_dies_takes_its_links_down_and_comes_back() {
     cluster.wait_for_answer(0, 2);
 
     hosts.remove(1).program.signal(Signal::SIGKILL);
-    // The others go on, and notice.
+    // The other hosts continue, and report the loss.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(3) {
         cluster.wait_for_answer(0, 2);
@@ -471,7 +475,7 @@ fn a_host_that_dies_takes_its_links_down_and_comes_back() {
     again.wait();
     cluster.wait_for_answer(0, 1);
     cluster.wait_for_answer(2, 1);
-    // Its wall clock is set once it has run for three seconds.
+    // Its wall clock is set after three seconds.
     std::thread::sleep(Duration::from_secs(4));
     hosts.push(again);
     let reports = stop_all(hosts, &cluster);
@@ -492,7 +496,7 @@ fn a_host_that_dies_takes_its_links_down_and_comes_back() {
         for said in ["'h1' does not respond", "'h1' was restarted"] {
             assert!(notes.contains(said), "{said}: {notes}");
         }
-        // Both readings of the clocks may be interrupted.
+        // Both clock readings may be interrupted.
         let mut set = notes.split("'h1' stepped its wall clock by ").skip(1);
         let by = |rest: &str| rest.split(' ').next()?.parse::<f64>().ok();
         let found = set.any(|rest| by(rest).is_some_and(|by| (49.0..=51.0).contains(&by)));
@@ -523,7 +527,7 @@ fn a_machine_that_was_started_again_rejoins_and_is_seen_live() {
     second.program.signal(Signal::SIGKILL);
     std::thread::sleep(Duration::from_secs(4));
 
-    // The machine's clock has begun at zero, after the run.
+    // The machine booted after the run began.
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
     let mut again = cluster.start_ahead(&file, (1, 1 - now.tv_sec()), "0", |_| {});
     again.wait();
@@ -560,7 +564,7 @@ fn frames_from_before_the_start_are_no_part_of_the_run() {
     let neighbour = ["ip", "neigh", "add", &to, "lladdr", at, "dev", "eth0"];
     let added = cluster.stations[0].run(|| Command::new("ip").args(&neighbour[1..]).status());
     assert!(added.expect("it is entered").expect("ip runs").success());
-    // The port is open when its packet socket is listed, for all protocols (3).
+    // The port is open once its packet socket is listed, for all protocols (3).
     let began = Instant::now();
     while run_in(station, &["grep", "-qw", "0003", "/proc/net/packet"]).code != 0 {
         assert!(began.elapsed() < PATIENCE, "no port");
@@ -609,7 +613,7 @@ fn hosts_with_different_files_or_names_are_refused() {
     );
     let _network = cluster.underlay("delay = '100us'");
     let other = cluster.file("other.toml");
-    // Other options of a link, and longer datagrams.
+    // Different link options, and longer datagrams.
     let longer = format!("{}mtu = 9000\n", network(2, "delay = '5ms'\n"));
     for text in [network(2, "delay = '6ms'\n"), longer] {
         write(&other, text.as_bytes());
@@ -628,7 +632,7 @@ fn files_of_models_are_compared_and_bounds_below_the_clocks_refused() {
         return;
     };
     let _network = cluster.underlay("delay = '500us'");
-    // One name, and other contents on each host.
+    // The same file name with different contents on each host.
     let file = cluster.file("net.toml");
     write(&file, network(2, "rate = 'trace:file=rates'\n").as_bytes());
     let start = |number: usize, rate: &str| {

@@ -1,5 +1,5 @@
-//! Tests that load a machine for a minute. Those of hosts run one at a time: `cargo xtask test` sees
-//! to it, and in this program a lock.
+//! Tests that load the machine for a minute. Tests of hosts run one at a time: `cargo
+//! xtask test` ensures it between programs, and a lock within this one.
 #![allow(missing_docs, reason = "tests")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ mod common;
 mod book;
 mod hosts;
 
-/// Waits until no other test that asks for this runs.
+/// Waits for the exclusive right to run.
 fn alone() -> MutexGuard<'static, ()> {
     static RUNNING: Mutex<()> = Mutex::new(());
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,8 +1,8 @@
-//! Address requests that the far side of a port does not answer, by ARP and
-//! by neighbour discovery, in the report of a live run.
+//! ARP requests and neighbour solicitations without a reply from the far side of a
+//! port, in the report of a live run.
 //!
-//! Where namespaces are not allowed the tests pass without having run, except
-//! in CI.
+//! Without permission to create namespaces, the tests pass without running, except in
+//! CI.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use longwire_io::net::addr_add;
 use longwire_testbed::support::{Folder, words};
 use serde_json::Value;
 
-/// The notes of a report that are about address requests.
+/// Returns a report's notes about address requests.
 fn notes(report: &Value) -> Vec<String> {
     let notes = report["notes"].as_array().expect("notes").iter();
     let notes = notes.filter_map(Value::as_str).map(str::to_owned);
@@ -22,7 +22,7 @@ fn notes(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// How many requests a note counts.
+/// Returns the number of requests in a note.
 fn count(note: &str) -> u64 {
     let rest = note.split("did not answer ").nth(1).expect("a count");
     rest.split(' ')
@@ -31,8 +31,8 @@ fn count(note: &str) -> u64 {
         .expect("a number")
 }
 
-/// Stations 0 and 1 find each other; an address of neither is requested through
-/// port `p1`, by ARP and by neighbour solicitation.
+/// Stations 0 and 1 resolve each other; an unused address is requested through port
+/// `p1`, by ARP and by neighbour solicitation.
 fn run(arguments: &[&str]) -> Option<(Vec<String>, String)> {
     let site = Site::new(2)?;
     for (number, station) in site.stations.iter().enumerate() {
@@ -47,7 +47,7 @@ fn run(arguments: &[&str]) -> Option<(Vec<String>, String)> {
         let ping = site.at(0, &["ping", "-c", "1", "-W", "1", missing]);
         assert_ne!(ping.code, 0, "{ping:?}");
     }
-    // The last request has its second.
+    // The last request has a second to be answered.
     std::thread::sleep(Duration::from_millis(3500));
     let (report, text) = network.stop_with_words();
     Some((notes(&report), text))
@@ -59,7 +59,7 @@ fn assert_counted(notes: &[String], port: &str, text: &str) {
         notes[0].starts_with(&format!("the far side of {port} did not")),
         "{notes:?}"
     );
-    // Up to three of either kind, by the kernel's own timers.
+    // Up to three of each kind, by the kernel's timers.
     assert!((2..=8).contains(&count(&notes[0])), "{notes:?}");
     assert!(text.contains("did not answer"), "{text}");
 }
@@ -70,7 +70,7 @@ fn a_link_reports_requests_without_an_answer() {
         return;
     };
     assert_counted(&notes, "packet:p1", &text);
-    // With a queue that decides late, too.
+    // Also with a queue that decides at dequeue.
     let queue = words("packet:p0 packet:p1 --rate 50mbit --queue codel");
     let (notes, text) = run(&queue).expect("it ran before");
     assert_counted(&notes, "packet:p1", &text);
@@ -85,7 +85,7 @@ fn a_network_reports_requests_without_an_answer() {
     write(&file, network.as_bytes());
     let Some(site) = Site::new(2) else { return };
     let network = site.start_with(&[&file]);
-    // The response is sent at once, and takes long to cross: it still counts.
+    // The reply is sent at once but takes long to arrive: it still counts.
     let ping = site.at(0, &["ping", "-c", "2", "-W", "12", "10.9.0.2"]);
     let missing = site.at(0, &["ping", "-c", "1", "-W", "1", "10.9.0.77"]);
     assert_ne!(missing.code, 0, "{missing:?}");
@@ -94,6 +94,6 @@ fn a_network_reports_requests_without_an_answer() {
     let notes = notes(&report);
     assert_counted(&notes, "port core", &text);
     assert_eq!(ping.code, 0, "{ping:?}");
-    // The kernel asks three times for the address that is missing.
+    // The kernel requests the missing address three times.
     assert_eq!(count(&notes[0]), 3, "{notes:?}, {ping:?}");
 }

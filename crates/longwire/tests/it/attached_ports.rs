@@ -1,6 +1,6 @@
-//! Ports at interfaces of pods on two machines, which are namespaces. The pods reach each
-//! other by routes over an underlay that Longwire emulates.
-//! Needs root and Linux 6.6. Without root this passes without having run, except in CI.
+//! Ports at pods' interfaces on two machines, both emulated by namespaces. The pods are
+//! connected by routes over an underlay that Longwire emulates. Needs root and Linux
+//! 6.6; without root, the tests pass without running, except in CI.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -19,10 +19,10 @@ use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
 use crate::common::site::{Network, Site, run_in, well};
 use crate::common::{longwire, write};
 
-/// Delay of the links between the pods, one way, in milliseconds.
+/// One-way delay of the links between the pods, in milliseconds.
 const DELAY: f64 = 20.0;
 
-/// Two machines with a pod each, and the network between the machines.
+/// Two machines with a pod each, and the underlay between them.
 struct Pods {
     /// The machines are its stations.
     site: Site,
@@ -30,7 +30,7 @@ struct Pods {
     dir: Folder,
 }
 
-/// A machine's part of the network of the pods.
+/// A machine's part of the pods' network.
 struct Part {
     program: RunningProgram,
     report: String,
@@ -44,14 +44,14 @@ fn pod(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 20, number as u8, 2)
 }
 
-/// A path at which other processes find a namespace of this one.
+/// Returns a path by which other processes find a namespace of this one.
 fn path_of(namespace: &NetNamespace) -> String {
     let descriptor = namespace.as_fd().as_raw_fd();
     format!("/proc/{}/fd/{descriptor}", std::process::id())
 }
 
 impl Pods {
-    /// `None` for a user who may not make networks.
+    /// Returns `None` for users who may not create networks.
     fn new() -> Option<Pods> {
         if !nix::unistd::geteuid().is_root() {
             return skip("ports at interfaces in use take root");
@@ -92,7 +92,7 @@ impl Pods {
         Some(pods)
     }
 
-    /// A network of a link between the pods.
+    /// Returns a network with a link between the pods.
     fn network(&self) -> String {
         let port = |name: &str, number: usize| {
             let (place, to) = (path_of(&self.pods[number]), pod(1 - number));
@@ -134,8 +134,8 @@ impl Pods {
         }
     }
 
-    /// Returns the median of some round trips between the pods, in milliseconds; `None` if
-    /// fewer than half came back.
+    /// Returns the median of some round trips between the pods, in milliseconds; `None`
+    /// if fewer than half were answered.
     fn round_trip(&self) -> Option<f64> {
         let to = pod(1).to_string();
         let command = ["ping", "-c", "21", "-i", "0.02", "-W", "1", &to];
@@ -147,8 +147,8 @@ impl Pods {
         times.get(10).copied()
     }
 
-    /// Returns the median round trip that comes closest to what is expected, until one is
-    /// within half a millisecond: a busy machine delays many.
+    /// Returns the median round trip closest to `expected`; stops at one within 0.5 ms.
+    /// A busy machine delays many.
     fn closest(&self, expected: f64) -> f64 {
         let (began, mut best) = (Instant::now(), f64::INFINITY);
         while (best - expected).abs() > 0.5 && began.elapsed() < PATIENCE {
@@ -160,7 +160,7 @@ impl Pods {
         best
     }
 
-    /// Sends megabytes from one pod to the other; each byte must arrive.
+    /// Sends megabytes from one pod to the other, and checks every byte.
     fn send(&self) {
         const BLOCK: usize = 251 * 257;
         const BLOCKS: usize = 40;
@@ -226,14 +226,16 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
     }
     let found = pods.closest(2.0 * DELAY);
     println!("bare {bare} ms, over the network {found} ms");
-    // The underlay is not added: that would make it longer by `bare`.
+    // The underlay's delay is not added; otherwise the result would be longer by
+    // `bare`.
     assert!(
         (found - 2.0 * DELAY).abs() < 0.5,
         "{found} ms, bare {bare} ms"
     );
     pods.send();
 
-    // Without its host, a pod's packets pass by, and soon those of the other pod, too.
+    // Without its host, a pod's packets bypass the network, and soon those of the other
+    // pod too.
     let killed = hosts.pop().expect("two hosts").program;
     killed.signal(Signal::SIGKILL);
     let _ = killed.end();
@@ -242,7 +244,7 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
         (alone - bare).abs() < 0.5 * DELAY,
         "{alone} ms, bare {bare} ms"
     );
-    // With it, they enter the network again.
+    // When the host is back, they enter the network again.
     let mut again = pods.start(1);
     wait_for_word(&mut again.program, " between ");
     let found = pods.closest(2.0 * DELAY);
@@ -322,7 +324,7 @@ fn ports_at_one_interface_take_packets_to_their_addresses() {
     taken(1, 20.0);
     taken(2, 60.0);
     site.assert_round_trip(1, &machine(2), 0.0);
-    // Stations still learn each other's hardware addresses.
+    // Stations still resolve each other's hardware addresses.
     let neighbours = site.said(0, &["ip", "neigh", "flush", "all"]);
     assert_eq!(neighbours, "");
     taken(1, 20.0);
@@ -335,10 +337,10 @@ fn ports_at_one_interface_take_packets_to_their_addresses() {
     site.assert_round_trip(0, &machine(2), 0.0);
 }
 
-/// The path of the network in the API of a node.
+/// The network's path in a node's API.
 const MESH: &str = "/v1/networks/mesh";
 
-/// A node of one of the machines.
+/// The node of one machine.
 struct MachineNode {
     program: RunningProgram,
     socket: String,
@@ -367,7 +369,7 @@ impl MachineNode {
         self.client().put(MESH, &body).expect("it runs")
     }
 
-    /// Waits until the network is so.
+    /// Waits until the network meets a condition.
     #[track_caller]
     fn wait_until(&self, is_so: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
@@ -386,7 +388,8 @@ fn runs(view: &Value) -> bool {
     view["state"] == "running"
 }
 
-/// No link can be next to the port of a pod: one that may wait does, and says why.
+/// Asserts that no link can be attached next to a pod's port: one that may wait does,
+/// and reports why.
 fn assert_no_link_next_to(client: &mut Client, pod: &NetNamespace) {
     let target = json!({ "netns": path_of(pod) });
     let mut body =
@@ -416,7 +419,7 @@ fn nodes_run_a_network_and_start_it_again() {
     nodes[1].wait_until(runs);
     let found = pods.closest(2.0 * DELAY);
     assert!((found - 2.0 * DELAY).abs() < 1.0, "{found} ms");
-    // Asked again, nothing happens; what it counts is read.
+    // A repeated request is a no-op, and its counters are readable.
     assert_eq!(nodes[0].put(&pods, 0)["pid"], first["pid"]);
     let mut client = nodes[0].client();
     let links = client.get(&format!("{MESH}/links")).expect("links");
@@ -426,13 +429,13 @@ fn nodes_run_a_network_and_start_it_again() {
 
     assert_no_link_next_to(&mut client, &pods.pods[0]);
 
-    // A run that fails is started again.
+    // A failed run is restarted.
     let pid = first["pid"].as_i64().expect("a process") as i32;
     let process = nix::unistd::Pid::from_raw(pid);
     nix::sys::signal::kill(process, Signal::SIGKILL).expect("it runs");
     let second = nodes[0].wait_until(|view| runs(view) && view["pid"] != first["pid"]);
     assert_eq!(second["restarts"], 1, "{second}");
-    // With the node it ends, and a node that starts has it again.
+    // The network ends with the node, and is restored when the node starts.
     let [node, other] = nodes;
     node.program.signal(Signal::SIGKILL);
     let _ = node.program.end();

@@ -1,5 +1,5 @@
-//! Wrong usage: each case gets one message with cause, place and remedy, exit
-//! code 2, and leaves no files.
+//! Usage errors: each case prints one message with cause, place and remedy, exits with
+//! code 2 and leaves no files.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,8 +15,8 @@ const LINK_COMMANDS: [&[&str]; 3] = [
     &["simulate", "in.pcap", "out.pcap"],
 ];
 
-/// Runs each link command with the arguments of each row and checks that each refuses them
-/// with a message that holds all words of the row, which are between semicolons.
+/// Checks that each link command refuses the arguments of each row, with a message that
+/// contains all words of the row, separated by semicolons.
 fn refused(table: &str) {
     for [arguments, said] in rows(table) {
         for command in LINK_COMMANDS {
@@ -32,8 +32,8 @@ fn refused(table: &str) {
     }
 }
 
-/// Runs the command of each row, in which words in capitals are files, and checks its exit
-/// code and what it says.
+/// Runs the command of each row, in which capitalised words are files, and checks exit
+/// code and message.
 fn refused_with(table: &str, files: &[(&str, &str)]) {
     for [line, code, said] in rows(table) {
         let file = |word| files.iter().find(|(name, _)| *name == word);
@@ -152,8 +152,7 @@ fn slips_are_refused() {
     );
 }
 
-/// Permitted values that are probably not intended cause a warning at the
-/// start, and in the report.
+/// Valid but suspicious values cause a warning at the start and in the report.
 #[test]
 fn doubtful_values_are_warned_of() {
     let dir = Folder::new();
@@ -171,7 +170,7 @@ fn doubtful_values_are_warned_of() {
     ] {
         assert!(ran.stderr.contains(warning), "no '{warning}' in {ran:?}");
     }
-    // A single link of each direction, warned of once, also with --quiet.
+    // One link per direction, a single warning, even with --quiet.
     let out_too = format!("pcap:{out}");
     for line in [
         &["simulate", &capture, &out, "--rate", "10mbps"][..],
@@ -292,7 +291,7 @@ fn outputs_that_would_destroy_something_are_refused() {
     let ran = longwire(&["simulate", &capture, &capture]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("same file"), "{ran:?}");
-    // The same file by another name.
+    // The same file under another name.
     let link = dir.path().join("link.pcap");
     assert!(std::os::unix::fs::symlink(&capture, &link).is_ok());
     let ran = longwire(&["simulate", &capture, &link.to_string_lossy()]);
@@ -303,7 +302,7 @@ fn outputs_that_would_destroy_something_are_refused() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains(".pcapng"), "{ran:?}");
     let ran = longwire(&["simulate", &capture, "-", "--json"]);
-    // The capture has stdout, and the report stderr.
+    // Stdout belongs to the capture, so the report is on stderr.
     assert_eq!(ran.code, 0, "{ran:?}");
     let report = ran.stderr.find("{\n").map(|at| &ran.stderr[at..]);
     let report: serde_json::Value =
@@ -348,7 +347,7 @@ fn ports_that_cannot_be_are_named_with_what_would_do() {
     assert!(ran.stderr.contains("packet:"), "{ran:?}");
 }
 
-/// The program must not wait for a writer that may never open the FIFO.
+/// The program must not block on a FIFO that may never have a writer.
 #[test]
 fn a_fifo_is_refused_at_once() {
     let dir = Folder::new();
@@ -382,7 +381,7 @@ fn a_fifo_is_refused_at_once() {
     }
 }
 
-/// Runs the program until it ends by itself.
+/// Runs the program to its end.
 fn ends(arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command.args(arguments).stdin(Stdio::null());

@@ -15,7 +15,7 @@ use longwire_io::net::{addr_add, link_stats};
 use longwire_testbed::support::{Folder, device, wire, words};
 use nix::sys::signal::Signal;
 
-/// Four stations on a bridge, and no links: frames leave at once.
+/// Four stations on a bridge without links: frames leave at once.
 const BRIDGE: &str = r#"
 [ports]
 a = "packet:p0"
@@ -24,14 +24,14 @@ c = "packet:p2"
 d = "packet:p3"
 "#;
 
-/// A bridge of four ports with these further lines, written to a file.
+/// Writes a topology of a bridge with four ports and these lines; returns its path.
 fn bridge(dir: &Folder, lines: &str) -> String {
     let file = dir.file("bridge.toml");
     write(&file, format!("{BRIDGE}{lines}").as_bytes());
     file
 }
 
-/// Returns a station's entry for a neighbour: the line of its table.
+/// Returns the line of a station's neighbour table for an address.
 fn neighbour(site: &Site, station: usize, of: &str) -> String {
     site.said(station, &["ip", "neigh", "show", of, "dev", "eth0"])
 }
@@ -61,8 +61,8 @@ fn stations_find_one_another_by_both_protocols() {
     let report = network.stop();
     let switch = &report["switch"];
     assert_eq!(switch["learnt"], 4, "{switch}");
-    // Each station was searched by broadcast and by multicast; all other frames
-    // went to one port.
+    // Each station was resolved by broadcast and multicast; all other frames went to
+    // one port.
     let flooded = |kind: usize| switch["flooded"][kind].as_u64().unwrap_or(0);
     assert!(flooded(0) >= 3 && flooded(1) >= 6, "{switch}");
     assert!(
@@ -83,8 +83,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     let dir = Folder::new();
     let network = site.start(&bridge(&dir, ""));
     assert!(site.round_trip(0, 1).is_some(), "no answer before");
-    // The last station takes the address of the second one, which is then
-    // unused.
+    // The last station takes over the address of the second, which stops using it.
     let (mac, moved) = (site.mac(1), format!("{}/24", address(1)));
     site.said(1, &["ip", "addr", "del", &moved, "dev", "eth0"]);
     let other = "02:00:00:00:00:99";
@@ -105,7 +104,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     assert_nothing_lost(&report);
 }
 
-/// Sends this many frames with a VLAN tag from one station to another.
+/// Sends VLAN-tagged frames from one station to another.
 fn tagged(site: &Site, from: usize, to: usize, vlan: &str, count: &str) {
     let (source, destination) = (site.mac(from), site.mac(to));
     let macs = ["--src-mac", &source, "--dst-mac", &destination];
@@ -128,7 +127,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     let lines =
         "[[link]]\nname = \"seven\"\nmatch = \"vlan=7\"\nshared = true\nloss = \"nth:every=2\"\n";
     let network = site.start(&bridge(&dir, lines));
-    // The second station is heard of in one of both networks.
+    // The second station is known in one of the two networks only.
     tagged(&site, 1, 0, "7", "2");
     let only = ["-i", "eth0", "-f", "vlan"];
     let captures = [1, 2].map(|station| {
@@ -139,16 +138,16 @@ fn vlan_tags_are_carried_and_choose_links() {
     tagged(&site, 0, 1, "8", "60");
     let [there, elsewhere] = captures.map(|capture| capture.with_frames(60));
     let count = |file: &str, filter: &str| tshark(file, filter).lines().count();
-    // Every other frame of network 7 is lost and the others have its tag with
-    // its priority; network 8 crosses no link.
+    // Half of the frames of network 7 are lost, and the rest keep tag and priority;
+    // network 8 has no link.
     assert_eq!(count(&there, "vlan.id == 7 && vlan.priority == 5"), 50);
     assert_eq!(count(&there, "vlan.id == 8 && vlan.priority == 0"), 60);
     assert_eq!(records(&there).len(), 110);
-    // To a station that was not heard of in network 8, all ports have it.
+    // Flooded: the destination is unknown in network 8.
     assert_eq!(count(&elsewhere, "vlan.id == 8"), 60);
     assert_eq!(records(&elsewhere).len(), 60);
     let report = network.stop();
-    // One of the two frames back was lost too.
+    // One of the two frames back was also lost.
     let lost = link(&report, "seven")["drops"]["loss"].as_u64();
     assert_eq!(lost, Some(51), "{report}");
     assert_nothing_lost(&report);
@@ -166,7 +165,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let Some(site) = Site::without_addresses(2) else {
         return;
     };
-    // The third and the fourth port are the two ends of one wire.
+    // The third and fourth ports are the ends of one wire.
     let loop_wire = || wire(device("p2", None), device("p3", None));
     let made = site.middle.run(loop_wire);
     made.expect("it is entered").expect("a wire");
@@ -178,11 +177,11 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     broadcasts.args(["generate", "-q", "--rate", "200pps", "--time", "60s"]);
     broadcasts.args(to).stdout(Stdio::null());
     let sending = RunningProgram::start(&site.stations[0], &mut broadcasts);
-    // Until bursts are used up.
+    // Wait until bursts are used up.
     std::thread::sleep(Duration::from_secs(2));
-    // The station's frames and the limit of each end of the wire: each frame
-    // circulates until the limit drops it, so the limit is always reached. A pause
-    // of the machine changes the rate of its window.
+    // The station's frames plus the limit at each end: each frame circulates until the
+    // limit drops it, so the limit is always saturated. A pause of the machine shifts
+    // its window.
     let rates: Vec<f64> = (0..5)
         .map(|_| {
             let (began, before) = (Instant::now(), arrived(&site, 1));
@@ -203,8 +202,8 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     assert!(words.contains("signs of a loop"), "{words}");
 }
 
-/// Requests and answers of DHCP cross a slow link that loses the first
-/// request; so does what is sent when there is an address.
+/// DHCP crosses a slow link that loses the first request, as do pings once there is an
+/// address.
 const DHCP: &str = r#"
 [[link]]
 name = "client"
@@ -232,7 +231,7 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
     given.expect("it is entered").expect("an address");
     let leases = format!("--dhcp-leasefile={}", dir.file("leases"));
     let mut server = Command::new("dnsmasq");
-    // No names are served, and an address is offered without being tried.
+    // No DNS, and no probing of offered addresses.
     server.args(["--no-daemon", "--conf-file=/dev/null", "--port=0", &leases]);
     server.args(["--no-ping", "--interface=eth0"]);
     server.arg("--dhcp-range=10.9.0.100,10.9.0.150,255.255.255.0,1h");
@@ -247,8 +246,8 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
     let client = ["udhcpc", "-i", "eth0", "-s", &script];
     site.said(3, &[&client[..], &patience].concat());
     let took = began.elapsed().as_secs_f64();
-    // The first request is lost and sent again after a second; then there are
-    // four messages of 100 ms each.
+    // The lost request is repeated after a second; then there are four messages of 100
+    // ms each.
     assert!((1.35..5.0).contains(&took), "{took} s");
     let has = site.said(3, &["ip", "-4", "addr", "show", "dev", "eth0"]);
     assert!(has.contains("inet 10.9.0.1"), "{has}");
@@ -262,8 +261,8 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
     };
     assert_eq!((&up["drops"]["loss"], drops(up)), (&1.into(), 1), "{up}");
     assert_eq!(drops(down), 0, "{down}");
-    // Two discoveries, one of them lost, a request and four echoes; an offer,
-    // an acknowledgement and four answers.
+    // Two discoveries, one of them lost, a request and four echoes; an offer, an
+    // acknowledgement and four replies.
     assert!(up["packets_in"].as_u64() >= Some(7), "{up}");
     assert!(down["packets_out"].as_u64() >= Some(6), "{down}");
     assert_nothing_lost(&report);

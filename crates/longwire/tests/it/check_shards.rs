@@ -1,10 +1,11 @@
-//! `longwire check --shards`: the cut of a network among cores, in text and in JSON.
+//! `longwire check --shards`: the partition of a network into shards, as text and as
+//! JSON.
 
 use crate::common::{longwire, write};
 use longwire_testbed::support::Folder;
 use serde_json::{Value, json};
 
-/// Two access links behind a core link of 2 ms; the fast link has no delay.
+/// Two access links that feed a core link of 2 ms; the fast link has no delay.
 const NETWORK: &str = r#"
 [ports]
 a = "null"
@@ -29,7 +30,7 @@ via = ["access2", "core"]
 match = "src=10.0.0.2"
 "#;
 
-/// The lines of the output from the one about shards on.
+/// Returns the lines from the one about shards on.
 fn shards_of(stdout: &str) -> Vec<&str> {
     let lines = stdout.lines();
     lines
@@ -80,7 +81,7 @@ fn a_network_that_cannot_be_cut_says_why() {
     let ran = longwire(&["check", &file, "--shards", "auto"]);
     let why = "shards     1 (auto asked for): fewer than 512 links fit into the cache of one core";
     assert_eq!(shards_of(&ran.stdout)[0], why, "{ran:?}");
-    // Without the option, there is nothing about shards.
+    // Without the option, shards are not mentioned.
     let ran = longwire(&["check", &file]);
     assert!(shards_of(&ran.stdout).is_empty(), "{ran:?}");
     let ran = longwire(&["check", &file, "--shards", "65"]);

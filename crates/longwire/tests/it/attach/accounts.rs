@@ -1,4 +1,4 @@
-//! Losses under traffic: each is one that the link reports, or one that an event explains.
+//! Losses under traffic: the link reports each, or an event explains it.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use super::closed::{Numbered, number, wait_for_arrivals};
 use super::{Joined, name_of};
 use crate::common::site::{run_in, well};
 
-/// Only the numbered datagrams of near: the link's counters are about them alone.
+/// Selects near's numbered datagrams, so that the link's counters cover nothing else.
 const FILTER: [&str; 2] = ["--filter", "udp dst port 9000"];
 
-/// Runs events while near sends numbered datagrams.
+/// Triggers events while near sends numbered datagrams.
 fn under_traffic<T>(joined: &Joined, events: impl FnOnce() -> T) -> (Numbered, T) {
     joined.assert_round_trip(0.0);
     let over = AtomicBool::new(false);
@@ -102,7 +102,7 @@ fn a_kill_loses_what_is_on_the_link() {
     let (stream, (begin, kill, end)) = under_traffic(&joined, || {
         let attached = joined.attach(&name_of("lost"), &options);
         let begin = Instant::now();
-        // More than there are on the link at a time: the link delivers.
+        // More than the link holds at a time, so the link delivers.
         wait_for_arrivals(&joined, 500);
         let before = Instant::now();
         attached.kill();
@@ -111,7 +111,7 @@ fn a_kill_loses_what_is_on_the_link() {
     let missing = missing(&stream);
     joined.assert_clean();
     let Some(&first) = missing.first() else {
-        // A sender that the machine has paused for as long leaves the link empty.
+        // A sender paused by the machine for as long leaves the link empty.
         let paused = stream
             .sent
             .windows(2)
@@ -121,14 +121,14 @@ fn a_kill_loses_what_is_on_the_link() {
     };
     let delivered = stream.sent[first] > begin;
     assert!(delivered, "no frame has crossed the link");
-    // The link keeps the order, so the kill loses the last of the frames on it. A
-    // frame was sent before the kill if the sender had begun with the next one.
+    // The link keeps the order, so the kill loses the last frames on it. A frame was
+    // sent before the kill if the sender had begun the next one.
     let on_link = stream.sent.partition_point(|at| *at <= kill);
     let on_link = first..on_link.saturating_sub(1);
     let arrived = |number: &usize| missing.binary_search(number).is_err();
     let later: Vec<usize> = on_link.filter(arrived).collect();
     assert!(later.is_empty(), "{first} was lost before {later:?}");
-    // Frames are taken until the end of the process.
+    // The link takes frames until the process ends.
     for number in missing {
         let after = stream.sent[number] > end;
         assert!(!after, "{number} was lost after the end");
@@ -192,7 +192,7 @@ fn a_forwarded_packet_crosses_both_directions() {
     joined.assert_round_trip(0.0);
     let near = Plan::USUAL.v4_of(Side::Near).to_string();
     let far = joined.far_address.to_string();
-    // Near is a router with one arm: packets of far go back to far.
+    // Near is a one-armed router: packets from far go back to far.
     let route = |namespace, by: &str| {
         let words = ["ip", "route", "add", "10.90.0.0/24", "via", by];
         let _ = well(&words, run_in(namespace, &words));

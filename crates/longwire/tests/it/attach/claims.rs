@@ -1,5 +1,4 @@
-//! Interfaces that are closed, next to other links, and after changes while no one held
-//! them.
+//! Closed interfaces next to other links, and after changes while they had no owner.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -17,7 +16,7 @@ use super::{DEVICE, Joined, name_of};
 use crate::common::longwire;
 use crate::common::process::RunningProgram;
 
-/// Another interface of both namespaces.
+/// A second interface of both namespaces.
 const SECOND_DEVICE: &str = "eth1";
 
 fn second_device(joined: &Joined) {
@@ -91,7 +90,7 @@ fn links_that_are_attached_at_once_are_apart() {
                 .round_trip_to(address)
                 .is_some_and(|found| found > 19.9)
         };
-        // Each is removed by itself.
+        // Each is removed individually.
         for (number, (name, program)) in runs.into_iter().enumerate() {
             let found = addresses.map(on_link);
             assert!(
@@ -153,7 +152,7 @@ fn each_interface_of_a_closed_attachment_is_attached_again() {
     second_device(&joined);
     let folder = Folder::new();
     let node = RunningNode::start(&folder);
-    // The serial numbers of the next one differ at both interfaces.
+    // Serial numbers of the next attachment differ at the two interfaces.
     let mut other = attachment(&joined, json!({ "delay": "5ms" }));
     other["to"] = json!([prefix(second)]);
     node.put("other", &other);
@@ -168,7 +167,7 @@ fn each_interface_of_a_closed_attachment_is_attached_again() {
     let node = RunningNode::start(&folder);
     joined.assert_round_trip(30.0);
     assert_eq!(pins(), 4);
-    // An interface that goes away meanwhile leaves nothing.
+    // An interface that goes away meanwhile leaves nothing behind.
     node.kill();
     let deleted = joined.near.run(|| link_delete(SECOND_DEVICE));
     deleted.expect("entered").expect("deleted");

@@ -22,11 +22,11 @@ use serde_json::json;
 
 const BPF: &str = "/sys/fs/bpf";
 const NONE: Option<&str> = None;
-/// Time from a signal until no thread of the process runs any more, on a busy machine.
+/// Maximum time from a signal until no thread of the process runs, on a busy machine.
 const KILL_MAX: Duration = Duration::from_millis(20);
 
-/// Gives the calling thread, and the programs that it starts, a view of the files in which
-/// a BPF file system is mounted, or none is.
+/// Gives the calling thread and its children a mount namespace with a BPF file system,
+/// or without one.
 pub(super) fn mounts(bpf: bool) {
     unshare(CloneFlags::CLONE_NEWNS).expect("root has mount namespaces");
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -43,13 +43,13 @@ pub(super) fn pins() -> usize {
         .count()
 }
 
-/// Numbered datagrams of one direction: when each was sent, and which arrived when.
+/// Numbered datagrams of one direction: send time of each, and arrivals.
 pub(super) struct Numbered {
     pub sent: Vec<Instant>,
     pub arrived: Vec<(usize, Instant)>,
 }
 
-/// Sends datagrams from one namespace to another until `over`, and waits for late ones.
+/// Sends datagrams between namespaces until `over`, and waits for late ones.
 pub(super) fn number(
     from: &NetNamespace,
     to: &NetNamespace,
@@ -59,7 +59,7 @@ pub(super) fn number(
     let address = SocketAddr::new(Plan::USUAL.v4_of(side).into(), 9_000);
     let receiver = to.run(|| UdpSocket::bind(address)).expect("entered");
     let receiver = receiver.expect("a socket");
-    // A thread that waits for a busy core must not lose what has arrived.
+    // Avoids losses at the receiver while its thread waits for a core.
     setsockopt(&receiver, RcvBufForce, &(16 << 20)).expect("root may");
     let sender = from.run(|| UdpSocket::bind("0.0.0.0:0")).expect("entered");
     let sender = sender.expect("a socket");
@@ -79,7 +79,7 @@ pub(super) fn number(
         let mut sent = Vec::new();
         while !over.load(Ordering::Relaxed) {
             sent.push(Instant::now());
-            // Refused while the interface is closed, or once the queue is full.
+            // Refused while the interface is closed, or when the queue is full.
             let _ = sender.send_to(&(sent.len() - 1).to_be_bytes(), address);
             thread::sleep(Duration::from_micros(50));
         }
@@ -88,7 +88,7 @@ pub(super) fn number(
     })
 }
 
-/// Waits until more datagrams have come to far.
+/// Waits until more datagrams have arrived at far.
 pub(super) fn wait_for_arrivals(joined: &Joined, datagrams: u64) {
     let begin = Instant::now();
     let arrived = || joined.far.run(|| link_stats(DEVICE)).expect("entered");
@@ -149,7 +149,7 @@ fn nothing_passes_once_the_program_is_killed() {
     const DELAY: Duration = Duration::from_millis(30);
     let Some(joined) = Joined::new() else { return };
     mounts(true);
-    // Neighbours are known before the interface is closed.
+    // Neighbours are resolved before the interface is closed.
     joined.assert_round_trip(0.0);
     for round in 0..5 {
         let name = name_of("closed");
@@ -161,7 +161,7 @@ fn nothing_passes_once_the_program_is_killed() {
             let up = scope.spawn(|| number(&joined.near, &joined.far, Side::Far, &over));
             let down = scope.spawn(|| number(&joined.far, &joined.near, Side::Near, &over));
             thread::sleep(Duration::from_millis(250 + 7 * round));
-            // The end of the process takes longer.
+            // The process ends some time later.
             attached.program.signal(Signal::SIGKILL);
             let killed = Instant::now() + KILL_MAX;
             let _ = attached.program.end();
@@ -175,7 +175,7 @@ fn nothing_passes_once_the_program_is_killed() {
             for (number, at) in arrived {
                 assert!(sent[*number] < killed, "{number} passed after the kill");
                 let delay = at.duration_since(sent[*number]);
-                // Stamps of two clocks differ by some microseconds.
+                // Timestamps of two clocks differ by microseconds.
                 assert!(
                     delay + Duration::from_millis(1) > DELAY,
                     "{number} passed by the link, in {delay:?}"
@@ -216,7 +216,7 @@ fn nothing_stays_after_a_usual_end_or_without_the_interface() {
     assert_eq!(pins(), 0);
     joined.assert_clean();
 
-    // Traffic that the link does not carry is not the link's to stop.
+    // Traffic that bypasses the link is not blocked.
     let attached = joined.attach(&name, &["--fail", "closed", "--to", "192.0.2.0/24"]);
     attached.kill();
     joined.assert_round_trip(0.0);

@@ -1,4 +1,4 @@
-//! Links of containers of containerd and runc.
+//! Links of containerd and runc containers.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn attach(engine: &Engine, container: &Container<'_>, options: &[&str]) -> Attac
     started(command, &name)
 }
 
-/// Asserts that no device of an attachment is left in a container.
+/// Asserts that no device of an attachment remains in a container.
 #[track_caller]
 fn assert_clean(container: &Container<'_>) {
     let namespace = container.namespace();
@@ -41,7 +41,7 @@ fn assert_clean(container: &Container<'_>) {
     }
 }
 
-/// Gets a file over the link, and asserts that it is intact.
+/// Fetches a file over the link, and asserts that it is intact.
 #[track_caller]
 fn assert_fetched(container: &Container<'_>) {
     let url = format!("http://{FAR}/data");
@@ -85,11 +85,11 @@ fn containers_have_the_link_that_is_attached() {
     a_restart_ends_the_run(&engine, &near, &far);
 }
 
-/// A container is paused in the middle of a download, and goes on.
+/// A container is paused during a download, and resumes.
 fn a_pause_loses_nothing(engine: &Engine, near: &Container<'_>, far: &Container<'_>) {
     let attached = attach(engine, near, &["--delay", "10ms", "--rate", "1mbit"]);
     let url = format!("http://{FAR}/data");
-    // Half a minute at this rate: it is not over before the pause.
+    // Half a minute at this rate: longer than until the pause.
     let script = format!("curl -sS --fail -o /tmp/data {url}");
     let mut download = near.spawn(&["sh", "-c", &script]);
     let begin = Instant::now();
@@ -99,7 +99,7 @@ fn a_pause_loses_nothing(engine: &Engine, near: &Container<'_>, far: &Container<
     near.task(&["pause"]);
     near.wait_for("PAUSED");
     attached.set(&["rate=100mbit"]);
-    // The kernel answers for it, over the link.
+    // The kernel replies on its behalf, over the link.
     far.assert_round_trip(NEAR, 20.0);
     let over = download.child().try_wait().expect("a child");
     assert_eq!(over, None, "a paused program ends nothing");
@@ -110,7 +110,7 @@ fn a_pause_loses_nothing(engine: &Engine, near: &Container<'_>, far: &Container<
     assert!(received == image::data(), "other bytes than are served");
     near.assert_round_trip(FAR, 20.0);
 
-    // A paused container can be attached to and detached from.
+    // A link can be attached to and detached from a paused container.
     near.task(&["pause"]);
     let report = attached.detach();
     assert_eq!(report["error"], serde_json::Value::Null, "{report}");
@@ -121,8 +121,8 @@ fn a_pause_loses_nothing(engine: &Engine, near: &Container<'_>, far: &Container<
     assert_clean(near);
 }
 
-/// A container ends, and with it its network: so does the run. Its next start has another
-/// network, and no link until one is attached.
+/// A container and its network end, and so does the run. After a restart, it has
+/// another network, without a link until one is attached.
 fn a_restart_ends_the_run(engine: &Engine, near: &Container<'_>, far: &Container<'_>) {
     let attached = attach(engine, near, &["--delay", "10ms"]);
     near.assert_round_trip(FAR, 20.0);
@@ -145,14 +145,14 @@ fn out_of_memory_is_the_containers_alone() {
         return;
     };
     let limit = ["--memory-limit", "33554432"];
-    // Without a newline in it, a line of any length is kept in memory.
+    // Without newlines, `tail` keeps all of its input in memory.
     let eat = "until [ -e /tmp/go ]; do sleep 0.05; done; exec tail /dev/zero";
     let near = engine.run("eater", &limit, &["sh", "-c", eat]);
     let far = engine.run("server", &[], SERVE);
     join([(&near, NEAR), (&far, FAR)]);
     let attached = attach(&engine, &near, &["--delay", "20ms"]);
     near.assert_round_trip(FAR, 40.0);
-    // A process is killed, and its container goes on.
+    // A process is killed, and its container continues.
     let killed = near.exec(&["tail", "/dev/zero"]);
     assert_eq!(killed.code, 137, "{killed:?}");
     assert_eq!(near.state(), "RUNNING");

@@ -1,5 +1,5 @@
-//! Frames of many kinds over an attached link: long, joined, for many, and those that resolve
-//! addresses.
+//! Frames of many kinds over an attached link: long, merged, multicast, and for address
+//! resolution.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -16,7 +16,7 @@ use crate::common::site::run_in;
 
 const DELAY: Duration = Duration::from_millis(15);
 
-/// Addresses of near and far without static entries for their neighbour.
+/// Addresses of near and far without static neighbour entries.
 const UNRESOLVED: [[&str; 2]; 2] = [
     ["10.199.7.1", "10.199.7.2"],
     ["fd00:1:2:3::7", "fd00:1:2:3::8"],
@@ -30,7 +30,8 @@ impl Joined {
         }
     }
 
-    /// Round trips of four whole datagrams of this length, in milliseconds: the shortest.
+    /// Returns the shortest round trip of four unfragmented datagrams of this length,
+    /// in milliseconds.
     fn whole_round_trip(&self, bytes: &str) -> Option<f64> {
         let far = self.far_address.to_string();
         let command = [
@@ -52,7 +53,7 @@ impl Joined {
         }
     }
 
-    /// A socket of near for datagrams, and one of far at this port.
+    /// Returns a datagram socket of near, and one of far at this port.
     fn sockets(&self, port: u16) -> (UdpSocket, UdpSocket) {
         let any = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let near = self.near.run(|| UdpSocket::bind(any(0)));
@@ -71,10 +72,10 @@ fn long_frames_cross_whole() {
     let found = joined.whole_round_trip("8972").expect("answers");
     assert!(found > 29.9, "{found} ms");
     let report = attached.detach();
-    // Fragments would be 28; a resolution of the address may be among them.
+    // Fragments would amount to 28; address resolution may add some.
     let frames = report["ports"][0]["packets_in"].as_u64().expect("a count");
     assert!((4..10).contains(&frames), "{report}");
-    // An MTU that is raised while the link is attached holds for it, too.
+    // A raised MTU takes effect on the attached link.
     joined.set_mtu(1_500);
     let attached = joined.attach(&name_of("raised"), &["--delay", "15ms"]);
     joined.set_mtu(9_000);
@@ -93,7 +94,7 @@ fn addresses_are_resolved_over_the_link() {
         let began = Instant::now();
         let command = ["ping", "-c", "1", "-W", "5", "-q", far];
         assert_eq!(run_in(&joined.near, &command).code, 0, "{far}");
-        // The question for the address and its answer cross the link, too.
+        // Address resolution crosses the link as well.
         assert!(began.elapsed() >= 4 * DELAY, "{far}");
     }
     let report = attached.detach();

@@ -1,4 +1,4 @@
-//! Frames on a link whose interface goes down or away: none arrives, and the report says so.
+//! Frames on a link whose interface goes down or away: all are lost, and reported.
 
 use std::net::{IpAddr, UdpSocket};
 use std::process::{Command, Stdio};
@@ -15,9 +15,9 @@ use super::{DEVICE, Joined, may_attach, name_of, path_of};
 use crate::common::process::{PATIENCE, RunningProgram};
 use crate::common::{longwire, write};
 
-/// Datagrams of each direction.
+/// Datagrams per direction.
 const DATAGRAMS: u64 = 100;
-/// Longer than what happens to the interface takes.
+/// Longer than the events at the interface take.
 const DELAY: &str = "1500ms";
 
 fn count(value: &Value, field: &str) -> u64 {
@@ -38,7 +38,7 @@ fn send(from: &NetNamespace, to: IpAddr) {
     }
 }
 
-/// Returns the datagrams that have come to a run.
+/// Returns the number of datagrams that a run received.
 fn taken(report: &Value) -> u64 {
     let ports = report["ports"].as_array().expect("ports").iter();
     ports.map(|port| count(port, "packets_in")).sum()
@@ -57,7 +57,7 @@ fn wait_until(control: &str, is_met: impl Fn(&Value) -> bool) {
     }
 }
 
-/// Asserts that a port has lost all datagrams, and that the sums agree.
+/// Asserts that a port lost all datagrams, and that the totals agree.
 #[track_caller]
 fn assert_lost(report: &Value, port: &str, how: &str) {
     let ports = report["ports"].as_array().expect("ports");

@@ -1,4 +1,4 @@
-//! Attachments, changes, ends and lost interfaces in random order, under traffic.
+//! Attaching, changing, ending and losing interfaces in random order, under traffic.
 
 use longwire_io::net::{NetNamespace, addr_add, link, link_delete, link_up, veth};
 use longwire_testbed::support::Draws;
@@ -12,10 +12,10 @@ use super::{Attached, DEVICE, Joined, name_of};
 use crate::common::process::{RunningProgram, wait_for_word};
 use crate::common::site::{run_in, well};
 
-/// Steps in an ordinary run; `LONGWIRE_INTERLEAVINGS` asks for more.
+/// Steps per run, unless `LONGWIRE_INTERLEAVINGS` sets more.
 const STEPS: u64 = 60;
 
-/// Makes the pair again after a device was removed.
+/// Recreates the pair after a device was removed.
 pub(super) fn join(joined: &Joined) {
     let end = |namespace| veth::End {
         name: DEVICE,
@@ -33,7 +33,7 @@ pub(super) fn join(joined: &Joined) {
     }
 }
 
-/// Gives a device its address, and brings it up.
+/// Sets a device's address and brings it up.
 fn set_up(namespace: &NetNamespace, side: Side) {
     let set_up = || {
         addr_add(DEVICE, IpAddr::V4(Plan::USUAL.v4_of(side)), 24)?;
@@ -61,7 +61,7 @@ const OPTIONS: [&[&str]; 3] = [
     &["--loss", "20%", "--delay", "3ms"],
 ];
 
-/// Kills a run at a moment at which it may not be attached yet.
+/// Kills a run that may not be attached yet.
 fn kill_early(joined: &Joined, after: Duration) {
     let mut command = joined.command(&name_of("any"), &["--delay", "1ms"]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -71,7 +71,7 @@ fn kill_early(joined: &Joined, after: Duration) {
     let _ = run.end();
 }
 
-/// Sends without end.
+/// Sends until stopped.
 fn flood(joined: &Joined) -> RunningProgram {
     let mut command = std::process::Command::new("ping");
     let address = joined.far_address.to_string();
@@ -80,7 +80,7 @@ fn flood(joined: &Joined) -> RunningProgram {
     RunningProgram::start(&joined.near, &mut command)
 }
 
-/// An event after which the link is still attached.
+/// An event that leaves the link attached.
 fn stay(joined: &Joined, run: &Attached, event: u64, draws: &mut Draws) {
     match event {
         3 => {
@@ -144,7 +144,8 @@ fn any_order_of_events_leaves_a_working_interface() {
                 drop(std::mem::replace(&mut traffic, flood(&joined)));
             }
             (Some(run), 6) => {
-                // Away and back: the link stays behind, the interface works.
+                // The device leaves the namespace and returns: the link is lost, but
+                // the interface works.
                 let away = NetNamespace::new().expect("a namespace");
                 let moved = joined.near.run(|| link::move_to(DEVICE, &away));
                 moved.expect("entered").expect("moved");
@@ -175,7 +176,7 @@ fn any_order_of_events_leaves_a_working_interface() {
 #[test]
 fn links_end_with_the_namespace() {
     let Some(joined) = Joined::new() else { return };
-    // Two interfaces of one namespace, each with a link.
+    // Two interfaces in one namespace, each with a link.
     let pair = |namespace| veth::End {
         name: "eth1",
         namespace,
@@ -197,7 +198,7 @@ fn links_end_with_the_namespace() {
     let mut second = RunningProgram::of(command.spawn().expect("it starts"));
     wait_for_word(&mut second, super::ATTACHED);
     joined.assert_round_trip(4.0);
-    // The last descriptor: the programs of the links hold none.
+    // The last descriptor: the links' processes hold none.
     let Joined { near, far, .. } = joined;
     drop(near);
     for ran in [first.program.end(), second.end()] {

@@ -1,4 +1,4 @@
-//! Programs that are killed with links in many interfaces.
+//! Killing programs with links in many interfaces.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -15,10 +15,10 @@ use super::node::RunningNode;
 use super::{Joined, name_of, path_of, started};
 use crate::common::process::{PATIENCE, RunningProgram};
 
-/// The kernel takes 0.2 s to close the links and sockets of each.
+/// For each, the kernel takes 0.2 s to close links and sockets.
 const INTERFACES: u8 = 24;
 const PORT: u16 = 9_100;
-/// A delay of both times by a busy machine.
+/// Delay that a busy machine adds to both times.
 const BUSY: Duration = Duration::from_millis(200);
 
 /// Sockets at both ends of an interface.
@@ -31,7 +31,7 @@ fn device(number: u8) -> String {
     format!("wire{number}")
 }
 
-/// Makes more interfaces between both namespaces. Each end knows the other's address.
+/// Creates more interfaces between both namespaces, with static neighbours.
 fn wires(joined: &Joined) -> Vec<Wire> {
     let wire = |number: u8| {
         let name = device(number);
@@ -65,8 +65,8 @@ fn wires(joined: &Joined) -> Vec<Wire> {
     wires
 }
 
-/// Sends until each interface has passed a datagram; `false` if the time or `is_over` comes
-/// first.
+/// Sends until each interface has passed a datagram; returns false if the time or
+/// `is_over` comes first.
 fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> bool {
     let mut waiting: Vec<&Wire> = wires.iter().collect();
     while !waiting.is_empty() {
@@ -82,9 +82,8 @@ fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Kills a program whose links in all interfaces lose everything, and asserts that
-/// datagrams pass long before the kernel has taken the program down, which takes longer the
-/// more interfaces there are.
+/// Kills a program whose links lose everything, and asserts that datagrams pass long
+/// before the kernel has removed the process, which takes longer with more interfaces.
 #[track_caller]
 fn assert_open_at_once(mut program: RunningProgram, wires: &[Wire]) {
     for wire in wires {
@@ -119,7 +118,7 @@ fn all_interfaces_of_a_killed_program_are_open_at_once() {
     let Some(joined) = Joined::new() else { return };
     let wires = wires(&joined);
     let name = name_of("killed-all");
-    // With a limit of open files below what these links take.
+    // With a limit of open files too low for these links.
     let mut command = std::process::Command::new("prlimit");
     command.args(["--nofile=128:4096", env!("CARGO_BIN_EXE_longwire")]);
     command.args(["attach", "--netns", &path_of(&joined.near), "--name", &name]);

@@ -1,4 +1,4 @@
-//! Links in interfaces that are in use.
+//! Links at interfaces in use.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -37,13 +37,13 @@ struct Joined {
     far_address: IpAddr,
 }
 
-/// Skips the test of a user who may not attach programs.
+/// Returns false for users who may not attach programs, so that the test is skipped.
 fn may_attach() -> bool {
     nix::unistd::geteuid().is_root() || skip::<()>("attaching takes root").is_some()
 }
 
 impl Joined {
-    /// `None` for a user who may not attach programs.
+    /// Returns `None` for users who may not attach programs.
     fn new() -> Option<Joined> {
         if !may_attach() {
             return None;
@@ -71,14 +71,14 @@ impl Joined {
         command
     }
 
-    /// The result of an attachment that is refused.
+    /// Runs an attachment that is refused; returns its result.
     fn refused(&self, name: &str, options: &[&str]) -> Ran {
         let output = self.command(name, options).output();
         crate::common::ran(output.expect("it starts"))
     }
 
-    /// The shortest of some round trips to an address, in milliseconds; `None` if none
-    /// came back.
+    /// Returns the shortest of some round trips to an address, in milliseconds; `None`
+    /// without a reply.
     fn round_trip_to(&self, address: IpAddr) -> Option<f64> {
         let address = address.to_string();
         let command = ["ping", "-c", "8", "-i", "0.05", "-W", "1", "-q", &address];
@@ -91,8 +91,8 @@ impl Joined {
         self.round_trip_to(self.far_address)
     }
 
-    /// Asserts that a round trip takes this time, in milliseconds. A busy machine delays
-    /// some, and rarely the shortest of many.
+    /// Asserts the shortest round trip, in milliseconds: a busy machine delays some,
+    /// but rarely all.
     #[track_caller]
     fn assert_round_trip(&self, expected: f64) {
         let mut found = f64::INFINITY;
@@ -106,8 +106,8 @@ impl Joined {
         panic!("{found} ms, not {expected} ms");
     }
 
-    /// Asserts that no device of an attachment is left. The kernel removes the devices of a
-    /// namespace a moment after its last process.
+    /// Asserts that no device of an attachment remains. The kernel removes a
+    /// namespace's devices some time after its last process.
     #[track_caller]
     fn assert_clean(&self) {
         let end = Instant::now() + PATIENCE;
@@ -121,7 +121,7 @@ impl Joined {
         }
     }
 
-    /// The answers of `ip` about near's device: addresses, routes and qdiscs.
+    /// Returns the output of `ip` on near's device: addresses, routes and qdiscs.
     fn settings(&self) -> String {
         let show = |words: &[&str]| well(words, run_in(&self.near, words));
         [
@@ -133,7 +133,7 @@ impl Joined {
     }
 }
 
-/// A path at which other processes find a namespace of this one.
+/// Returns a path by which other processes find a namespace of this one.
 fn path_of(namespace: &NetNamespace) -> String {
     let descriptor = namespace.as_fd().as_raw_fd();
     format!("/proc/{}/fd/{descriptor}", std::process::id())
@@ -158,7 +158,7 @@ struct Attached {
 }
 
 impl Attached {
-    /// Ends it with `detach`; returns its report.
+    /// Detaches the link; returns the run's report.
     fn detach(self) -> serde_json::Value {
         let ran = longwire(&["attach", "detach", &self.name]);
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -176,7 +176,8 @@ impl Attached {
     }
 }
 
-/// A name for this test in this process: tests of others may run on the machine.
+/// Returns a name unique to this test and process: other test runs may share the
+/// machine.
 fn name_of(test: &str) -> String {
     format!("{test}-{}", std::process::id())
 }
@@ -207,7 +208,7 @@ fn a_link_is_attached_changed_and_detached() {
     let options = row.is_some_and(|row| row.ends_with("up delay=40ms; down delay=15ms"));
     assert!(options, "{listed}");
     let report = attached.detach();
-    // A busy machine makes frames late. None is lost, and none made up.
+    // A busy machine delays frames, but none is lost or invented.
     let ports = report["ports"].as_array().expect("ports");
     let sum = |counter: &str| {
         ports
@@ -234,7 +235,7 @@ fn traffic_passes_when_the_program_is_killed() {
     attached.kill();
     joined.assert_round_trip(0.0);
     joined.assert_clean();
-    // The entry of the killed run is no obstacle.
+    // The killed run's entry does not interfere.
     let attached = joined.attach(&name, &["--delay", "5ms"]);
     joined.assert_round_trip(10.0);
     let _ = attached.detach();
@@ -282,7 +283,7 @@ fn packets_to_other_prefixes_pass_by() {
     }
     let report = attached.detach();
     let ports = report["ports"].as_array().expect("ports");
-    // Eight and eight, nothing to near's first address, and no ARP.
+    // Eight each way, none to near's first address, and no ARP.
     assert_eq!(ports[0]["packets_in"], 16, "{report}");
 }
 
@@ -349,7 +350,7 @@ fn wrong_places_are_refused_with_what_is_there() {
         (&["--netns", &netns], "--interface"),
         (&["--netns", "no-such-name"], "no-such-name"),
         (&["--pid", "999999999"], "999999999"),
-        // The kernel's threads are in the network of the machine.
+        // Kernel threads are in the machine's network.
         (&["--pid", "2"], "--host-network"),
         (&["--netns", &netns, "--interface", "lo"], "lo carries"),
         (&["web", "--delay", "1ms"], "--container web"),

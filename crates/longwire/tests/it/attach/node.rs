@@ -1,4 +1,4 @@
-//! `longwire node`: attachments over its API.
+//! `longwire node`: attachments over the API.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -41,7 +41,7 @@ impl RunningNode {
         put.expect("it is attached")
     }
 
-    /// The status with which an attachment is refused.
+    /// Sends an attachment that is refused; returns the status.
     pub(super) fn refused(&self, name: &str, body: &Value) -> u16 {
         match self.client().put(&path(name), body) {
             Err(ClientError::Refused(refused)) => refused.status,
@@ -53,7 +53,7 @@ impl RunningNode {
         self.client().get(&path(name)).expect("an attachment")
     }
 
-    /// Waits until an attachment is in a state.
+    /// Waits until an attachment reaches a state.
     #[track_caller]
     pub(super) fn wait_for(&self, name: &str, state: &str) -> Value {
         let end = Instant::now() + PATIENCE;
@@ -86,7 +86,7 @@ pub(super) fn path(name: &str) -> String {
     format!("/v1/attachments/{name}")
 }
 
-/// An attachment to near's device.
+/// Returns an attachment to near's device.
 pub(super) fn attachment(joined: &Joined, link: Value) -> Value {
     json!({
         "target": { "netns": path_of(&joined.near) },
@@ -103,7 +103,7 @@ fn attachments_are_made_changed_and_removed() {
     let made = node.put("near", &attachment(&joined, json!({ "delay": "15ms" })));
     assert_eq!(made["interfaces"], json!([DEVICE]), "{made}");
     joined.assert_round_trip(30.0);
-    // Again the same, then others in one direction.
+    // The same again, then other options in one direction.
     let again = node.put("near", &attachment(&joined, json!({ "delay": "15ms" })));
     assert_eq!(again, made);
     let link = json!({ "delay": "15ms", "up": { "delay": "40ms" } });
@@ -147,7 +147,7 @@ fn links_without_a_seed_lose_different_packets() {
     let Some(joined) = Joined::new() else { return };
     let folder = Folder::new();
     let node = RunningNode::start(&folder);
-    // Addresses are resolved before.
+    // Addresses are resolved in advance.
     joined.assert_round_trip(0.0);
     let address = joined.far_address.to_string();
     let answered = |name: &str| {
@@ -174,7 +174,7 @@ fn a_killed_node_lets_traffic_pass_and_attaches_again() {
     node.kill();
     joined.assert_round_trip(0.0);
     let node = RunningNode::start(&folder);
-    // It is ready when what was attached is attached again.
+    // The node reports ready once it has restored its attachments.
     assert_eq!(node.get("near")["state"], "attached");
     joined.assert_round_trip(30.0);
     node.program.signal(Signal::SIGTERM);
@@ -182,7 +182,7 @@ fn a_killed_node_lets_traffic_pass_and_attaches_again() {
     assert_eq!(ran.code, 0, "{ran:?}");
     joined.assert_round_trip(0.0);
     joined.assert_clean();
-    // Also after a proper end.
+    // Also after a clean exit.
     let node = RunningNode::start(&folder);
     joined.assert_round_trip(30.0);
     node.client().delete(&path("near")).expect("removed");
@@ -255,8 +255,7 @@ fn wrong_requests_change_nothing() {
     let all = node.client().get("/v1/attachments").expect("a list");
     let all = all["attachments"].as_array().map(Vec::len);
     assert_eq!(all, Some(1));
-    // A part of the traffic that the kernel cannot select is found before the options are
-    // changed.
+    // A filter that the kernel cannot apply is detected before options change.
     let mut part = attachment(&joined, json!({ "delay": "15ms" }));
     part["filter"] = "icmp".into();
     node.client().delete(&path("near")).expect("removed");
@@ -271,13 +270,13 @@ fn wrong_requests_change_nothing() {
     assert_eq!(node.refused("near", &refused), 422);
     joined.assert_round_trip(30.0);
     assert_eq!(node.get("near")["spec"]["filter"], "icmp");
-    // One that may wait does.
+    // One with a wait does wait.
     let mut waits = at(json!({ "netns": "no-such-name" }));
     waits["wait"] = true.into();
     assert_eq!(node.put("waits", &waits)["state"], "waiting");
     assert_eq!(node.get("waits")["interfaces"], json!([]));
 
-    // A second node would make the same attachments.
+    // A second node would create the same attachments.
     let mut second = command(&folder);
     second.args(["--control", &folder.file("second.sock")]);
     let second = crate::common::ran(second.output().expect("it starts"));
@@ -301,7 +300,7 @@ fn an_attachment_waits_while_another_program_has_its_interface() {
     let attached = node.wait_for("near", "attached");
     assert!(attached.get("taken").is_none(), "{attached}");
     joined.assert_round_trip(30.0);
-    // A target that does not exist is not taken.
+    // A missing target is refused.
     body["target"] = json!({ "netns": "no-such-name" });
     let waiting = node.put("waits", &body);
     assert_eq!(waiting["state"], "waiting", "{waiting}");
@@ -315,7 +314,7 @@ fn many_attachments_are_made_at_once() {
     let node = RunningNode::start(&folder);
     let body = attachment(&joined, json!({ "delay": "1ms" }));
     std::thread::scope(|scope| {
-        // One of them gets the interface, and one name is taken.
+        // One attachment gets the interface and the name.
         let made: Vec<_> = (0..8)
             .map(|number| {
                 let (node, body) = (&node, &body);
@@ -341,7 +340,7 @@ fn an_interface_is_free_again_at_once() {
     let folder = Folder::new();
     let node = RunningNode::start(&folder);
     let body = attachment(&joined, json!({ "delay": "1ms" }));
-    // The kernel removes the devices of one while those of the next are made.
+    // The kernel removes one attachment's devices while the next ones are created.
     for round in 0..12 {
         node.put(&format!("round{round}"), &body);
         let removed = node.client().delete(&path(&format!("round{round}")));

@@ -1,4 +1,4 @@
-//! Programs of others at the same interface, shaped like those of container networks.
+//! Foreign programs at the same interface, similar to those of container networks.
 
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,14 +24,14 @@ const LENGTH: i16 = 0;
 const MARK: i16 = 8;
 const PROTOCOL: i16 = 16;
 
-/// A program of another at an interface.
+/// A foreign program at an interface.
 struct Other {
     program: OwnedFd,
     _link: Link,
 }
 
 impl Other {
-    /// Puts it before all others of the hook.
+    /// Attaches the program before all others of the hook.
     fn attach(
         namespace: &NetNamespace,
         device: &str,
@@ -69,7 +69,7 @@ fn order(namespace: &NetNamespace, hook: Hook) -> Vec<String> {
     found.expect("programs").names
 }
 
-/// Marks frames, as Cilium marks them with identities.
+/// Marks frames with identities, as Cilium does.
 fn marking() -> Vec<Instruction> {
     vec![
         move_number(2, 0x0f00),
@@ -160,7 +160,7 @@ fn classic_filters_stay_and_delays_do_not_multiply() {
     };
     tc(&["qdisc", "add", "dev", DEVICE, "clsact"]);
     for hook in ["ingress", "egress"] {
-        // Of all bytes of all frames.
+        // Counts all bytes of all frames.
         let program = "1,6 0 0 4294967295";
         tc(&[
             "filter", "add", "dev", DEVICE, hook, "bpf", "bytecode", program, "flowid", "1:1",
@@ -177,7 +177,7 @@ fn classic_filters_stay_and_delays_do_not_multiply() {
     joined.assert_round_trip(0.0);
 }
 
-/// Redirects IPv4 with a helper, as Cilium's host routing does; other frames go on.
+/// Redirects IPv4 with a helper, as Cilium's host routing does; other frames pass.
 fn redirecting(helper: i32, arguments: &[i32]) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let other = program.label();
@@ -202,7 +202,7 @@ fn a_pod_behind_redirects_of_the_host_has_the_delay_that_is_asked_for() {
         return;
     }
     let [pod, host, far] = [(); 3].map(|()| NetNamespace::new().expect("a namespace"));
-    // Cilium rewrites addresses of Ethernet; here the pod has those of the host's device.
+    // Cilium rewrites Ethernet addresses; here the pod has those of the host's device.
     let mac = Some([2, 0, 0, 0, 0, 0x10]);
     let end = |name, namespace, mac| veth::End {
         name,

@@ -1,4 +1,4 @@
-//! Several links at one interface, each for a part of the traffic.
+//! Several links at one interface, each for part of the traffic.
 
 use std::net::IpAddr;
 
@@ -13,11 +13,11 @@ use super::{DEVICE, Joined, name_of};
 use crate::common::longwire;
 use crate::common::site::{run_in, well};
 
-/// Other addresses of far, next to its usual one.
+/// Additional addresses of far.
 const SECOND: &str = "10.98.7.2";
 const THIRD: &str = "10.98.7.3";
 
-/// Networks in which far has three addresses.
+/// Returns networks in which far has three addresses.
 pub(super) fn joined() -> Option<(Joined, [IpAddr; 3])> {
     let joined = Joined::new()?;
     let more = [SECOND, THIRD].map(|address| address.parse().expect("an address"));
@@ -34,7 +34,7 @@ pub(super) fn joined() -> Option<(Joined, [IpAddr; 3])> {
     Some((joined, addresses))
 }
 
-/// Asserts the round trips to addresses, in milliseconds.
+/// Asserts the round-trip times to addresses, in milliseconds.
 #[track_caller]
 fn assert_round_trips(joined: &Joined, addresses: [IpAddr; 3], expected: [f64; 3]) {
     for (address, expected) in addresses.into_iter().zip(expected) {
@@ -68,7 +68,7 @@ pub(super) fn prefix(address: IpAddr) -> String {
     format!("{address}/32")
 }
 
-/// Frames in and out of each link of a report.
+/// Returns the input and output frames of each link in a report.
 fn counts(report: &Value) -> Vec<[u64; 2]> {
     let links = report["links"].as_array().expect("links");
     let count = |link: &Value, name: &str| link[name].as_u64().expect("a count");
@@ -90,7 +90,7 @@ fn each_link_has_its_part_and_the_rest_passes() {
     let name = name_of("several-b");
     let b = joined.attach(&name, &["--delay", "30ms", "--to", &prefix(second)]);
     assert_round_trips(&joined, addresses, [20.0, 60.0, 0.0]);
-    // One for the rest is behind them, though it takes all.
+    // A link for all traffic comes after them and gets only the rest.
     let c = joined.attach(&name_of("several-c"), &["--delay", "50ms"]);
     assert_round_trips(&joined, addresses, [20.0, 60.0, 100.0]);
     let refused = joined.refused(&name_of("several-d"), &["--delay", "1ms"]);
@@ -98,7 +98,7 @@ fn each_link_has_its_part_and_the_rest_passes() {
         refused.stderr.contains("link of Longwire already"),
         "{refused:?}"
     );
-    // Before them, with half of the ways, and a filter.
+    // Comes first, with one direction and a filter.
     let options = ["--delay", "5ms", "--priority", "7", "--direction", "up"];
     let filter = ["--filter", "icmp"];
     let d = joined.attach(&name_of("several-e"), &[&options[..], &filter].concat());
@@ -113,7 +113,7 @@ fn each_link_has_its_part_and_the_rest_passes() {
         found.iter().all(|[entered, left]| entered == left),
         "{found:?}"
     );
-    // Its part is now one of the rest.
+    // Its traffic now belongs to the rest.
     assert_round_trips(&joined, addresses, [100.0, 60.0, 100.0]);
     c.detach();
     assert_round_trips(&joined, addresses, [0.0, 60.0, 0.0]);
@@ -135,7 +135,7 @@ fn a_node_that_starts_again_keeps_the_order() {
         body
     };
     let [first, second, third] = addresses.map(prefix);
-    // The names are not in the order in which they are made. All have the first address.
+    // Names are not in creation order. All select the first address.
     node.put("z", &body("10ms", std::slice::from_ref(&first)));
     node.put("b", &body("20ms", &[first.clone(), second.clone()]));
     node.put(
@@ -154,7 +154,7 @@ fn a_node_that_starts_again_keeps_the_order() {
     assert_eq!(names(&joined), expected);
     assert_round_trips(&joined, addresses, [20.0, 40.0, 60.0]);
 
-    // Another part, without another link.
+    // A different selection, on the same link.
     node.put("b", &body("20ms", std::slice::from_ref(&third)));
     assert_eq!(node.get("b")["returns"], 0);
     assert_round_trips(&joined, addresses, [20.0, 60.0, 40.0]);

@@ -1,4 +1,4 @@
-//! Connections over an interface while links come and go.
+//! Connections over an interface while links are attached and detached.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::thread;
 
 use super::{Joined, name_of};
 
-/// Bytes in one write, of a pattern that repeats with no power of two.
+/// Bytes per write; the pattern's period is not a power of two.
 const BLOCK: usize = 251 * 257;
 
 #[test]

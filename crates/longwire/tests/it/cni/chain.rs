@@ -1,4 +1,4 @@
-//! A chain of plugins, run as a runtime runs them.
+//! A chain of plugins, called as a runtime does.
 
 use std::thread;
 
@@ -21,7 +21,7 @@ fn a_container_has_its_link_until_it_is_removed() {
     assert_eq!(added, previous, "the result is passed on");
     machine.assert_round_trip(&address, 30.0);
     pod.well(&machine, "CHECK", &config, &previous);
-    // A second start of the same container changes the link.
+    // A second ADD for the same container changes the link.
     let other = machine.plugin(&json!({ "delay": "15ms", "up": { "delay": "5ms" } }));
     pod.well(&machine, "ADD", &other, &previous);
     machine.assert_round_trip(&address, 20.0);
@@ -81,7 +81,7 @@ fn containers_come_and_go_while_the_node_is_away() {
     status["cniVersion"] = json!("1.1.0");
     first.fails(&machine, "STATUS", &status, 50);
     first.fails(&machine, "CHECK", &config, 11);
-    // The removal of a container is not prevented.
+    // A container's removal always succeeds.
     first.well(&machine, "DEL", &config, &previous);
     first.well(&machine, "DEL", &machine.bridge(), "");
     let (previous, three) = third.add_to_bridge(&machine);
@@ -93,8 +93,8 @@ fn containers_come_and_go_while_the_node_is_away() {
     assert!(passed.stderr.contains("no link is attached"), "{passed:?}");
     machine.assert_round_trip(&three, 0.0);
 
-    // The links of containers that stayed come back. The one that went is removed with the
-    // next that comes.
+    // Links of remaining containers are restored. The link of the removed one is
+    // deleted with the next ADD.
     machine.start_node();
     machine.assert_round_trip(&two, 20.0);
     let [first, second, third] = pods;
@@ -199,7 +199,7 @@ fn the_plugin_is_installed_as_a_link_or_a_copy() {
         command.env("CNI_COMMAND", "VERSION");
         let input = std::process::Stdio::null();
         let ran = crate::common::ran(command.stdin(input).output().expect("it starts"));
-        // It runs as the plugin: an empty configuration is no JSON.
+        // Called as the plugin: empty input is not JSON.
         assert_eq!(ran.json()["code"], 6, "{ran:?}");
         let left = std::fs::read_dir(folder.path().join("new/bin")).expect("a directory");
         assert_eq!(left.count(), 1);

@@ -1,4 +1,4 @@
-//! The CNI project's own runtime, `cnitool`, which `cargo xtask cni` installs.
+//! Tests with `cnitool`, the CNI project's runtime, installed by `cargo xtask cni`.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Machine, Pod};
 use crate::common::{Ran, ran};
 
-/// The variable with the path of `cnitool`.
+/// The environment variable with the path of `cnitool`.
 const PROGRAM: &str = "CNITOOL";
 
 /// Runs `cnitool` on a network.
@@ -24,7 +24,7 @@ fn cnitool(machine: &Machine, words: [&str; 3], variables: &[(&str, &str)]) -> R
 #[test]
 fn cnitool_runs_the_plugin() {
     if std::env::var_os(PROGRAM).is_none() {
-        // Installing it takes Go: a step of `cargo xtask full`.
+        // Installing it needs Go: a step of `cargo xtask full`.
         eprintln!("not run: `cargo xtask cni` sets {PROGRAM}");
         return;
     }
@@ -33,7 +33,7 @@ fn cnitool_runs_the_plugin() {
     };
     let mut plugin = machine.plugin(&json!({ "delay": "10ms" }));
     plugin["capabilities"] = json!({ "longwire": true, "io.kubernetes.cri.pod-annotations": true });
-    // As nerdctl writes its lists, with the plugin at the end.
+    // In nerdctl's format, with the plugin last.
     machine.write_list(&json!({
         "cniVersion": "1.0.0", "name": "shop", "nerdctlID": "3fa9", "nerdctlLabels": {},
         "plugins": [machine.bridge(), { "type": "tuning" }, plugin],

@@ -1,4 +1,4 @@
-//! Pods of containerd's CRI, as the kubelet asks for them.
+//! Pods of containerd's CRI, created as the kubelet does.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -9,10 +9,10 @@ use serde_json::json;
 use super::Machine;
 use crate::common::containerd::{Engine, image, remove_cgroups};
 
-/// The methods' service.
+/// The URL prefix of the methods.
 const SERVICE: &str = "http://localhost/runtime.v1.RuntimeService";
 
-/// Writes a field of a message: its number, and bytes (protocol buffers, wire type 2).
+/// Encodes a protobuf field with wire type 2: its number and bytes.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -25,12 +25,12 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The name of the cgroup of all pods of the test.
+/// Returns the name of the cgroup of all pods in this test.
 fn cgroup() -> String {
     format!("longwire-cri-{}", std::process::id())
 }
 
-/// The configuration of a pod (`PodSandboxConfig` of the CRI's version 1).
+/// Encodes a pod's configuration (`PodSandboxConfig` of CRI version 1).
 fn pod(name: &str, folder: &Folder, annotations: &[(&str, &str)]) -> Vec<u8> {
     let metadata = [
         field(1, name.as_bytes()),
@@ -44,7 +44,7 @@ fn pod(name: &str, folder: &Folder, annotations: &[(&str, &str)]) -> Vec<u8> {
         let entry = [field(1, key.as_bytes()), field(2, value.as_bytes())];
         config.extend(field(7, &entry.concat()));
     }
-    // Its cgroup, apart from those of other pods.
+    // A separate cgroup for this test.
     let linux = field(
         1,
         format!("/longwire-cri-{}", std::process::id()).as_bytes(),
@@ -53,8 +53,8 @@ fn pod(name: &str, folder: &Folder, annotations: &[(&str, &str)]) -> Vec<u8> {
     config
 }
 
-/// Calls a method of the CRI: gRPC over HTTP/2, with curl. Returns the answer's message, or
-/// its headers as an error.
+/// Calls a CRI method: gRPC over HTTP/2, with curl. Returns the response message, or
+/// the headers as an error.
 fn call(engine: &Engine, method: &str, message: &[u8]) -> Result<Vec<u8>, String> {
     let headers = engine.folder().file("headers");
     let mut command = Command::new("curl");
@@ -81,7 +81,7 @@ fn call(engine: &Engine, method: &str, message: &[u8]) -> Result<Vec<u8>, String
 /// Starts a pod; returns its ID.
 fn run(engine: &Engine, config: &[u8]) -> Result<String, String> {
     let answer = call(engine, "RunPodSandbox", &field(1, config))?;
-    // One field: the ID, with its length in a byte.
+    // One field: the ID, after one byte of length.
     String::from_utf8(answer[2..].to_vec()).map_err(|error| error.to_string())
 }
 
@@ -92,9 +92,9 @@ fn stop(engine: &Engine, id: &str) {
     }
 }
 
-/// The settings of containerd: plugins of the machine's directory.
+/// Returns containerd's settings, with the machine's plugin directory.
 fn settings(machine: &Machine, folder: &Folder, lists: &str) -> String {
-    // containerd looks into one directory.
+    // containerd searches a single directory.
     let bin = folder.file("bin");
     let mut copy = Command::new("cp");
     copy.args(["-a", &machine.folder.file("bin"), &bin]);
@@ -154,7 +154,7 @@ fn pods_have_the_links_of_their_annotations() {
         assert_eq!(found["spec"]["link"]["delay"], delay, "{found}");
     }
 
-    // A pod with a wrong annotation does not start, and the reason is in its events.
+    // A pod with an invalid annotation does not start, and its events have the reason.
     let wrong = pod("wrong", folder, &[("longwire.dev/link", "delay=soon")]);
     let error = run(&engine, &wrong).expect_err("it is wrong");
     assert!(error.contains("soon"), "{error}");

@@ -1,4 +1,4 @@
-//! The CNI plugin with a node process, the plugins of the CNI project, and containerd.
+//! The CNI plugin with a node process, the CNI project's plugins, and containerd.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,10 +21,10 @@ mod chain;
 mod cnitool;
 mod cri;
 
-/// The directory of the plugins in Debian's package.
+/// Directory of the plugins in Debian's package.
 const REFERENCE: &str = "/usr/lib/cni";
 
-/// A machine: a network in which plugins run, a directory of plugins, and a node process.
+/// A machine: a network for plugins, a plugin directory and a node process.
 struct Machine {
     network: NetNamespace,
     folder: Folder,
@@ -32,7 +32,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// `None` where plugins cannot run.
+    /// Returns `None` where plugins cannot run.
     fn new() -> Option<Machine> {
         if !nix::unistd::geteuid().is_root() {
             return skip("needs root, for containers");
@@ -65,7 +65,7 @@ impl Machine {
         self.node = Some(node);
     }
 
-    /// Kills the node process, and waits for its end.
+    /// Kills the node process and waits for its end.
     fn kill_node(&mut self) {
         let node = self.node.take().expect("it runs");
         node.signal(Signal::SIGKILL);
@@ -76,12 +76,12 @@ impl Machine {
         self.folder.file("node.sock")
     }
 
-    /// The directories of plugins.
+    /// Returns the search path of plugins.
     fn path(&self) -> String {
         format!("{REFERENCE}:{}", self.folder.file("bin"))
     }
 
-    /// Returns the attachments of the node.
+    /// Returns the node's attachments.
     fn attachments(&self) -> Vec<Value> {
         let client = Client::new(Address::Unix(self.socket().into()), None);
         let answer = client.expect("a client").get("/v1/attachments");
@@ -89,7 +89,7 @@ impl Machine {
         answer["attachments"].as_array().expect("a list").clone()
     }
 
-    /// Writes a list of plugins, with this link, to a directory; returns the directory.
+    /// Writes a network list with this plugin to a directory; returns the directory.
     fn write_list(&self, list: &Value) -> String {
         let directory = self.folder.file("net.d");
         std::fs::create_dir_all(&directory).expect("a directory");
@@ -99,7 +99,7 @@ impl Machine {
         directory
     }
 
-    /// The configuration of the plugin that creates the interface.
+    /// Returns the configuration of the plugin that creates the interface.
     fn bridge(&self) -> Value {
         json!({
             "type": "bridge", "bridge": "cni0", "isGateway": true,
@@ -110,13 +110,12 @@ impl Machine {
         })
     }
 
-    /// The configuration of Longwire's plugin.
+    /// Returns the configuration of Longwire's plugin.
     fn plugin(&self, link: &Value) -> Value {
         json!({ "type": "longwire-cni", "link": link, "socket": self.socket() })
     }
 
-    /// Asserts that round trips to an address from the machine take this time, in
-    /// milliseconds.
+    /// Asserts the round-trip time from the machine to an address, in milliseconds.
     #[track_caller]
     fn assert_round_trip(&self, address: &str, expected: f64) {
         let mut found = f64::INFINITY;
@@ -136,11 +135,12 @@ impl Machine {
     }
 }
 
-/// A container as a runtime sees one: a namespace, and what its calls have in common.
+/// A container from a runtime's view: a namespace and the common arguments of its
+/// calls.
 struct Pod {
     namespace: NetNamespace,
     id: String,
-    /// A folder with a link to the namespace, which ends with the container.
+    /// A folder with a link to the namespace, removed with the container.
     folder: Folder,
 }
 
@@ -159,12 +159,12 @@ impl Pod {
         }
     }
 
-    /// The path at which other processes find its namespace.
+    /// Returns the path by which other processes find the namespace.
     fn path(&self) -> String {
         self.folder.file("net")
     }
 
-    /// Runs one plugin for it, as a runtime does.
+    /// Runs one plugin for the container, as a runtime does.
     fn call(&self, machine: &Machine, operation: &str, config: &Value, previous: &str) -> Ran {
         let variables = BTreeMap::from([
             ("CNI_COMMAND", operation.to_owned()),
@@ -199,7 +199,7 @@ impl Pod {
         ran(child.wait_with_output().expect("it ends"))
     }
 
-    /// A call that must succeed; returns its output.
+    /// Runs a call that must succeed; returns its output.
     #[track_caller]
     fn well(&self, machine: &Machine, operation: &str, config: &Value, previous: &str) -> String {
         let ran = self.call(machine, operation, config, previous);
@@ -207,7 +207,7 @@ impl Pod {
         ran.stdout
     }
 
-    /// A call that must fail with this code of CNI.
+    /// Runs a call that must fail with this CNI code.
     #[track_caller]
     fn fails(&self, machine: &Machine, operation: &str, config: &Value, code: u64) {
         let ran = self.call(machine, operation, config, "{}");
@@ -215,7 +215,7 @@ impl Pod {
         assert_eq!(ran.json()["code"], code, "{ran:?}");
     }
 
-    /// Adds it to the bridge; returns the result and its address.
+    /// Adds the container to the bridge; returns the result and its address.
     fn add_to_bridge(&self, machine: &Machine) -> (String, String) {
         let result = self.well(machine, "ADD", &machine.bridge(), "");
         let value: Value = serde_json::from_str(&result).expect("JSON");

@@ -1,4 +1,5 @@
-//! An OCI image of programs of this machine, with their libraries: no registry is needed.
+//! An OCI image built from programs of this machine and their libraries, without a
+//! registry.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,16 +14,16 @@ use crate::common::{ran, site::well};
 /// The image's name.
 pub const NAME: &str = "longwire.test/tools:1";
 
-/// The programs of the image. Those after the first three are busybox.
+/// Programs of the image. Those after the first three are busybox applets.
 const PROGRAMS: [&str; 4] = ["iperf3", "ping", "curl", "busybox"];
 const APPLETS: [&str; 6] = ["sh", "sleep", "httpd", "tail", "cat", "touch"];
 
-/// Bytes of `/www/data`, of a pattern that repeats with no power of two.
+/// Returns the contents of `/www/data`; the pattern's period is not a power of two.
 pub fn data() -> Vec<u8> {
     (0..4_000_003_u32).map(|at| (at % 251) as u8).collect()
 }
 
-/// Writes the image into a folder as a tar in the OCI layout; returns its path.
+/// Writes the image to a folder as a tar in OCI layout; returns its path.
 pub fn write(folder: &Folder) -> String {
     let root = folder.path().join("image-root");
     fill(&root);

@@ -1,4 +1,4 @@
-//! A containerd of a test alone, with runc and an image of programs of this machine.
+//! A private containerd with runc and an image of this machine's programs.
 
 pub mod image;
 
@@ -15,14 +15,14 @@ use super::process::{PATIENCE, RunningProgram};
 use super::site::well;
 use super::{Ran, ran};
 
-/// The device of each container that was joined to another.
+/// The device of each joined container.
 pub const DEVICE: &str = "eth0";
 
-/// A containerd that runs; it ends with the value, and its containers with it.
+/// A running containerd, stopped with its containers on drop.
 pub struct Engine {
     process: Child,
     folder: Folder,
-    /// The namespace of containerd: runc keeps the containers of all of them in one
+    /// The containerd namespace: runc keeps the containers of all of them in one
     /// directory.
     namespace: String,
 }
@@ -33,15 +33,15 @@ impl Engine {
         let settings = |_: &Folder| "disabled_plugins = ['io.containerd.grpc.v1.cri']\n".to_owned();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let network = NetNamespace::current().expect("a namespace");
-        // Each engine has its own: at its end it removes their cgroups, in which another one
-        // may be about to create a container.
+        // One per engine: at its end it removes the cgroups, in which another engine
+        // may be creating a container.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("longwire-{}-{number}", std::process::id());
         Engine::start_with(&namespace, &network, settings)
     }
 
-    /// Starts containerd in a network and with these settings, and imports the image into a
-    /// namespace of containerd; `None` where it cannot run.
+    /// Starts containerd in a network with these settings, and imports the image into a
+    /// containerd namespace; `None` where it cannot run.
     pub fn start_with(
         namespace: &str,
         network: &NetNamespace,
@@ -94,17 +94,17 @@ impl Engine {
         Some(engine)
     }
 
-    /// The folder of the test.
+    /// Returns the test's folder.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// The address of containerd.
+    /// Returns containerd's address.
     pub fn socket(&self) -> String {
         self.folder.file("state/c.sock")
     }
 
-    /// Returns the log of containerd.
+    /// Returns containerd's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.file("log")).unwrap_or_default()
     }
@@ -153,7 +153,7 @@ impl Drop for Engine {
             .arg(self.process.id().to_string())
             .status();
         let _ = self.process.wait();
-        // Of pods whose test failed: the folder could not be removed.
+        // Mounts of pods whose test failed would prevent the folder's removal.
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
         for point in points.filter(|point| Path::new(point).starts_with(self.folder.path())) {
@@ -164,7 +164,8 @@ impl Drop for Engine {
     }
 }
 
-/// Removes the cgroups of this name, which runc and the kernel keep; those in use stay.
+/// Removes the cgroups with this name, which runc and the kernel leave behind; those in
+/// use stay.
 pub fn remove_cgroups(name: &str) {
     let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
     let hierarchies = hierarchies.flatten().map(|entry| entry.path());
@@ -181,7 +182,7 @@ pub struct Container<'a> {
 }
 
 impl Container<'_> {
-    /// The PID of its first process.
+    /// Returns the PID of the first process.
     pub fn pid(&self) -> u32 {
         let tasks = self.engine.well(&["tasks", "list"]);
         let row = tasks.lines().find(|line| line.starts_with(&self.id));
@@ -189,7 +190,7 @@ impl Container<'_> {
         pid.unwrap_or_else(|| panic!("no PID of {} in {tasks}", self.id))
     }
 
-    /// Its state, as in `RUNNING`.
+    /// Returns the state, such as `RUNNING`.
     pub fn state(&self) -> String {
         let tasks = self.engine.well(&["tasks", "list"]);
         let row = tasks.lines().find(|line| line.starts_with(&self.id));
@@ -197,12 +198,12 @@ impl Container<'_> {
         state.unwrap_or_default().to_owned()
     }
 
-    /// Its network namespace.
+    /// Returns the network namespace.
     pub fn namespace(&self) -> NetNamespace {
         NetNamespace::of_process(self.pid()).expect("a namespace")
     }
 
-    /// Runs one of the commands of `ctr tasks` on it.
+    /// Runs a `ctr tasks` command on the container.
     #[track_caller]
     pub fn task(&self, arguments: &[&str]) {
         self.engine
@@ -216,12 +217,12 @@ impl Container<'_> {
         self.engine.command(&[&start, program].concat())
     }
 
-    /// Runs a program in it.
+    /// Runs a program in the container.
     pub fn exec(&self, program: &[&str]) -> Ran {
         ran(self.exec_command(program).output().expect("ctr"))
     }
 
-    /// Runs a program that must succeed; returns the bytes of its output.
+    /// Runs a program that must succeed; returns its output.
     #[track_caller]
     pub fn bytes(&self, program: &[&str]) -> Vec<u8> {
         let output = self.exec_command(program).output().expect("ctr");
@@ -230,14 +231,14 @@ impl Container<'_> {
         bytes
     }
 
-    /// Starts a program in it.
+    /// Starts a program in the container.
     pub fn spawn(&self, program: &[&str]) -> RunningProgram {
         let mut command = self.exec_command(program);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         RunningProgram::of(command.stderr(Stdio::piped()).spawn().expect("ctr"))
     }
 
-    /// Kills it and waits for its end; its namespaces go with it.
+    /// Kills the container and waits for the end of its namespaces.
     pub fn kill(&self) {
         self.task(&["kill", "--signal", "KILL"]);
         self.wait_for("STOPPED");
@@ -257,7 +258,8 @@ impl Container<'_> {
         }
     }
 
-    /// The shortest round trip to an address, in milliseconds; `None` without an answer.
+    /// Returns the shortest round trip to an address, in milliseconds; `None` without a
+    /// reply.
     pub fn round_trip(&self, address: &str) -> Option<f64> {
         let ping = ["ping", "-c", "4", "-i", "0.1", "-W", "2", "-q", address];
         let text = self.exec(&ping).stdout;
@@ -265,8 +267,8 @@ impl Container<'_> {
         times.split('/').next()?.parse().ok()
     }
 
-    /// Asserts that a round trip takes this time, in milliseconds. A busy machine delays
-    /// some, and rarely the shortest of many.
+    /// Asserts the shortest round trip, in milliseconds: a busy machine delays some,
+    /// but rarely all.
     #[track_caller]
     pub fn assert_round_trip(&self, address: &str, expected: f64) {
         let mut found = f64::INFINITY;
@@ -282,8 +284,8 @@ impl Container<'_> {
     }
 }
 
-/// Joins two containers by a veth pair: their devices are [`DEVICE`], with these addresses
-/// in one subnet of 24 bits.
+/// Joins two containers with a veth pair: their devices are [`DEVICE`], with these
+/// addresses in one /24 subnet.
 pub fn join(ends: [(&Container<'_>, &str); 2]) {
     let namespaces = ends.map(|(container, _)| container.namespace());
     let end = |at: usize| veth::End {
