@@ -13,7 +13,7 @@ use crate::commands::replay::PaceRate;
 /// The option of profiles that takes a model with rates.
 const SERVICE: &str = "service";
 
-/// Returns a warning for each rate in bytes that probably means bits, as in `10mbps`.
+/// Returns a warning for each rate in bytes that probably means bits, such as `10mbps`.
 /// Link options are excluded: their models warn.
 pub(super) fn of_rates(arguments: &[OsString]) -> Vec<String> {
     let mut root = Cli::command();

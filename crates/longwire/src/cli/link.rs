@@ -65,7 +65,7 @@ pub struct DuplexArgs {
     preset: Option<String>,
     /// Failures of plugins in both directions.
     pub faults: Faults,
-    /// Options given to one direction only, as in `--up-rate`.
+    /// Options given to one direction only, such as `--up-rate`.
     pub prefixed: Vec<String>,
 }
 

@@ -24,9 +24,9 @@ pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Returns the arguments with the address joined to `--view`, as in `--view=8080`;
-/// `None` without one. A word after `--view` that is not an address belongs to the
-/// command. The options end at `end`.
+/// Returns the arguments with the address joined to `--view` (`--view=8080`); `None`
+/// without one. A word after `--view` that is not an address belongs to the command.
+/// The options end at `end`.
 pub(super) fn joined(arguments: &[OsString], end: usize) -> Option<Vec<OsString>> {
     let options = arguments[..end].iter().take_while(|word| *word != DASHES);
     let at = options.enumerate().find(|(_, word)| *word == VIEW)?.0;

@@ -94,7 +94,7 @@ fn run_in(
         commands.start_peers()?;
     }
     // Until the command runs, the program itself handles signals: preparing a large
-    // network takes long.
+    // network is slow.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(commands.environment().children().watch_for_stop(&stop)?);
     let ports = exec_network::open_ports(commands.environment(), &hosts, &topology, &args.port)?;

@@ -65,8 +65,8 @@ fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String>
     split.ok_or_else(|| format!("no port before a '=', as in {example}"))
 }
 
-/// The hosts of a topology, in the order of the environment: near, far, then the others
-/// as in the file.
+/// The hosts of a topology, in the order of the environment: near, far, then the rest
+/// in the order of the file.
 pub(super) struct Hosts {
     /// For each host, the index of its port in the file.
     ports: Vec<usize>,

@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Time after which hosts that have not answered are named.
 const NAMED_AFTER: Nanos = Nanos::from_secs(2);
 
-/// One host of a network that has agreed with the others on the epoch.
+/// One host of a multi-host network, after agreement on the epoch.
 pub(super) struct HostRun {
     transport: Transport,
     others: Others,

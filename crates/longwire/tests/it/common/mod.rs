@@ -1,4 +1,4 @@
-//! Running the program, captures to run it on, and networks to run it in.
+//! Runs the program, writes captures for it, and creates networks.
 #![allow(
     dead_code,
     reason = "each test file is a program of its own and uses some of these"
@@ -40,19 +40,19 @@ pub fn ran(output: Output) -> Ran {
 }
 
 impl Ran {
-    /// The value that `--json` wrote.
+    /// Parses the output of `--json`.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-/// A captured frame: its stamp in nanoseconds, and its length.
+/// A captured frame: timestamp in nanoseconds, and length.
 pub type Frame = (u64, usize);
 
-/// Some day in 2023, in nanoseconds since 1970.
+/// A day in 2023, in nanoseconds since 1970.
 pub const EPOCH: u64 = 1_700_000_000_000_000_000;
 
-/// The bytes of a pcap file with nanosecond stamps.
+/// Returns a pcap file with nanosecond timestamps.
 pub fn pcap(frames: &[Frame]) -> Vec<u8> {
     let bytes = |number, len| {
         (0..len)
@@ -66,7 +66,7 @@ pub fn pcap(frames: &[Frame]) -> Vec<u8> {
     )
 }
 
-/// The frames of a pcap file with nanosecond stamps.
+/// Reads the frames of a pcap file with nanosecond timestamps.
 pub fn frames(file: &str) -> Vec<Frame> {
     let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{file}: {error}"));
     let records = capture::records(&bytes).into_iter();

@@ -12,20 +12,19 @@ use nix::unistd::Pid;
 
 use super::{Ran, ran};
 
-/// Timeout of steps that take no time on an idle machine: only a program that hangs
-/// exceeds it.
+/// Timeout of steps that are instant on an idle machine: only a hang exceeds it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A filter for faults of any frame.
+/// A display filter for faulty frames of any kind.
 pub const SUSPECT: &str = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0 or \
                        udp.checksum.status == 0 or icmp.checksum.status == 0 or \
                        icmpv6.checksum.status == 0 or sctp.checksum.status == 0";
 
-/// A program that runs; dropped, it is killed.
+/// A running program, killed on drop.
 pub struct RunningProgram(Option<Child>);
 
 impl RunningProgram {
-    /// Starts it in a namespace.
+    /// Starts a program in a namespace.
     pub fn start(namespace: &NetNamespace, command: &mut Command) -> RunningProgram {
         let child = namespace.run(|| command.stdin(Stdio::null()).spawn());
         let child = child.expect("the namespace is entered");
@@ -34,7 +33,7 @@ impl RunningProgram {
         })))
     }
 
-    /// One that has been started.
+    /// Wraps a started program.
     pub fn of(child: Child) -> RunningProgram {
         RunningProgram(Some(child))
     }
@@ -48,7 +47,7 @@ impl RunningProgram {
         kill(Pid::from_raw(id as i32), signal).expect("it runs");
     }
 
-    /// Waits for the end of the program, and returns its result.
+    /// Waits for the program to end and returns its result.
     pub fn end(mut self) -> Ran {
         let start = Instant::now();
         while self.child().try_wait().expect("a child").is_none() {
@@ -76,15 +75,15 @@ impl Drop for RunningProgram {
     }
 }
 
-/// dumpcap at work: tcpdump's library, without its change of user, which a
-/// user namespace does not allow.
+/// A running dumpcap, which, unlike tcpdump, does not change its user: a user namespace
+/// does not allow that.
 pub struct Capture {
     running: RunningProgram,
     file: String,
 }
 
 impl Capture {
-    /// Captures the frames of an interface of this namespace.
+    /// Captures the frames of an interface in this namespace.
     pub fn start(dir: &Folder, name: &str, namespace: &NetNamespace, options: &[&str]) -> Capture {
         let file = dir.file(name);
         let mut command = Command::new("dumpcap");
@@ -99,8 +98,8 @@ impl Capture {
         Capture { running, file }
     }
 
-    /// Waits until the capture holds at least this many frames, and no more
-    /// arrive for a moment; returns the file.
+    /// Waits until the capture holds at least `frames` frames and no more arrive for a
+    /// moment; returns the file.
     pub fn with_frames(self, frames: usize) -> String {
         const MOMENT: Duration = Duration::from_millis(300);
         let start = Instant::now();
@@ -121,8 +120,8 @@ impl Capture {
     }
 }
 
-/// Waits until a program has written a word to stderr. Later output is
-/// discarded, but the pipe stays open.
+/// Waits until a program writes a word to stderr. Later output is discarded, but the
+/// pipe stays open.
 pub fn wait_for_word(running: &mut RunningProgram, word: &str) {
     let stderr = running.child().stderr.take().expect("a pipe");
     let (tell, response) = channel();
@@ -140,7 +139,7 @@ pub fn wait_for_word(running: &mut RunningProgram, word: &str) {
     }
 }
 
-/// Returns tshark's output on the frames of a file that match.
+/// Returns tshark's output for the matching frames of a file.
 pub fn tshark(file: &str, filter: &str) -> String {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r", file, "-Y", filter]);
@@ -153,8 +152,8 @@ pub fn tshark(file: &str, filter: &str) -> String {
     said.stdout
 }
 
-/// The bytes of all whole records in a little-endian pcap file; of none where
-/// it has no header yet.
+/// Returns the complete records of a little-endian pcap file; empty if it has no header
+/// yet.
 pub fn records(file: &str) -> Vec<Vec<u8>> {
     let records = capture::records(&std::fs::read(file).unwrap_or_default());
     records.into_iter().map(|(_, bytes)| bytes).collect()

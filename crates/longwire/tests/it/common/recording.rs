@@ -1,11 +1,11 @@
-//! The decisions of a recorded run, for comparison with another.
+//! The verdicts of a recorded run, for comparison with another run.
 
 use std::collections::BTreeMap;
 
-/// A row of a log without its identification, to be compared as a whole.
+/// A log row without its identification, compared as a whole.
 pub type Rest = Vec<String>;
 
-/// The rows of a log in CSV, and the places of these columns in them.
+/// Reads a CSV log: the indices of these columns, and the rows.
 fn read<const N: usize>(file: &str, names: [&str; N]) -> ([usize; N], Vec<Rest>) {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
     let mut rows = text
@@ -19,7 +19,7 @@ fn read<const N: usize>(file: &str, names: [&str; N]) -> ([usize; N], Vec<Rest>)
     (places, rows.collect())
 }
 
-/// The final rows of one link, by the number of the frame and of its copy.
+/// Returns the final rows of one link, keyed by frame and copy number.
 pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
     let ([frame, copy, of, verdict], mut rows) = read(file, ["frame", "copy", "link", "verdict"]);
     rows.retain(|fields| fields[of] == link && fields[verdict] != "held");
@@ -30,8 +30,8 @@ pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
         .collect()
 }
 
-/// The delays of the frames that one direction of a link delivered, in nanoseconds after
-/// their arrivals, by a log in CSV.
+/// Returns the delays of frames that one direction of a link delivered, in nanoseconds
+/// since their arrivals, from a CSV log.
 pub fn delays(file: &str, link: &str) -> Vec<i64> {
     let ([of, verdict, delay], rows) = read(file, ["link", "verdict", "delay_ns"]);
     let delivered = rows
@@ -42,8 +42,7 @@ pub fn delays(file: &str, link: &str) -> Vec<i64> {
         .collect()
 }
 
-/// A frame that passed a link: its arrival, the time until its last bit departed
-/// (nanoseconds), and its length.
+/// A frame that passed a link: arrival and sojourn time in nanoseconds, and length.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameTimes {
     pub arrival: i64,
@@ -51,7 +50,7 @@ pub struct FrameTimes {
     pub len: u32,
 }
 
-/// The frames that passed one direction of a link, by a log in CSV.
+/// Returns the frames that passed one direction of a link, from a CSV log.
 pub fn passed(file: &str, link: &str) -> Vec<FrameTimes> {
     let names = ["link", "arrival_ns", "sojourn_ns", "length"];
     let ([of, arrival, sojourn, length], rows) = read(file, names);

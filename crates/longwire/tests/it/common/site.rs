@@ -1,5 +1,5 @@
-//! Stations in separate namespaces, each on a port of a network that runs in a
-//! namespace between them.
+//! Stations in separate namespaces, each on a port of a network in a namespace between
+//! them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, Stdio};
@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::process::{PATIENCE, RunningProgram, wait_for_word};
 use super::{Ran, ran};
 
-/// The network's namespace, and the stations'. Station 0 has the device
-/// `eth0`, and the network's port to it is `p0`, and so on.
+/// The namespaces of the network and of the stations. Station 0 has the device `eth0`,
+/// and the network's port to it is `p0`; likewise for the others.
 pub struct Site {
     pub middle: NetNamespace,
     pub stations: Vec<NetNamespace>,
@@ -26,7 +26,7 @@ pub fn address(station: usize) -> Ipv4Addr {
 }
 
 impl Site {
-    /// Stations with addresses in one subnet.
+    /// Returns stations with addresses in one subnet.
     pub fn new(count: usize) -> Option<Site> {
         let site = Site::without_addresses(count)?;
         for (number, station) in site.stations.iter().enumerate() {
@@ -39,7 +39,7 @@ impl Site {
     /// Returns stations whose devices are up, with link-local IPv6 addresses
     /// only.
     pub fn without_addresses(count: usize) -> Option<Site> {
-        // Fails where namespaces are not allowed.
+        // Fails without permission to create namespaces.
         namespace()?;
         let Stations { middle, hosts } = Stations::new(count).expect("stations");
         Some(Site {
@@ -48,12 +48,12 @@ impl Site {
         })
     }
 
-    /// Starts a network, and waits until it runs; it runs until it is stopped.
+    /// Starts a network and waits until it runs; it runs until stopped.
     pub fn start(&self, file: &str) -> Network {
         self.start_with(&[file])
     }
 
-    /// The same with other arguments of `run`, in which `--tolerance` may be.
+    /// As [`Site::start`], with arguments of `run`, which may include `--tolerance`.
     pub fn start_with(&self, arguments: &[&str]) -> Network {
         let dir = Folder::new();
         let report = dir.file("report.json");
@@ -65,13 +65,13 @@ impl Site {
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = RunningProgram::start(&self.middle, &mut command);
-        // As the line at the start describes a network, or one link.
+        // The first line describes a network, or a single link.
         let network = arguments.iter().any(|word| word.ends_with(".toml"));
         wait_for_word(&mut running, if network { " between " } else { "link" });
         Network { running, dir }
     }
 
-    /// Runs a program at a station, to its end.
+    /// Runs a program at a station to its end.
     pub fn at(&self, station: usize, program: &[&str]) -> Ran {
         run_in(&self.stations[station], program)
     }
@@ -81,13 +81,13 @@ impl Site {
         well(program, self.at(station, program))
     }
 
-    /// Pings from one station to another, four times; the shortest round trip,
-    /// in milliseconds, or `None` if nothing answers.
+    /// Pings four times; returns the shortest round trip in milliseconds, or `None`
+    /// without a reply.
     pub fn round_trip(&self, from: usize, to: usize) -> Option<f64> {
         self.round_trip_to(from, &address(to).to_string())
     }
 
-    /// The same to any address.
+    /// As [`Site::round_trip`], to any address.
     pub fn round_trip_to(&self, from: usize, address: &str) -> Option<f64> {
         let command = ["ping", "-c", "4", "-i", "0.2", "-W", "1", "-q", address];
         let text = self.at(from, &command).stdout;
@@ -95,7 +95,7 @@ impl Site {
         times.split('/').next()?.parse().ok()
     }
 
-    /// Waits until one station gets answers of another: devices come up late on a
+    /// Waits until one station gets replies from another: devices come up late on a
     /// busy machine.
     pub fn wait_for_answer(&self, from: usize, to: usize) {
         let began = Instant::now();
@@ -109,9 +109,9 @@ impl Site {
         }
     }
 
-    /// Checks that a round trip takes `delays` ms: no response arrives earlier,
-    /// and one of many arrives within 15 ms after. A busy machine delays some,
-    /// so that no bound on a single one would hold.
+    /// Asserts that round trips take `delays` ms: no reply arrives earlier, and one of
+    /// many arrives at most 15 ms later. A busy machine delays some, so a single one
+    /// has no upper bound.
     pub fn assert_round_trip(&self, from: usize, address: &str, delays: f64) {
         const TRIES: usize = 10;
         let mut over = f64::INFINITY;
@@ -127,7 +127,7 @@ impl Site {
         panic!("{address}: {} ms, not {delays} ms", over + delays);
     }
 
-    /// The hardware address of a station.
+    /// Returns the hardware address of a station.
     pub fn mac(&self, station: usize) -> String {
         let text = self.said(station, &["ip", "-br", "link", "show", "eth0"]);
         let mac = text.split_whitespace().nth(2);
@@ -136,7 +136,7 @@ impl Site {
     }
 }
 
-/// Runs a program in a namespace, to its end.
+/// Runs a program in a namespace to its end.
 pub fn run_in(namespace: &NetNamespace, program: &[&str]) -> Ran {
     let output = namespace.run(|| Command::new(program[0]).args(&program[1..]).output());
     let output = output.expect("it is entered");
@@ -149,24 +149,24 @@ pub fn well(program: &[&str], ended: Ran) -> String {
     ended.stdout
 }
 
-/// A network that runs.
+/// A running network.
 pub struct Network {
     running: RunningProgram,
     dir: Folder,
 }
 
 impl Network {
-    /// Ends it, as Ctrl-C does; its report.
+    /// Ends the network, as Ctrl-C does; returns its report.
     pub fn stop(self) -> Value {
         self.stop_with_words().0
     }
 
-    /// Waits for the end of the run, and returns its result.
+    /// Waits for the run to end and returns its result.
     pub fn end(self) -> Ran {
         self.running.end()
     }
 
-    /// The same, with the report in words.
+    /// As [`Network::stop`], with the report as text.
     pub fn stop_with_words(self) -> (Value, String) {
         self.running.signal(Signal::SIGINT);
         let ended = self.running.end();
@@ -178,14 +178,14 @@ impl Network {
     }
 }
 
-/// A link's row in the report.
+/// Returns a link's row in the report.
 pub fn link<'a>(report: &'a Value, name: &str) -> &'a Value {
     let links = report["links"].as_array().expect("links");
     let found = links.iter().find(|link| link["name"] == name);
     found.unwrap_or_else(|| panic!("{name} in {links:?}"))
 }
 
-/// Nothing was lost by the emulator itself.
+/// Asserts that the emulator itself lost nothing.
 pub fn assert_nothing_lost(report: &Value) {
     for port in report["ports"].as_array().expect("ports") {
         for kind in ["memory", "ring_full", "send_failed", "port_down", "refused"] {

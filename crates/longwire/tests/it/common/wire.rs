@@ -1,5 +1,5 @@
-//! Namespaces, and devices in them. Where namespaces are not allowed, tests
-//! that need them pass with a word and without having run, except in CI.
+//! Namespaces and their devices. Without permission to create namespaces, tests that
+//! need them print a message and pass without running, except in CI.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use longwire_testbed::support::{device, namespace, wire};
 
 use super::{Ran, ran};
 
-/// A namespace with a veth pair for each of these, both ends up.
+/// Returns a namespace with these veth pairs, both ends up.
 pub fn wired(pairs: &[(&str, &str)]) -> Option<NetNamespace> {
     let namespace = namespace()?;
     for (a, b) in pairs {
@@ -30,8 +30,8 @@ pub fn inside(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
         .expect("it starts"))
 }
 
-/// Switches off checksum and segmentation offloads of this device: a capture on
-/// it then holds the frames of a wire.
+/// Disables checksum and segmentation offloads of a device, so that a capture on it
+/// holds the frames of a wire.
 pub fn finish_frames(device: &str) {
     const LEFT_TO_HARDWARE: [&str; 6] = [
         "tx-checksum-ip-generic",

@@ -1,5 +1,5 @@
-//! Carriers of TAP devices that follow links: what the kernel's routing makes of them, and
-//! links that come and go.
+//! Carriers of TAP devices that follow links: effects on the kernel's routing, and
+//! links that are added and removed.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,13 +28,13 @@ name = "two"
 match = "in-port=second"
 "#;
 
-/// Runs `ip` where the network runs.
+/// Runs `ip` in the network's namespace.
 fn ip(run: &ControlledRun, words: &str) -> String {
     let program: Vec<&str> = std::iter::once("ip").chain(words.split(' ')).collect();
     well(&program, run_in(&run.site.middle, &program))
 }
 
-/// Waits until `ip` prints this: it shows a TAP device up to a second late.
+/// Waits until `ip` prints this: it reports a TAP device's state up to a second late.
 fn wait_for(run: &ControlledRun, words: &str, expected: &str) {
     let begun = Instant::now();
     loop {

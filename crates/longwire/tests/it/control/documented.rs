@@ -1,4 +1,4 @@
-//! The page about control, as a shell runs it.
+//! The commands of docs/control.md, run in a shell.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use longwire_testbed::support::Folder;
 
 const PAGE: &str = include_str!("../../../../../docs/control.md");
 
-/// The blocks of the page in this language.
+/// Returns the page's blocks in this language.
 fn blocks(language: &str) -> Vec<&'static str> {
     let inside = PAGE.split("```").skip(1).step_by(2);
     let blocks = inside.filter_map(|block| block.split_once('\n'));
@@ -36,10 +36,10 @@ fn every_command_of_the_page_works() {
     let folder = program.parent().expect("a folder").display();
     let mut commands = 0;
     for block in blocks("sh") {
-        // Lines that start runs are for the reader: here is one.
+        // Lines that start runs are skipped: one is running already.
         let lines = block.lines().filter(|line| !line.starts_with("sudo"));
         let lines = lines.filter(|line| !line.starts_with("export"));
-        // The run belongs to the user of the test, and there may be no sudo.
+        // The run belongs to the test's user, and sudo may be missing.
         let lines = lines.map(|line| line.replace("{ sudo ", "{ "));
         let script: String = lines.map(|line| format!("{line}\n")).collect();
         let file = controlled.dir.file("commands.sh");
@@ -58,7 +58,7 @@ fn every_command_of_the_page_works() {
         commands += script.lines().count();
     }
     assert!(commands > 30, "{commands} commands were found");
-    // State after the previous commands.
+    // The state after the previous commands.
     let satellite = controlled.json("get satellite");
     assert_eq!(satellite["up"]["options"]["delay"], "270ms");
     assert_eq!(controlled.json("get adsl1")["up"]["state"], "down");

@@ -1,4 +1,4 @@
-//! Everything that changes a network, once each.
+//! Every change of a network, once each.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, Stdio};
@@ -31,7 +31,7 @@ match = "src=10.9.0.1,dst=10.9.0.99"
 delay = "40ms"
 "#;
 
-/// The second station's other address, which no rule of the file is about.
+/// The second station's other address, which no rule of the file matches.
 const SECOND: &str = "10.9.0.12";
 
 fn started() -> Option<ControlledRun> {
@@ -39,7 +39,7 @@ fn started() -> Option<ControlledRun> {
     let second = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 12));
     let given = controlled.site.stations[1].run(|| addr_add("eth0", second, 24));
     given.expect("it is entered").expect("an address");
-    // The first ones meet only once the stations' devices are all up.
+    // Replies begin once all devices of the stations are up.
     controlled.site.wait_for_answer(0, 1);
     Some(controlled)
 }
@@ -57,7 +57,7 @@ fn links_are_set_taken_down_and_up() {
         response["down"]["options"],
         json!({ "delay": "5ms", "rate": "10mbit" })
     );
-    // Only every second echo request is lost.
+    // Every second echo request is lost.
     controlled.well("set ab.up loss=nth:2");
     let ping = [
         "ping", "-c", "20", "-i", "0.05", "-W", "1", "-q", "10.9.0.2",
@@ -131,7 +131,7 @@ fn links_come_and_go() {
         response["down"]["packets_in"].as_u64() >= Some(4),
         "{response}"
     );
-    // A name that is there already.
+    // A name that is in use.
     let again = controlled.ctl(&format!("add new --match {matcher}"));
     assert_eq!(again.code, 2, "{again:?}");
     assert!(again.stderr.contains("link.name"), "{again:?}");
@@ -156,8 +156,8 @@ fn frames_are_led_over_another_link() {
     controlled.well("move ab other");
     controlled.takes(80.0);
     assert_eq!(controlled.json("get ab")["moved_to"], "other");
-    // The time of the run shows whether the machine pinged within the outage;
-    // otherwise the test tries again with a longer one.
+    // The run's clock shows whether the pings fell into the outage; otherwise the test
+    // retries with a longer one.
     let mut tries = [4, 16, 64].into_iter();
     loop {
         let outage = tries.next().expect("a ping within a minute");
@@ -181,8 +181,8 @@ fn frames_are_led_over_another_link() {
 fn changes_are_made_at_their_time_and_not_before() {
     let Some(controlled) = started() else { return };
     let elapsed = || controlled.elapsed();
-    // The time of the run shows whether the machine measured before the change;
-    // otherwise the test tries again with twice the time.
+    // The run's clock shows whether the measurement preceded the change; otherwise the
+    // test retries with twice the time.
     let mut tries = [8, 16, 32, 64].into_iter().enumerate();
     let due = loop {
         let (index, later) = tries.next().expect("a round trip within a minute");
@@ -245,7 +245,7 @@ fn a_change_is_made_whole_or_not_at_all() {
     };
     assert_eq!(options(&controlled.json("get")), options(&before));
     controlled.takes(20.0);
-    // Without what is wrong, all of it is done; checked only, nothing is.
+    // Without the error, all changes apply; with `check`, none does.
     let good = r#"{"set": {"a*": {"delay": "15ms"}, "other": {"delay": "1ms"}}}"#;
     write(&file, good.as_bytes());
     controlled.well(&format!("apply {file} --check"));

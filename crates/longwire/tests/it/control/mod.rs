@@ -1,8 +1,8 @@
-//! `longwire ctl` against running networks with real stations: its effects are
-//! measured on their packets.
+//! `longwire ctl` against running networks with real stations: effects are measured on
+//! their packets.
 //!
-//! Where namespaces are not allowed these tests pass without having run,
-//! except in CI.
+//! Without permission to create namespaces, these tests pass without running, except in
+//! CI.
 
 mod carrier;
 mod documented;
@@ -24,7 +24,7 @@ struct ControlledRun {
 }
 
 impl ControlledRun {
-    /// Runs this topology between this many stations.
+    /// Runs this topology between `stations` stations.
     fn new(stations: usize, topology: &str) -> Option<ControlledRun> {
         let site = Site::new(stations)?;
         let dir = Folder::new();
@@ -53,27 +53,28 @@ impl ControlledRun {
         longwire(&words)
     }
 
-    /// Like [`ControlledRun::ctl`], which must succeed; returns the output.
+    /// Like [`ControlledRun::ctl`], for a command that must succeed; returns the
+    /// output.
     fn well(&self, words: &str) -> String {
         let ran = self.ctl(words);
         assert_eq!(ran.code, 0, "{words}: {ran:?}");
         ran.stdout
     }
 
-    /// The same, for programs.
+    /// As [`ControlledRun::well`], with `--json`; returns the parsed output.
     fn json(&self, words: &str) -> Value {
         let text = self.well(&format!("{words} --json"));
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words}: {error}: {text}"))
     }
 
-    /// Returns the seconds for which the network has run, by its own clock.
+    /// Returns the seconds that the network has run, by its own clock.
     fn elapsed(&self) -> f64 {
         let status = self.json("status");
         status["elapsed_s"].as_f64().expect("seconds")
     }
 
-    /// Checks the round trip between the first two stations, in milliseconds,
-    /// with a margin for a busy machine.
+    /// Asserts the round trip between the first two stations, in milliseconds, with a
+    /// margin for a busy machine.
     fn takes(&self, delays: f64) {
         self.takes_to(&crate::common::site::address(1).to_string(), delays);
     }
@@ -82,7 +83,7 @@ impl ControlledRun {
         self.site.assert_round_trip(0, address, delays);
     }
 
-    /// Nothing answers.
+    /// Asserts that no reply arrives.
     fn is_cut(&self) {
         assert_eq!(self.site.round_trip(0, 1), None);
     }

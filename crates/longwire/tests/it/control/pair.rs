@@ -1,4 +1,4 @@
-//! A link between two ports that is controlled without a file.
+//! Control of a link between two ports, without a file.
 
 use crate::common::site::{Site, assert_nothing_lost, link};
 use crate::control::ControlledRun;

@@ -1,4 +1,4 @@
-//! Everything that only reads, and runs that are not there.
+//! Read-only commands, and missing runs.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use crate::common::wire::inside;
 use crate::common::{longwire, ran, write};
 use crate::control::ControlledRun;
 
-/// More links than one request returns.
+/// More links than fit one response.
 const LINKS: usize = 2_500;
 
 const NETWORK: &str = r#"
@@ -51,7 +51,7 @@ fn all_that_runs_can_be_read() {
         return;
     };
     controlled.site.wait_for_answer(0, 1);
-    // Page after page, each link once.
+    // All pages together list each link once.
     let links = controlled.json("get");
     let links = links.as_array().expect("links");
     assert_eq!(links.len(), LINKS + 2);
@@ -79,7 +79,7 @@ fn all_that_runs_can_be_read() {
     assert_eq!(controlled.json("status")["links"], LINKS + 2);
     assert_eq!(controlled.json("ports")["ports"][1]["name"], "b");
     assert_eq!(controlled.json("paths")["paths"][0]["via"][1], "far.down");
-    // Two rules of each link with a matcher, and of the path.
+    // Two rules per link with a matcher, and per path.
     assert_eq!(
         controlled.json("rules").as_array().map(Vec::len),
         Some(2 * LINKS + 4)
@@ -93,7 +93,7 @@ fn all_that_runs_can_be_read() {
     controlled.network.stop();
 }
 
-/// Streams end by number, by Ctrl-C, and with the run.
+/// Streams end by count, by Ctrl-C and with the run.
 fn watched(controlled: &ControlledRun) {
     let from = controlled.elapsed();
     let lines = controlled.well("watch ab* --every 200ms --count 3 --json");
@@ -102,8 +102,8 @@ fn watched(controlled: &ControlledRun) {
     assert_eq!(events.len(), 3);
     assert_eq!(events[0]["rates"], Value::Null, "there was no time before");
     assert_eq!(events[2]["each"][1]["name"], "ab.up");
-    // An event may be late, and the next one on time: only by their distance from
-    // the start are they never early.
+    // An event may be late and the next one on time, so only the time since the start
+    // is never early.
     let seconds = |at: usize, field: &str| events[at][field].as_f64().expect("seconds");
     assert!(seconds(2, "elapsed_s") - from >= 0.4, "{from}: {lines}");
     let apart = seconds(2, "elapsed_s") - seconds(1, "elapsed_s");
@@ -125,7 +125,7 @@ fn watched(controlled: &ControlledRun) {
     ]);
     watch.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut watch = RunningProgram::start(&here, &mut watch);
-    // The pipe stays open until the end: later lines have a reader.
+    // The pipe stays open: later lines have a reader.
     let stdout = watch.child().stdout.take().expect("a pipe");
     let mut lines = BufReader::new(stdout).lines();
     for _ in 0..2 {

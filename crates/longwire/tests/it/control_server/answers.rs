@@ -1,4 +1,4 @@
-//! Every route of the document, and the documented responses.
+//! Every route of the API document, and the documented responses.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::client::{Answer, ask};
 use super::schema::check;
 use super::{NETWORK, Stage};
 
-/// Returns the body for routes that take one.
+/// Returns the body for routes that need one.
 fn body_of(method: &str, path: &str) -> Value {
     match (method, path) {
         ("POST", "/v1/links") => json!({ "name": "new", "match": "src=10.7.0.1", "rate": "1mbit" }),
@@ -16,7 +16,7 @@ fn body_of(method: &str, path: &str) -> Value {
     }
 }
 
-/// The schema of an answer with this status.
+/// Returns the schema of an answer by status.
 fn schema_of<'a>(operation: &'a Value, answer: &Answer) -> &'a Value {
     let status = answer.status.to_string();
     let content = operation["responses"][&status]["content"].as_object();
@@ -44,7 +44,7 @@ fn every_route_answers_as_the_document_says() {
             if events.is_some() {
                 continue;
             }
-            // The view has directions, all others links.
+            // The view's routes name directions, all other routes links.
             let named = match path.as_str() {
                 "/v1/history/{name}" | "/v1/flows/{name}" => "new.up",
                 _ => "new",
@@ -80,7 +80,7 @@ fn every_route_answers_as_the_document_says() {
     assert!(asked >= 14, "{asked}");
 }
 
-/// Each problem has the pointer to its value in the body that was sent.
+/// Asserts that each problem points to its value in the request body.
 fn problems_point_into_the_body(socket: &str, wrong: &str) {
     for (request, body, pointer) in [
         ("POST /v1/changes", wrong, "/set/home/delay"),
@@ -130,7 +130,7 @@ fn links_are_read_and_changed() {
     problems_point_into_the_body(&socket, wrong);
     assert!(answer.body.contains("home.delay"), "{answer:?}");
     assert_eq!(get("/v1/links/adsl1")["up"]["options"]["rate"], "10mbit");
-    // With check, the same answer and no change.
+    // With `check`, the same answer but no change.
     let right = r#"{"set":{"adsl*":{"rate":"2mbit"}}}"#;
     let checked = ask(&socket, "POST /v1/changes?check=true", right).json();
     assert_eq!(checked["links"], 3);
@@ -144,7 +144,7 @@ fn links_are_read_and_changed() {
     let changed = get("/v1/links/adsl2");
     assert_eq!(changed["up"]["options"]["rate"], "10mbit");
     assert_eq!(changed["down"]["options"]["rate"], "3mbit");
-    // Later is later.
+    // Scheduled for later.
     let later = ask(&socket, "PATCH /v1/links/home?in=900s", r#"{"delay":"1s"}"#).json();
     assert!(later["at_ns"].as_u64() > Some(900_000_000_000), "{later}");
     assert_eq!(get("/v1/links/home")["up"]["options"]["delay"], "5ms");
@@ -225,7 +225,7 @@ fn null_takes_an_option_back() {
             options()
         );
     }
-    // `ctl` writes no value instead, and null is for options alone.
+    // `ctl` omits values instead, and null is valid for options only.
     let refused = ask(
         &socket,
         "POST /v1/changes",

@@ -1,4 +1,4 @@
-//! A minimal HTTP client, which sends a test's text unchanged.
+//! A minimal HTTP client that sends a test's text unchanged.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    /// Headers in small letters, a line each.
+    /// Headers in lower case, one per line.
     pub head: String,
     pub body: String,
 }
@@ -26,14 +26,14 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
-/// A request: method and target, headers, body.
+/// Returns a request: method and target, headers, body.
 pub fn request(line: &str, headers: &[&str], body: &str) -> String {
     let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
     for header in headers {
@@ -46,19 +46,19 @@ pub fn request(line: &str, headers: &[&str], body: &str) -> String {
     text + "\r\n" + body
 }
 
-/// A connection to a Unix socket.
+/// Connects to a Unix socket.
 pub fn connect(path: &str) -> UnixStream {
     let stream = UnixStream::connect(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream
 }
 
-/// Asks over a Unix socket.
+/// Sends a request over a Unix socket.
 pub fn ask(path: &str, line: &str, body: &str) -> Answer {
     exchange(connect(path), &request(line, &["Host: x"], body))
 }
 
-/// Asks over TCP in a namespace.
+/// Sends a request over TCP in a namespace.
 pub fn ask_tcp(namespace: &NetNamespace, address: &str, text: &str) -> Answer {
     let stream = namespace.run(|| TcpStream::connect(address));
     let stream = stream.expect("it is entered").expect("it listens");
@@ -66,16 +66,16 @@ pub fn ask_tcp(namespace: &NetNamespace, address: &str, text: &str) -> Answer {
     exchange(stream, text)
 }
 
-/// Sends a request and reads the response to its end.
+/// Sends a request and reads the whole response.
 pub fn exchange(mut stream: impl Read + Write, text: &str) -> Answer {
-    // A server that has refused need not read on.
+    // A server that refuses a request may stop reading.
     let _ = stream.write_all(text.as_bytes());
     let mut bytes = Vec::new();
     let mut part = [0; 65_536];
     while let Ok(read @ 1..) = stream.read(&mut part) {
         bytes.extend_from_slice(&part[..read]);
     }
-    // The page is compressed; its text is not read.
+    // The page is compressed; its text is not needed.
     answer(&String::from_utf8_lossy(&bytes))
 }
 

@@ -1,5 +1,5 @@
-//! The dashboard for Grafana: every query of it, asked of a real Prometheus that scrapes
-//! a real run with real traffic.
+//! The Grafana dashboard: runs every query against a real Prometheus that scrapes a run
+//! with real traffic.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ const METRICS: &str = include_str!("../../../../../docs/metrics.md");
 const RUN: &str = "127.0.0.1:9471";
 const PROMETHEUS: &str = "127.0.0.1:9472";
 
-/// The queries of the dashboard's panels, with the panels' titles, and those of its
+/// Returns the queries of the dashboard's panels, with their titles, and those of its
 /// variables.
 fn queries(dashboard: &Value) -> (Vec<(String, String)>, Vec<String>) {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -37,7 +37,7 @@ fn queries(dashboard: &Value) -> (Vec<(String, String)>, Vec<String>) {
     )
 }
 
-/// Replaces Grafana's variables as Grafana does with every value chosen.
+/// Replaces Grafana's variables, as Grafana does with all values selected.
 fn with_values(query: &str) -> String {
     let query = query
         .replace("$__rate_interval", "6s")
@@ -48,7 +48,7 @@ fn with_values(query: &str) -> String {
         .fold(query, |query, name| query.replace(name, ".*"))
 }
 
-/// Asks Prometheus; the result is the list of series.
+/// Queries Prometheus; returns the list of series.
 fn ask(stage: &Stage, path: &str, parameters: &[(&str, &str)]) -> Option<Vec<Value>> {
     let mut command = Command::new("curl");
     command.args(["-sS", "--get", &format!("http://{PROMETHEUS}{path}")]);
@@ -63,7 +63,7 @@ fn ask(stage: &Stage, path: &str, parameters: &[(&str, &str)]) -> Option<Vec<Val
     data["result"].as_array().or(data.as_array()).cloned()
 }
 
-/// Starts a run that loses, marks, corrupts and duplicates frames of real traffic.
+/// Starts a run that drops, marks, corrupts and duplicates frames of real traffic.
 fn start_run(stage: &Stage) -> RunningProgram {
     let token = stage.token_file("read", "0123456789abcdef-read");
     let full = stage.token_file("full", "0123456789abcdef-full");
@@ -137,7 +137,7 @@ fn every_query_returns_data_of_a_real_run() {
     );
     let mut without: Vec<(String, String)> = panels;
     let start = Instant::now();
-    // A quantile of nothing is not a number.
+    // A quantile of an empty set is NaN.
     let is_number = |series: &Value| {
         let value = series["value"][1]
             .as_str()
@@ -153,7 +153,7 @@ fn every_query_returns_data_of_a_real_run() {
         assert!(start.elapsed() < PATIENCE, "no data: {without:#?}");
         std::thread::sleep(Duration::from_millis(500));
     }
-    // What the run certainly does is not 0. The switch refuses no frame of it: there the
+    // Figures of certain events are not 0. The switch refuses no frame, and the
     // dashboard shows 0 for the absent series.
     for query in [
         "sum(longwire_link_delivered_bytes_total)",
@@ -175,8 +175,8 @@ fn every_query_returns_data_of_a_real_run() {
     }
 }
 
-/// Every metric of the dashboard is documented, and every documented metric that is a
-/// figure of a run is on the dashboard.
+/// Every metric of the dashboard is documented, and every documented figure of a run is
+/// on the dashboard.
 #[test]
 fn the_dashboard_has_the_metrics_of_the_documentation() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
@@ -199,10 +199,11 @@ fn the_dashboard_has_the_metrics_of_the_documentation() {
     let unknown: Vec<&String> = used.difference(&documented).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     let absent = documented.difference(&used);
-    // Most runs have no other hosts.
+    // Most runs have a single host.
     let absent = absent.filter(|name| !name.starts_with("longwire_host_"));
     let absent: Vec<&String> = absent.collect();
-    // The version, counts in frames next to those in bytes, and rare events of switches.
+    // The version, frame counts that duplicate byte counts, and rare events of
+    // switches.
     let expected = [
         "longwire_build_info",
         "longwire_link_delivered_frames_total",

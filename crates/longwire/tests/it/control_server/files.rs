@@ -1,5 +1,5 @@
-//! Files that a change names: which are read, which parts are reported, and
-//! that none of them blocks the control API or the end of the run.
+//! Files named by changes: which are read, which parts are reported; none blocks the
+//! control API or the end of the run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,13 +14,13 @@ use super::client::{Answer, ask, ask_tcp, request};
 use super::{NETWORK, Stage};
 use crate::common::write;
 
-/// In a file that is no trace, as a password file is none.
+/// Contents of a file that is not a trace, such as a password file.
 const SECRET: &str = "root:$y$j9T$secret$hash:20000";
 
 const TOKEN: &str = "0123456789abcdef-full";
 const ADDRESS: &str = "127.0.0.1:9470";
 
-/// Changes that name a file, one for each option that takes a file.
+/// Returns changes that name a file, one per option that accepts a file.
 fn naming(path: &str) -> Vec<(&'static str, String)> {
     let set = |option: &str, value: String| {
         (
@@ -73,7 +73,7 @@ fn a_fifo_holds_up_neither_the_api_nor_the_end() {
             (body.clone(), ask(&socket, line, &body))
         }));
     }
-    // Others are answered meanwhile.
+    // Other requests are answered meanwhile.
     let other = socket.clone();
     let read = within(Duration::from_secs(5), move || {
         ask(&other, "GET /v1/links", "")
@@ -97,7 +97,7 @@ fn contents_of_files_are_not_in_responses() {
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let secret = stage.dir.file("secret");
-    // With and without an end of line: the last line is read elsewhere.
+    // With and without a final newline: the last line takes another code path.
     for text in [
         SECRET.to_owned(),
         format!("{SECRET}\n{SECRET}\n"),
@@ -117,7 +117,7 @@ fn contents_of_files_are_not_in_responses() {
     assert!(!changes.body.contains("secret$hash"), "{changes:?}");
 }
 
-/// Asks over TCP with the token that may change.
+/// Sends a request over TCP with the token that permits changes.
 fn ask_with_token(stage: &Stage, line: &str, body: &str) -> Answer {
     let headers = [
         format!("Host: {ADDRESS}"),
@@ -148,7 +148,7 @@ fn over_tcp_no_file_is_read_unless_a_folder_is_given() {
     let body = r#"{"delay": "samples:/no/such/file"}"#;
     let answer = ask_with_token(&stage, "PATCH /v1/links/home", body);
     assert!(answer.body.contains("--control-files"), "{answer:?}");
-    // What the run itself was given may be had again.
+    // Files given to the run itself may be used again.
     let answer = ask_with_token(&stage, "PATCH /v1/links/home", r#"{"delay": "7ms"}"#);
     assert_eq!(answer.status, 200, "{answer:?}");
 }

@@ -1,5 +1,5 @@
-//! Resources that one client could exhaust: connections, memory, requests a
-//! second, streams. Other clients still get responses.
+//! Resources that one client could exhaust: connections, memory, request rate, streams.
+//! Other clients still get responses.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,14 +15,14 @@ use crate::common::process::RunningProgram;
 const TOKEN: &str = "0123456789abcdef-full";
 const ADDRESS: &str = "127.0.0.1:9470";
 
-/// Connections at one address, streams of all (docs/control.md).
+/// Maximum connections per address, and streams in total (docs/control.md).
 const CONNECTIONS: usize = 256;
 const STREAMS: usize = 64;
 
-/// Time after which the server closes a connection without a whole request.
+/// Timeout of the server for an incomplete request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// A network on TCP and at a socket.
+/// Starts a network with TCP and a socket.
 fn on_tcp(stage: &Stage, more: &[&str]) -> RunningProgram {
     let token = stage.token_file("token", TOKEN);
     let (tcp, socket) = (format!("tcp:{ADDRESS}"), stage.socket());
@@ -32,7 +32,7 @@ fn on_tcp(stage: &Stage, more: &[&str]) -> RunningProgram {
     stage.start(NETWORK, &arguments)
 }
 
-/// The status of an answer over TCP, with this token.
+/// Returns the status of a TCP request with this token.
 fn status(stage: &Stage, line: &str, token: &str, body: &str) -> u16 {
     let headers = [
         format!("Host: {ADDRESS}"),
@@ -42,7 +42,7 @@ fn status(stage: &Stage, line: &str, token: &str, body: &str) -> u16 {
     ask_tcp(&stage.namespace, ADDRESS, &request(line, &headers, body)).status
 }
 
-/// A line of /proc/PID/status, in KiB.
+/// Returns a field of /proc/PID/status, in KiB.
 fn memory(running: &mut RunningProgram, field: &str) -> u64 {
     let id = running.child().id();
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
@@ -60,7 +60,7 @@ fn idle_connections_give_way_to_others() {
     let mut idle: Vec<TcpStream> = (0..CONNECTIONS + 40).map(|_| connect()).collect();
     let began = Instant::now();
     assert_eq!(status(&stage, "GET /v1", TOKEN, ""), 200);
-    // An idle connection is closed after 10 s by itself.
+    // The server closes an idle connection after 10 s.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(4), "{took:?}");
     // The oldest connections have been closed.
@@ -85,7 +85,7 @@ fn a_stopped_run_does_not_take_its_clients_for_slow() {
             stream
         })
         .collect();
-    // By now the server has accepted them and waits for the rest.
+    // The server has accepted them by now and waits for the rest.
     assert_eq!(ask(&socket, "GET /v1", "").status, 200);
     running.signal(Signal::SIGSTOP);
     for mut stream in &begun {
@@ -152,7 +152,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
             .map(|thread| thread.join().expect("an answer"))
             .collect()
     });
-    // Some clients must retry, and the others get responses.
+    // Some clients must retry; the rest get responses.
     assert!(statuses.contains(&400), "{statuses:?}");
     assert!(
         statuses
@@ -191,7 +191,7 @@ fn bodies_that_do_not_end_hold_up_no_small_change() {
             stream
                 .set_write_timeout(Some(Duration::from_secs(5)))
                 .expect("a timeout");
-            // One that was refused reads no more.
+            // A refused client's data is not read.
             let _ = stream.write_all(head.as_bytes());
             let _ = stream.write_all(part.as_bytes());
             stream
@@ -202,7 +202,7 @@ fn bodies_that_do_not_end_hold_up_no_small_change() {
     drop(waiting);
 }
 
-/// Opens a stream of events, and reads the first.
+/// Opens a stream of events and reads the first.
 fn stream(socket: &str, query: &str) -> UnixStream {
     let mut stream = connect(socket);
     let line = format!("GET /v1/stats/stream?{query}");
@@ -265,7 +265,7 @@ fn half_closed_connections_are_answered() {
             assert!(answer.starts_with("HTTP/1.1 200"), "{line}: {answer}");
         }
     }
-    // What is cut off is not done.
+    // A truncated request has no effect.
     let mut stream = connect(&socket);
     let cut = "PATCH /v1/links/home HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n{\"delay\"";
     stream.write_all(cut.as_bytes()).expect("it is sent");
@@ -289,7 +289,7 @@ fn half_closed_streams_end() {
             stream
         })
         .collect();
-    // Their places are free again, though this side still reads.
+    // Their slots are free again, though this side still reads.
     let began = Instant::now();
     while ask_head(&socket) == 503 {
         assert!(
@@ -301,7 +301,7 @@ fn half_closed_streams_end() {
     drop(streams);
 }
 
-/// The status of a stream that is not read.
+/// Opens a stream that is not read; returns the status.
 fn ask_head(socket: &str) -> u16 {
     let mut stream = connect(socket);
     stream

@@ -14,7 +14,7 @@ use super::{NETWORK, Stage};
 /// Links by name; each has two directions.
 const LINKS: usize = 10_001;
 
-/// Many links that no frame crosses.
+/// A network of many idle links.
 fn many() -> String {
     format!(
         "[ports]\nleft = \"packet:l0\"\nright = \"packet:r0\"\n\
@@ -43,7 +43,7 @@ fn many_links_are_listed_by_pages_and_singly_within_bounds() {
     assert_eq!(names.len(), LINKS);
     assert!(names.is_sorted());
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), LINKS);
-    // 20,002 directions are too many for metrics and streams one by one.
+    // 20,002 directions exceed the limit of metrics and per-link streams.
     for target in ["/metrics", "/v1/stats/stream?links=each"] {
         let answer = ask(&socket, &format!("GET {target}"), "");
         assert_eq!(answer.status, 400, "{target}");
@@ -75,8 +75,8 @@ fn many_links_are_listed_by_pages_and_singly_within_bounds() {
     check_metrics(&some.body);
 }
 
-/// Every line is a sample of a family that was described before it, and no
-/// sample is there twice (OpenMetrics 1.0).
+/// Asserts that every sample belongs to a previously described family, and that no
+/// sample is repeated (OpenMetrics 1.0).
 fn check_metrics(text: &str) {
     let mut families = BTreeSet::new();
     let mut samples = BTreeSet::new();
@@ -154,20 +154,20 @@ fn statistics_come_as_events() {
     // A removed link is no longer listed.
     assert_eq!(ask(&socket, "DELETE /v1/links/adsl3", "").status, 200);
     let removed = ask(&socket, "GET /v1", "").json()["elapsed_s"].as_f64();
-    // Events of before wait in the socket.
+    // Earlier events are still in the socket.
     let later = std::iter::repeat_with(next).find(|event| event["elapsed_s"].as_f64() > removed);
     let later = later.expect("an event");
     assert_eq!(later["links"], 4);
     assert_eq!(later["each"].as_array().map(Vec::len), Some(4));
 }
 
-/// Time after which the server closes a connection without a whole request.
+/// Timeout of the server for an incomplete request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// Returns a connection with half a request that the server still waits for after it
-/// has answered another, and a time before the connection was made.
+/// Returns a connection with half a request for which the server still waits after
+/// answering another, and a time before the connection was opened.
 fn half_a_request(socket: &str) -> (Instant, UnixStream) {
-    // A busy machine may answer the other later than that.
+    // A busy machine may answer the other request too late.
     for _ in 0..10 {
         let began = Instant::now();
         let mut half = connect(socket);
@@ -197,16 +197,16 @@ fn clients_that_do_not_read_stop_no_other() {
         let text = request("GET /v1/links?limit=2500", &["Host: x"], "");
         stream.write_all(text.as_bytes()).expect("it is sent");
     }
-    // Answers are made in turn: theirs are there when this one is.
+    // Responses are produced in order: theirs exist when this one does.
     let page = ask(&socket, "GET /v1/links?limit=10000", "");
     assert_eq!(page.json()["links"].as_array().map(Vec::len), Some(10_000));
     let (began, mut half) = half_a_request(&socket);
-    // Incomplete request heads and unread responses have timeouts: the latter
-    // are cut short.
+    // Incomplete request heads and unread responses have timeouts; the latter are
+    // truncated.
     let mut rest = Vec::new();
     half.read_to_end(&mut rest).expect("it is closed");
     assert!(began.elapsed() >= HEAD_TIME, "{:?}", began.elapsed());
-    // Their responses were there before this connection: so was their limit.
+    // Their responses precede this connection, and so do their timeouts.
     std::thread::sleep(Duration::from_secs(2));
     for stream in &mut stuck {
         let mut taken = Vec::new();

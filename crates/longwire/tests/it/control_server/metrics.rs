@@ -1,4 +1,4 @@
-//! Metrics as Prometheus reads them, judged by its own `promtool`.
+//! Metrics in Prometheus format, validated by its `promtool`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ use super::{NETWORK, Stage};
 use crate::common::{Ran, ran};
 use longwire_testbed::support::skip;
 
-/// Returns the output of `promtool check metrics` on a text; `None` where it is
-/// not installed.
+/// Returns the output of `promtool check metrics` for a text; `None` where it is not
+/// installed.
 fn promtool(text: &str) -> Option<Ran> {
     let mut command = Command::new("promtool");
     command.args(["check", "metrics"]).stdin(Stdio::piped());
@@ -59,7 +59,7 @@ fn promtool_finds_nothing_wrong() {
             answer.body
         );
     }
-    // Checks that promtool finds errors.
+    // Checks that promtool detects errors.
     let said = promtool("# TYPE a counter\na 1\n").expect("it is there");
     assert_ne!(said.code, 0, "{said:?}");
 }
@@ -70,7 +70,7 @@ fn each_format_is_had_by_asking_for_it() {
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let open = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    // As Prometheus 2 asks.
+    // The request header of Prometheus 2.
     let scraper = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3";
     for accept in [
         vec![scraper],

@@ -1,7 +1,7 @@
-//! The control API of `longwire run FILE.toml --control …`, as seen by clients.
+//! The control API of `longwire run FILE.toml --control …`, from a client's view.
 //!
-//! Where namespaces are not allowed the tests pass without having run, except
-//! in CI.
+//! Without permission to create namespaces, the tests pass without running, except in
+//! CI.
 
 mod answers;
 mod client;
@@ -24,8 +24,8 @@ use crate::common::write;
 use longwire_io::net::{NetNamespace, link_up};
 use longwire_testbed::support::Folder;
 
-/// Two ports without stations, a link with separate directions, a shared one,
-/// three with one name pattern, and a path.
+/// Two ports without stations, a link with separate directions, a shared one, three
+/// that match one pattern, and a path.
 const NETWORK: &str = r#"
 seed = 5
 
@@ -61,7 +61,7 @@ time = "500s"
 down = "home"
 "#;
 
-/// A namespace in which networks run, and a folder for their files.
+/// A namespace for networks, and a folder for their files.
 struct Stage {
     namespace: NetNamespace,
     dir: Folder,
@@ -100,7 +100,7 @@ impl Stage {
         command
     }
 
-    /// Starts a network with these arguments, and waits until it runs.
+    /// Starts a network with these arguments and waits until it runs.
     fn start(&self, network: &str, arguments: &[&str]) -> RunningProgram {
         let mut command = self.command(network, arguments);
         let mut running = RunningProgram::start(&self.namespace, &mut command);
@@ -108,7 +108,7 @@ impl Stage {
         running
     }
 
-    /// Starts a run that must be refused; returns its result.
+    /// Runs a network that must be refused; returns its result.
     fn refused(&self, arguments: &[&str]) -> crate::common::Ran {
         let mut command = self.command(NETWORK, arguments);
         RunningProgram::start(&self.namespace, &mut command).end()

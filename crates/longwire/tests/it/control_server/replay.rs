@@ -1,4 +1,4 @@
-//! The control API and the view of `replay` and `generate`, which nothing can change.
+//! The read-only control API and view of `replay` and `generate`.
 
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::common::longwire;
 use crate::common::process::RunningProgram;
 use longwire_testbed::support::Folder;
 
-/// Frames of the trace: 60 s of them, which a test does not wait for.
+/// Frames of the trace: 60 s of traffic, for which no test waits.
 const FRAMES: u64 = 30_000;
 const RATE: f64 = 500.0;
 const LEN: f64 = 200.0;
@@ -46,7 +46,7 @@ impl Replay {
             .stderr(Stdio::piped());
         let running = RunningProgram::of(command.spawn().expect("it starts"));
         let replay = Replay { dir, running };
-        // The socket exists a moment before it accepts connections.
+        // The socket exists shortly before it accepts connections.
         replay.wait_until(|replay| UnixStream::connect(replay.socket()).is_ok());
         replay
     }
@@ -70,7 +70,7 @@ impl Replay {
     }
 }
 
-/// The page asks for `out.up`, as of any link; both names are of the same samples.
+/// The page requests `out.up`, as for any link; both names have the same samples.
 #[test]
 fn the_history_of_an_output_has_the_name_of_a_direction_too() {
     let replay = Replay::start("replay TRACE --to null --link-rate 10mbit");
@@ -98,11 +98,11 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The samples of the link's last two seconds.
+/// Asserts the samples of the link's last two seconds.
 fn assert_history(columns: &Value) {
     let carried = column(columns, "bits_in_per_s");
     let bits = 8.0 * LEN * RATE;
-    // Periods are of the sampler; all of them together are of the clock.
+    // Single periods depend on the sampler; their total follows the clock.
     let carried = mean(&carried[carried.len().saturating_sub(20)..]);
     assert!((carried / bits - 1.0).abs() < 0.1, "{columns}");
     assert!(
@@ -110,7 +110,7 @@ fn assert_history(columns: &Value) {
             .iter()
             .all(|rate| *rate == 1e6)
     );
-    // 1.6 ms at the rate, and 20 ms on the way.
+    // 1.6 ms of serialisation, and 20 ms of delay.
     let delays = column(columns, "delay_p50_us");
     assert!(
         !delays.is_empty()
@@ -121,7 +121,7 @@ fn assert_history(columns: &Value) {
     assert!(columns["drops_per_s"]["loss"].is_array(), "{columns}");
 }
 
-/// Progress, fidelity, ports and the table.
+/// Asserts progress, fidelity, ports and the table.
 fn assert_state(replay: &Replay) {
     let overview = replay.get("/v1");
     assert_eq!(
@@ -130,7 +130,7 @@ fn assert_state(replay: &Replay) {
     );
     let progress = number(&overview["replay"]["sent"]);
     let expected = number(&overview["elapsed_s"]) * RATE / FRAMES as f64;
-    // Frames that the link lost are not waited for.
+    // Frames dropped by the link are not awaited.
     assert!(progress > 0.0 && progress < expected + 0.11, "{overview}");
     let fidelity = replay.get("/v1/fidelity");
     assert!(
@@ -153,7 +153,7 @@ fn assert_state(replay: &Replay) {
 #[test]
 fn a_replay_shows_what_it_sends_as_of_now() {
     let replay = Replay::start("replay TRACE --to null --link-rate 1mbit --delay 20ms --loss 10%");
-    // The whole trace is read at once, and counts frame by frame.
+    // The whole trace is read at once, but counts frame by frame.
     replay.wait_until(|replay| replay.get("/v1")["replay"]["inputs"][0]["read"] == 1.0);
     replay.wait_until(|replay| number(&replay.get("/v1")["elapsed_s"]) > 3.0);
     let before = number(&replay.get("/v1")["elapsed_s"]);
@@ -165,7 +165,7 @@ fn a_replay_shows_what_it_sends_as_of_now() {
     let expected = RATE * before - 4.0..=RATE * after + 1.0;
     assert!(expected.contains(&offered), "{offered}: {expected:?}");
     let lost = number(&totals["drops"]["loss"]);
-    // Of n frames, 5 standard deviations.
+    // 5 standard deviations of a binomial distribution.
     let deviation = 5.0 * (offered * 0.1 * 0.9).sqrt();
     assert!(
         (lost - 0.1 * offered).abs() <= deviation,
@@ -219,7 +219,7 @@ fn a_replay_refuses_changes_and_says_why() {
 
 #[test]
 fn a_queue_that_decides_late_shows_its_drops_as_of_now() {
-    // A tenth of what is offered fits through.
+    // The link carries a tenth of the offered load.
     let replay = Replay::start("replay TRACE --to null --link-rate 80kbit --queue codel");
     let drops =
         |totals: &Value| number(&totals["drops"]["aqm"]) + number(&totals["drops"]["queue_full"]);
@@ -233,7 +233,7 @@ fn a_queue_that_decides_late_shows_its_drops_as_of_now() {
         number(&totals["packets_out"]) + drops(totals) <= offered,
         "{stats}"
     );
-    // The delay grows as the queue does.
+    // Delay grows with the queue.
     let last = |replay: &Replay| {
         let delays = column(&replay.get("/v1/history/out"), "queueing_p50_us");
         delays.last().copied().unwrap_or(0.0)

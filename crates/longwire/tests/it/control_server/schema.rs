@@ -1,5 +1,4 @@
-//! Checks values against a schema: the part of JSON Schema that the document
-//! uses.
+//! Validates values against the subset of JSON Schema that the document uses.
 
 use serde_json::Value;
 

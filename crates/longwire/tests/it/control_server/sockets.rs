@@ -1,4 +1,4 @@
-//! The Unix socket, from before the run to its end.
+//! The Unix socket, from before the run until its end.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -19,7 +19,7 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
     assert!(there.file_type().is_socket());
     assert_eq!(there.mode() & 0o777, 0o600);
     assert_eq!(ask(&socket, "GET /v1", "").json()["seed"], 5);
-    // A second run at the same socket is refused, and changes nothing.
+    // A second run at the same socket is refused without side effects.
     let second = stage.refused(&["--control", &socket]);
     assert_eq!(second.code, 2, "{second:?}");
     assert!(
@@ -27,7 +27,7 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
         "{second:?}"
     );
     assert_eq!(ask(&socket, "GET /v1", "").status, 200);
-    // A stream that is open ends with the run.
+    // An open stream ends with the run.
     let mut stream = connect(&socket);
     let line = "GET /v1/stats/stream?every=1h";
     stream
@@ -40,7 +40,7 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
     let mut rest = String::new();
     stream.read_to_string(&mut rest).expect("its end");
     assert!(rest.contains("event: end\n"), "{rest}");
-    // The chunk of no bytes: the answer was whole.
+    // The empty last chunk: the answer is complete.
     assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
     let ended = running.end();
     assert!(

@@ -1,4 +1,4 @@
-//! Who may ask over TCP, and how often.
+//! Authorisation and rate limits of TCP clients.
 
 use super::client::{Answer, ask, ask_tcp, connect, exchange, request};
 use super::{NETWORK, Stage};
@@ -15,8 +15,8 @@ fn says(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }
 
-/// A network with both tokens, on TCP and at a socket; and how to ask over
-/// TCP.
+/// Starts a network with both tokens, on TCP and at a socket; returns a function for
+/// TCP requests.
 fn guarded(stage: &Stage) -> (RunningProgram, impl Fn(&str, &[&str], &str) -> Answer) {
     let (full, read) = (
         stage.token_file("full", FULL),
@@ -55,7 +55,7 @@ fn without_a_token_tcp_is_closed() {
     }
     let full = says(FULL);
     assert_eq!(ask_with("GET /v1/links/home", &[&full], "").status, 200);
-    // A page in a browser that has the token all the same.
+    // A foreign page in a browser that has the token.
     let page = ["Origin: http://evil.example", &full];
     assert_eq!(ask_with("GET /v1", &page, "").status, 403);
     let rebound = request("GET /v1", &["Host: evil.example:9470", &full], "");
@@ -85,7 +85,7 @@ fn tokens_say_who_may_read_and_who_may_change() {
     let changed = ask_with("PATCH /v1/links/home", &[&full], CHANGE);
     assert_eq!(changed.status, 200, "{changed:?}");
     assert_eq!(delay(), "9ms");
-    // The socket's owner needs none; a token that is sent there counts.
+    // The socket's owner needs no token, but a given one is checked.
     let over_socket = |token: &str| {
         let text = request("PATCH /v1/links/home", &["Host: x", token], CHANGE);
         exchange(connect(&socket), &text).status
@@ -106,7 +106,7 @@ fn more_requests_than_the_limit_are_put_off() {
         .iter()
         .filter(|answer| answer.status == 429)
         .collect();
-    // As many as took less than a second.
+    // As many as in less than a second.
     assert!(refused.len() >= 3, "{answers:?}");
     assert_eq!(refused[0].header("retry-after"), Some("1"));
     std::thread::sleep(std::time::Duration::from_millis(1100));

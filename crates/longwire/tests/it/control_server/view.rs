@@ -11,8 +11,7 @@ use crate::common::process::RunningProgram;
 
 const ADDRESS: &str = "127.0.0.1:9471";
 
-/// Waits for a condition, and fails when it has not come true in a time that a busy machine
-/// does not need.
+/// Waits for a condition; fails after a time that even a busy machine does not need.
 fn wait_until(mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -21,7 +20,7 @@ fn wait_until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Starts a network with a view; returns the tokens that it printed, the one for everything
+/// Starts a network with a view; returns the printed tokens, the one with all rights
 /// first.
 fn viewed(stage: &Stage, network: &str) -> (RunningProgram, [String; 2]) {
     let view = format!("--view={ADDRESS}");
@@ -64,7 +63,8 @@ fn the_page_needs_no_token_and_everything_else_does() {
     );
     let policy = page.header("content-security-policy").expect("a policy");
     assert!(policy.contains("default-src 'self'"), "{policy}");
-    // A name that leads here, as with DNS rebinding, and a page of another origin.
+    // A name that resolves to this host, as in DNS rebinding, and a page of another
+    // origin.
     let elsewhere = request("GET /", &["Host: evil.example"], "");
     assert_eq!(ask_tcp(&stage.namespace, ADDRESS, &elsewhere).status, 403);
     assert_eq!(
@@ -146,7 +146,7 @@ fn the_table_sorts_selects_and_pages() {
         (&next["fitting"], names(&next)),
         (&json!(200), vec!["adsl99.up".to_owned()])
     );
-    // A name without a direction fits both.
+    // A name without direction matches both.
     assert_eq!(
         names(&page("match=home&sort=drops&order=desc")),
         ["home.down", "home.up"]
@@ -158,7 +158,7 @@ fn the_table_sorts_selects_and_pages() {
             "{wrong}"
         );
     }
-    // Of a large network, those that are read are recorded.
+    // In a large network, only directions that are read are recorded.
     let recorded = ask(&socket, "GET /v1/history/adsl7.up", "").json();
     assert_eq!(recorded["elapsed_s"], json!([]), "{recorded}");
     let samples = |name: &str| {

@@ -8,11 +8,11 @@ use longwire_testbed::support::frames::sum;
 /// Frames in the capture.
 const FRAMES: u64 = 600;
 
-/// Frames that arrive at the same nanosecond as the one before: one in this many.
+/// One in this many frames arrives at the same nanosecond as its predecessor.
 const SIMULTANEOUS: u64 = 11;
 
-/// A linear congruential generator (Knuth's MMIX constants): the corpus must not
-/// depend on the program's own random numbers.
+/// A linear congruential generator (Knuth's MMIX constants): the corpus must not depend
+/// on the program's random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -24,7 +24,7 @@ impl Numbers {
     }
 }
 
-/// An IPv4 or IPv6 packet of UDP or TCP in an Ethernet frame of `len` bytes.
+/// Returns an Ethernet frame of `len` bytes with UDP or TCP over IPv4 or IPv6.
 fn frame(numbers: &mut Numbers, len: usize) -> Vec<u8> {
     const TOS: [u8; 6] = [0, 1, 2, 0xb8, 0xc1, 0x22];
     let (flow, tos) = (numbers.below(4) as u8, TOS[numbers.below(6) as usize]);
@@ -54,7 +54,7 @@ fn frame(numbers: &mut Numbers, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Bursts and gaps of 0.4 s, about 12 Mbit/s in the mean.
+/// Returns a capture of bursts and gaps of 0.4 s, with a mean rate of about 12 Mbit/s.
 pub fn capture(seed: u64) -> Vec<u8> {
     let mut numbers = Numbers(seed);
     let mut time = 0;
@@ -73,7 +73,7 @@ pub fn capture(seed: u64) -> Vec<u8> {
     pcap(1, frames)
 }
 
-/// The files that cases name as `FILE.x`, with the options' rows.
+/// Files that cases name as `FILE.x`, with their contents.
 const FILES: [(&str, &str); 8] = [
     ("table", "time_s,rate_mbps\n0,10\n0.1,2\n0.2,6\n0.3,6\n"),
     ("mahimahi", "1\n1\n2\n4\n9\n9\n10\n17\n"),

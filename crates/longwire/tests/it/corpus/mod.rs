@@ -34,7 +34,8 @@ fn hash(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Removes zeros, so that a new counter changes no digest, and the machine's figures.
+/// Removes zeros, so that a new counter changes no digest, and machine-dependent
+/// figures.
 fn reduce(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(fields) => {

@@ -1,11 +1,11 @@
-//! `exec --carrier`: what programs at both ends see of a link that goes down.
+//! `exec --carrier`: the carrier at both ends when a link goes down.
 
 use serde_json::Value;
 
 use crate::common::{have, write};
 use crate::exec::{User, well};
 
-/// Prints each change of the carrier of `eth0` for some seconds.
+/// Prints each carrier change of `eth0` for some seconds.
 const WATCH: &str = "#!/bin/sh\n\
     end=$(($(date +%s) + $1)); last=\n\
     while [ $(date +%s) -lt $end ]; do\n\
@@ -14,7 +14,8 @@ const WATCH: &str = "#!/bin/sh\n\
       last=$now; sleep 0.01\n\
     done\n";
 
-/// The kinds of ports of a user: `/dev/net/tun` may be closed to others than root.
+/// Returns the port kinds available to a user: `/dev/net/tun` may be closed to others
+/// than root.
 fn kinds(user: &User) -> &'static [&'static str] {
     if user.is_root() {
         &["auto", "tap"]
@@ -33,7 +34,7 @@ fn report(user: &User) -> Value {
     serde_json::from_str(&user.read("r.json")).expect("a report")
 }
 
-/// Returns how often the report says that a port lost its carrier.
+/// Returns the number of carrier losses of a port in the report.
 fn losses(report: &Value, port: &str) -> u64 {
     let notes = report["notes"].as_array().expect("notes").iter();
     let mut notes = notes.filter_map(Value::as_str);
@@ -71,9 +72,11 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
             assert!(ended.stdout.starts_with("1 0 1 "), "{kind}: {ended:?}");
             assert!(!ended.stdout.starts_with("1 0 1 0"), "{kind}: {ended:?}");
             assert!(ended.stdout.contains("NO-CARRIER"), "{kind}: {ended:?}");
-            // Its watch ends first: a TAP device loses its carrier when the run ends.
+            // Its watch ends first, because a TAP device loses its carrier when the run
+            // ends.
             let far = user.read("far");
-            // A TAP device has no carrier until the link starts, after the peer.
+            // A TAP device has no carrier until the link starts, which is after the
+            // peer.
             assert_eq!(
                 far.strip_prefix("0 ").unwrap_or(&far),
                 "1 0 1 0 1 ",
@@ -89,7 +92,7 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
 fn frames_in_transit_arrive_before_the_carrier_is_lost() {
     for user in User::all() {
         scenario(&user, &[("1500ms", "down = \"link.up\"")]);
-        // The kernel's count of received frames when it is lost, and later.
+        // Prints the kernel's count of received frames at carrier loss, and later.
         let far = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
                    for n in 1 2; do cat /sys/class/net/eth0/statistics/rx_packets; sleep 1; done";
         write(&user.dir.file("far.sh"), far.as_bytes());
@@ -147,8 +150,8 @@ fn a_connection_survives_an_outage() {
     }
 }
 
-/// The events are 20 ms apart. A loss is skipped only if the thread stands still for so
-/// long, which half of 100 do not suffer.
+/// Events are 20 ms apart. A loss is skipped only if the thread stalls that long, which
+/// affects fewer than half of 100.
 #[test]
 fn a_link_that_flaps_stays_sound() {
     if !have("iperf3") {
@@ -171,7 +174,7 @@ fn a_link_that_flaps_stays_sound() {
         assert!(report["error"].is_null(), "{report}");
         let lost = losses(&report, "near");
         assert!((50..=100).contains(&lost), "{report}");
-        // The kernel's own count; it misses those that were over at once.
+        // The kernel's own count, which misses the shortest losses.
         assert!((50..=lost).contains(&(after - before)), "{ended:?}");
         for (name, to) in [("link.up", "far"), ("link.down", "near")] {
             let mut links = report["links"].as_array().expect("links").iter();

@@ -14,7 +14,7 @@ use crate::common::process::PATIENCE;
 use crate::common::{ran, write};
 use crate::exec::{User, well};
 
-/// Round trips in milliseconds, as `ping` printed them.
+/// Parses the round trips printed by `ping`, in milliseconds.
 fn times(text: &str) -> Vec<f64> {
     let times = text.lines().filter_map(|line| line.split("time=").nth(1));
     let times = times.filter_map(|rest| rest.split(' ').next()?.parse().ok());
@@ -30,7 +30,7 @@ fn a_command_controls_its_own_link() {
         let ended = well(user.shell(&line));
         let times = times(&ended.stdout);
         assert_eq!(times.len(), 6, "{ended:?}");
-        // A busy machine delays some, but not all.
+        // A busy machine delays some but not all.
         let least = times[..5].iter().copied().fold(f64::INFINITY, f64::min);
         assert!((40.0..200.0).contains(&least), "{ended:?}");
         assert!(times[5] >= 200.0, "{ended:?}");
@@ -58,7 +58,7 @@ fn ctl_finds_the_run_of_its_command() {
                 "--control tcp:127.0.0.1:0 --control-token-file t",
                 "tcp:127.0.0.1:",
             ),
-            // A socket needs no network.
+            // A Unix socket needs no network.
             (
                 "--control tcp:127.0.0.1:0 --control-token-file t --control z.sock",
                 "/",
@@ -170,7 +170,8 @@ fn time_stops_the_command_and_ends_well() {
             let report = user.read("r.json");
             assert!(report.contains("stopped after 700ms (--time)"), "{report}");
         }
-        // One that ignores SIGTERM is killed; one that ends before is itself.
+        // A command that ignores SIGTERM is killed; one that exits earlier keeps its
+        // own exit code.
         let deaf = "trap '' TERM; while :; do sleep 0.05; done";
         well(user.exec(&["--time", "200ms", "--", "sh", "-c", deaf]));
         let ended = user.exec(&["--time", "60s", "--", "sh", "-c", "exit 7"]);
@@ -193,7 +194,7 @@ fn a_changing_link_ends_like_a_plain_one() {
     }
 }
 
-/// Whether a process has blocked a signal, in order to wait for it.
+/// Returns whether a process has blocked a signal, in order to wait for it.
 fn waits_for(id: u32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
     let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
@@ -251,7 +252,7 @@ fn a_link_that_changes_keeps_no_more_rights() {
     const SYS_NICE: u64 = 1 << 23;
     const ALLOWED: u64 = SYS_NICE | IPC_LOCK | NET_ADMIN | DAC_READ_SEARCH | KILL | DAC_OVERRIDE;
     for user in User::all() {
-        // A change makes the threads that work on changes.
+        // The first change starts the threads that prepare changes.
         let line = "$LONGWIRE ctl --control x.sock set link delay=1ms >&2; sleep 1; \
                     grep -H CapEff /proc/$PPID/task/*/status; grep -H Name /proc/$PPID/task/*/status";
         let line = format!("$LONGWIRE exec -q --control x.sock -- sh -c '{line}'");
@@ -320,7 +321,7 @@ fn sockets_of_other_users_are_skipped() {
         ] {
             assert!(ended.stderr.contains(&said), "{said}: {ended:?}");
         }
-        // A run of the user's own is found next to it.
+        // The user's own run is found as well.
         let inside = "env -u LONGWIRE_CONTROL $LONGWIRE ctl --json status";
         let line = format!("exec --control run/longwire/own.sock -- {inside}");
         let ended = well(ctl(&line));

@@ -1,5 +1,5 @@
-//! A closed reader of stderr or stdout: the run goes on, with the same file and
-//! exit code as with a reader.
+//! Closed readers of stderr or stdout: the run continues, with the same file and exit
+//! code.
 
 use std::io::pipe;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use crate::common::{pcap, write};
 use crate::exec::User;
 use longwire_testbed::support::Folder;
 
-/// The exit code of a command whose outputs have no reader.
+/// Returns the exit code of a command whose outputs have no reader.
 fn code_unread(mut command: Command, stdout_too: bool) -> Option<i32> {
     let closed = || Stdio::from(pipe().expect("a pipe").1);
     command.stderr(closed());

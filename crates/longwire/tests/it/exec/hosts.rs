@@ -1,9 +1,9 @@
-//! `exec` with a topology of more than two ports: a host at each.
+//! `exec` with a topology of more than two ports, and a host at each.
 
 use crate::common::write;
 use crate::exec::{User, well};
 
-/// Two homes with a link each, and a server behind both.
+/// Two homes with a link each, and a server.
 const NETWORK: &str = "[ports]\nhome1 = \"packet:eth7\"\nhome2 = \"packet:eth8\"\n\
     server = \"packet:eth9\"\n\n[defaults]\ndelay = \"10ms\"\n\n\
     [[link]]\nname = \"slow\"\nmatch = \"in-port=home1\"\n\
@@ -28,8 +28,8 @@ fn a_file_with_three_ports_has_a_host_at_each() {
         let [first, second, other] = times[..] else {
             panic!("three answers: {ended:?}");
         };
-        // The first is not flooded, and waits for no address resolution.
-        // A busy machine delays some, but not all.
+        // The first packet is neither flooded nor delayed by address resolution. A busy
+        // machine delays some but not all.
         assert!((80.0..160.0).contains(&first.min(second)), "{ended:?}");
         assert!(first >= 80.0 && other >= 80.0, "{ended:?}");
         assert!(ended.stdout.ends_with("02:4c:57:00:00:01\n"), "{ended:?}");

@@ -1,9 +1,8 @@
-//! `longwire exec` through the program itself, as root and as a user without
-//! rights: what crosses the link, which output goes where, and runs of links
-//! that change.
+//! `longwire exec` as root and as an ordinary user: traffic over the link, separation
+//! of outputs, and links that change.
 //!
-//! Where namespaces are not allowed these tests pass without having run,
-//! except in CI.
+//! Without permission to create namespaces, these tests pass without running, except in
+//! CI.
 
 mod carrier;
 mod changing;
@@ -25,18 +24,18 @@ use std::process::Command;
 use crate::common::{Ran, ran};
 use longwire_testbed::support::{Folder, skip};
 
-/// An account that no system gives to anybody.
+/// A user ID that no system assigns.
 const ORDINARY: u32 = 61_234;
 
-/// The program in a directory that a user may write to.
+/// The program, in a directory that a user can write.
 pub(super) struct User {
-    /// `None` is the user of the tests.
+    /// `None` for the user of the tests.
     id: Option<u32>,
     pub(super) dir: Folder,
 }
 
 impl User {
-    /// The users as whom `exec` can run here.
+    /// Returns the users that can run `exec` here.
     pub(super) fn all() -> Vec<User> {
         let own = User::new(None);
         let root = nix::unistd::geteuid().is_root();
@@ -54,7 +53,7 @@ impl User {
         let mode = std::fs::Permissions::from_mode(0o1777);
         std::fs::set_permissions(dir.path(), mode).expect("its own directory");
         if id.is_some() {
-            // The build's directory may be closed to others.
+            // The build directory may be inaccessible to other users.
             std::fs::copy(env!("CARGO_BIN_EXE_longwire"), dir.file("longwire")).expect("a copy");
         }
         User { id, dir }
@@ -75,7 +74,7 @@ impl User {
         }
     }
 
-    /// A command of this user, in its directory.
+    /// Returns a command of this user, in its directory.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.dir.path());
@@ -85,7 +84,7 @@ impl User {
         command
     }
 
-    /// `longwire exec` with these arguments.
+    /// Returns the command `longwire exec` with these arguments.
     pub(super) fn exec_command(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.program());
         command.arg("exec").args(arguments);
@@ -96,7 +95,7 @@ impl User {
         ran(self.exec_command(arguments).output().expect("it starts"))
     }
 
-    /// A line for the shell, in which `$LONGWIRE` is the program.
+    /// Runs a shell line, in which `$LONGWIRE` is the program.
     pub(super) fn shell(&self, line: &str) -> Ran {
         let mut command = self.command("sh");
         command.args(["-c", line]).env("LONGWIRE", self.program());
@@ -112,7 +111,7 @@ impl User {
     }
 }
 
-/// The output, if it ended well.
+/// Returns the output of a program that must have succeeded.
 #[track_caller]
 pub(super) fn well(ended: Ran) -> Ran {
     assert_eq!(ended.code, 0, "{ended:?}");

@@ -1,11 +1,11 @@
-//! The peer's command: its output, its end, and how it is waited for.
+//! The peer's command: its output, its end, and the wait for it.
 
 use std::time::Duration;
 
 use crate::common::have;
 use crate::exec::{User, well};
 
-/// A command that ends once the peer's command has made the file `up`.
+/// A command that exits once the peer has created the file `up`.
 const UNTIL_UP: &str = "until [ -e up ]; do sleep 0.05; done";
 
 #[test]
@@ -30,7 +30,7 @@ fn the_peers_output_has_a_prefix_and_is_not_the_commands() {
 #[test]
 fn the_peers_output_goes_to_a_file() {
     for user in User::all() {
-        // A shell reports a foreground command that a signal ends, too.
+        // A shell also reports a foreground command that is ended by a signal.
         let peer = "trap 'echo stopped >&2; exit' TERM; echo one; echo two >&2; touch up; \
                     sleep 60 & wait";
         let arguments = [
@@ -55,7 +55,7 @@ fn the_peers_output_goes_to_a_file() {
 #[test]
 fn a_peer_that_is_stopped_causes_no_alarm() {
     for user in User::all() {
-        // Its results are printed at its end, together with its error.
+        // It prints its results at its end, together with its error.
         let peer = "trap 'echo result; echo interrupted >&2; exit 1' TERM; echo early >&2; \
                     touch up; while :; do sleep 0.05; done";
         let arguments = ["--peer-wait", "100ms", "--peer", peer];
@@ -109,7 +109,7 @@ fn a_peer_that_listens_late_is_mentioned_even_when_quiet() {
     }
 }
 
-/// The time for which Longwire waits for the peer is not on the clock of schedules.
+/// Time spent waiting for the peer does not count in schedules.
 #[test]
 fn schedules_begin_with_the_command() {
     let wait = ["-q", "--peer-wait", "4s", "--peer", "sleep 60"];
@@ -142,7 +142,7 @@ fn a_longer_wait_is_enough_for_a_slow_peer() {
     }
 }
 
-/// CPU time of the calling process's ended children.
+/// Returns the CPU time of the calling process's children that have exited.
 fn cpu_of_children() -> Duration {
     let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
     let usage = usage.expect("it is known");
@@ -154,7 +154,7 @@ fn cpu_of_children() -> Duration {
 
 #[test]
 fn waiting_for_a_peer_takes_no_cpu_time() {
-    // In a separate process: other tests have children too.
+    // In a separate process, because other tests have children too.
     const ALONE: &str = "LONGWIRE_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let own = std::env::current_exe().expect("its own path");

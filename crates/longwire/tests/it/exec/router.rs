@@ -1,13 +1,12 @@
-//! Links that are router hops, as the kernel's hosts at their ends see them.
+//! Links as router hops, from the view of kernels at their ends.
 
 use super::{User, well};
 use crate::common::have;
 
-/// Questions of a host to its kernel.
+/// The script that queries a host's kernel.
 const SCRIPT: &str = include_str!("router.py");
 
-/// Runs `commands` of the script on near behind a link with these options; `None` where that
-/// cannot run.
+/// Runs the script's `commands` on near, with these link options; returns the output.
 fn learnt(user: &User, link: &[&str], commands: &str) -> String {
     std::fs::write(user.dir.file("router.py"), SCRIPT).expect("the test's folder");
     let line = commands
@@ -25,7 +24,7 @@ fn learnt(user: &User, link: &[&str], commands: &str) -> String {
     well(ended).stdout
 }
 
-/// The counter of a direction in the report.
+/// Returns a counter of a direction in the report.
 fn counted(user: &User, link: &str, counter: &str) -> u64 {
     let report: serde_json::Value = serde_json::from_str(&user.read("r.json")).expect("JSON");
     let links = report["links"].as_array().expect("links");
@@ -45,7 +44,7 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
     let mtus = "10.77.0.254 3/4 1300\nroute 1300\nfd77:4c57::fe 2/0 1300\nroute 1300\n";
     let link = ["--mtu", "1300", "--router", "hop", "--delay", "2ms"];
     for user in User::all() {
-        // Decided at arrival, by a queue that decides later, and as a network.
+        // Decided at arrival, at dequeue, and in a network.
         for more in [&[][..], &["--queue", "codel"], &["--control", "./s"]] {
             let link = [&link[..], more].concat();
             assert_eq!(
@@ -60,7 +59,7 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
     }
 }
 
-/// Super-packets of a sender with segmentation offload, whose segments are too long.
+/// Super-packets of a sender with segmentation offload, whose segments exceed the MTU.
 #[test]
 fn tcp_finds_the_mtu_of_its_path() {
     if !have("python3") {
@@ -98,7 +97,7 @@ fn a_router_that_sends_no_errors_is_a_black_hole() {
     }
 }
 
-/// Each link of a path is a hop, with a separate address.
+/// Each link of a path is a hop with a separate address.
 #[test]
 fn routers_of_a_network_are_hops_of_their_own() {
     if !have("python3") {
@@ -134,7 +133,7 @@ match = "in-port=near"
     }
 }
 
-/// Hosts take errors from the addresses of a router that comes with a change, too.
+/// Hosts also accept errors from the addresses of a router added by a change.
 #[test]
 fn a_change_brings_a_router_and_takes_it_away() {
     if !have("python3") {

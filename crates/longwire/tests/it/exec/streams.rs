@@ -1,4 +1,4 @@
-//! The command's output, and that of exec next to it.
+//! Outputs of the command and of exec.
 
 use crate::exec::{User, well};
 
@@ -11,7 +11,7 @@ fn json_leaves_stdout_to_the_command() {
             serde_json::from_str(&ended.stderr).unwrap_or_else(|e| panic!("{e}: {ended:?}"));
         assert_eq!(report["links"][0]["config"]["delay"], "1ms");
 
-        // Unmet conditions precede it: it is the end of stderr.
+        // Lines about unmet conditions precede the JSON, which ends stderr.
         let unmet = ["--json", "--require", "packets_in>=1000000", "--", "true"];
         let ended = user.exec(&unmet);
         assert_eq!((ended.code, ended.stdout.as_str()), (3, ""), "{ended:?}");
@@ -19,7 +19,7 @@ fn json_leaves_stdout_to_the_command() {
         assert!(ended.stderr[..json].contains("not met: "), "{ended:?}");
         assert!(serde_json::from_str::<serde_json::Value>(&ended.stderr[json..]).is_ok());
 
-        // Without a command, stdout is free.
+        // Without a command, stdout is available.
         let probed = well(user.exec(&["--json", "--delay", "1ms"]));
         assert!(probed.json()["probe"]["rtt_ms"].as_f64() > Some(0.0));
     }

@@ -1,5 +1,5 @@
-//! Models that start threads before the link runs: plugins and traces. An
-//! ordinary user's process enters its user namespace with a single thread.
+//! Models that start threads before the link runs: plugins and traces. An ordinary
+//! user's process must be single-threaded to enter its user namespace.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::common::process::PATIENCE;
 use crate::common::{ran, write};
 use crate::exec::{User, well};
 
-/// A plugin whose library starts a thread when it is loaded.
+/// A plugin whose library starts a thread on load.
 const THREADED: &str = r#"
 #include <pthread.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ fn compile(user: &User) {
     compile_plugin(user.dir.file("threaded.c"), &user.dir.file("threaded.so"));
 }
 
-/// Runs `true` through a link with these options, in every form of `exec`.
+/// Runs `true` through a link with these options, in every mode of `exec`.
 fn works_in_every_form(user: &User, options: &[(&str, &str)]) {
     let mut plain = Vec::new();
     let mut file =

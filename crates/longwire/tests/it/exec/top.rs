@@ -1,4 +1,4 @@
-//! `longwire top` in a terminal of 80 × 24, which tmux provides.
+//! `longwire top` in an 80 × 24 terminal, provided by tmux.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::common::have;
 use crate::exec::User;
 
-/// The longest time until something is on the screen, on a busy machine.
+/// Maximum time until the screen shows a text, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A terminal on a separate server of tmux, which ends with it.
+/// A terminal on a separate tmux server, which ends on drop.
 struct Terminal<'a> {
     user: &'a User,
 }
@@ -19,7 +19,7 @@ impl Terminal<'_> {
     fn tmux(&self, arguments: &[&str]) -> String {
         let mut command: Command = self.user.command("tmux");
         command.args(["-S", "tmux.sock"]).args(arguments);
-        // No configuration of the machine's user.
+        // Ignores the configuration of the machine's user.
         command
             .env("TERM", "xterm-256color")
             .env("HOME", self.user.dir.path());
@@ -48,7 +48,7 @@ impl Terminal<'_> {
         self.tmux(&[&["send-keys"], keys].concat());
     }
 
-    /// Waits until the screen has a text, in small or capital letters; returns the screen.
+    /// Waits until the screen contains a text, regardless of case; returns the screen.
     #[track_caller]
     fn wait_for(&self, text: &str) -> String {
         let start = Instant::now();
@@ -109,7 +109,7 @@ fn a_run_is_shown_and_changed_by_keys() {
             screen.lines().all(|line| line.chars().count() <= 80),
             "{screen}"
         );
-        // The direction with the most bits may be either one.
+        // Either direction may carry more bits.
         terminal.keys(&["/", "l", "i", "n", "k", ".", "u", "p", "Enter"]);
         terminal.wait_for("'*link.up*': 1");
         terminal.keys(&["Enter"]);
@@ -123,12 +123,12 @@ fn a_run_is_shown_and_changed_by_keys() {
         terminal.wait_for("up  delay=20ms");
         terminal.keys(&["e", "delay=fast", "Enter"]);
         terminal.wait_for("refused: ");
-        // The line stays open, to be corrected.
+        // The prompt stays open for correction.
         terminal.keys(&["Escape"]);
         terminal.wait_for("z undo");
         terminal.keys(&["p"]);
         terminal.wait_for("link.up  paused");
-        // The end of the run is on the screen, and the terminal is restored.
+        // The screen reports the end of the run, and the terminal is restored.
         let pid = nix::unistd::Pid::from_raw(run.id() as i32);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
         run.wait().expect("it ends");

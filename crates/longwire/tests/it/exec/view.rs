@@ -1,12 +1,12 @@
-//! The history of the live view, of real frames.
+//! The live view's history of real frames.
 
 use longwire_testbed::support::have;
 use serde_json::Value;
 
 use crate::exec::{User, well};
 
-/// Pings the peer through a link with these options, then reads the history of the
-/// direction up and the flows that it counted.
+/// Pings the peer through a link with these options; returns the history and the flows
+/// of the direction up.
 fn recorded(user: &User, options: &str) -> (Value, Value) {
     let line = "ask() { curl -sS --fail --unix-socket v.sock http://localhost/v1/$1; }; \
                 ask flows/link.up > /dev/null; \
@@ -22,8 +22,8 @@ fn recorded(user: &User, options: &str) -> (Value, Value) {
     (next(), next())
 }
 
-/// Returns about the number of frames of a column of rates. Periods are longer on a busy
-/// machine, and neighbours add frames of their discovery.
+/// Returns the approximate number of frames in a column of rates. Periods are longer on
+/// a busy machine, and neighbour discovery adds frames.
 fn frames(columns: &Value, rates: &Value) -> f64 {
     let ends: Vec<f64> = column(columns, "elapsed_s").collect();
     let begins = std::iter::once(0.0).chain(ends.iter().copied());
@@ -43,8 +43,8 @@ fn column<'a>(columns: &'a Value, name: &str) -> impl Iterator<Item = f64> + 'a 
     column.iter().filter_map(Value::as_f64)
 }
 
-/// A frame of 1,014 bytes takes 8.112 ms at 1 Mbit/s, and 20 ms more for its way. In lanes,
-/// in a network (with a log, no lanes are open), and in a flow queue.
+/// A frame of 1,014 bytes takes 8.112 ms at 1 Mbit/s, plus 20 ms of delay. In lanes, in
+/// a network (no lane is open with a log), and in a flow queue.
 #[test]
 fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
     if !have("curl") {
@@ -67,7 +67,7 @@ fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
             for (name, wanted) in [("queueing_p50_us", 8_112.0), ("delay_p50_us", 28_112.0)] {
                 let delays: Vec<f64> = column(&history, name).collect();
                 assert!(delays.len() >= 5, "{more}: {name}: {history}");
-                // The echoes are 20 ms apart, and the link is free every time.
+                // Echoes are 20 ms apart, and find the link idle.
                 let near = delays
                     .iter()
                     .filter(|delay| (*delay / wanted - 1.0).abs() < 0.01);
@@ -117,7 +117,7 @@ fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
     }
 }
 
-/// The change comes at a scenario's second 1.234, within a period of the history.
+/// The change is at second 1.234 of the scenario, within a period of the history.
 #[test]
 fn the_rate_in_force_is_that_of_the_sample() {
     if !have("curl") {
@@ -139,7 +139,7 @@ fn the_rate_in_force_is_that_of_the_sample() {
         assert!(samples.iter().any(|(at, _)| *at > 1.3), "{samples:?}");
         let change = samples.partition_point(|(at, _)| *at < 1.234);
         for (index, (at, rate)) in samples.into_iter().enumerate() {
-            // On a busy machine, a sample of that moment may precede the change.
+            // On a busy machine, this sample may precede the change.
             if index == change && rate == 1e6 {
                 continue;
             }
@@ -152,7 +152,7 @@ fn the_rate_in_force_is_that_of_the_sample() {
 #[test]
 fn a_run_with_a_view_alone_is_found_without_its_address() {
     for user in User::all() {
-        // Other runs of root may have a view.
+        // Root's other runs may have a view.
         let named = if user.is_root() {
             "--control $LONGWIRE_CONTROL"
         } else {
@@ -161,7 +161,8 @@ fn a_run_with_a_view_alone_is_found_without_its_address() {
         let line = format!(
             "env -u LONGWIRE_CONTROL $LONGWIRE ctl status {named}; ls -l $LONGWIRE_CONTROL"
         );
-        // As after `su`, and in a container: there is no variable, and no login's directory.
+        // As after `su` or in a container: neither the variable nor a login directory
+        // exists.
         let own = "export XDG_RUNTIME_DIR=$PWD/run";
         for variable in [own, "unset XDG_RUNTIME_DIR"] {
             let line = format!(

@@ -1,26 +1,25 @@
-//! The link is a wire: only the user's frames cross it.
+//! The link is a wire: it carries only the user's frames.
 
 use crate::common::have;
 use crate::exec::{User, well};
 use longwire_testbed::support::{device, namespace, skip, wire, words};
 
-/// The frames of a capture, a line of tshark each.
+/// Returns the frames of a capture, one tshark line each.
 fn frames(user: &User, file: &str) -> Vec<String> {
     let file = user.dir.file(file);
     let text = crate::common::process::tshark(&file, "frame");
     text.lines().map(str::to_owned).collect()
 }
 
-/// Two pings of each family, and no other frames, at both ends of both
-/// directions.
+/// Asserts that each end sees two pings of each family, and no other frames.
 fn carries_pings_only(user: &User, port: &str) {
-    // Without address resolution, which would add a round trip to the first. After its last
-    // request, ping waits for one interval: longer than a busy machine stands still.
+    // There is no address resolution, which would delay the first ping. After its last
+    // request, ping waits one interval: longer than a busy machine stalls.
     let pings = "ping -4 -c 2 -i 0.6 far && ping -6 -c 2 -i 0.6 far";
     let arguments = ["--delay", "20ms", "--port", port, "--capture", "p"];
     let ended = user.exec(&[&arguments[..], &["--", "sh", "-c", pings]].concat());
     if port == "tap" && ended.stderr.contains("/dev/net/tun") {
-        // Root must be allowed; for other users it is a setting of the machine.
+        // Root must be allowed; for other users it depends on the machine.
         if user.is_root() {
             skip::<()>(&ended.stderr);
         }
@@ -75,8 +74,8 @@ fn nothing_times_out_before_a_long_queue() {
     for user in User::all() {
         let link = ["--rate", "400kbit", "--queue", "1000p", "--log", "r.csv"];
         well(user.exec(&[&link[..], &["--", "sh", "-c", send]].concat()));
-        // Each datagram with its headers has 1,042 bytes. On a very busy machine late
-        // multicast reports of the kernel are there, too.
+        // Each datagram has 1,042 bytes with headers. On a busy machine, late multicast
+        // reports of the kernel appear too.
         let log = user.read("r.csv");
         let datagrams = log.lines().filter(|line| {
             let fields: Vec<&str> = line.split(',').collect();
