@@ -1,7 +1,7 @@
-//! A long run: TCP over a link whose options change all the time.
+//! A long run: TCP over a link whose options keep changing.
 //!
-//! Takes `LONGWIRE_SOAK_SECONDS`, or a few seconds: `cargo xtask full` runs it for
-//! minutes and records the result.
+//! Runs for `LONGWIRE_SOAK_SECONDS`, or a few seconds by default: `cargo xtask full`
+//! runs it for minutes and records the result.
 
 #[path = "it/common/mod.rs"]
 mod common;
@@ -14,8 +14,8 @@ use common::{have, longwire};
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
-/// Options that a link gets in turn; together they cross every kind of queue
-/// between plain and managed links.
+/// Options set in turn; together they switch between plain and managed queues of every
+/// kind.
 const OPTIONS: [&str; 8] = [
     "rate=20mbit queue=100p",
     "queue=codel delay=20ms",
@@ -27,7 +27,7 @@ const OPTIONS: [&str; 8] = [
     "duplicate=none reorder=none rate=unlimited queue=1000p delay=1ms",
 ];
 
-/// The resident memory of a process, in KiB.
+/// Returns a process's resident memory in KiB.
 fn resident(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status
@@ -36,14 +36,14 @@ fn resident(process: u32) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether `exec` works here; in CI it must.
+/// Returns whether `exec` works here; in CI it must.
 fn possible() -> bool {
     let ran = longwire(&["exec", "-q", "--", "true"]);
     assert!(ran.code == 0 || std::env::var_os("CI").is_none(), "{ran:?}");
     ran.code == 0
 }
 
-/// Whether the process ends soon: a bound on a hang, not on its speed.
+/// Returns whether the process ends soon: detects hangs, not slowness.
 fn ends(child: &mut Child) -> bool {
     (0..300).any(|_| {
         std::thread::sleep(Duration::from_millis(100));
@@ -90,7 +90,7 @@ fn changes_for_a_long_time_leak_nothing() {
         ctl.args(["ctl", "--control", &socket, "set", "link"])
             .args(options);
         let changed = ctl.output().expect("it starts");
-        // A run that ends stops answering before its process has gone.
+        // A run stops answering before its process has ended.
         assert!(changed.status.success() || ends(&mut child), "{changed:?}");
         changes += 1;
         samples.extend(resident(child.id()));

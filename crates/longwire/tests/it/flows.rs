@@ -16,8 +16,7 @@ use longwire_engine::Nanos;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
-/// Flows from the first station to the second, from the third to the fourth,
-/// and from the fifth to the sixth.
+/// Flows between stations 1 and 2, 3 and 4, and 5 and 6.
 const NETWORK: &str = r#"
 [ports]
 a = "packet:p0"
@@ -46,20 +45,20 @@ delay = "2ms"
 up = { rate = "3mbit", queue = "fq-codel" }
 "#;
 
-/// A flow: its ends, its link, and the link's rate in bit/s.
+/// A flow: endpoints, link, and the link's rate in bit/s.
 const FLOWS: [(usize, usize, &str, f64); 3] = [
     (0, 1, "plain", 10e6),
     (2, 3, "managed", 6e6),
     (4, 5, "short", 3e6),
 ];
 
-/// The share of a full frame's 1,514 bytes that TCP carries, with time stamps.
+/// TCP payload as a share of a full frame's 1,514 bytes, with timestamps.
 const CARRIED: f64 = 1_448.0 / 1_514.0;
 
-/// The part of a flow that iperf3 counts, in seconds after its start.
+/// Seconds after the flow's start that count.
 const COUNTED_S: Range<i64> = 2..10;
 
-/// Sends for ten seconds, of which the first two do not count.
+/// Sends for ten seconds, the first two of which do not count.
 fn sender(site: &Site, from: usize, to: usize) -> RunningProgram {
     let to = address(to).to_string();
     let mut command = Command::new("iperf3");
@@ -68,12 +67,13 @@ fn sender(site: &Site, from: usize, to: usize) -> RunningProgram {
     RunningProgram::start(&site.stations[from], &mut command)
 }
 
-/// The part of a flow that counts: from three seconds after its first segment,
-/// when the queues are full, for as long.
+/// The flow counts from three seconds after its first segment, when the queues are
+/// full, for the same duration.
 const SETTLED: Nanos = Nanos::from_secs(3);
 
-/// Checks by the log that every link served its queue at its rate, that the queues were as long
-/// as their disciplines keep them, and that TCP `received`, in bit/s, what its link carried.
+/// Checks in the log that every link served its queue at its rate, that queues were as
+/// long as their discipline keeps them, and that TCP `received`, in bit/s, the traffic
+/// of its link.
 fn check_links(log: &str, received: [f64; 3]) {
     for ((.., name, rate), received) in FLOWS.into_iter().zip(received) {
         let frames = passed(log, &format!("{name}.up"));
@@ -89,7 +89,7 @@ fn check_links(log: &str, received: [f64; 3]) {
         let seconds = (COUNTED_S.end - COUNTED_S.start) as f64;
         let of_carried = received / (f64::from(bits) * CARRIED / seconds);
         println!("{name}: TCP received {of_carried:.4} of what the link carried");
-        // What was held back for a lost segment when counting began arrives afterwards: a
+        // Data held back for a lost segment arrives after counting has begun: a
         // window's worth more or less.
         assert!((0.95..1.05).contains(&of_carried), "{name}: {of_carried}");
         let from = first + SETTLED.as_nanos().cast_signed();
@@ -99,8 +99,8 @@ fn check_links(log: &str, received: [f64; 3]) {
             .filter(|frame| (from..until).contains(&(frame.arrival + frame.time)))
             .collect();
         counted.sort_unstable_by_key(|frame| frame.arrival + frame.time);
-        // From frame to frame while the queue is not empty: a sender that the
-        // machine keeps waiting leaves gaps that are not the link's.
+        // From frame to frame while the queue is not empty: a stalled sender leaves
+        // gaps that the link did not cause.
         let (mut bits, mut busy) = (0.0, 0);
         for pair in counted.windows(2) {
             let departure = pair[0].arrival + pair[0].time;
@@ -119,9 +119,9 @@ fn check_links(log: &str, received: [f64; 3]) {
         let all: f64 = counted.iter().map(|frame| f64::from(frame.len) * 8.0).sum();
         let share = all / SETTLED.as_secs_f64() / rate;
         assert!(share < 1.005, "{name}: {share}");
-        // A hundred full frames take 121 ms at 10 Mbit/s, and CUBIC keeps the
-        // queue at 70 % of that at least. CoDel's target is 5 ms, and a frame
-        // takes 2 ms at 6 Mbit/s, 4 ms at 3 Mbit/s.
+        // A hundred full frames take 121 ms at 10 Mbit/s, and CUBIC keeps the queue at
+        // 70 % of that or more. CoDel's target is 5 ms, and a frame takes 2 ms at 6
+        // Mbit/s, 4 ms at 3 Mbit/s.
         let expected = if name == "plain" {
             60.0..122.0
         } else {
@@ -131,7 +131,7 @@ fn check_links(log: &str, received: [f64; 3]) {
     }
 }
 
-/// Returns the throughput of a flow as its receiver reports it, in bit/s.
+/// Returns a flow's throughput as its receiver reports it, in bit/s.
 fn received(sender: RunningProgram) -> f64 {
     let ended = sender.end();
     assert_eq!(ended.code, 0, "{ended:?}");
@@ -173,8 +173,8 @@ fn flows_get_the_rates_of_their_links_and_queues_are_what_they_are() {
     for capture in captures {
         let file = capture.with_frames(500);
         assert!(records(&file).len() >= 500, "{file}");
-        // A sum of zero is written as 0xffff, as Linux writes it for TCP too:
-        // it verifies the same, and tshark would have it written as 0.
+        // A checksum of zero is written as 0xffff, which Linux does for TCP too: it
+        // verifies equally, but tshark expects 0.
         let filter = format!("({SUSPECT}) and not tcp.checksum == 0xffff");
         let wrong = tshark(&file, &filter);
         assert!(wrong.is_empty(), "{file}:\n{wrong}");

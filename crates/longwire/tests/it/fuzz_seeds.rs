@@ -1,30 +1,30 @@
-//! The fuzz targets over their seeds, and over seeds with bytes changed, on
-//! any toolchain: a small part of what libFuzzer does, as a test.
+//! Runs the fuzz targets over their seeds and mutated seeds, on any toolchain: a
+//! fraction of libFuzzer's work, as a test.
 
 use std::fs;
 use std::path::Path;
 
 use longwire_testbed::support::Draws;
 
-// The fuzz crate itself needs a workspace apart, and so a build apart.
+// The fuzz crate itself needs a separate workspace, and so a separate build.
 #[path = "../../../../fuzz/src/lib.rs"]
 mod targets;
 
 use targets::{alter, capture, composition, control, feed, frame, options, topology, trace};
 
-/// How many changed copies are tried of each seed.
+/// Mutated copies per seed.
 const CHANGED: u64 = 300;
 
-/// The same of what starts threads and writes files for each copy.
+/// Mutated copies per seed of targets that start threads and write files.
 const CHANGED_FEEDS: u64 = 40;
 
-/// The most bytes changed in a copy.
+/// Maximum bytes changed per copy.
 const CHANGES_MAX: u64 = 6;
 
-/// A target: its name, how many changed copies are tried of each seed, its check.
+/// A target: name, mutated copies per seed, and check.
 type Target = (&'static str, u64, fn(&[u8]));
 
-/// All of them.
+/// All targets.
 const TARGETS: [Target; 9] = [
     ("alter", CHANGED, alter::check),
     ("capture", CHANGED, capture::check),
@@ -68,7 +68,7 @@ fn over_seeds(target: &str, changed: u64, check: fn(&[u8])) {
     }
 }
 
-/// The same copies every time.
+/// A deterministic source of mutations.
 struct Random(Draws);
 
 impl Random {
@@ -80,7 +80,7 @@ impl Random {
         self.0.below(end.max(1) as u64) as usize
     }
 
-    /// A copy with some bytes set, removed or doubled, or cut short.
+    /// Returns a copy with some bytes set, removed or doubled, or truncated.
     fn change(&mut self, seed: &[u8]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..=self.next() % CHANGES_MAX {

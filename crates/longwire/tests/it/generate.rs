@@ -1,15 +1,15 @@
-//! `generate` through the program itself: what it sends, what it says of its
-//! probes, and a profile against a device that is known.
+//! `generate` through the program: frames sent, reports on probes, and a profile
+//! against a known device.
 //!
-//! Tests between devices need namespaces. Where they are not allowed they pass
-//! without having run, except in CI.
+//! Tests between devices need namespaces. Without permission to create them, they pass
+//! without running, except in CI.
 
 use crate::common::wire::{inside, wired};
 use crate::common::{Ran, frames, longwire};
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::{Folder, rows, words};
 
-/// Two devices joined by a veth pair in a separate namespace.
+/// Returns a namespace with two devices joined by a veth pair.
 fn pair() -> Option<NetNamespace> {
     wired(&[("near", "far")])
 }
@@ -31,7 +31,7 @@ fn frames_leave_as_asked_for() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let frames = frames(&out);
     assert_eq!(frames.len(), 240);
-    // Twenty rounds of the mix, stamped to the nanosecond.
+    // Twenty rounds of the mix, with exact timestamps.
     let of = |size| frames.iter().filter(|(_, len)| *len == size).count();
     assert_eq!((of(60), of(590), of(1_514)), (140, 80, 20));
     assert!(
@@ -136,7 +136,7 @@ fn probes_are_all_found_again() {
 fn requirements_read_the_receiver() {
     let Some(namespace) = pair() else { return };
     let traffic = ["--rate", "5kpps", "--count", "100", "--json"];
-    // The last frame of a hundred is lost: only the sender knows that it was one.
+    // The last frame of a hundred is lost: only the sender knows that it existed.
     for (loss, required, code) in [
         ("none", "received.lost=0,received.streams=1", 0),
         ("nth:100", "received.lost=0", 3),
@@ -158,9 +158,9 @@ fn losses_of_a_link_are_counted() {
     assert_eq!(json["received"]["lost"], 200);
 }
 
-/// The device is a link of 20 Mbit/s in the same process, which decides by the
-/// times at which frames are due: regardless of the machine's disturbances, it
-/// passes half of 40 Mbit/s, and ten more frames in a trial of 1 s (0.6 %).
+/// The device is a link of 20 Mbit/s in the same process, which decides by frames' due
+/// times: regardless of disturbances it passes half of 40 Mbit/s, plus ten frames in a
+/// trial of 1 s (0.6 %).
 #[test]
 fn throughput_between_devices_is_the_links() {
     let Some(namespace) = pair() else { return };
@@ -169,7 +169,7 @@ fn throughput_between_devices_is_the_links() {
         "--rate 40mbit --profile rfc2544 --frame-sizes 1518 --tests throughput --trial 1s \
              --resolution 2% --min-throughput 40% --json",
     );
-    // A machine that stands still makes trials void; then nothing is known.
+    // A stall of the machine voids trials; the result is then inconclusive.
     for _ in 0..3 {
         let ran = between(&namespace, &[&link[..], &test[..]].concat());
         let json = ran.json();
@@ -213,8 +213,8 @@ fn a_service_below_its_rate_ends_with_3() {
     assert!(steps[3]["loss"].as_f64() > Some(0.4), "{json}");
 }
 
-/// Two services over a link of 20 Mbit/s in the same process: both fit by
-/// themselves, and 24 Mbit/s do not.
+/// Two services over a link of 20 Mbit/s in the same process: each fits alone, but 24
+/// Mbit/s do not.
 #[test]
 fn services_share_a_line() {
     let Some(namespace) = pair() else { return };
@@ -224,7 +224,7 @@ fn services_share_a_line() {
              --link-rate 20mbit --framing bytes:overhead=4 --queue 10p --max-delay 10s \
              --max-jitter 10s --json",
     );
-    // A machine that stands still makes trials void; then nothing is known.
+    // A stall of the machine voids trials; the result is then inconclusive.
     for _ in 0..3 {
         let ran = between(&namespace, &arguments);
         let json = ran.json();
@@ -242,8 +242,7 @@ fn services_share_a_line() {
             .iter()
             .filter_map(|step| step["received_bits_per_s"].as_f64());
         let out: f64 = out.sum();
-        // In addition to the rate, the content of the queue at the end of 1 s:
-        // 0.4 %.
+        // Besides the rate, the queue's content at the end of 1 s: 0.4 %.
         assert!((out / 20e6 - 1.0).abs() < 0.01, "{out}: {json}");
         return;
     }

@@ -1,5 +1,5 @@
-//! Output that is generated from the command line's definition: help,
-//! completions, manual pages; and `models` and `doctor`.
+//! Output generated from the command line's definition: help, completions and manual
+//! pages; also `models` and `doctor`.
 
 use crate::common::longwire;
 use longwire::commands::models::registered;

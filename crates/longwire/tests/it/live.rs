@@ -1,15 +1,15 @@
-//! `run` and `exec` through the program itself: reports, exit codes, and a
-//! live run that comes out the same offline.
+//! `run` and `exec` through the program: reports, exit codes, and a live run reproduced
+//! offline.
 //!
-//! `exec` needs namespaces. Where they are not allowed its tests pass without
-//! having run, except in CI.
+//! `exec` needs namespaces. Without permission to create them, its tests pass without
+//! running, except in CI.
 
 use crate::common::{EPOCH, Ran, frames, longwire, pcap, write};
 use longwire_testbed::support::{Folder, words};
 
 const MS: u64 = 1_000_000;
 
-/// Runs `exec -q` with these arguments, where namespaces are allowed.
+/// Runs `exec -q` with these arguments, if namespaces can be created.
 fn exec(arguments: &[&str]) -> Option<Ran> {
     let ran = longwire(&[&["exec", "-q"], arguments].concat());
     let impossible = ran.code == 1 && ran.stderr.contains("namespace");
@@ -25,8 +25,7 @@ fn a_live_run_comes_out_the_same_in_virtual_time() {
         dir.file("live.pcap"),
         dir.file("off.pcap"),
     );
-    // Bursts of four, so that frames queue, and different lengths to identify
-    // them.
+    // Bursts of four, so that frames queue; lengths identify them.
     let arrivals: Vec<_> = (0..200)
         .map(|n| (EPOCH + n / 4 * 2 * MS + n % 7, 100 + n as usize))
         .collect();
@@ -45,10 +44,10 @@ fn a_live_run_comes_out_the_same_in_virtual_time() {
         "{}",
         offline.len()
     );
-    // The live run has its own origin of time; all else must be the same.
+    // The live run has its own time origin; everything else must be equal.
     let relative = |frames: &[crate::common::Frame]| -> Vec<crate::common::Frame> {
-        // A pause of the machine lets frames leave in another order than that of
-        // their releases, which the stamps are.
+        // Pauses of the machine reorder frames relative to their release times, which
+        // are their timestamps.
         let mut frames = frames.to_vec();
         frames.sort_unstable();
         let first = frames.first().map_or(0, |(stamp, _)| *stamp);
@@ -88,7 +87,7 @@ fn run_names_its_directions_and_ends_with_its_time() {
     assert_eq!(report["links"][0]["packets_out"], 1);
     assert_eq!(report["links"][1]["name"], "link.down");
     assert_eq!(report["links"][1]["config"]["delay"], "2ms");
-    // --require knows every kind that the runtime counts.
+    // --require knows every kind of artifact that the runtime counts.
     let artifacts = report["ports"][0]["artifacts"]
         .as_object()
         .cloned()
@@ -161,7 +160,7 @@ fn exec_without_a_command_probes_the_link() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let report = ran.json();
     let rtt = report["probe"]["rtt_ms"].as_f64().unwrap_or(0.0);
-    // Never early; how late is the benches' business, not a busy machine's.
+    // Never early; the benches measure lateness.
     assert!(rtt >= 20.0, "{rtt}");
     assert!(
         report["links"][0]["packets_out"].as_u64() > Some(100),

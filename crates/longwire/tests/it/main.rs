@@ -1,4 +1,4 @@
-//! The tests of this crate in one program: it is linked once.
+//! The tests of this crate in one program, so that it is linked once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

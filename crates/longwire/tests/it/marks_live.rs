@@ -1,12 +1,12 @@
-//! Marks in place of losses, live: the receiver's kernel counts them.
+//! Marks instead of losses in a live run, counted by the receiver's kernel.
 //!
-//! Needs namespaces and iperf3. Without them this test passes without having run, except
+//! Needs namespaces and iperf3. Without them, this test passes without running, except
 //! in CI.
 
 use crate::common::{have, longwire};
 use longwire_testbed::support::{Folder, words};
 
-/// Returns a counter of a table that has a row of names and one of values.
+/// Returns a counter from a table with a row of names and a row of values.
 fn in_columns(text: &str, table: &str, name: &str) -> Option<u64> {
     let mut rows = text.lines().filter_map(|line| line.strip_prefix(table));
     let (names, values) = (rows.next()?, rows.next()?);
@@ -15,14 +15,15 @@ fn in_columns(text: &str, table: &str, name: &str) -> Option<u64> {
     value.parse().ok()
 }
 
-/// Returns a counter of a table of names and values.
+/// Returns a counter from a table with a name and a value per row.
 fn in_rows(text: &str, name: &str) -> Option<u64> {
     let mut rows = text.lines().filter_map(|line| line.strip_prefix(name));
     rows.next()?.trim().parse().ok()
 }
 
-/// Datagrams with ECT(0), IPv4 and IPv6: those that the model selects arrive with CE and
-/// right checksums, and none is lost. iperf3's own connection takes no marks and passes.
+/// Of datagrams with ECT(0), IPv4 and IPv6, those selected by the model arrive with CE
+/// and valid checksums, and none is lost. iperf3's control connection is not marked and
+/// passes.
 #[test]
 fn a_receiver_sees_marks_in_place_of_losses() {
     if !have("iperf3") {

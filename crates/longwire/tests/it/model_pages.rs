@@ -1,4 +1,4 @@
-//! The documentation of the models equals the registry.
+//! The documentation of models matches the registry.
 
 use std::collections::BTreeSet;
 use std::fs;

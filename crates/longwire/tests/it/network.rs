@@ -1,8 +1,8 @@
-//! `longwire run FILE.toml` with real stations: four namespaces on a bridge of
-//! four ports, with links between some of them that change while they run.
+//! `longwire run FILE.toml` with real stations: four namespaces on a bridge of four
+//! ports; links between some of them change during the run.
 //!
-//! Where namespaces are not allowed the test passes without having run, except
-//! in CI.
+//! Without permission to create namespaces, the test passes without running, except in
+//! CI.
 
 use std::time::{Duration, Instant};
 
@@ -42,8 +42,8 @@ fn stations_meet_over_links_that_change() {
     write(&file, NETWORK.as_bytes());
     let began = Instant::now();
     let running = site.start(&file);
-    // Frames that arrived before the network ran are late; ARP crosses the
-    // bridge without a link.
+    // Frames that arrived before the start are late; ARP crosses the bridge without a
+    // link.
     let answered = (0..5).find_map(|_| site.round_trip(0, 1));
     assert!(answered.is_some(), "no answer");
     let check = |from: usize, to: usize, delays: f64| {
@@ -78,7 +78,7 @@ fn a_file_that_is_refused_starts_nothing() {
     let ended = longwire(&["run", &file]);
     assert_eq!(ended.code, 2, "{ended:?}");
     assert!(ended.stderr.contains("wrong.toml:5"), "{ended:?}");
-    // One port is no link.
+    // A single port is no link.
     let ended = longwire(&["run", "null"]);
     assert_eq!(ended.code, 2, "{ended:?}");
     assert!(ended.stderr.contains("two ends"), "{ended:?}");

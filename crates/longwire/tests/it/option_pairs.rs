@@ -1,8 +1,8 @@
-//! Every pair of options of `run A B`, and of `exec`, has the effect of both, or is refused
-//! for a reason of the ports or of the kernel.
+//! Every pair of options of `run A B` and of `exec` has both effects, or is refused
+//! because of the ports or the kernel.
 //!
-//! `exec` needs namespaces. Where they are not allowed its test passes without having run,
-//! except in CI.
+//! `exec` needs namespaces. Without permission to create them, its test passes without
+//! running, except in CI.
 
 use std::process::Command;
 use std::sync::Mutex;
@@ -60,12 +60,12 @@ struct Choice {
     shows: fn(&Run) -> bool,
 }
 
-/// Options that have the same effect in both commands.
+/// Options with the same effect in both commands.
 const COMMON: &[Choice] = &[
     Choice {
         name: "--shards",
         words: &["--shards", "2"],
-        // One link cannot be divided.
+        // A single link cannot be sharded.
         shows: |run| run.has("--one-way") || run.ran.stderr.contains("2 shards of links"),
     },
     Choice {
@@ -90,7 +90,8 @@ const COMMON: &[Choice] = &[
     },
 ];
 
-/// Options of `run A B`. Frames of [`FRAMES`] arrive at A, and one much later with `--time`.
+/// Options of `run A B`. Frames of [`FRAMES`] arrive at A; with `--time`, one arrives
+/// much later.
 const OF_RUN: &[Choice] = &[
     Choice {
         name: "--one-way",
@@ -126,7 +127,7 @@ const OF_RUN: &[Choice] = &[
     Choice {
         name: "--time",
         words: &["--time", "300ms"],
-        // Without it, the last frame would arrive an hour later.
+        // Without it, the last frame arrives an hour later.
         shows: |run| run.report()["error"].is_null(),
     },
     Choice {
@@ -170,21 +171,21 @@ const OF_EXEC: &[Choice] = &[
     Choice {
         name: "--carrier",
         words: &["--carrier"],
-        // Nothing but a scenario takes it here.
+        // Here, only a scenario takes the carrier.
         shows: |run| !run.has("--scenario") || run.notes().contains("port far: carrier lost 1"),
     },
 ];
 
-/// Refusals, with an option that is always refused here and the reason in the message.
+/// Options that are always refused here, with the reason in the message.
 const REFUSED_BY_RUN: &[(&str, &str)] = &[
     ("--gap-frames", "a capture is no wire"),
     ("--carrier", "there is no interface at its other end"),
 ];
 
-/// Runs at once; most of their time is spent waiting.
+/// Concurrent runs; they mostly wait.
 const AT_ONCE: usize = 8;
 
-/// Runs every pair, and returns what is wrong.
+/// Runs every pair and returns the failures.
 fn all_pairs(choices: &[&Choice], run: impl Fn(&[&Choice]) -> Run + Sync) -> Vec<String> {
     let pairs = (0..choices.len()).flat_map(|a| (0..a).map(move |b| [choices[a], choices[b]]));
     let (pairs, wrong) = (Mutex::new(pairs), Mutex::new(Vec::new()));
@@ -202,7 +203,7 @@ fn all_pairs(choices: &[&Choice], run: impl Fn(&[&Choice]) -> Run + Sync) -> Vec
     wrong.into_inner().expect("no panic")
 }
 
-/// Returns what is wrong with a run with two options.
+/// Returns the failure of a run with two options, if any.
 fn faults(run: &Run, pair: &[&Choice; 2]) -> Option<String> {
     let of = |what: &str| {
         let output = (&run.ran.stdout, &run.ran.stderr);
@@ -287,7 +288,7 @@ fn options_of_exec_compose() {
         let user = User::new(None);
         let given = ["exec"].into_iter();
         let given: Vec<&str> = given.chain(pair.iter().map(|choice| choice.name)).collect();
-        // Long enough that a busy machine does not make both changes at once.
+        // Long enough that even a busy machine does not make both changes at once.
         let scenario = "[[at]]\ntime = \"50ms\"\ndown = \"link.up\"\n\
                         [[at]]\ntime = \"2s\"\nup = \"link.up\"\n";
         prepare(&user.dir, scenario);

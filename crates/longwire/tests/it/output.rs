@@ -1,4 +1,4 @@
-//! The amount that commands print: a line at the start and ten at the end, more with `-v`,
+//! The amount of output: one line at the start and ten at the end, more with `-v`,
 //! nothing with `-q`.
 
 use std::ops::RangeInclusive;
@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use crate::common::{Ran, longwire};
 use longwire_testbed::support::{Folder, words};
 
-/// Commands that report on a run, without a network: `%` is their folder.
+/// Commands that report on a run without a network; `%` is their folder.
 const COMMANDS: [&str; 5] = [
     "generate --to pcap:%/made.pcap --rate 1kpps --count 300",
     "simulate %/made.pcap %/out.pcap --rate 1mbit --delay 20ms --loss nth:every=5",
@@ -15,7 +15,8 @@ const COMMANDS: [&str; 5] = [
     "run null null --rate 1mbit --delay 20ms --time 20ms",
 ];
 
-/// Runs all commands with options, and compares the lines on stderr and on stdout.
+/// Runs all commands with `options`, and compares the number of lines on stderr and
+/// stdout.
 fn assert_lines(
     options: &[&str],
     stderr: &RangeInclusive<usize>,
@@ -77,8 +78,8 @@ fn verbose_runs_print_the_whole_report() {
     }
 }
 
-/// Asserts that numbers below a name in seconds are whole microseconds, and those below one
-/// in microseconds whole nanoseconds; returns how many have a fraction.
+/// Asserts that values in seconds are whole microseconds and values in microseconds are
+/// whole nanoseconds; returns how many have a fraction.
 fn assert_rounded(value: &serde_json::Value, scale: f64) -> usize {
     match value {
         serde_json::Value::Object(fields) => {

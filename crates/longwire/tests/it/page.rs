@@ -1,4 +1,4 @@
-//! Pages about runs: `report`, and `--report FILE.html` of commands that run.
+//! Pages about runs: `report`, and `--report FILE.html` of live commands.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::common::{longwire, write};
 use crate::exec::{User, well};
 use longwire_testbed::support::{Folder, skip};
 
-/// Writes a number as pages do: `1,234,567`.
+/// Formats a number as pages do: `1,234,567`.
 fn grouped(number: &Value) -> String {
     let digits = number.as_u64().expect("a number").to_string();
     let mut out = String::new();
@@ -23,7 +23,7 @@ fn grouped(number: &Value) -> String {
     out
 }
 
-/// Whether a page has what every page has, and loads nothing.
+/// Asserts that a page has the common parts and loads nothing.
 fn check_page(html: &str) {
     assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
     assert!(html.contains("default-src 'none'"));
@@ -105,7 +105,7 @@ fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
         );
         assert!(html.contains("The rate in force was 5 Mbit/s."), "{html}");
         assert_eq!(html.matches("class=\"frame\"").count(), 4);
-        // The log alone has the same counts.
+        // The log alone yields the same counts.
         let ran = longwire(&["report", &log, "-o", &page]);
         assert_eq!(ran.code, 0, "{ran:?}");
         let alone = read(&page);
@@ -175,8 +175,8 @@ fn what_makes_no_page_is_refused() {
     assert!(received.stderr.contains("JSON only"), "{received:?}");
 }
 
-/// Like the JSON of the same run: two processes cannot have the same frames, so the
-/// numbers are compared with those that the page itself shows and with the traffic.
+/// As with the JSON: frames differ between processes, so the numbers are compared with
+/// those on the page itself and with the traffic.
 #[test]
 fn a_run_writes_its_page_and_nothing_else() {
     for user in User::all() {
@@ -197,7 +197,7 @@ fn a_run_writes_its_page_and_nothing_else() {
             "{html}"
         );
         assert_eq!(html.matches("<section class=\"link\">").count(), 2);
-        // Echo requests one way, and replies the other way.
+        // Echo requests in one direction, replies in the other.
         let count = html
             .split("<th scope=\"row\">link.up</th><td>")
             .nth(1)
@@ -229,12 +229,12 @@ fn a_changed_network_marks_its_changes() {
         assert!(html.contains(options), "those at the start: {html}");
         let between = "The rate in force was between 1 Mbit/s and 10 Mbit/s.";
         assert!(html.contains(between), "{html}");
-        // A network measures lateness at its ports.
+        // A network's lateness is measured at its ports.
         assert!(html.contains("Lateness of near") && html.contains("Lateness of far"));
     }
 }
 
-/// After SIGKILL, the directory of the user and the temporary one are as before.
+/// After SIGKILL, the user's directory and the temporary one are unchanged.
 #[test]
 fn a_killed_run_leaves_no_file() {
     for user in User::all() {
@@ -249,7 +249,7 @@ fn a_killed_run_leaves_no_file() {
         command.stdout(output).stderr(Stdio::null());
         let mut running = command.spawn().expect("it starts");
         let start = Instant::now();
-        // The ping prints as soon as frames cross the link.
+        // Ping prints as soon as frames cross the link.
         while read(&temporary.file("out")).lines().count() < 10 {
             assert!(start.elapsed() < PATIENCE);
             std::thread::sleep(Duration::from_millis(20));
@@ -271,8 +271,9 @@ fn names(dir: &std::path::Path) -> Vec<String> {
     names
 }
 
-/// A drag over the first chart, then the pointer over it, then the key that shows everything;
-/// after each, the view of the second chart and the tooltip are kept in the document.
+/// Drags over the first chart, moves the pointer over it, then presses the key that
+/// resets the view; after each, stores the second chart's view and the tooltip in the
+/// document.
 const DRAG: &str = r##"<script>
 window.onerror = (message) => { document.body.dataset.error = message; };
 const frame = document.querySelector("#c0-0");
@@ -339,7 +340,7 @@ fn charts_zoom_in_a_browser() {
             .collect()
     };
     let (before, zoomed) = (numbers("before"), numbers("zoomed"));
-    // A quarter of the picture's width, of which the plot has 826 of 900.
+    // A quarter of the picture's width, of which the plot covers 826 of 900.
     let share = zoomed[2] / before[2];
     assert!(
         (share - 0.25 * 900.0 / 826.0).abs() < 0.01,
@@ -352,7 +353,7 @@ fn charts_zoom_in_a_browser() {
         "{after:?}"
     );
     let tip = kept("tip");
-    // 2,000 frames of 60 bytes a second, within a step give or take a frame.
+    // 2,000 frames/s of 60 bytes, within a step plus or minus one frame.
     let delivered = tip.split("delivered: ").nth(1);
     let delivered = delivered.and_then(|rest| rest.split(' ').next());
     let delivered: f64 = delivered

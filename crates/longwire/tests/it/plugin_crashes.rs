@@ -1,5 +1,5 @@
-//! Plugins that never return, call `exit` or crash: the program ends with the
-//! plugin's name and never with exit code 0.
+//! Plugins that hang, call `exit` or crash: the program ends with the plugin's name,
+//! and never with exit code 0.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Site {
         }
     }
 
-    /// The model whose 21st call does this.
+    /// Returns the model whose 21st call has this fault.
     fn model(&self, fault: &str) -> String {
         format!("plugin:{},after=20,fault={fault}", self.library)
     }
@@ -54,7 +54,7 @@ impl Site {
         start(given.iter().chain(more).copied())
     }
 
-    /// Starts to generate a capture with this fault in the hook `delay`.
+    /// Starts generating a capture with this fault in the hook `delay`.
     fn generate(&self, fault: &str, more: &[&str]) -> Child {
         let to = format!("pcap:{}", self.dir.file("out.pcap"));
         let model = self.model(fault);
@@ -63,9 +63,9 @@ impl Site {
         start(given.chain(more.iter().copied()))
     }
 
-    /// Waits until this thread is in the call that does not return.
+    /// Waits until the thread `thread` is in the call that hangs.
     fn wait_until_stuck(&self, child: &Child, thread: &str) {
-        // It sleeps for a second at a time: its thread waits in the kernel's
+        // The call sleeps for a second at a time, so its thread is in the kernel's
         // nanosleep.
         let threads = format!("/proc/{}/task", child.id());
         wait_for("a stuck thread", || {
@@ -84,7 +84,7 @@ impl Site {
         Path::new(&self.dir.file("out.pcap")).exists()
     }
 
-    /// Returns the message about this hook.
+    /// Returns the message about the hook.
     fn says(&self, what: &str) -> String {
         format!("plugin {}: delay: {what}", self.library)
     }
@@ -113,7 +113,8 @@ fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(id), signal).expect("it runs");
 }
 
-/// How it ended, with the signal if by one; killed if it does not.
+/// Returns the result, with the signal that ended the process, if any; kills a process
+/// that does not end.
 fn end(mut child: Child) -> (Ran, Option<i32>) {
     let begin = Instant::now();
     let mut hung = false;
@@ -131,7 +132,7 @@ fn end(mut child: Child) -> (Ran, Option<i32>) {
     (ran, by)
 }
 
-/// It ended with exit code 1 and a report with this error.
+/// Asserts exit code 1 and a report with this error.
 fn assert_reported(child: Child, message: &str) {
     let (ran, _) = end(child);
     assert_eq!(ran.code, 1, "{ran:?}");
@@ -169,7 +170,7 @@ fn the_watchdog_ends_a_run_whose_plugin_does_not_return() {
     let log = site.dir.file("log.csv");
     let child = site.run("loop", &["--log", &log]);
     assert_reported(child, &site.says("has not returned for 5 s"));
-    // What was recorded until then is written.
+    // Rows recorded before the fault are written.
     let log = std::fs::read_to_string(log).expect("a log");
     assert!(log.lines().count() > 10, "{log}");
 }
@@ -231,8 +232,7 @@ fn a_crash_in_a_plugin_names_it() {
             assert_eq!(ran.stderr.matches(&message).count(), 1, "{fault}: {ran:?}");
         }
     }
-    // An overflow of the stack is reported by the standard library as well,
-    // which then aborts.
+    // The standard library also reports a stack overflow, then aborts.
     for child in [site.run("stack", &[]), site.simulate("stack", &[])] {
         let (ran, killed_by) = end(child);
         assert!(killed_by.is_some(), "{ran:?}");

@@ -1,5 +1,5 @@
-//! Plugins on the command line: they decide, they fail with exit code 1 and
-//! their message, and errors in them are reported before the run starts.
+//! Plugins on the command line: their decisions, failures with exit code 1 and a
+//! message, and errors reported before the run starts.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn compile(dir: &Folder, source: &str) -> String {
 
 const PROBE: &str = "crates/longwire-runtime/tests/it/plugins/probe.c";
 
-/// A capture of 300 frames, 1 ms apart; the first byte of each is its number.
+/// Writes a capture of 300 frames, 1 ms apart; the first byte of each is its number.
 fn capture(dir: &Folder) -> String {
     let input = dir.file("in.pcap");
     let frame = |number: u64| (EPOCH + number * 1_000_000, 60);
@@ -28,7 +28,7 @@ fn a_plugin_decides_and_the_report_shows_it() {
     let dir = Folder::new();
     let library = compile(&dir, "examples/plugins/data_loss.c");
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
-    // The number of each frame is its first byte: 0x1f occurs twice in 300.
+    // The first byte is the number modulo 256: 0x1f occurs twice in 300.
     let loss = format!("plugin:file={library},bytes=1f2021");
     let ran = longwire(&["simulate", &input, &output, "--loss", &loss, "--json"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -38,8 +38,8 @@ fn a_plugin_decides_and_the_report_shows_it() {
     assert_eq!(frames(&output).len(), 298);
 }
 
-/// Runs a command whose 101st frame meets a fault of its plugin: the capture that it writes
-/// has the frames before at most.
+/// Runs a command whose plugin fails at the 101st frame: the output capture holds at
+/// most the frames before it.
 fn assert_fault_ends(command: &str) {
     let dir = Folder::new();
     let library = compile(&dir, PROBE);

@@ -1,5 +1,5 @@
-//! A network of three ports, one of which goes away: by default that ends the
-//! run; with `on-port-loss = "continue"` the others go on.
+//! A network of three ports, one of which goes away: by default the run ends; with
+//! `on-port-loss = "continue"` the other ports continue.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Links by name: shown as options that read back as the same, and laid under
-//! other options.
+//! Presets: printed as options that parse to the same link, and combined with other
+//! options.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use longwire::cli::{Cli, DuplexArgs};
 use longwire_engine::presets::PRESETS;
 use longwire_testbed::support::{Folder, words};
 
-/// The words that a shell makes of a text.
+/// Returns the words into which a shell splits a text.
 fn shell_words(text: &str) -> Vec<String> {
     let script = format!("printf '%s\\n' \\\n{text}");
     let output = Command::new("sh").args(["-c", &script]).output();
@@ -53,7 +53,7 @@ fn every_preset_is_shown_as_options_that_read_back() {
         let pasted = duplex(&shell_words(&options.join("\n")));
         let specs = pasted.specs().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(specs, preset.options());
-        // The name and the pasted options give the same link.
+        // The name and the printed options give the same link.
         let named = duplex(&["--preset".to_owned(), preset.name.to_owned()]);
         let configs = |args: &DuplexArgs| {
             let (up, down) = args.links().unwrap_or_else(|error| panic!("{error}"));
@@ -63,7 +63,7 @@ fn every_preset_is_shown_as_options_that_read_back() {
     }
 }
 
-/// The page equals the program's output, word for word.
+/// The page matches the program's output exactly.
 #[test]
 fn the_page_shows_every_preset() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/presets.md");
@@ -113,7 +113,7 @@ fn simulate_takes_the_direction_that_it_simulates() {
     let dir = Folder::new();
     let (input, output) = (dir.file("in.pcap"), dir.file("out.pcap"));
     write(&input, &pcap(&[(EPOCH, 1_000)]));
-    // 8000 bits at 2.43 or 19.73 Mbit/s, and 300 ms.
+    // 8000 bits at 2.43 or 19.73 Mbit/s, plus 300 ms.
     for (direction, nanos) in [("up", 3_292_181), ("down", 405_473)] {
         let ran = longwire(&words(&format!(
             "simulate {input} {output} --preset geo-satellite --link {direction}"

@@ -1,22 +1,22 @@
-//! `receive` through the program itself: a capture judged against the trace
-//! it was made from, and what is refused.
+//! `receive` through the program: a capture compared with its trace, and refused
+//! options.
 
 use crate::common::{EPOCH, longwire, pcap, write};
 use longwire_testbed::support::Folder;
 
 const US: u64 = 1_000;
 
-/// Frames 70 us apart, each of a length that few others have.
+/// Returns frames 70 us apart, of nearly unique lengths.
 fn trace() -> Vec<(u64, usize)> {
     (0..1_000u64)
         .map(|number| (EPOCH + number * 70 * US, 100 + number as usize % 900))
         .collect()
 }
 
-/// The bytes of some frames of the trace, at other times.
+/// Returns a capture of some of the trace's frames, at other times.
 fn capture(kept: impl Fn(u64) -> Option<u64>) -> Vec<u8> {
-    // Frames are numbered by their index in the file, so the bytes are those of
-    // the whole trace, cut out record by record.
+    // Frames are numbered by their index in the file, so records are cut out of the
+    // whole trace's bytes.
     let all = pcap(&trace());
     let mut bytes = all[..24].to_vec();
     let mut at = 24;
@@ -37,8 +37,8 @@ fn a_capture_is_judged_against_its_trace() {
     let dir = Folder::new();
     let (sent, came) = (dir.file("sent.pcap"), dir.file("came.pcap"));
     write(&sent, &pcap(&trace()));
-    // An hour later, slower by 100 ppm, every hundredth lost, and each a
-    // microsecond later than the one before it or as late.
+    // An hour later, 100 ppm slower, every hundredth frame lost, and every second one a
+    // microsecond later.
     let later = EPOCH + 3_600_000_000 * US;
     write(
         &came,
@@ -59,7 +59,7 @@ fn a_capture_is_judged_against_its_trace() {
     );
     assert_eq!(trace["reordered"], 0);
     let timing = &trace["timing"];
-    // Pairs on either side of a lost frame do not count.
+    // Pairs around a lost frame do not count.
     assert_eq!(timing["gap_error_us"]["count"], 979);
     let worst = timing["gap_error_us"]["max"].as_f64().unwrap_or(0.0);
     assert!((worst - 1.007).abs() < 0.002, "{worst}");

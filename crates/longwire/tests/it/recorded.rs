@@ -1,9 +1,8 @@
-//! A live run that is recorded, and its capture simulated with the run's seed
-//! and configuration: the same verdicts, to the nanosecond, and the same
-//! bytes.
+//! Recorded live runs, and simulations of their captures with the same seed and
+//! configuration: identical verdicts, to the nanosecond, and identical bytes.
 //!
-//! Needs namespaces and iperf3. Where they are not to be had these tests pass
-//! without having run, except in CI.
+//! Needs namespaces and iperf3. Without them, these tests pass without running, except
+//! in CI.
 
 use longwire_capture::CaptureReader;
 use longwire_testbed::support::{Folder, words};
@@ -11,7 +10,7 @@ use longwire_testbed::support::{Folder, words};
 use crate::common::recording::decided;
 use crate::common::{Ran, have, longwire};
 
-/// Returns the frames of the interface of a port, or of all.
+/// Returns the frames of a port's interface, or of all.
 fn frames(file: &str, port: Option<u32>) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut frames = Vec::new();
@@ -23,7 +22,7 @@ fn frames(file: &str, port: Option<u32>) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Records TCP through the link. `None` where namespaces are not allowed.
+/// Records TCP through the link. `None` if namespaces cannot be created.
 fn record(dir: &Folder, link: &[&str]) -> Option<Ran> {
     let [prefix, log, report] = ["run", "live.csv", "report.json"].map(|name| dir.file(name));
     let files = format!("--capture {prefix} --log {log} --report {report}");
@@ -39,14 +38,13 @@ fn record(dir: &Folder, link: &[&str]) -> Option<Ran> {
     (!impossible).then_some(ran)
 }
 
-/// Runs the link live, then offline on the captures, and compares.
+/// Runs the link live, then offline on the captures, and compares both.
 fn assert_same_offline(link: &[&str]) {
     let dir = Folder::new();
     if !have("iperf3") {
         return;
     }
-    // The success of iperf3 is not checked: a corrupted frame may end its
-    // connection.
+    // iperf3 may fail: a corrupted frame may end its connection.
     if record(&dir, link).is_none() {
         println!("skipped: no namespaces here");
         return;
@@ -81,8 +79,8 @@ fn assert_same_offline(link: &[&str]) {
         for (frame, row) in &live {
             assert_eq!(Some(row), offline.get(frame), "{direction} {link:?}");
         }
-        // What left, left with the same bytes and in the same order, however
-        // late. With reordering, what is late may also be overtaken.
+        // Frames left with the same bytes and in the same order, however late. With
+        // reordering, late frames may also be overtaken.
         if !link.contains(&"reorder") {
             let exit = 1 - at as u32;
             let live = frames(&dir.file("run.out.pcapng"), Some(exit));

@@ -1,8 +1,7 @@
-//! A recorded live network, and a simulation of its captures with the same
-//! file, seed and start: every link takes the same decision for every frame, to
-//! the nanosecond, while a scenario changes the links.
-//! Needs namespaces and iperf3. Without them this passes without having run,
-//! except in CI.
+//! A recorded live network, and a simulation of its captures with the same file, seed
+//! and epoch: every link makes the same decision for every frame, to the nanosecond,
+//! while a scenario changes the links. Needs namespaces and iperf3; without them, the
+//! test passes without running, except in CI.
 
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
@@ -16,9 +15,8 @@ use longwire_capture::CaptureReader;
 use longwire_testbed::support::{Folder, words};
 use serde_json::Value;
 
-/// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss after CoDel,
-/// a path of two links of which one is shared by both directions, and ARP that
-/// crosses none of them.
+/// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss after CoDel, a path
+/// of two links, one of them shared by both directions, and ARP outside of all links.
 const NETWORK: &str = r#"
 [ports]
 a = "packet:p0"
@@ -72,7 +70,7 @@ set = { "access" = { rate = "4mbit" } }
 every = "300ms"
 "#;
 
-/// Has a station talk to another one: it serves, the first one sends.
+/// Runs iperf3 between stations: the second serves, the first sends.
 fn iperf3(site: &Site, (from, to): (usize, usize), options: &[&str]) -> [RunningProgram; 2] {
     let address = format!("10.9.0.{}", to + 1);
     let quiet = |arguments: &[&str]| {
@@ -100,7 +98,7 @@ fn frames(file: &str) -> HashMap<(String, Vec<u8>), u64> {
     frames
 }
 
-/// Runs the network with traffic over all its links; its report.
+/// Runs the network with traffic over all its links; returns its report.
 fn record(site: &Site, dir: &Folder, file: &str) -> Value {
     let (prefix, log) = (dir.file("run"), dir.file("live.csv"));
     let running = site.start_with(&words(&format!(
@@ -150,7 +148,7 @@ fn a_recorded_network_decides_the_same_again() {
             assert_eq!(Some(row), again.get(frame), "{name}");
         }
     }
-    // What was lost while it was moved is in both logs, and in the report.
+    // Frames lost during a move are in both logs and in the report.
     let moved = link(&report, "ab.up")["drops"]["handover"].as_u64();
     assert!(moved > Some(0), "{report}");
     let rows = decided(&dir.file("live.csv"), "ab.up");
@@ -158,7 +156,7 @@ fn a_recorded_network_decides_the_same_again() {
         .values()
         .filter(|row| format!("{row:?}").contains("handover"));
     assert_eq!(Some(rows.count() as u64), moved);
-    // The scenario was done, and at its times.
+    // The scenario ran, on time.
     let changes = |report: &Value| report["changes"]["made"].as_array().cloned();
     let (live, again) = (changes(&report), changes(&offline));
     let (live, again) = (live.expect("changes"), again.expect("changes"));
@@ -167,7 +165,7 @@ fn a_recorded_network_decides_the_same_again() {
         .iter()
         .filter(|done| done["change"]["ramp"].is_object());
     let ramps: Vec<_> = ramps.map(|done| &done["links"]).collect();
-    // 21 steps, each of both directions, are one change of one link.
+    // A ramp's 21 steps, each in both directions, are one change of one link.
     assert_eq!(ramps, [1]);
     let both = live.len().min(again.len());
     assert!(both > 8 && live[..both] == again[..both], "{again:?}");
@@ -175,7 +173,7 @@ fn a_recorded_network_decides_the_same_again() {
     assert_eq!(report["passed"], offline["passed"]);
     assert_eq!(report["switch"], offline["switch"]);
 
-    // What left, leaves again, with the same bytes.
+    // The output frames are identical.
     let (live, again) = (frames(&dir.file("run.out.pcapng")), frames(&out));
     assert!(live.values().sum::<u64>() > 1_000);
     for (frame, times) in &live {

@@ -1,8 +1,8 @@
-//! `replay --receive` through the program itself: effects of the network under
-//! test, effects of the emulated link, and send stamps.
+//! `replay --receive` through the program: effects of the network under test and of the
+//! emulated link, and send timestamps.
 //!
-//! Tests between devices need namespaces. Where they are not allowed they pass
-//! without having run, except in CI.
+//! Tests between devices need namespaces. Without permission to create them, they pass
+//! without running, except in CI.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn trace(dir: &Folder, frames: u64) -> String {
     file
 }
 
-/// The report of the one output, and of its receiver.
+/// Returns the report of the only output, and of its receiver.
 fn link(ran: &Ran) -> Value {
     assert_eq!(ran.code, 0, "{ran:?}");
     with_receiver(&ran.json())
@@ -52,7 +52,7 @@ fn arrivals_are_compared_and_departures_are_stamped() {
     let ran = replay(&namespace, &trace(&dir, 2_000), &["--require", require]);
     let link = link(&ran);
     let (received, stamps) = (&link["received"], &link["send_stamps"]);
-    // The stack of `near` may send a last frame when its device is configured.
+    // The stack of `near` may send a frame before its device is configured.
     let stray = received["trace"]["foreign"].as_u64().unwrap_or(u64::MAX);
     assert!(stray < 10, "{received}");
     assert_eq!(received["packets"], 2_000 + stray, "{received}");
@@ -65,8 +65,8 @@ fn arrivals_are_compared_and_departures_are_stamped() {
     let delay = &received["delay"]["one_way_us"];
     assert_eq!(delay["count"], 2_000);
     assert!(delay["min"].as_f64() > Some(0.0), "{delay}");
-    // One in a hundred, none of them before its time by more than clocks are
-    // compared to, and none as late as the delay of the whole way.
+    // One in a hundred; none earlier than its time minus the accuracy of the clock
+    // comparison, and none as late as the delay of the whole path.
     assert_eq!(
         (&stamps["by"], &stamps["every"]),
         (&"kernel".into(), &100.into())
@@ -113,8 +113,8 @@ fn effects_of_the_emulated_link_are_not_the_networks() {
     }
 }
 
-/// A network under test that loses one frame in ten and takes 3 ms: another
-/// Longwire, between the two pairs.
+/// Starts a network under test that loses one frame in ten and delays by 3 ms: another
+/// Longwire between the two pairs.
 fn network(namespace: &NetNamespace) -> RunningProgram {
     let run = ["run", "packet:in", "packet:out"];
     let link = ["--loss", "nth:10", "--delay", "3ms", "--no-realtime"];
@@ -132,7 +132,7 @@ fn losses_of_a_network_are_found() {
     let dir = Folder::new();
     let trace = trace(&dir, 1_000);
     let _network = network(&namespace);
-    // Forwarding takes a while to start.
+    // Forwarding starts after some time.
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let first = replay(&namespace, &trace, &["--count", "20"]);
@@ -157,12 +157,12 @@ fn losses_of_a_network_are_found() {
     let received = &link["received"];
     let number = |name: &str| received["trace"][name].as_u64().unwrap_or(u64::MAX);
     let lost = number("lost") + number("behind_last");
-    // One in ten, and a few of them may have been other frames than ours.
+    // One in ten, a few of which may be foreign frames.
     assert!((70..=75).contains(&lost), "{received}");
     assert_eq!((number("matched"), number("changed")), (750 - lost, 0));
     let delay = &received["delay"]["one_way_us"];
-    // Counted from the handover, which is before the network's own stamp. On a
-    // busy machine the first stamps of a port may be some 0.1 ms off.
+    // From the handover, which precedes the network's timestamp. On a busy machine a
+    // port's first timestamps may be off by some 0.1 ms.
     assert!(delay["p50"].as_f64() >= Some(2_990.0), "{delay}");
     assert!(delay["min"].as_f64() >= Some(2_500.0), "{delay}");
 }
@@ -203,7 +203,7 @@ fn impossible_options_are_refused_before_anything_is_sent() {
         assert_eq!(ran.code, code, "{options:?}: {ran:?}");
         assert!(ran.stderr.contains(says), "{options:?}: {}", ran.stderr);
     }
-    // A file has no send stamps, and there was no receiver.
+    // A file has no send timestamps, and there is no receiver.
     for clause in ["sent.p99<1s", "received.lost=0"] {
         let ran = longwire(&["replay", &trace, "--to", to, "--require", clause]);
         assert_eq!(ran.code, 3, "{clause}: {ran:?}");

@@ -1,9 +1,8 @@
-//! Two routers of FRR that speak OSPF or BGP over a network of
-//! `longwire run FILE.toml`: they find their routes, lose them when the link
-//! between them goes down as its scenario says, and find them again.
+//! Two FRR routers with OSPF or BGP over a network of `longwire run FILE.toml`: they
+//! learn routes, lose them when the scenario takes the link down, and relearn them.
 //!
-//! Where namespaces are not allowed, or FRR is not installed, the tests pass
-//! without having run, except in CI.
+//! Without permission to create namespaces, or without FRR, the tests pass without
+//! running, except in CI.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,14 +14,14 @@ use crate::common::{have, write};
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;
 
-/// Where Debian and FRR's own packages put the daemons.
+/// Directory of the daemons in Debian's and FRR's packages.
 const DAEMONS: &str = "/usr/lib/frr";
 
-/// The link is down from then on, and up again from then on.
+/// Times at which the link goes down and comes up again.
 const DOWN: f64 = 20.0;
 const UP: f64 = 26.0;
 
-/// A link between both routers.
+/// A link between the routers.
 const NETWORK: &str = r#"
 [ports]
 a = "packet:p0"
@@ -46,12 +45,12 @@ up = ["wire"]
 struct Protocol {
     daemon: &'static str,
     settings: fn(u8, u8) -> String,
-    /// Seconds of silence after which a neighbour is gone, and not earlier.
+    /// Range of silence after which a neighbour is declared dead, in seconds.
     dead: (f64, f64),
 }
 
-/// Four hellos a second; a neighbour is dead after a second without
-/// (RFC 2328, appendix C.3; shorter than a second is FRR's own).
+/// Four hellos/s; a neighbour is dead after a second without one (RFC 2328, appendix
+/// C.3; intervals below a second are an extension of FRR).
 const OSPF: Protocol = Protocol {
     daemon: "ospfd",
     settings: |own, _| {
@@ -72,7 +71,7 @@ const OSPF: Protocol = Protocol {
     dead: (0.7, 1.0),
 };
 
-/// A keepalive a second; a session is over after three without (RFC 4271,
+/// A keepalive per second; a session ends after three seconds without one (RFC 4271,
 /// section 4.4).
 const BGP: Protocol = Protocol {
     daemon: "bgpd",
@@ -91,14 +90,14 @@ const BGP: Protocol = Protocol {
     dead: (1.9, 3.0),
 };
 
-/// A router's daemons, run by hand: everything of theirs is in its folder.
+/// A router's daemons, run manually with all files in its folder.
 struct Router {
     daemons: Vec<(&'static str, RunningProgram)>,
     dir: Folder,
 }
 
 impl Router {
-    /// `None` where FRR cannot drop root, which it requires.
+    /// Returns `None` where FRR cannot drop root, which it requires.
     fn start(station: &NetNamespace, number: u8, protocol: &Protocol) -> Option<Router> {
         let mut router = Router {
             daemons: Vec::new(),
@@ -112,7 +111,7 @@ impl Router {
         let folder = router.dir.path().to_string_lossy().into_owned();
         let owned = run_in(station, &["chown", "-R", "frr:frr", &folder]);
         if owned.code != 0 {
-            // In a user namespace, FRR's user does not exist, also in CI.
+            // In a user namespace, FRR's user does not exist, even in CI.
             eprintln!("skipped: no user frr: {}", owned.stderr);
             return None;
         }
@@ -139,7 +138,7 @@ impl Router {
         self.daemons.push((name, running));
     }
 
-    /// Returns the logs of its daemons.
+    /// Returns the daemons' logs.
     fn logs(&self) -> String {
         let log = |(name, _): &(&str, RunningProgram)| {
             std::fs::read_to_string(self.dir.file(&format!("{name}.log"))).unwrap_or_default()
@@ -149,7 +148,7 @@ impl Router {
 }
 
 impl Drop for Router {
-    /// Ends its daemons, and removes the folders for reports of their crashes.
+    /// Stops the daemons and removes their crash report folders.
     fn drop(&mut self) {
         for (name, mut running) in self.daemons.drain(..) {
             let id = running.child().id();
@@ -159,9 +158,8 @@ impl Drop for Router {
     }
 }
 
-/// Polls a router's table until a route has appeared or disappeared, and
-/// returns the time in seconds since `began`; `None` if that is not before
-/// `until`.
+/// Polls a router's table until a route appears or disappears, and returns the time in
+/// seconds since `began`; `None` if that takes until `until`.
 fn changed(site: &Site, there: bool, began: Instant, until: f64) -> Option<f64> {
     loop {
         let routed = site.said(0, &["ip", "route", "show", "192.168.2.1"]);
@@ -181,7 +179,7 @@ fn routes_follow_the_link(protocol: &Protocol) {
     if !have(&format!("{DAEMONS}/zebra")) {
         return;
     }
-    // Behind each router is a network of one address.
+    // Behind each router is a network of a single address.
     for (station, number) in [(0, 1), (1, 2)] {
         let own = format!("192.168.{number}.1/32");
         site.said(station, &["ip", "addr", "add", &own, "dev", "lo"]);
@@ -198,8 +196,8 @@ fn routes_follow_the_link(protocol: &Protocol) {
         routers.push(router);
     }
     let logs = || routers.iter().map(Router::logs).collect::<String>();
-    // The route appears, stays while the link is up, disappears when the
-    // neighbour has been silent for long enough, stays away, and appears again.
+    // The route appears, stays while the link is up, disappears once the neighbour has
+    // been silent long enough, stays away, and appears again.
     let came = changed(&site, true, began, DOWN - 1.0);
     assert!(came.is_some(), "no route\n{}", logs());
     let delay = site.round_trip_to(0, "192.168.2.1").expect("an answer");
@@ -208,8 +206,8 @@ fn routes_follow_the_link(protocol: &Protocol) {
     let went = changed(&site, false, began, UP);
     let went = went.unwrap_or_else(|| panic!("the route stays\n{}", logs()));
     let late = went - DOWN;
-    // The network began shortly before it was seen to run, and daemons may be
-    // kept waiting by a busy machine.
+    // The network started shortly before it was seen to run, and a busy machine may
+    // delay daemons.
     assert!(
         late > least - 0.5 && late < most + 1.5,
         "gone after {late} s"

@@ -1,5 +1,5 @@
-//! Scenarios with more work than time: signals end them between any two
-//! commands, live and in virtual time.
+//! Scenarios with more work than time: signals end them between any two commands, live
+//! and in virtual time.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use longwire_engine::Nanos;
 use longwire_testbed::support::{Folder, compile_plugin, namespace};
 use nix::sys::signal::Signal;
 
-/// As much as a scenario may do.
+/// A scenario of maximum load.
 const BUSY: &str = r#"
 [ports]
 a = "packet:p0"
@@ -27,7 +27,7 @@ set = { x = { delay = "1ms" } }
 every = "10us"
 "#;
 
-/// Two frames, a day apart.
+/// Writes two frames, a day apart.
 fn capture(file: &str) {
     let mut writer = CaptureWriter::create(file).expect("a file");
     for at in [EPOCH, EPOCH + 86_400 * 1_000_000_000] {
@@ -50,7 +50,7 @@ fn a_simulation_ends_at_a_signal_between_two_frames() {
     let running = RunningProgram::start(&here, &mut command);
     std::thread::sleep(Duration::from_millis(1_500));
     running.signal(Signal::SIGTERM);
-    // Its end is waited for, but not for the day.
+    // The test waits for the end of the run, but not for a day.
     let ended = running.end();
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(ended.stderr.contains("interrupted"), "{ended:?}");
@@ -71,7 +71,7 @@ fn a_run_ends_at_a_signal_however_much_its_scenario_does() {
     assert!(changes["forgotten"].as_u64() > Some(0), "{changes}");
 }
 
-/// A plugin whose states take a while to create.
+/// A plugin that creates states slowly.
 const SLOW: &str = r#"
 #define _POSIX_C_SOURCE 200809L
 #include <time.h>
@@ -126,7 +126,7 @@ fn a_single_command_that_takes_long_to_prepare_counts_as_late() {
     let (source, library) = (dir.file("slow.c"), dir.file("slow.so"));
     write(&source, SLOW.as_bytes());
     compile_plugin(&source, &library);
-    // Its preparation begins 2 s before it is due, and creates two states.
+    // Preparation begins 2 s before the command is due, and creates two states.
     let text = format!(
         "[ports]\na = \"packet:p0\"\nb = \"packet:p1\"\n\n[[link]]\nname = \"x\"\n\n\
          [[at]]\ntime = \"2500ms\"\nset = {{ x = {{ loss = \"plugin:{library}\" }} }}\n"

@@ -1,4 +1,4 @@
-//! `--shards`: files, logs and reports do not depend on it.
+//! `--shards`: files, logs and reports are independent of it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use longwire_engine::Nanos;
 use longwire_testbed::support::frames::udp4;
 use longwire_testbed::support::{Draws, Folder};
 
-/// Access links that share a core link; a scenario changes the delays before the core.
+/// Access links that share a core link; a scenario changes delays before the core.
 const NETWORK: &str = r#"
 [ports]
 west = "null"
@@ -85,7 +85,7 @@ fn simulations_write_the_same_with_any_number_of_shards() {
         assert_eq!(ran.code, 0, "{ran:?}");
         let mut report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
         report["duration_s"].take();
-        // It names the number of shards.
+        // The command contains the number of shards.
         report["command"].take();
         let read = |path: &str| fs::read(path).expect("it was written");
         (report, read(&out), read(&log))

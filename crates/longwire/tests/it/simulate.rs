@@ -1,4 +1,4 @@
-//! `simulate` end to end, against numbers worked out by hand.
+//! `simulate` end to end, compared with numbers calculated by hand.
 
 use crate::common::{EPOCH, Ran, frames, longwire, pcap, write};
 use longwire_testbed::support::{Folder, words};
@@ -17,7 +17,7 @@ fn simulate(dir: &Folder, input: &[u8], options: &[&str]) -> (Ran, String) {
 #[test]
 fn a_rate_and_a_delay_move_stamps_to_the_nanosecond() {
     let dir = Folder::new();
-    // Three at once, and one when the link has long been idle.
+    // Three at once, and one after the link has been idle for long.
     let input = [
         (EPOCH, 1500),
         (EPOCH, 1500),
@@ -67,7 +67,7 @@ fn framing_takes_its_time_on_the_wire() {
     let dir = Folder::new();
     let options = ["--rate", "8mbit", "--framing", "ethernet"];
     let (_, out) = simulate(&dir, &pcap(&[(EPOCH, 76)]), &options);
-    // 76 + 24 bytes at a byte a microsecond.
+    // 76 + 24 bytes at one byte per microsecond.
     assert_eq!(frames(&out), [(EPOCH + 100_000, 76)]);
 }
 
@@ -136,7 +136,7 @@ fn a_seed_repeats_itself_and_others_differ() {
 fn schedules_begin_with_the_first_frame_or_at_the_epoch() {
     let dir = Folder::new();
     let input: Vec<_> = (0..9).map(|n| (EPOCH + n * MS, 1_000)).collect();
-    // A frame a millisecond; the link stands still after 4 ms.
+    // A frame per millisecond; the link stalls after 4 ms.
     let rate = ["--rate", "steps:at=0s/8mbit;4ms/0bit", "--json"];
     let earlier = (EPOCH - 2 * MS).to_string();
     for (epoch, begun, left) in [
@@ -283,7 +283,7 @@ fn records_without_an_ethernet_form_are_counted_with_their_reason() {
     use longwire_testbed::support::capture;
 
     let dir = Folder::new();
-    // PPP: two IPv4 packets, and a message of link control.
+    // PPP: two IPv4 packets and an LCP message.
     let packet = [&[0xff, 3, 0, 0x21, 0x45][..], &[0; 39]].concat();
     let control = vec![0xff, 3, 0xc0, 0x21, 1, 1, 0, 4];
     let records = [packet.clone(), control, packet];
@@ -326,12 +326,12 @@ fn an_interrupted_simulation_keeps_and_reports_its_output() {
     let Some(mut stdin) = child.stdin.take() else {
         panic!("no pipe");
     };
-    // More than a pipe holds: once the first half is taken, it runs.
+    // More than a pipe's capacity: once the first half is read, the simulation runs.
     assert!(stdin.write_all(&input[..input.len() / 2]).is_ok());
     let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
     assert!(nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).is_ok());
-    // Slowly: on a busy machine the signal takes effect late. It ends before
-    // it has read all.
+    // Slowly: on a busy machine the signal takes effect late. The simulation ends
+    // before it has read everything.
     for piece in input[input.len() / 2..].chunks(20_000) {
         if stdin.write_all(piece).is_err() {
             break;

@@ -1,5 +1,5 @@
-//! `longwire simulate FILE.toml`: captures in and out, and a scenario between
-//! them, to the nanosecond.
+//! `longwire simulate FILE.toml`: captures in and out, with a scenario, to the
+//! nanosecond.
 
 use longwire_testbed::support::frames::udp4;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use longwire_testbed::support::Folder;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
-/// Three ports that are never opened, and stations that are known.
+/// Three ports that are never opened, with static stations.
 const NETWORK: &str = r#"
 [ports]
 west = "packet:eth7"
@@ -44,13 +44,13 @@ set = { "slow.up" = { delay = "20ms" } }
 down = ["far"]
 "#;
 
-/// A frame: its arrival, its port, its destination, and its length.
+/// A frame: arrival, port, destination and length.
 #[derive(Clone, Copy)]
 struct Sent(u64, usize, u8, usize);
 
 const PORTS: [&str; 3] = ["west", "east", "south"];
 
-/// UDP over IPv4 from the station of a port to another one.
+/// Returns UDP over IPv4 from one port's station to another's.
 fn bytes(sent: &Sent) -> Vec<u8> {
     let Sent(_, from, to, len) = *sent;
     let from = from as u8 + 1;
@@ -58,7 +58,7 @@ fn bytes(sent: &Sent) -> Vec<u8> {
     udp4(source, destination, (1, 2), &vec![from; len - 42])
 }
 
-/// Writes frames as one file for each port; returns the arguments.
+/// Writes frames as one file per port; returns the arguments.
 fn inputs(dir: &Folder, sent: &[Sent]) -> Vec<String> {
     let mut arguments = Vec::new();
     for (index, port) in PORTS.iter().enumerate() {
@@ -74,8 +74,8 @@ fn inputs(dir: &Folder, sent: &[Sent]) -> Vec<String> {
     arguments
 }
 
-/// Returns the frames that left by each port of a capture with interfaces:
-/// times and stations.
+/// Returns the frames that left by each port of a capture with interfaces: times and
+/// stations.
 fn left(file: &str) -> BTreeMap<String, Vec<(u64, u8)>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut left: BTreeMap<String, Vec<(u64, u8)>> = BTreeMap::new();
@@ -99,8 +99,8 @@ fn simulate(dir: &Folder, network: &str, arguments: &[String], more: &[&str]) ->
     longwire(&arguments)
 }
 
-/// 125 bytes are 1 ms at 1 Mbit/s. Two simultaneous frames wait for each other;
-/// frames that arrive in the second of the change meet the changed link.
+/// 125 bytes take 1 ms at 1 Mbit/s. Two simultaneous frames queue; frames that arrive
+/// in the second of the change cross the changed link.
 fn sent() -> Vec<Sent> {
     vec![
         Sent(EPOCH, 0, 2, 125),
@@ -131,16 +131,15 @@ fn frames_cross_switch_links_and_scenario() {
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     let left = left(&out);
-    // A nanosecond before the change, and at it: the queue is in order, so the second frame
-    // follows the first, and both depart after the change and have its delay.
+    // A nanosecond before the change, and at it: the queue is in order, so the second
+    // frame follows the first, and both depart after the change, with its delay.
     let second = [
         (SECOND - 1 + MS + 20 * MS, 1),
         (SECOND - 1 + 2 * MS + 20 * MS, 1),
     ];
     let east = [(9 * MS, 3), (11 * MS, 1), (12 * MS, 1), (1_006 * MS, 3)];
     assert_eq!(left["east"], [&east[..], &second].concat());
-    // Back through the link's other direction; a frame without a link leaves at
-    // once.
+    // Back through the link's other direction; a frame without a link leaves at once.
     assert_eq!(left["west"], [(3 * MS + MS + 10 * MS, 2)]);
     assert_eq!(left["south"], [(5 * MS, 1), (4 * MS + 7 * MS, 2)]);
 
@@ -194,7 +193,7 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
     let mut sent = sent();
     sent.sort_by_key(|sent| (sent.0, sent.1));
     let all = dir.file("all.pcapng");
-    // By the devices of two ports, and the name of one.
+    // Named by the devices of two ports, and the third port's name.
     let names = ["eth8", "west", "eth9"];
     let mut writer = CaptureWriter::create_for(&all, &names).expect("a file");
     for sent in &sent {
@@ -219,7 +218,7 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
     let timeless = |ran: &Ran| {
         let mut report = ran.json();
         report["duration_s"] = 0.into();
-        // Their files differ.
+        // The output files differ.
         report["command"] = 0.into();
         report
     };
@@ -248,7 +247,7 @@ fn a_scenario_goes_on_while_frames_are_inside_and_not_for_ever() {
         "{notes}"
     );
 
-    // Nothing but the link that is paused again and again has anything to do.
+    // The only activity is the repeated pausing of a link.
     write(
         &scenario,
         b"[[at]]\ntime = \"500ms\"\npause = [\"slow\"]\nevery = \"1ms\"\n",
@@ -312,7 +311,7 @@ fn frames_lost_while_they_are_moved_have_their_reason_and_rows() {
     assert_eq!(rows, rows_wanted);
 }
 
-/// Refused with exit code 2 and these words.
+/// Asserts a refusal with exit code 2 and these words.
 fn refused(ran: &Ran, words: &[&str]) {
     assert_eq!(ran.code, 2, "{ran:?}");
     for word in words {

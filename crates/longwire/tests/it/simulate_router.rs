@@ -11,7 +11,7 @@ const MS: u64 = 1_000_000;
 const NEAR: [u8; 4] = [10, 0, 0, 1];
 const FAR: [u8; 4] = [10, 0, 0, 2];
 
-/// A datagram from one host to the other.
+/// Returns a datagram from one host to the other.
 fn packet(from_near: bool, ttl: u8, payload: usize) -> Vec<u8> {
     let (source, destination) = if from_near { (NEAR, FAR) } else { (FAR, NEAR) };
     let ip = Ipv4 {
@@ -27,7 +27,7 @@ fn packet(from_near: bool, ttl: u8, payload: usize) -> Vec<u8> {
     frame
 }
 
-/// The error of a router, which `longwire-packet` tests against scapy.
+/// Returns the ICMP error of a router, which `longwire-packet` tests against scapy.
 fn error(frame: &[u8], refusal: Refusal, last: u8) -> Vec<u8> {
     let router = RouterAddresses {
         v4: [192, 0, 2, last].into(),
@@ -38,7 +38,7 @@ fn error(frame: &[u8], refusal: Refusal, last: u8) -> Vec<u8> {
     error
 }
 
-/// The frame behind a router.
+/// Returns the frame after a router.
 fn forwarded(mut frame: Vec<u8>) -> Vec<u8> {
     frame[22] -= 1;
     frame[24..26].fill(0);
@@ -46,7 +46,7 @@ fn forwarded(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// Near sends what expires, what passes and what is too long; far sends all the time.
+/// Near sends packets that expire, pass and are too long; far sends continuously.
 fn traffic() -> Vec<(u64, Vec<u8>)> {
     vec![
         (EPOCH, packet(false, 64, 100)),
@@ -57,7 +57,7 @@ fn traffic() -> Vec<(u64, Vec<u8>)> {
     ]
 }
 
-/// The frames of a capture: time, interface, bytes.
+/// Returns the frames of a capture: time, interface, bytes.
 fn left(file: &str) -> Vec<(u64, String, Vec<u8>)> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut left = Vec::new();
@@ -87,8 +87,8 @@ fn errors_leave_by_the_port_where_their_packets_came() {
         let ran = longwire(&[&["simulate", &from, &to][..], &link, &router].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
         let late = |at: usize| sent[at].0 + 10 * MS;
-        // Errors come at once, before the frames that far sent earlier; the down direction
-        // is no router, and delivers what has a hop left.
+        // Errors are sent at once, before frames that far sent earlier; the direction
+        // down is no router, so it delivers packets with one hop left.
         let expected = [
             (sent[1].0, error(&sent[1].1, Refusal::Expired, 9)),
             (sent[4].0, error(&sent[4].1, Refusal::TooBig(1_300), 9)),
@@ -122,7 +122,7 @@ fn one_direction_counts_errors_that_have_no_way_back() {
     assert_eq!([&link["icmp_sent"], &link["drops"]["ttl"]], [2, 2]);
 }
 
-/// Two links, one after the other, between two of three ports.
+/// Two links in series between two of three ports.
 const NETWORK: &str = r#"
 [ports]
 near = "null"
@@ -147,8 +147,8 @@ match = "in-port=near"
 match-back = "in-port=far"
 "#;
 
-/// The second router of a path answers when the packet has crossed the first link, and the
-/// answer leaves at once. Shards make no difference, nor do a switch and a third port.
+/// The second router of a path replies once the packet has crossed the first link, and
+/// the reply leaves at once. Shards, a switch and a third port make no difference.
 #[test]
 fn errors_of_a_network_leave_by_the_port_of_entry() {
     let sent = [

@@ -1,4 +1,4 @@
-//! `simulate` on captures of both directions, and its verdict log.
+//! `simulate` with captures of both directions, and its verdict log.
 
 use longwire_capture::log::{Fate, LogReader, Row};
 use longwire_testbed::support::{Folder, capture, words};
@@ -12,10 +12,10 @@ const FAR: [u8; 4] = [192, 0, 2, 1];
 const NEAR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const FAR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// A captured frame: its stamp and its bytes.
+/// A captured frame: timestamp and bytes.
 type CapturedFrame = (u64, Vec<u8>);
 
-/// Returns a UDP frame over IPv4 of `len` bytes in all.
+/// Returns a UDP frame over IPv4 with a total of `len` bytes.
 fn ipv4(up: bool, len: usize, flow: u16) -> Vec<u8> {
     let ((from_mac, from), (to_mac, to)) = if up {
         ((NEAR_MAC, NEAR), (FAR_MAC, FAR))
@@ -34,12 +34,12 @@ fn ipv4(up: bool, len: usize, flow: u16) -> Vec<u8> {
     frame
 }
 
-/// The bytes of a pcap file of these frames.
+/// Returns a pcap file of these frames.
 fn pcap(captured: &[CapturedFrame]) -> Vec<u8> {
     capture::pcap(1, captured.iter().map(|(at, bytes)| (*at, bytes)))
 }
 
-/// Bursts both ways, by a fixed rule that looks irregular.
+/// Returns deterministic, irregular bursts in both directions.
 fn traffic() -> Vec<(bool, CapturedFrame)> {
     let mut state = 7u64;
     let mut at = EPOCH;
@@ -67,7 +67,7 @@ fn simulate(dir: &Folder, input: &[u8], name: &str, options: &[&str]) -> (Ran, S
     (ran, to, rows.unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Links with every kind of chance in them, and others each way.
+/// Links with every random model, and different ones per direction.
 const LINKS: [(&str, &str); 3] = [
     (
         "tail drop",
@@ -103,7 +103,8 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
         for (way, rate) in [("up", RATES[0]), ("down", RATES[1])] {
             let of_way = traffic.iter().filter(|(up, _)| *up == (way == "up"));
             let of_way: Vec<CapturedFrame> = of_way.map(|(_, captured)| captured.clone()).collect();
-            // Schedules apart, a link does not know of the other's frames.
+            // Except for shared schedules, a link is independent of the other
+            // direction.
             let options = [&link[..], &["--rate", rate, "--link", way, "--seed", "5"]].concat();
             let (ran, out, alone) = simulate(&dir, &pcap(&of_way), way, &options);
             assert_eq!(ran.code, 0, "{name}: {ran:?}");
@@ -221,8 +222,8 @@ fn the_log_agrees_with_the_output_and_the_report() {
 #[test]
 fn the_log_has_every_time_by_hand() {
     let dir = Folder::new();
-    // Two frames at once, at a byte a microsecond with room for one, one
-    // later, one that is too long.
+    // Two frames at once, at one byte per microsecond with room for one; one later; one
+    // that is too long.
     let input: Vec<CapturedFrame> = [(0, 1_000), (0, 1_000), (0, 1_000), (9, 500), (9, 1_600)]
         .map(|(ms, len)| (EPOCH + ms * MS, ipv4(true, len, 1)))
         .to_vec();
@@ -289,7 +290,7 @@ fn frames_without_addresses_go_by_their_station_or_are_counted() {
     assert!(notes.contains("left out 3 frames"), "{notes}");
     let (ran, ..) = simulate(&dir, &pcap(&frames), "out", &options[..4]);
     assert!(ran.stderr.contains("warning: left out 3 frames"), "{ran:?}");
-    // By the station alone.
+    // By station only.
     let options = ["--near", "02:00:00:00:00:01", "--json"];
     let (ran, ..) = simulate(&dir, &pcap(&frames), "out", &options);
     let report = ran.json();

@@ -1,4 +1,4 @@
-//! The verdict of real runs: faults are named, and `--require` fails by them.
+//! Verdicts on real runs: faults are named, and `--require` fails because of them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,15 +13,15 @@ use nix::unistd::Pid;
 /// The line that the documents recommend for CI.
 const CI: &str = "nearly-faithful,packets_in>0";
 
-/// Sums of one kind of artifact over all ports of a report.
+/// Returns the total of one kind of artifact over all ports of a report.
 fn artifacts(report: &serde_json::Value, kind: &str) -> u64 {
     let ports = report["ports"].as_array().expect("ports");
     let counts = ports.iter().map(|port| port["artifacts"][kind].as_u64());
     counts.map(|count| count.expect("a count")).sum()
 }
 
-/// The number of frames of all ports whose lateness is above `bound`, in microseconds, in
-/// ranges that are above it as a whole.
+/// Returns the number of frames later than `bound` microseconds, over all ports, from
+/// histogram ranges entirely above it.
 fn count_later_than(report: &serde_json::Value, bound: f64) -> u64 {
     let ports = report["ports"].as_array().expect("ports").iter();
     let ranges = ports.flat_map(|port| port["lateness_histogram_us"].as_array().expect("ranges"));
@@ -30,7 +30,7 @@ fn count_later_than(report: &serde_json::Value, bound: f64) -> u64 {
     later.map(|range| range[1].as_u64().expect("a count")).sum()
 }
 
-/// Whether namespaces are allowed here; in CI they must be.
+/// Returns whether namespaces can be created; in CI they must.
 fn possible(stderr: &str, code: i32) -> bool {
     let impossible = code == 1 && stderr.contains("namespace");
     !impossible || skip::<()>(stderr).is_some()
@@ -78,14 +78,14 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
     assert!(report["stops"]["count"].as_u64() >= Some(1), "{report}");
     let longest = report["stops"]["max_us"].as_f64().expect("a time");
     assert!(longest > 400_000.0, "{report}");
-    // A stop of the process is not a pause of the machine, which may have had pauses as
-    // well: one above 100 ms excuses nothing, and none is witnessed during the stop.
+    // A stop of the process is not a pause of the machine. There may be pauses as well:
+    // one above 100 ms excuses nothing, and none is measured during the stop.
     let stopped = count_later_than(&report, 300_000.0);
     let late = artifacts(&report, "late");
     assert!(stopped > 0 && late >= stopped, "{stopped}: {report}");
 }
 
-/// A run whose frames need more memory than they have.
+/// Runs a link whose frames need more memory than available.
 fn without_memory(report: &str) -> Option<Ran> {
     if !have("ping") {
         return None;

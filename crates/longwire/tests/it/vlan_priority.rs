@@ -1,7 +1,8 @@
-//! Strict priority by the VLAN tag, which the kernel keeps next to the frame on its way into the
-//! link.
+//! Strict priority by VLAN tag, which the kernel stores separately from the frame on
+//! its way to the link.
 //!
-//! Needs namespaces and python3. Without them this test passes without having run, except in CI.
+//! Needs namespaces and python3. Without them, this test passes without running, except
+//! in CI.
 
 use crate::common::recording::{FrameTimes, passed};
 use crate::common::{have, longwire};
@@ -14,7 +15,7 @@ fn possible(stderr: &str, code: i32) -> bool {
 }
 
 /// Sends frames of the priorities 1, none, 5 and 7, in this order, each with its own
-/// length. The last have a service tag, inside which the priority is another.
+/// length. The last have a service tag around a tag of another priority.
 const TAGGED: &str = r#"
 import socket
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -34,8 +35,8 @@ fn the_priority_of_a_vlan_tag_decides() {
         let dir = Folder::new();
         let (log, script) = (dir.file("log.csv"), dir.file("send.py"));
         std::fs::write(&script, TAGGED).expect("a script");
-        // 80 frames of at most 20 ms each: all have arrived before the second leaves, unless
-        // the sender stands still for as long.
+        // 80 frames of at most 20 ms each: all arrive before the second leaves, unless
+        // the sender stalls that long.
         let link = "exec -q --rate 400kbit --queue priority:pcp --seed 3";
         let arguments = [
             &words(link)[..],
@@ -56,23 +57,25 @@ fn the_priority_of_a_vlan_tag_decides() {
 }
 
 /// Asserts that no frame was served while one of a later length waited, except the one
-/// that was in service as that arrived, and that all that waited were overtaken.
+/// in service at its arrival, and that waiting frames of lower priority were overtaken.
 fn assert_in_order_of_priority(port: &str, frames: &[FrameTimes], lengths: [u32; 4]) {
     let rank = |frame: &FrameTimes| lengths.iter().position(|len| *len == frame.len);
     let departure = |frame: &FrameTimes| frame.arrival + frame.time;
-    // 400 kbit/s: 20 us a byte.
+    // 400 kbit/s: 20 us per byte.
     let began = |frame: &FrameTimes| departure(frame) - i64::from(frame.len) * 20_000;
     let mut overtaken = 0;
     for high in frames {
         for low in frames.iter().filter(|low| rank(low) < rank(high)) {
             let waited = began(low) > high.arrival && began(low) < began(high);
             assert!(!waited, "{port}: {low:?} before {high:?}");
-            // Frames of a lower rank are sent first; those that are read together have one stamp.
+            // Frames of a lower rank are sent first; frames read together have the same
+            // timestamp.
             overtaken += usize::from(low.arrival <= high.arrival && began(low) > began(high));
         }
     }
-    // A frame takes at least 10 ms: at most `served` frames left while others still arrived, and
-    // each of them is overtaken by none of 60. All others of the 2,400 pairs are turned.
+    // A frame takes at least 10 ms: at most `served` frames left while others still
+    // arrived, and each of them is overtaken by none of 60. The other pairs of 2,400
+    // are reordered.
     let arrivals = frames.iter().map(|frame| frame.arrival);
     let span = arrivals.clone().max().unwrap_or(0) - arrivals.min().unwrap_or(0);
     let served = 2 + span / 10_000_000;

@@ -1,4 +1,4 @@
-//! The rights that a run keeps once its ports are open.
+//! Rights that a run keeps after opening its ports.
 
 use std::fs;
 use std::time::Instant;
@@ -17,7 +17,7 @@ const NET_ADMIN: u64 = 1 << 12;
 const IPC_LOCK: u64 = 1 << 14;
 const SYS_NICE: u64 = 1 << 23;
 
-/// The capabilities of a thread.
+/// A thread's capabilities.
 #[derive(Debug)]
 #[allow(dead_code, reason = "a failure shows the name")]
 struct Thread {
@@ -27,7 +27,7 @@ struct Thread {
     permitted: u64,
 }
 
-/// The capabilities of all threads of a process.
+/// Returns the capabilities of all threads of a process.
 fn capabilities(process: u32) -> Vec<Thread> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
     let threads = tasks.filter_map(|task| {
@@ -54,10 +54,10 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 /// Capabilities that every thread keeps for timing.
 const TIMING: u64 = SYS_NICE | IPC_LOCK;
 
-/// Asserts that no thread keeps other capabilities than those for timing,
-/// restoring, reading traces and `more`, and that the main thread, from which
-/// the packet threads inherit theirs, keeps those for timing and `needed`. The
-/// main thread drops its rights a moment after it reports that it runs.
+/// Asserts that no thread keeps capabilities other than those for timing, restoring,
+/// reading traces and `more`, and that the main thread, from which packet threads
+/// inherit, keeps those for timing and `needed`. The main thread drops its rights
+/// shortly after it reports that it runs.
 #[track_caller]
 fn assert_given_up(running: &mut Live, needed: u64, more: u64) {
     let allowed = TIMING | DAC_READ_SEARCH | needed | more;
@@ -95,7 +95,7 @@ fn a_run_keeps_what_timing_and_restoring_take() {
     assert_given_up(&mut receiver, NET_ADMIN, 0);
 }
 
-/// TAP devices that a run makes vanish with it.
+/// TAP devices created by a run vanish with it.
 #[test]
 fn a_run_without_settings_to_restore_does_not_keep_the_right_to() {
     let Some(place) = place() else { return };

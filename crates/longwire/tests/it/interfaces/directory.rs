@@ -1,12 +1,12 @@
-//! `/run/longwire`: its creator, and that no command removes it.
+//! `/run/longwire`: who creates it, and that no command removes it.
 //!
-//! Each test has a separate `/run`, in a mount namespace.
+//! Each test has a separate `/run` in a mount namespace.
 
 use super::unshared_by_root;
 use crate::common::Ran;
 
-/// Runs a script as root of a mount namespace with an empty `/run`; `$1` is
-/// the program.
+/// Runs a script as root in a mount namespace with an empty `/run`; `$1` is the
+/// program.
 fn with_empty_run(script: &str) -> Option<Ran> {
     let prelude = "set -e; mount -t tmpfs -o mode=755 none /run; ";
     unshared_by_root(&["--mount", "--net"], &format!("{prelude}{script}"), &[])

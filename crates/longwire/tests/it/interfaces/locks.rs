@@ -1,12 +1,11 @@
-//! Which programs may be on one interface at the same time.
+//! Programs that may share an interface.
 
 use crate::common::Ran;
 use crate::common::wire::{inside, wired};
 use crate::interfaces::{RECEIVES, RUNS, start};
 use longwire_testbed::support::{Folder, words};
 
-/// Asserts that the program was refused, with the reason and the holder of the
-/// interface.
+/// Asserts that the program was refused, with the reason and the interface's holder.
 #[track_caller]
 fn assert_refused(ran: &Ran, holder: u32, words: &[&str]) {
     assert_eq!(ran.code, 1, "{ran:?}");
@@ -26,7 +25,7 @@ fn a_second_run_on_an_interface_is_refused_with_the_owner() {
     let second = inside(&place, &["run", "c0", "auto:b0", "--time", "1ms"]);
     let said = ["packet:b0", "run packet:a0 packet:b0", "carry each twice"];
     assert_refused(&second, holder, &said);
-    // Also of a network.
+    // A network's ports are locked too.
     let dir = Folder::new();
     let socket = dir.file("a.sock");
     let third = inside(
@@ -40,10 +39,10 @@ fn a_second_run_on_an_interface_is_refused_with_the_owner() {
     ] {
         assert_refused(&inside(&place, &sender), holder, &["two senders"]);
     }
-    // Another interface, and the other ends of the same pairs, are free.
+    // Another interface and the peers of the same pairs are free.
     let parallel = inside(&place, &["run", "c0", "a1", "--time", "1ms"]);
     assert_eq!(parallel.code, 0, "{parallel:?}");
-    // A kill frees the locks at once.
+    // Killing a process releases its locks at once.
     first.kill();
     let again = inside(&place, &["run", "packet:a0", "packet:b0", "--time", "1ms"]);
     assert_eq!(again.code, 0, "{again:?}");
@@ -103,7 +102,7 @@ fn an_interface_is_named_once() {
         let why = "'a0' is already port 'a'";
         assert!(ran.stderr.contains(why), "{ran:?}");
     }
-    // A sender and its receiver are no conflict.
+    // A sender does not conflict with its receiver.
     let both = ["generate", "--to", "packet:a0", "--receive", "packet:a0"];
     let times = ["--rate", "1kpps", "--time", "5ms", "--settle", "1ms"];
     let ran = inside(&place, &[&both[..], &times].concat());
@@ -119,7 +118,7 @@ fn a_tap_device_in_use_names_its_user() {
     let holder = first.id();
     let second = inside(&place, &["run", "tap:lw0", "null", "--time", "1ms"]);
     assert_refused(&second, holder, &["has the device open"]);
-    // The device itself, at which this machine is a station, is free.
+    // The device itself, on which this machine is a station, is free.
     let station = inside(&place, &["receive", "packet:lw0", "--time", "1ms"]);
     assert_eq!(station.code, 0, "{station:?}");
 }

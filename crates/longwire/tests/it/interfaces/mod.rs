@@ -1,8 +1,8 @@
-//! Effects of runs on the interfaces and files of a machine: locks, settings
-//! that are restored, rights that are dropped, reports that are kept.
+//! Effects of runs on a machine's interfaces and files: locks, restored settings,
+//! dropped rights, kept reports.
 //!
-//! Where namespaces are not allowed these tests pass without having run,
-//! except in CI.
+//! Without permission to create namespaces, these tests pass without running, except in
+//! CI.
 
 mod capabilities;
 mod directory;
@@ -20,8 +20,7 @@ use longwire_io::net::NetNamespace;
 use longwire_testbed::support::skip;
 use nix::sys::signal::Signal;
 
-/// Starts `longwire` in a namespace, and waits until it has said `ready` on
-/// stderr.
+/// Starts `longwire` in a namespace and waits until it prints `ready` on stderr.
 fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Live {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command
@@ -33,8 +32,8 @@ fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Live {
     Live(Some(running))
 }
 
-/// Runs a script in new namespaces, as `options` name them; `$1` is the program, and
-/// `arguments` follow it.
+/// Runs a script in new namespaces given by `options`; `$1` is the program, followed by
+/// `arguments`.
 fn unshared(options: &[&str], script: &str, arguments: &[&str]) -> Option<Ran> {
     let mut command = Command::new("unshare");
     command.args(options).args(["sh", "-c", script, "sh"]);
@@ -47,18 +46,17 @@ fn unshared(options: &[&str], script: &str, arguments: &[&str]) -> Option<Ran> {
     }
 }
 
-/// Options of `unshare` with which any user is root.
+/// Options of `unshare` that make any user root.
 const AS_ROOT: [&str; 2] = ["--user", "--map-root-user"];
 
-/// As [`unshared`], with [`AS_ROOT`] where this user is not root.
+/// As [`unshared`], with [`AS_ROOT`] if this user is not root.
 fn unshared_by_root(options: &[&str], script: &str, arguments: &[&str]) -> Option<Ran> {
     let is_root = nix::unistd::geteuid().is_root();
     let user: &[&str] = if is_root { &[] } else { &AS_ROOT };
     unshared(&[user, options].concat(), script, arguments)
 }
 
-/// A program that is stopped when this is dropped, so that it restores
-/// what it changed.
+/// A program that is stopped on drop, so that it restores its changes.
 struct Live(Option<RunningProgram>);
 
 impl Live {
@@ -66,17 +64,17 @@ impl Live {
         self.0.as_mut().expect("it has not been stopped")
     }
 
-    /// Its process.
+    /// Returns the process ID.
     fn id(&mut self) -> u32 {
         self.running().child().id()
     }
 
-    /// Stops it and waits for its end.
+    /// Stops the program and waits for its end.
     fn stop(mut self) {
         self.end_with(Signal::SIGINT);
     }
 
-    /// Kills it and waits for its end.
+    /// Kills the program and waits for its end.
     fn kill(mut self) {
         self.end_with(Signal::SIGKILL);
     }
@@ -97,6 +95,6 @@ impl Drop for Live {
     }
 }
 
-/// First words of `run` once it runs, and of `receive`.
+/// First words of `run` and of `receive` once they run.
 const RUNS: &str = "link";
 const RECEIVES: &str = "receiving at";

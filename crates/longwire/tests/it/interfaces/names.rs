@@ -1,10 +1,10 @@
-//! Names of hosts on a system without `/etc/hosts`, as minimal installations are.
+//! Host names on a system without `/etc/hosts`, as in minimal installations.
 
 use super::unshared_by_root;
 
 #[test]
 fn names_resolve_without_a_file_of_hosts_and_none_is_left() {
-    // -n: root of a user namespace may not write /run/mount.
+    // -n: root in a user namespace cannot write /run/mount.
     let script = "set -e; mount -t tmpfs none /mnt; \
                   cp /etc/nsswitch.conf /etc/passwd /etc/group /etc/ld.so.cache /mnt; \
                   mount -n --move /mnt /etc; test ! -e /etc/hosts; \

@@ -1,4 +1,4 @@
-//! Messages for refusals of the system, and those of `doctor` in the same
+//! Messages about refusals by the system, and the findings of `doctor` in the same
 //! cases.
 
 use std::process::Command;
@@ -13,13 +13,13 @@ use crate::common::{Ran, ran};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_longwire");
 
-/// Runs a script as root of a user namespace, whose rights end there; `$1` is
-/// the program.
+/// Runs a script as root in a user namespace, where its rights end; `$1` is the
+/// program.
 fn in_a_sandbox(options: &[&str], script: &str) -> Option<Ran> {
     unshared(&[&AS_ROOT, options].concat(), script, &[])
 }
 
-/// The finding of `doctor` about a topic.
+/// Returns the finding of `doctor` about a topic.
 fn finding<'a>(report: &'a Value, topic: &str) -> &'a Value {
     let groups = report["groups"].as_array().or_else(|| report.as_array());
     let groups = groups.unwrap_or_else(|| panic!("no groups: {report}"));
@@ -62,7 +62,7 @@ fn doctor_does_not_count_rights_that_end_at_the_sandbox() {
     for topic in ["priority", "xdp:"] {
         assert_eq!(finding(&report, topic)["status"], "warn", "{report}");
     }
-    // With a network of the sandbox's own, a port on it opens.
+    // In a network of the sandbox, a port opens.
     let script = "ip link set dev lo up; \"$1\" run packet:lo null --time 1ms >&2; \
                   \"$1\" doctor --json";
     let Some(said) = in_a_sandbox(&["--net"], script) else {
@@ -128,7 +128,7 @@ fn too_few_addresses_are_named_with_the_limit() {
 #[test]
 fn the_hint_for_a_device_that_is_down_works_for_any_name() {
     let Some(place) = namespace() else { return };
-    // Each is also an option of `ip link set`.
+    // Each name is also an option of `ip link set`.
     let add = [
         "ip", "link", "add", "name", "a", "type", "veth", "peer", "name", "up",
     ];

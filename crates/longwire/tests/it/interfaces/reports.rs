@@ -1,4 +1,4 @@
-//! Reports whose file cannot be written, and pictures on a full disk.
+//! Reports to unwritable files, and pictures on a full disk.
 
 use super::unshared_by_root;
 use crate::common::wire::{inside, wired};
@@ -32,7 +32,7 @@ fn the_report_is_shown_although_its_file_cannot_be_written() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
         return;
     };
-    // Can be opened, and accepts no byte.
+    // Opens, but accepts no byte.
     let run = words("run packet:a0 packet:b0 --time 50ms --report /dev/full");
     for json in [false, true] {
         let mut run = run.clone();
@@ -79,7 +79,7 @@ fn the_run_s_own_error_is_kept() {
     }
 }
 
-/// Runs a script with a small file system at `$2`; `$1` is the program.
+/// Runs a script with a small file system mounted at `$2`; `$1` is the program.
 fn on_a_small_disk(dir: &Folder, script: &str) -> Option<Ran> {
     let mount = "set -e; mount -t tmpfs -o size=64k none \"$2\"; ";
     let folder = dir.path().to_str().expect("a path of UTF-8");

@@ -1,4 +1,4 @@
-//! Settings of interfaces after any end of a run.
+//! Restored settings of interfaces after any end of a run.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::common::site::run_in;
 use crate::common::wire::{inside, wired};
 use crate::interfaces::{RECEIVES, RUNS, start};
 
-/// IPv6 is switched off on a device.
+/// Returns whether IPv6 is disabled on a device.
 fn ipv6_is_off(place: &NetNamespace, device: &str) -> bool {
     let key = format!("ipv6/conf/{device}/disable_ipv6");
     let value = place.run(|| sysctl::get(&key)).expect("it is entered");
@@ -24,8 +24,8 @@ fn feature(place: &NetNamespace, device: &str, name: &str) -> bool {
     features.active(name)
 }
 
-/// Makes an interface merge received frames, which veth devices do not do by
-/// default, and its peer leave segmentation to it.
+/// Makes an interface merge received frames, which veth devices do not by default, and
+/// its peer offload segmentation to it.
 fn merge(place: &NetNamespace, device: &str, peer: &str) {
     let set = || {
         let ethtool = Ethtool::open()?;
@@ -37,8 +37,8 @@ fn merge(place: &NetNamespace, device: &str, peer: &str) {
     assert_merging(place, device, peer, true);
 }
 
-/// Asserts whether an interface merges received frames, and its peer leaves
-/// segmentation to it.
+/// Asserts whether an interface merges received frames and its peer offloads
+/// segmentation.
 #[track_caller]
 fn assert_merging(place: &NetNamespace, device: &str, peer: &str, on: bool) {
     assert_eq!(feature(place, device, "rx-gro"), on, "{device}");
@@ -72,7 +72,7 @@ fn the_next_start_restores_what_a_killed_one_left() {
     for killed in [run, receiver] {
         killed.kill();
     }
-    // On other interfaces of the same namespace.
+    // On other interfaces of the namespace.
     let next = inside(&place, &["receive", "packet:a1", "--time", "1ms"]);
     assert_eq!(next.code, 0, "{next:?}");
     for device in ["a0", "b0", "c0", "a1"] {
@@ -92,7 +92,7 @@ fn a_start_in_another_namespace_restores_too() {
     }
     let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
     run.kill();
-    // A process holds the namespace, as a container's would.
+    // A process keeps the namespace alive, as a container's would.
     let mut sleep = std::process::Command::new("sleep");
     let _holder = crate::common::process::RunningProgram::start(&place, sleep.arg("60"));
     eventually("it is not restored", || {
@@ -116,8 +116,8 @@ fn of_two_on_an_interface_the_last_to_end_restores() {
     assert!(!ipv6_is_off(&place, "b0"));
 }
 
-/// The second run finds all settings as required, and changes none. It must
-/// still restore those that the first one changed.
+/// The second run finds all settings as required and changes none, but must still
+/// restore those that the first changed.
 #[test]
 fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
     let Some(place) = wired(&[("a0", "a1")]) else {
@@ -134,8 +134,8 @@ fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
     assert_merging(&place, "a0", "a1", true);
 }
 
-/// The interface of a killed run that another program is on too stays as that
-/// needs it.
+/// An interface of a killed run that another program shares keeps the settings that the
+/// other needs.
 #[test]
 fn settings_of_a_killed_run_stay_while_another_needs_them() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1"), ("c0", "c1")]) else {
@@ -155,7 +155,7 @@ fn settings_of_a_killed_run_stay_while_another_needs_them() {
     assert_merging(&place, "a0", "a1", true);
 }
 
-/// Makes a TAP device `lw0` that stays.
+/// Creates a persistent TAP device `lw0`.
 fn add_tap(place: &NetNamespace) {
     let add = [
         "ip", "tuntap", "add", "dev", "lw0", "mode", "tap", "vnet_hdr",
@@ -163,7 +163,7 @@ fn add_tap(place: &NetNamespace) {
     assert_eq!(run_in(place, &add).code, 0);
 }
 
-/// If `lw0` is up, and the length of its queue.
+/// Returns whether `lw0` is up, and its queue length.
 fn tap_state(place: &NetNamespace) -> (bool, String) {
     let text = run_in(place, &["ip", "-o", "link", "show", "lw0"]).stdout;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -190,8 +190,8 @@ fn a_tap_device_that_was_there_is_as_before_after_a_kill() {
     assert_eq!(tap_state(&place), before);
 }
 
-/// A port on the kernel's side of a TAP device restores what the port on the
-/// other side changed, and the other way round.
+/// A port on the kernel's side of a TAP device restores the changes of the port on the
+/// other side, and vice versa.
 #[test]
 fn ports_of_two_kinds_on_a_device_restore_for_one_another() {
     let Some(place) = wired(&[("b0", "b1")]) else {
@@ -208,7 +208,7 @@ fn ports_of_two_kinds_on_a_device_restore_for_one_another() {
     assert_eq!(tap_state(&place), before);
     assert!(!ipv6_is_off(&place, "lw0"));
     assert!(feature(&place, "lw0", "rx-gro"));
-    // The TAP's port is the last to end.
+    // The TAP port ends last.
     let run = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
     let receiver = start(&place, &["receive", "packet:lw0"], RECEIVES);
     assert!(!feature(&place, "lw0", "rx-gro"));

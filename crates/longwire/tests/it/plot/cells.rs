@@ -11,7 +11,7 @@ fn drawn(arguments: &[&str]) {
     assert_eq!(ran.code, 0, "{ran:?}");
 }
 
-/// The places of a text's occurrences.
+/// Returns the positions of a text.
 fn places(svg: &str, text: &str) -> Vec<(f64, f64)> {
     let end = format!(">{text}</text>");
     let lines = svg.lines().filter(|line| line.ends_with(&end));
@@ -37,21 +37,21 @@ fn cells_form_a_table_with_shared_axes() {
     let mut arguments: Vec<&str> = files.iter().map(String::as_str).collect();
     arguments.extend(["--cell", "cubic/lte,cubic/wifi,reno/lte,reno/wifi"]);
     let figure = svg(&dir, &arguments);
-    // Two panels by default. Names of columns are above, those of rows at the right.
+    // Two panels by default. Column names are at the top, row names at the right.
     let (lte, wifi) = (places(&figure, "lte"), places(&figure, "wifi"));
     let (cubic, reno) = (places(&figure, "cubic"), places(&figure, "reno"));
     assert_eq!([lte.len(), wifi.len(), cubic.len(), reno.len()], [2; 4]);
     assert!(lte[0].0 < wifi[0].0 && lte[0].1 == wifi[0].1);
     assert!(cubic[0].0 == reno[0].0 && cubic[0].1 < reno[0].1 && cubic[0].0 > wifi[0].0);
-    // The legend has each link once, and the captions are there once for each panel.
+    // The legend names each link once; captions appear once per panel.
     assert_eq!(
         (places(&figure, "up").len(), places(&figure, "down").len()),
         (1, 1)
     );
     assert_eq!(places(&figure, "Throughput (Mbit/s)").len(), 1);
     assert_eq!(places(&figure, "Time since the first frame (s)").len(), 2);
-    // Ticks stand at the first column and below the last row only, here those at 0
-    // of each panel: the first column has two rows, the last row two columns.
+    // Only the first column and the last row have ticks, here those at 0 of each panel:
+    // two rows in the first column, two columns in the last row.
     let first = places(&figure, "0");
     let in_line = first.iter().all(|(x, _)| *x == first[0].0);
     assert!(first.len() == 4 && in_line, "{first:?}");
@@ -78,7 +78,7 @@ fn inputs_in_one_cell_are_told_apart_by_labels() {
     let (lte, wifi) = (places(&figure, "lte"), places(&figure, "wifi"));
     assert!(lte[0].0 == wifi[0].0 && lte[0].1 < wifi[0].1);
     assert!(figure.contains("#0072b2") && figure.contains("#d55e00"));
-    // Down has another look, and is not drawn.
+    // Down has a different colour, and is not drawn.
     assert!(!figure.contains("#009e73"));
 }
 
@@ -134,7 +134,8 @@ fn thirty_two_series_have_different_looks_and_one_more_is_refused() {
     for link in 0..32 {
         assert_eq!(places(&figure, &format!("l{link:02}")).len(), 1, "{link}");
     }
-    // The samples of the legend: eight rectangles, then lines of different dashes or colours.
+    // Samples of the legend: eight rectangles, then lines with different dashes or
+    // colours.
     let samples = figure
         .lines()
         .filter(|line| line.contains("stroke-width=\"2\""));
@@ -157,7 +158,7 @@ fn thirty_two_series_have_different_looks_and_one_more_is_refused() {
 #[test]
 fn the_rate_in_force_is_a_dotted_line() {
     let dir = Folder::new();
-    // 1,000 bytes in the millisecond of their service: 8 Mbit/s.
+    // 1,000 bytes per millisecond of service: 8 Mbit/s.
     let figure = svg(
         &dir,
         &[
@@ -202,7 +203,7 @@ fn options_of_cells_that_contradict_are_refused() {
     }
 }
 
-/// Other programs read the PDF: its texts, and its picture.
+/// Other programs can read the PDF's texts and picture.
 #[test]
 fn a_pdf_has_the_texts_and_the_picture() {
     let dir = Folder::new();
@@ -241,7 +242,7 @@ fn a_pdf_has_the_texts_and_the_picture() {
     assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
     let picture = std::fs::read(format!("{picture}-1.ppm")).expect("a picture");
     let count = |colour: [u8; 3]| picture.chunks(3).filter(|pixel| *pixel == colour).count();
-    // Mostly paper, and some of the colour of the first link.
+    // Mostly paper, with some of the first link's colour.
     let header = picture
         .iter()
         .enumerate()

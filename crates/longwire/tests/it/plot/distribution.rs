@@ -1,4 +1,4 @@
-//! The panel of the distribution of delays.
+//! The panel of delay distributions.
 
 use super::form::{BLUE, coordinates, tick};
 use super::{BEGIN, log, row, rows, svg};
@@ -10,7 +10,7 @@ const PANEL: [&str; 2] = ["--panel", "delay-cdf"];
 #[test]
 fn a_constant_delay_is_a_step_at_its_value() {
     let dir = Folder::new();
-    // Each with a tick of its axis, which begins at 0.
+    // Each has a tick on the axis, which begins at 0.
     for (delay, far) in [(8_000_000, "2"), (20_000_001, "5"), (123_456_789, "100")] {
         let rows = rows().into_iter().map(|row| Row {
             release_ns: row.release_ns.map(|_| row.arrival_ns + delay),
@@ -29,8 +29,8 @@ fn a_constant_delay_is_a_step_at_its_value() {
     }
 }
 
-/// Each vertex of the curve against a count of all delays, which lie within 0.6 % of each
-/// other.
+/// Compares each vertex of the curve with a count of all delays, which are within 0.6 %
+/// of each other.
 #[test]
 fn close_delays_are_drawn_exactly() {
     let dir = Folder::new();
@@ -57,7 +57,7 @@ fn close_delays_are_drawn_exactly() {
             at_most.count() as f64 / 5.0
         };
         let drawn = scale.value(y);
-        // A vertex stands at the lower or the upper end of its step.
+        // A vertex is at the lower or upper end of its step.
         let (least, most) = (share(-150.0), share(150.0));
         assert!(
             least - 0.2 <= drawn && drawn <= most + 0.2,
@@ -79,7 +79,7 @@ fn equal_curves_are_all_visible() {
         panic!("{curves:?}");
     };
     assert_eq!(coordinates(first, BLUE), coordinates(second, "#d55e00"));
-    // The second has gaps, through which the first is seen.
+    // The second curve is dashed, so that the first shows through.
     assert!(!first.contains("stroke-dasharray"), "{first}");
     assert!(second.contains("stroke-dasharray=\"6 6\""), "{second}");
 }

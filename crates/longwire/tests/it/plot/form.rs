@@ -1,7 +1,7 @@
-//! Checks of an SVG: its form, and the positions of its content.
+//! Checks of an SVG: well-formedness, and positions of its content.
 
-/// Whether an SVG is well-formed XML, refers to nothing outside of itself,
-/// and has no number that is none.
+/// Asserts that an SVG is well-formed XML, has no external references, and contains no
+/// NaN.
 pub fn check_form(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     let body = svg.split_once("?>").map_or("", |(_, body)| body);
@@ -33,7 +33,7 @@ pub fn check_form(svg: &str) {
     assert!(!svg.contains("href") && !svg.contains("url("));
 }
 
-/// The coordinates of all paths of a colour.
+/// Returns the coordinates of all paths of a colour.
 pub fn coordinates(svg: &str, colour: &str) -> Vec<(f64, f64)> {
     let paths = svg
         .lines()
@@ -49,7 +49,7 @@ pub fn coordinates(svg: &str, colour: &str) -> Vec<(f64, f64)> {
 /// The first link's colour.
 pub const BLUE: &str = "#0072b2";
 
-/// The place of a tick of the horizontal axis.
+/// Returns the position of a tick of the horizontal axis.
 pub fn tick(svg: &str, label: &str) -> f64 {
     let end = format!("text-anchor=\"middle\">{label}</text>");
     let line = svg.lines().find(|line| line.ends_with(&end));
@@ -64,13 +64,13 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From the places of the ticks 0 and `tick`.
+    /// Returns the scale from the positions of the ticks 0 and `tick`.
     pub fn of(svg: &str, tick: f64) -> Scale {
         let place = |tick: f64| {
             let label = format!("text-anchor=\"end\">{tick}<");
             let line = svg.lines().find(|line| line.contains(&label));
             let y = line.and_then(|line| line.split("y=\"").nth(1)?.split('"').next());
-            // Labels stand a little lower than their ticks.
+            // Labels are slightly below their ticks.
             y.and_then(|y| y.parse().ok()).unwrap_or(f64::NAN) - 3.7
         };
         let zero = place(0.0);
@@ -78,12 +78,12 @@ impl Scale {
         Scale { zero, unit }
     }
 
-    /// Where a value is.
+    /// Returns the position of a value.
     pub fn place(&self, value: f64) -> f64 {
         self.zero - self.unit * value
     }
 
-    /// Which value is there.
+    /// Returns the value at a position.
     pub fn value(&self, place: f64) -> f64 {
         (self.zero - place) / self.unit
     }

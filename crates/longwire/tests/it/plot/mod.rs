@@ -1,5 +1,4 @@
-//! `plot` end to end: the figure of a log, and the errors of a log that cannot
-//! be drawn.
+//! `plot` end to end: the figure of a log, and errors for logs that cannot be drawn.
 
 mod cells;
 mod distribution;
@@ -15,11 +14,11 @@ use longwire_testbed::support::{Folder, words};
 
 const MS: i64 = 1_000_000;
 
-/// When the logs of these tests begin.
+/// The start of these tests' logs.
 const BEGIN: i64 = crate::common::EPOCH as i64;
 
-/// A frame that arrived `at_ms` milliseconds after the beginning, with a delay
-/// of 20 ms.
+/// Returns a frame that arrived `at_ms` milliseconds after the start, with a delay of
+/// 20 ms.
 fn row(frame: u64, link: &str, at_ms: i64) -> Row {
     let arrival_ns = BEGIN + at_ms * MS;
     Row {
@@ -49,8 +48,8 @@ fn dropped(row: Row) -> Row {
     }
 }
 
-/// Up: a frame a millisecond for a second, of which 300 to 302 and 700 are
-/// lost. Down: every tenth of them.
+/// Returns frames of two links. Up: one per millisecond for a second, of which 300 to
+/// 302 and 700 are lost. Down: every tenth of them.
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for number in 0..1_000 {
@@ -76,7 +75,7 @@ fn log(dir: &Folder, name: &str, rows: &[Row]) -> String {
     path
 }
 
-/// Draws an SVG of a log, and returns it after a look at its form.
+/// Draws an SVG of a log, checks its form, and returns it.
 fn svg(dir: &Folder, arguments: &[&str]) -> String {
     let out = dir.file("out.svg");
     let ran = longwire(&[&["plot", "-o", &out], arguments].concat());
@@ -161,7 +160,7 @@ fn a_png_has_the_size_asked_for_and_ink_on_it() {
 #[test]
 fn one_extreme_among_very_many_frames_is_drawn() {
     let dir = Folder::new();
-    // 200,000 frames of 20 ms, one of 200 ms, one of 2 ms.
+    // 200,000 frames of 20 ms, one of 200 ms, and one of 2 ms.
     let rows = (0..200_000u64).map(|number| {
         let row = row(number, "up", 0);
         let arrival_ns = BEGIN + number as i64 * 10_000;
@@ -182,7 +181,7 @@ fn one_extreme_among_very_many_frames_is_drawn() {
     assert!(svg.contains("shaded: least to greatest"));
     let points = coordinates(&svg, BLUE);
     let scale = Scale::of(&svg, 200.0);
-    // In the legend the colour occurs too, above the panel.
+    // The colour also occurs in the legend, above the panel.
     let drawn: Vec<f64> = points
         .iter()
         .map(|(_, y)| *y)
@@ -199,7 +198,7 @@ fn one_extreme_among_very_many_frames_is_drawn() {
 #[test]
 fn throughput_is_bytes_a_bin() {
     let dir = Folder::new();
-    // 1,000 bytes a millisecond are 8 Mbit/s, for half a second.
+    // 1,000 bytes per millisecond are 8 Mbit/s, for half a second.
     let rows: Vec<Row> = (0..500).map(|n| row(n, "up", n as i64)).collect();
     let input = log(&dir, "run.csv", &rows);
     let svg = svg(
@@ -224,7 +223,7 @@ fn throughput_is_bytes_a_bin() {
         .lines()
         .find(|line| line.contains(BLUE) && line.contains("width=\"1.6\""));
     let delivered = coordinates(line.unwrap_or_default(), BLUE);
-    // Nothing leaves in the first 20 ms.
+    // No frame leaves in the first 20 ms.
     assert!((rate(delivered[1].1) - 6.4).abs() < 0.05, "{delivered:?}");
 }
 
@@ -333,7 +332,7 @@ fn a_report_is_drawn_by_what_it_holds() {
         !drawn.contains(">mtu<"),
         "what never happened takes no room"
     );
-    // A log and a report together have the panels of both.
+    // A log and a report yield the panels of both.
     let log = log(&dir, "run.csv", &rows());
     let both = svg(&dir, &[&log, &input]);
     for heading in ["Throughput", "Loss runs", "Lateness", "Drops by reason"] {
@@ -362,7 +361,7 @@ fn changes_of_the_report_are_marked_in_the_panels_of_its_log() {
         );
         figure.matches("stroke-dasharray=\"3 3\"").count()
     };
-    // The second one is after the last frame.
+    // The second change is after the last frame.
     assert_eq!(count(&[&log, &report]), 3);
     assert_eq!(count(&[&log]), 0);
 }

@@ -6,7 +6,7 @@ use crate::common::write;
 use longwire_capture::log::LogWriter;
 use longwire_testbed::support::Folder;
 
-/// Writes the log of a run that started 100 ms before its first frame.
+/// Writes the log of a run whose first frame arrives 100 ms after the start.
 fn late_log(dir: &Folder) -> String {
     let path = dir.file("run.csv");
     let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
@@ -57,14 +57,14 @@ fn changes_and_frames_count_from_the_start_of_the_run() {
     let dots = figure.lines().find(|line| line.contains("linecap"));
     let first = coordinates(dots.unwrap_or_default(), BLUE)[0].0;
     assert!((first - place(0.1)).abs() < 0.02, "{first}");
-    // --from and --until are on the same axis.
+    // --from and --until refer to the same axis.
     let cut = ["--from", "100ms", "--until", "200ms"];
     let figure = svg(
         &dir,
         &[&[&*log, &*report], &["--panel", "loss-runs"], &cut[..]].concat(),
     );
     assert_eq!(labels(&figure, "up: 0 of 100 lost (0%), longest run 0"), 1);
-    // Alone, a log counts from its first frame.
+    // Without a report, a log starts at its first frame.
     let figure = svg(&dir, &[&[&*log], &delay[..]].concat());
     assert_eq!(labels(&figure, "Time since the first frame (s)"), 1);
 }
@@ -96,7 +96,7 @@ fn a_run_has_each_link_once_in_the_legend() {
         // Two links, two colours.
         assert!(!figure.contains("#009e73"), "{panels}");
     }
-    // The log's drops, of which --from and --until choose; the report's are the same ones.
+    // The log's drops, selected by --from and --until; the report has the same ones.
     let figure = svg(&dir, &[&log, &report, "--panel", "drops"]);
     let bars = figure
         .lines()

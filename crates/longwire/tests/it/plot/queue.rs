@@ -5,14 +5,13 @@ use super::svg;
 use crate::common::{EPOCH, longwire, pcap, write};
 use longwire_testbed::support::Folder;
 
-/// Loss on the medium happens behind the queue: with it and without it, the queue is the
-/// same.
+/// Loss on the medium happens after the queue, so it does not change the queue.
 #[test]
 fn a_frame_lost_first_leaves_the_queue_like_any_other() {
     const MS: u64 = 1_000_000;
     let dir = Folder::new();
     let (capture, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
-    // Singly, and then at once: of 118 bytes, and of 1,000.
+    // Apart and in a burst: of 118 bytes and of 1,000.
     for (name, times) in [("apart", [0, 500, 1_000, 1_500]), ("burst", [0, 0, 0, 400])] {
         for length in [118, 1_000] {
             let frames = times.map(|at| (EPOCH + at * MS, length));

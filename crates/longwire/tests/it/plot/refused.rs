@@ -1,10 +1,10 @@
-//! Inputs and options that `plot` refuses, and its messages.
+//! Inputs and options that `plot` refuses, and its error messages.
 
 use crate::common::{longwire, write};
 use crate::plot::{REPORT, log, rows};
 use longwire_testbed::support::{self, Folder, words};
 
-/// Draws, and returns the exit code and the error.
+/// Runs `plot`; returns the exit code and the error.
 fn refused(arguments: &[&str]) -> (i32, String) {
     let ran = longwire(&[&["plot"], arguments].concat());
     assert_eq!(ran.stdout, "");

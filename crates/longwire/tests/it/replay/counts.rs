@@ -1,5 +1,5 @@
-//! How many frames are sent, and when: rounds, parts of a trace, a pace. To a
-//! capture file, which is a port that needs no rights.
+//! Number and times of frames sent: rounds, parts of a trace, rates. The output is a
+//! capture file, which needs no rights.
 
 use std::process::Command;
 
@@ -20,8 +20,7 @@ fn trace(dir: &Folder) -> String {
     file
 }
 
-/// Replays into a file; returns when frames left, in microseconds after the
-/// first.
+/// Replays to a file; returns departure times in microseconds since the first.
 fn replay(dir: &Folder, options: &[&str]) -> (Ran, Vec<u64>) {
     let trace = trace(dir);
     let out = dir.file("out.pcap");
@@ -55,7 +54,7 @@ fn as_many_frames_as_asked_for_at_their_times() {
         ),
         (&["--from", "10s"], vec![]),
         (&["--rate", "5kpps"], every(200, 100)),
-        // Frames of 46 bytes occupy the minimum of an Ethernet: 672 bits.
+        // Frames of 46 bytes occupy the Ethernet minimum: 672 bits.
         (
             &words("--rate 672kbit --rate-framing ethernet --count 20"),
             every(1_000, 20),
@@ -100,7 +99,7 @@ fn a_pipe_is_sent_as_it_comes() {
     assert_eq!(input["name"], "the standard input");
 }
 
-/// Frames left out at the beginning take time to read: the replay's time begins behind them.
+/// Skipping frames at the beginning takes time: the replay starts after that.
 #[test]
 fn times_count_from_the_first_frame_that_is_found() {
     let Some(wire) = Wire::new(1, 1_500) else {
@@ -121,7 +120,7 @@ fn times_count_from_the_first_frame_that_is_found() {
     assert_eq!(report["ports"][0]["artifacts"]["behind"], 0);
 }
 
-/// Two traces to two ports, of 100 ms and of 30 ms: rounds begin together.
+/// Two traces of 100 ms and 30 ms to two ports: rounds begin together.
 #[test]
 fn traces_side_by_side_stay_in_step() {
     let dir = Folder::new();
@@ -145,13 +144,13 @@ fn traces_side_by_side_stay_in_step() {
     let stamps = outs.each_ref().map(|out| frames(out));
     let start = stamps[0][0].0;
     let times = stamps.map(|frames| {
-        // Each file has its own offset of the two clocks, right to some us.
+        // Each file has its own offset between the clocks, accurate to microseconds.
         let after = frames
             .iter()
             .map(|(stamp, _)| (stamp + MS / 2 - start) / MS);
         after.collect::<Vec<u64>>()
     });
-    // 100 ms and the mean gap of all frames.
+    // 100 ms plus the mean gap of all frames.
     assert_eq!(times[0], [0, 50, 100, 125, 175, 225, 250, 300, 350]);
     assert_eq!(times[1], [10, 30, 135, 155, 260, 280]);
     let together = longwire(&["replay", "-", "-", "--to", &to[0], "--to", &to[1]]);

@@ -1,4 +1,4 @@
-//! The lines of docs/replay.md, as a shell runs them.
+//! The commands of docs/replay.md, run in a shell.
 
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use crate::replay::wire::{Wire, pcap_of};
 
 const PAGE: &str = include_str!("../../../../../docs/replay.md");
 
-/// The commands of the first five tasks, each with its task's number.
+/// Returns the commands of the first five tasks, each with its task's number.
 fn documented() -> Vec<(usize, String)> {
     let block = PAGE.split("```").nth(1).unwrap_or_default();
     let mut task = 0;
@@ -35,8 +35,8 @@ fn documented() -> Vec<(usize, String)> {
     commands
 }
 
-/// Questions and answers at these milliseconds; the server is in no network
-/// of the client's.
+/// Returns queries and responses at these milliseconds; the server is outside of the
+/// client's networks.
 fn trace(times: &[u64]) -> Vec<u8> {
     let server = Ipv4Addr::new(198, 51, 100, 2);
     let frames: TimedFrames = times
@@ -47,8 +47,7 @@ fn trace(times: &[u64]) -> Vec<u8> {
     pcap_of(1, &frames)
 }
 
-/// Runs a line in the namespace of the near ends; interrupts it if it does not
-/// end by itself.
+/// Runs a line in the namespace of the near ends; interrupts it if it does not end.
 fn shell(wire: &Wire, dir: &Folder, line: &str) -> Ran {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
     let folder = program.parent().expect("a folder").display();
@@ -79,7 +78,7 @@ fn the_five_tasks_do_what_the_page_says() {
     assert_eq!(tasks, [1, 2, 2, 3, 4, 5]);
     write(&dir.file("both.pcap"), &trace(&[0, 1, 2, 3, 4]));
     for (number, (task, line)) in commands.into_iter().enumerate() {
-        // The last task is about a part of a longer trace.
+        // The last task selects part of a longer trace.
         let times: &[u64] = match task {
             5 => &[0, 9_999, 10_000, 10_020, 20_000],
             _ => &[0, 1, 2, 3, 4],

@@ -1,5 +1,4 @@
-//! Bad input, ports that go away, and stops: frames sent before are reported
-//! and were sent once.
+//! Corrupt input, lost ports and stops: earlier frames are sent once and reported.
 
 use std::ops::RangeInclusive;
 use std::process::Command;
@@ -16,7 +15,7 @@ use crate::replay::wire::{Wire, pcap_of};
 
 const MS: u64 = 1_000_000;
 
-/// Header and frame of one record of these traces.
+/// Length of a record of these traces, with its header.
 const RECORD: usize = 16 + 46;
 
 /// Returns a trace of numbered frames, one per millisecond.
@@ -27,8 +26,8 @@ fn trace(frames: u32) -> Vec<u8> {
     pcap_of(1, &frames)
 }
 
-/// Replays these bytes at ten times their speed into a file; returns the
-/// numbers of the frames that left.
+/// Replays these bytes at ten times their speed to a file; returns the numbers of the
+/// frames sent.
 fn replay(dir: &Folder, name: &str, bytes: &[u8]) -> (Ran, Vec<u32>) {
     let (trace, out) = (dir.file(name), dir.file("out.pcap"));
     write(&trace, bytes);
@@ -69,8 +68,8 @@ fn of_a_packed_file_that_ends_early_all_that_is_there_is_sent() {
     check_fault(&dir, early, 1..=1_999, "stream ends early");
 }
 
-/// Checks that the frames read from a faulty trace are sent once each, and that
-/// the fault is reported.
+/// Checks that the frames read from a faulty trace are sent once, and that the fault is
+/// reported.
 fn check_fault(
     dir: &Folder,
     (name, bytes): (&str, &[u8]),
@@ -102,7 +101,8 @@ fn odd_records_are_left_out_or_kept_in_their_place_and_counted() {
     let mut frames: TimedFrames = (0..6)
         .map(|n| (n * 10 * MS, numbered(true, n as u32)))
         .collect();
-    // Two go back, one has no bytes, one no whole header.
+    // Two timestamps go backwards, one frame is empty, and one has an incomplete
+    // header.
     (frames[2].0, frames[3].0) = (5 * MS, 7 * MS);
     frames.insert(1, (MS, Vec::new()));
     frames.insert(1, (MS, vec![1; 13]));
@@ -162,8 +162,7 @@ struct Midway {
 }
 
 impl Midway {
-    /// Returns a replay of which some frames have arrived; `None` where there
-    /// can be no wire.
+    /// Returns a replay after some frames have arrived; `None` without a wire.
     fn reach() -> Option<Midway> {
         let wire = Wire::new(1, 1_500).filter(|_| have("dumpcap"))?;
         let dir = Folder::new();
@@ -184,8 +183,8 @@ impl Midway {
         })
     }
 
-    /// Waits for the end of the replay. Every frame that it reports as sent
-    /// has arrived, once; the receiver's device may have lost up to `lost_max`.
+    /// Waits for the replay to end. Asserts that every frame reported as sent arrived
+    /// once, except up to `lost_max` that the receiver's device lost.
     fn end(self, lost_max: u64) -> (Ran, u64) {
         let ran = self.running.end();
         let json = ran.json();
@@ -221,7 +220,7 @@ fn a_port_that_is_set_down_or_deleted_ends_the_replay() {
         };
         let done = midway.wire.near.run(|| gone("near0"));
         done.expect("it is entered").expect("it was there");
-        // The last frames on a deleted device can no longer be read.
+        // The last frames on a deleted device are unreadable.
         let (ran, out) = midway.end(if what == "deleted" { u64::MAX } else { 0 });
         assert_eq!(ran.code, 1, "{what}: {ran:?}");
         assert!(ran.stderr.contains("near0 went away"), "{what}: {ran:?}");
@@ -232,8 +231,8 @@ fn a_port_that_is_set_down_or_deleted_ends_the_replay() {
     }
 }
 
-/// As with a cable that is pulled out: frames sent meanwhile are lost and
-/// counted, and the replay goes on to its end.
+/// As with an unplugged cable: frames sent meanwhile are lost and counted, and the
+/// replay continues to its end.
 #[test]
 fn a_cable_that_is_pulled_out_loses_frames_and_no_more() {
     let Some(midway) = Midway::reach() else {
@@ -241,8 +240,8 @@ fn a_cable_that_is_pulled_out_loses_frames_and_no_more() {
     };
     let set = |state: fn(&str) -> _| midway.wire.far.run(|| state("far0"));
     set(net::link_down).expect("entered").expect("it is there");
-    // The kernel reports it a second later at the most; until then, frames wait
-    // in the port. On a busy machine it may take longer.
+    // The kernel reports it within a second, in which frames wait in the port. On a
+    // busy machine it may take longer.
     let down = midway.wire.near.run(|| {
         let start = Instant::now();
         let running = || Interface::find("near0").is_ok_and(|found| found.running);
@@ -254,8 +253,8 @@ fn a_cable_that_is_pulled_out_loses_frames_and_no_more() {
     assert!(down.expect("entered"), "the carrier stays");
     std::thread::sleep(Duration::from_millis(500));
     set(net::link_up).expect("entered").expect("it is there");
-    // A device that is set down drops frames before its peer loses the carrier:
-    // the sender cannot know of those. They are a millisecond apart.
+    // A device that goes down drops frames before its peer loses the carrier, unnoticed
+    // by the sender. Frames are a millisecond apart.
     let (ran, out) = midway.end(20);
     assert_eq!((ran.code, out), (0, 10_000), "{ran:?}");
     let lost = &ran.json()["ports"][0]["artifacts"]["port_down"];

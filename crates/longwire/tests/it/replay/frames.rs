@@ -1,5 +1,5 @@
-//! Frames that no program here sends: extension headers of IPv6, SCTP, VLAN
-//! tags. Each has the checksums that it must have.
+//! Frames that no program here sends: IPv6 extension headers, SCTP, VLAN tags. All have
+//! valid checksums.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,10 +10,10 @@ pub const SERVER4: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 pub const CLIENT6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1);
 pub const SERVER6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 2);
 
-/// Frames at even distances.
+/// Frames with timestamps in nanoseconds.
 pub type TimedFrames = Vec<(u64, Vec<u8>)>;
 
-/// Frames a millisecond apart.
+/// Returns the frames, one per millisecond.
 pub fn timed(frames: impl IntoIterator<Item = Vec<u8>>) -> TimedFrames {
     (0..).map(|n| n * 1_000_000).zip(frames).collect()
 }
@@ -22,7 +22,7 @@ pub fn ethernet(ether_type: u16, packet: &[u8]) -> Vec<u8> {
     frames::ethernet(&[], ether_type, packet)
 }
 
-/// The frame with tags of these types and VLANs in it, the outer one first.
+/// Returns the frame with these VLAN tags (type and VLAN), outer tag first.
 pub fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
     let mut bytes = frame[..12].to_vec();
     for (kind, vlan) in tags {
@@ -43,13 +43,13 @@ fn ipv4(protocol: u8, [from, to]: [Ipv4Addr; 2], payload: &[u8]) -> Vec<u8> {
     ethernet(0x0800, &ip.packet(protocol, payload))
 }
 
-/// UDP over IPv4 between the client and port 53 of the server; the number is
-/// the payload.
+/// Returns a UDP datagram over IPv4 between the client and port 53 of the server, with
+/// the number as payload.
 pub fn numbered(from_client: bool, number: u32) -> Vec<u8> {
     numbered_of(SERVER4, from_client, number)
 }
 
-/// The same with another server.
+/// As [`numbered`], with another server.
 pub fn numbered_of(server: Ipv4Addr, from_client: bool, number: u32) -> Vec<u8> {
     let (mut ports, mut addresses) = ([40_000u16, 53], [CLIENT4, server]);
     if !from_client {
@@ -63,13 +63,13 @@ pub fn numbered_of(server: Ipv4Addr, from_client: bool, number: u32) -> Vec<u8> 
     ipv4(17, addresses, &datagram)
 }
 
-/// Returns the number of such a frame.
+/// Returns the number in such a frame.
 pub fn number_of(frame: &[u8]) -> u32 {
     let payload = frame.get(42..46).and_then(|bytes| bytes.first_chunk());
     u32::from_be_bytes(*payload.expect("a numbered frame"))
 }
 
-/// From the client to the server, with extension headers before the payload.
+/// Returns a packet from client to server with extension headers before the payload.
 fn ipv6(headers: &[(u8, Vec<u8>)], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut chain = Vec::new();
     let next = headers.iter().skip(1).map(|(kind, _)| *kind);
@@ -89,7 +89,7 @@ fn ipv6(headers: &[(u8, Vec<u8>)], protocol: u8, payload: &[u8]) -> Vec<u8> {
     ethernet(0x86dd, &packet)
 }
 
-/// Puts the checksum of RFC 8200, section 8.1 at this place.
+/// Inserts the checksum of RFC 8200, section 8.1 at offset `at`.
 fn with_checksum(protocol: u8, mut segment: Vec<u8>, at: usize) -> Vec<u8> {
     let [client, server] = [CLIENT6, SERVER6].map(|address| address.octets());
     let len = (segment.len() as u32).to_be_bytes();
@@ -118,12 +118,12 @@ fn echo_request() -> Vec<u8> {
     with_checksum(58, vec![128, 0, 0, 0, 0, 7, 0, 1, b'h', b'i'], 2)
 }
 
-/// Packets with each extension header of RFC 8200, one behind the other, and
-/// a datagram in two fragments behind hop-by-hop options.
+/// Returns packets with each extension header of RFC 8200, and a datagram in two
+/// fragments after hop-by-hop options.
 pub fn extension_headers() -> TimedFrames {
-    // PadN over the rest of the header.
+    // PadN fills the header.
     let options = |kind| (kind, vec![0, 0, 1, 4, 0, 0, 0, 0]);
-    // Type 2 (RFC 6275, section 6.4) that has reached its last segment.
+    // Type 2 (RFC 6275, section 6.4), at its last segment.
     let mut routing = vec![0, 2, 2, 0, 0, 0, 0, 0];
     routing.extend(SERVER6.octets());
     let routing = (43, routing);
@@ -178,8 +178,7 @@ fn sctp(from_client: bool, tag: u32, chunk: &[u8]) -> Vec<u8> {
     ipv4(132, addresses, &packet)
 }
 
-/// An association of SCTP (RFC 9260): set up, four messages each way, shut
-/// down.
+/// Returns an SCTP association (RFC 9260): setup, four messages each way, shutdown.
 pub fn sctp_association() -> TimedFrames {
     let (client, server) = (0x1111_1111u32, 0x2222_2222u32);
     let words = |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_be_bytes()).collect() };

@@ -1,8 +1,8 @@
-//! `replay` through the program itself, over veth pairs: real captures, faults
-//! on the way, what is sent where and how often.
+//! `replay` through the program, over veth pairs: real captures, faults on the way,
+//! choice of ports, and numbers of frames.
 //!
-//! Tests between devices need namespaces, and some need programs such as
-//! tshark. Where there are none they pass with a word, except in CI.
+//! Tests between devices need namespaces, and some need programs such as tshark.
+//! Without them, tests print a message and pass, except in CI.
 
 mod counts;
 mod documented;

@@ -1,4 +1,4 @@
-//! The order in which frames arrive at two devices.
+//! Order of arrivals at two devices.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -11,10 +11,10 @@ use crate::common::write;
 use crate::replay::frames::{TimedFrames, number_of, numbered};
 use crate::replay::wire::{Wire, pcap_of};
 
-/// As many as fit the buffer of a socket.
+/// As many as fit a socket's buffer.
 const FRAMES: u32 = 400;
 
-/// Opens a socket that takes the frames of all far ends in one queue.
+/// Opens a socket that receives from all far ends in one queue.
 fn socket_of_all(wire: &Wire) -> OwnedFd {
     let opened = wire.far.run(|| {
         let (family, raw, flags) = (AddressFamily::Packet, SockType::Raw, SockFlag::empty());
@@ -25,7 +25,7 @@ fn socket_of_all(wire: &Wire) -> OwnedFd {
     opened.expect("it is entered").expect("a socket")
 }
 
-/// Returns the numbers of the frames that wait at a socket.
+/// Returns the numbers of the frames queued at a socket.
 fn numbers(socket: &OwnedFd) -> Vec<u32> {
     let mut bytes = [0; 2_048];
     let mut numbers = Vec::new();
@@ -35,7 +35,7 @@ fn numbers(socket: &OwnedFd) -> Vec<u32> {
     numbers
 }
 
-/// Writes a trace of the frames with these numbers: even ones are the client's.
+/// Writes a trace of numbered frames; even numbers are from the client.
 fn trace(
     dir: &Folder,
     name: &str,

@@ -1,4 +1,4 @@
-//! Which frames leave by which port.
+//! Choice of the output port.
 
 use crate::common::process::records;
 use crate::common::{frames, longwire, write};
@@ -8,7 +8,7 @@ use longwire_testbed::support::{Folder, words};
 
 const MS: u64 = 1_000_000;
 
-/// A question and its answer, over and over; even numbers are questions.
+/// Writes a trace of repeated queries and responses; even numbers are queries.
 fn conversation(dir: &Folder) -> String {
     let frames: TimedFrames = (0..100)
         .map(|n| (u64::from(n) * MS, numbered(n % 2 == 0, n)))
@@ -37,8 +37,8 @@ fn clients_and_servers_go_to_two_ports() {
             let expected: Vec<u32> = (0..50).map(|n| 2 * n + side as u32).collect();
             assert_eq!(numbers, expected, "{rule}");
         }
-        // Both in one time base: answers come a millisecond after questions.
-        // Each file has its own offset of the two clocks, right to some us.
+        // Both in one time base: responses are a millisecond after queries. Each file
+        // has its own offset between the clocks, accurate to microseconds.
         let [up, down] = outs.each_ref().map(|out| frames(out));
         let mut pairs = up.iter().zip(&down);
         let near = |later: u64| later.abs_diff(MS) < MS / 10;
@@ -58,7 +58,7 @@ fn two_devices_get_their_sides() {
     assert_eq!(ran.code, 0, "{ran:?}");
     wire.expect_arrived(0, 50);
     wire.expect_arrived(1, 50);
-    // Each trace to its own port.
+    // Each trace to a separate port.
     let ran = wire.run(&[
         "replay", &trace, &trace, "--to", "near0", "--to", "near1", "--json",
     ]);

@@ -1,5 +1,5 @@
-//! Captures of real traffic, replayed as they are and rewritten: tshark finds
-//! nothing wrong with what arrives.
+//! Captures of real traffic, replayed unchanged and rewritten: tshark finds no errors
+//! in the arrivals.
 
 use crate::common::process::{Capture, SUSPECT, records, tshark};
 use crate::common::{have, write};
@@ -25,18 +25,17 @@ fn expect_none(file: &str, filter: &str, of: &str) {
     assert!(found.is_empty(), "{of}, {file}:\n{found}");
 }
 
-/// Where captures are replayed to.
+/// The environment of a replay.
 struct Bench {
     dir: Folder,
     wire: Wire,
 }
 
 impl Bench {
-    /// Prints the reason and returns `None` without namespaces; in CI that is a
-    /// failure.
+    /// Prints the reason and returns `None` without namespaces; fails in CI.
     fn new(programs: &[&str]) -> Option<Bench> {
         let here = ["dumpcap", "tshark"].iter().chain(programs);
-        // Each that is missing is named.
+        // Names each missing program.
         let missing = here.filter(|program| !have(program)).count();
         let all = missing == 0;
         let dir = Folder::new();
@@ -44,7 +43,7 @@ impl Bench {
         Some(Bench { dir, wire })
     }
 
-    /// Replays a trace; returns the file of the `frames` frames that arrive.
+    /// Replays a trace; returns the file of its `frames` arrivals.
     fn replay(&self, trace: &str, options: &[&str], frames: usize) -> String {
         let name = format!("arrived-{}.pcap", options.len());
         let capture = Capture::start(&self.dir, &name, &self.wire.far, &["-i", "far0"]);
@@ -60,8 +59,8 @@ impl Bench {
         file
     }
 
-    /// Checks that a trace arrives unchanged, and rewritten, without errors;
-    /// `header` bytes before a frame's packet are those of the capture.
+    /// Checks that a trace arrives unchanged and, if rewritten, without errors;
+    /// `header` is the length of the capture's link-layer header.
     fn check(&self, trace: &str, least: usize, header: usize) {
         let sent = records(trace);
         assert!(sent.len() >= least, "{trace}: {} frames", sent.len());
@@ -92,8 +91,8 @@ fn pings_fragments_and_errors() {
         return;
     };
     let place = (&bench.dir, "pings.pcap");
-    // Two of each size and protocol and their answers; those of 4,000 bytes
-    // are three fragments.
+    // Two of each size and protocol with their replies; 4,000 bytes make three
+    // fragments.
     let speak = |stations: &Stations| stations.ping(&["56", "4000"]);
     let trace = stations.capture(place, &["-i", "station"], 34, speak);
     assert!(!tshark(&trace, "ipv6.fraghdr and icmpv6").is_empty());
@@ -129,7 +128,7 @@ fn names_and_a_call() {
     let place = (&bench.dir, "call.pcap");
     let trace = stations.capture(place, &["-i", "station"], voice + 6, Stations::call);
     bench.check(&trace, voice + 6, 0);
-    // SIP's description of the voice still matches the arrivals.
+    // The SDP description of the call still matches the arrivals.
     let arrived = bench.replay(&trace, &[], records(&trace).len());
     let heard = tshark(&arrived, "rtp and rtp.setup-frame");
     assert_eq!(heard.lines().count(), voice, "{heard}");
@@ -148,7 +147,7 @@ fn pages_whole_and_cut() {
     let trace = stations.capture(place, &["-i", "station"], 90, page);
     bench.check(&trace, 90, 0);
 
-    // The first 96 bytes of each: filled up, with checksums made right.
+    // The first 96 bytes of each, padded, with fixed checksums.
     let place = (&bench.dir, "cut.pcap");
     let trace = stations.capture(place, &["-i", "station", "-s", "96"], 90, page);
     let cut = records(&trace);
@@ -158,8 +157,7 @@ fn pages_whole_and_cut() {
         expect_none(&arrived, SUSPECT, "filled up");
         let frames = records(&arrived);
         assert!(frames.iter().any(|frame| frame.len() >= 1_514));
-        // Headers are the captured ones; only the checksum, which covers what
-        // was made up, is new.
+        // Headers are as captured, except for the checksum, which covers the padding.
         let same = |(cut, frame): (&Vec<u8>, &Vec<u8>)| cut[..40] == frame[..40];
         assert!(!options.is_empty() || cut.iter().zip(&frames).all(same));
     }
@@ -225,8 +223,8 @@ fn extension_headers_and_sctp() {
     bench.check(&sctp, 23, 0);
 }
 
-/// The tests above can fail: an inverted byte is found, stays wrong when an
-/// address is rewritten, and is repaired if requested.
+/// Validates the tests above: an inverted byte is detected, stays wrong when an address
+/// is rewritten, and is repaired on request.
 #[test]
 fn a_wrong_byte_is_found() {
     let Some(bench) = Bench::new(&[]) else { return };

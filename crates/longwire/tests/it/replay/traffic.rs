@@ -1,4 +1,4 @@
-//! Real traffic between two stations, captured as it passes.
+//! Real traffic between two stations, captured live.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -12,7 +12,7 @@ use crate::common::process::{Capture, PATIENCE};
 use crate::common::wire::finish_frames;
 use crate::replay::frames::{CLIENT4, CLIENT6, SERVER4, SERVER6};
 
-/// A client and a server on one wire.
+/// A client and a server joined by a wire.
 pub struct Stations {
     pub client: NetNamespace,
     server: NetNamespace,
@@ -29,7 +29,7 @@ impl Stations {
             mtu: Some(mtu),
             ..device("station", Some(namespace))
         };
-        // Addresses are good at once.
+        // Addresses are usable at once.
         let at_once = || sysctl::set("ipv6/conf/default/dad_transmits", "0");
         for namespace in [client, server] {
             let set = namespace.run(at_once);
@@ -69,7 +69,7 @@ impl Stations {
         socket
     }
 
-    /// Runs a program at the client, which must succeed.
+    /// Runs a program at the client; it must succeed.
     fn at_client(&self, program: &str, arguments: &[&str]) {
         let status = self.client.run(|| {
             let mut command = Command::new(program);
@@ -79,8 +79,7 @@ impl Stations {
         assert!(status.success(), "{program} {arguments:?}: {status}");
     }
 
-    /// Echoes over both protocols, one packet each and in fragments, and a
-    /// port that is not there.
+    /// Pings over both protocols, whole and in fragments, and an unreachable port.
     pub fn ping(&self, sizes: &[&str]) {
         for size in sizes {
             for server in [SERVER4.to_string(), SERVER6.to_string()] {
@@ -93,7 +92,7 @@ impl Stations {
         assert_eq!(sent.ok(), Some(17));
     }
 
-    /// Questions and answers of the domain name system, over both protocols.
+    /// DNS queries and responses over both protocols.
     pub fn look_up(&self) {
         let ends: [(IpAddr, IpAddr); 2] = [
             (CLIENT4.into(), SERVER4.into()),
@@ -115,7 +114,7 @@ impl Stations {
         }
     }
 
-    /// A page fetched with curl, over both protocols.
+    /// Fetches a page with curl over both protocols.
     pub fn fetch(&self, bytes: usize) {
         for server in [IpAddr::from(SERVER4), IpAddr::from(SERVER6)] {
             let address = SocketAddr::new(server, 80);
@@ -128,7 +127,7 @@ impl Stations {
         }
     }
 
-    /// A call: SIP (RFC 3261) with SDP, and RTP (RFC 3550) both ways.
+    /// A call: SIP (RFC 3261) with SDP, and RTP (RFC 3550) in both directions.
     pub fn call(&self) {
         let phone = |ns, address, port| Stations::udp(ns, address, port);
         let (caller, called) = (
@@ -184,10 +183,10 @@ impl Stations {
     }
 }
 
-/// Packets of voice that each side of a call sends.
+/// Voice packets sent by each side of a call.
 pub const VOICE_PACKETS: u16 = 50;
 
-/// RTP with 20 ms of G.711: silence.
+/// Returns an RTP packet with 20 ms of G.711 silence.
 fn voice(number: u16, source: u32) -> Vec<u8> {
     let mut packet = vec![0x80, if number == 0 { 0x80 } else { 0 }];
     packet.extend((1_000 + number).to_be_bytes());
@@ -197,7 +196,7 @@ fn voice(number: u16, source: u32) -> Vec<u8> {
     packet
 }
 
-/// Returns a message of SIP; `media`: the address for voice.
+/// Returns a SIP message; `media` is the address for voice.
 fn sip(start: &str, sequence: &str, media: Option<(std::net::Ipv4Addr, u16)>) -> String {
     let body = media.map_or_else(String::new, |(address, port)| {
         format!(
@@ -220,7 +219,7 @@ fn sip(start: &str, sequence: &str, media: Option<(std::net::Ipv4Addr, u16)>) ->
     )
 }
 
-/// A question for a name's IPv4 address (RFC 1035, section 4).
+/// Returns a query for a name's IPv4 address (RFC 1035, section 4).
 fn question(id: u8, name: &str) -> Vec<u8> {
     let mut message = vec![0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
@@ -231,17 +230,17 @@ fn question(id: u8, name: &str) -> Vec<u8> {
     message
 }
 
-/// The answer to it.
+/// Returns the response to a query.
 fn answer(question: &[u8]) -> Vec<u8> {
     let mut message = question.to_vec();
     message[2..4].copy_from_slice(&[0x81, 0x80]);
     message[7] = 1;
-    // The name above, its address, for 300 s.
+    // The queried name, its address, with a TTL of 300 s.
     message.extend([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, 192, 0, 2, 80]);
     message
 }
 
-/// Answers one request with a page of `bytes` bytes.
+/// Serves one request with a page of `bytes` bytes.
 fn serve(listener: &TcpListener, bytes: usize) -> std::io::Result<()> {
     let (mut stream, _) = listener.accept()?;
     let mut request = Vec::new();

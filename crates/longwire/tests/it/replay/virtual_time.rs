@@ -1,4 +1,4 @@
-//! `replay --to pcap:FILE`: rewritten captures, at once.
+//! `replay --to pcap:FILE`: rewrites captures in virtual time.
 
 use longwire_testbed::support::{Folder, rows};
 
@@ -9,7 +9,7 @@ use crate::replay::wire::pcap_of;
 
 const HOUR: u64 = 3_600_000_000_000;
 
-/// A question and its answer each hour.
+/// Writes a trace of a query and its response per hour.
 fn trace(dir: &Folder) -> String {
     let frames: TimedFrames = (0..10)
         .map(|n| {
@@ -46,7 +46,7 @@ fn frames_are_rewritten_and_keep_their_stamps() {
             (&[192, 168, 7][..], &[192, 168, 7][..])
         );
     }
-    // A window, and a delay that a link adds.
+    // A time window, and a link's delay.
     let options = ["--from", "2h", "--until", "3h", "--delay", "20ms"];
     let ran = longwire(&[&["replay", &trace, "--to", &to], &options[..]].concat());
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -81,7 +81,7 @@ fn both_sides_go_to_two_files() {
     }
 }
 
-/// Longer than any port of a live run takes.
+/// Longer than any live port accepts.
 #[test]
 fn a_long_frame_is_carried() {
     let dir = Folder::new();

@@ -1,4 +1,4 @@
-//! Veth pairs to replay over, and captures as files.
+//! Veth pairs for replays, and captures as files.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use longwire_testbed::support::{capture, device, namespace, wire};
 use crate::common::process::{PATIENCE, RunningProgram};
 use crate::common::{EPOCH, Ran, ran};
 
-/// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The
-/// kernel's own stack sends no frames on them.
+/// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The kernel's
+/// network stack sends no frames on them.
 pub struct Wire {
     pub near: NetNamespace,
     pub far: NetNamespace,
@@ -50,13 +50,13 @@ impl Wire {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the command to its end.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         let output = self.near.run(|| self.command(arguments).output());
         ran(output.expect("it is entered").expect("it starts"))
     }
 
-    /// Starts it, for something to happen meanwhile.
+    /// Starts the command and returns at once.
     pub fn start(&self, arguments: &[&str]) -> RunningProgram {
         let mut command = self.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -82,8 +82,8 @@ impl Wire {
     }
 }
 
-/// A pcap file with nanosecond stamps: each frame at its time after the
-/// beginning, in nanoseconds.
+/// Returns a pcap file with nanosecond timestamps; each frame's time is relative to the
+/// start.
 pub fn pcap_of(link_type: u32, frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let frames = frames.iter().map(|(time, frame)| (EPOCH + time, frame));
     capture::pcap(link_type, frames)
