@@ -1,7 +1,7 @@
-//! The image's lower layer: the C library and a shell, from packages of Debian.
+//! The image's base layer: the C library and a shell, from Debian packages.
 //!
-//! Whole distributions are tens of megabytes; this is what the program and a first try
-//! need. apt checks the signatures of its downloads.
+//! Whole distributions take tens of megabytes; this is enough for the program and a
+//! first try. apt checks the signatures of its downloads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::program::Program;
 use crate::run::{Result, clear, exists, list, run, stdout, text};
 use crate::tree::{Node, Tree};
 
-/// The C library, and programs for trying a link: a shell, ping, nc, wget.
+/// The C library, and programs to try a link: a shell, ping, nc, wget.
 const PACKAGES: [&str; 2] = ["libc6", "busybox-static"];
 
-/// Omitted files of libc6: character set conversions and their tables.
+/// Files of libc6 that are left out: character set conversions and their tables.
 const LEFT_OUT: [&str; 4] = [
     "gconv",
     "usr/share/lintian",
@@ -23,7 +23,7 @@ const LEFT_OUT: [&str; 4] = [
     "libc.mo",
 ];
 
-/// Returns the layer: the files of Debian packages, accounts and temporary directories.
+/// Returns the layer: files of Debian packages, accounts and temporary directories.
 pub fn layer(places: &Places, program: &Program) -> Result<Layer> {
     for tool in ["apt-get", "dpkg-deb"] {
         if !exists(tool) {
@@ -34,8 +34,8 @@ pub fn layer(places: &Places, program: &Program) -> Result<Layer> {
     }
     let directory = places.work.join("debian");
     let mut names = PACKAGES.to_vec();
-    // Programs linked with the system's linker need it; those linked by zig contain its
-    // functions.
+    // Programs linked by the system's linker need it; zig links its functions
+    // statically.
     if program
         .elf
         .libraries
@@ -72,7 +72,7 @@ fn download(directory: &Path, names: &[&str], architecture: &str) -> Result<Vec<
     };
     clear(directory)?;
     let mut apt = Command::new("apt-get");
-    // apt would otherwise download as a user without write permission here.
+    // Otherwise apt downloads as a user without write permission here.
     apt.args(["-q", "-o", "APT::Sandbox::User=root", "download"]);
     apt.args(names.iter().map(|name| format!("{name}:{architecture}")));
     run(apt.current_dir(directory))?;
@@ -104,7 +104,8 @@ fn unpack(package: &Path, tree: &mut Tree) -> Result<String> {
     text(show.arg(package))
 }
 
-/// Returns the path under /usr of a file in /bin, /sbin or /lib, which are symbolic links.
+/// Returns the path under /usr of a file in /bin, /sbin or /lib, which are symbolic
+/// links.
 fn merged(path: &str) -> String {
     let first = path.split('/').next().unwrap_or_default();
     if ["bin", "sbin", "lib", "lib64"].contains(&first) {
@@ -134,7 +135,7 @@ fn skeleton() -> Tree {
             "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
         ),
         ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
-        // `exec` mounts its own file over it.
+        // `exec` bind-mounts its own file over it.
         ("etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
         ("etc/resolv.conf", ""),
         (
@@ -148,7 +149,7 @@ fn skeleton() -> Tree {
     tree
 }
 
-/// Adds the names of busybox's other programs.
+/// Adds links for busybox's other applets.
 fn link_applets(places: &Places, tree: &mut Tree) -> Result<()> {
     let Some(Node::File(_, busybox)) = tree.get("usr/bin/busybox") else {
         return Err("busybox-static has no bin/busybox".to_owned());

@@ -1,5 +1,5 @@
-//! The properties of an ELF program that matter for packages: the required glibc, the
-//! loaded libraries, and the location of its debug information.
+//! Properties of an ELF program that packages depend on: required glibc, shared
+//! libraries and location of debug information.
 
 use object::elf::{FileHeader64, SHT_GNU_VERNEED};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, SectionHeader};
@@ -15,15 +15,15 @@ pub type GlibcVersion = (u32, u32, u32);
 pub struct Elf {
     /// The architecture as named in target triples: `x86_64` or `aarch64`.
     pub architecture: &'static str,
-    /// The newest version of glibc that a symbol requires; `None` for static programs.
+    /// The newest glibc version that a symbol requires; `None` for static programs.
     pub glibc: Option<GlibcVersion>,
     /// Shared libraries that the loader needs.
     pub libraries: Vec<String>,
     /// Whether the program contains line tables.
     pub has_lines: bool,
-    /// Whether it has symbols beyond those for dynamic linking.
+    /// Whether the program has symbols beyond those for dynamic linking.
     pub has_symbols: bool,
-    /// File with the debug information and its CRC-32, if the program names one.
+    /// The debug information's file and CRC-32, if the program names one.
     pub debug_link: Option<(String, u32)>,
 }
 
@@ -52,7 +52,7 @@ impl Elf {
         })
     }
 
-    /// Returns the required glibc in the usual form.
+    /// Formats the required glibc version.
     pub fn glibc_text(&self) -> String {
         match self.glibc {
             Some((major, minor, 0)) => format!("{major}.{minor}"),
@@ -62,7 +62,7 @@ impl Elf {
     }
 }
 
-/// Returns the newest of the versions `GLIBC_…` in the section `.gnu.version_r`.
+/// Returns the newest `GLIBC_…` version in the section `.gnu.version_r`.
 fn required_glibc(bytes: &[u8]) -> Result<Option<GlibcVersion>> {
     let names = version_names(bytes).map_err(|error| format!("required versions: {error}"))?;
     Ok(names.iter().filter_map(|name| glibc_version(name)).max())

@@ -1,5 +1,5 @@
-//! An OCI image as a tar, in both of its forms: the OCI image layout, and the
-//! `manifest.json` of `docker save`, which older engines read.
+//! An OCI image as a tar in two formats: the OCI image layout, and `manifest.json` of
+//! `docker save` for older engines.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -10,7 +10,7 @@ use crate::run::{At, Result, write};
 use crate::stage::archive_name;
 use crate::tree::{Tree, gzip};
 
-/// Prefix of image names; a program's name and its tag follow.
+/// Prefix of image names, before the program's name and tag.
 const REGISTRY: &str = "ghcr.io/longwire/";
 
 const TYPE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -18,7 +18,7 @@ const TYPE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const TYPE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const TYPE_LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// A layer: its files, and a sentence about their origin.
+/// A layer: its files, and their origin.
 #[derive(Debug)]
 pub struct Layer {
     /// The files.
@@ -27,19 +27,19 @@ pub struct Layer {
     pub created_by: String,
 }
 
-/// Writes the image of the program on top of base layers.
+/// Writes the program's image on top of base layers.
 pub fn write_image(places: &Places, program: &Program, layers: &[Layer]) -> Result<()> {
     let image = image(program.name, layers, program.elf.architecture, places.time)?;
     let content = image.tar(places.time)?;
     write(&places.package(&file_name(program)), &content)
 }
 
-/// Returns the name of the image's file.
+/// Returns the file name of the image.
 pub fn file_name(program: &Program) -> String {
     format!("{}-oci.tar", archive_name(program).trim_end_matches("-gnu"))
 }
 
-/// Returns the name of a program's image, with its tag.
+/// Returns the image name of a program, with its tag.
 pub fn reference(program: &str) -> String {
     format!("{REGISTRY}{program}:{VERSION}")
 }

@@ -1,4 +1,4 @@
-//! Builds the packages of Longwire, and tests them after installation.
+//! Builds Longwire's packages, and tests them after installation.
 //!
 //! `cargo xtask package` and `cargo xtask package-test` run it.
 
@@ -121,14 +121,14 @@ fn package(args: &PackageArgs) -> Result<()> {
         program.elf.libraries.join(" ")
     );
     write_packages(&places, &program, &args.only)?;
-    // A given program is the emulator.
+    // A given binary is the emulator's.
     if args.only.contains(&Kind::KubeImage) || args.only.is_empty() && args.binary.is_none() {
         write_kube_image(&places)?;
     }
     sums::write_sums(&places)
 }
 
-/// Builds the agent and controller of Kubernetes, and writes their image.
+/// Builds the Kubernetes agent and controller, and writes their image.
 fn write_kube_image(places: &Places) -> Result<()> {
     let program = Program::prepare(KUBE, places, None)?;
     program.check()?;
@@ -152,7 +152,7 @@ fn test(args: TestArgs) -> Result<ExitCode> {
     check::run(&context, &args.only)
 }
 
-/// Writes packages of the emulator of these kinds, or of all kinds if empty.
+/// Writes the emulator's packages of these kinds, or of all kinds if empty.
 fn write_packages(places: &Places, program: &Program, only: &[Kind]) -> Result<()> {
     let kinds = Kind::value_variants().iter();
     let kinds = kinds.filter(|kind| only.is_empty() || only.contains(kind));
@@ -179,8 +179,8 @@ fn write_packages(places: &Places, program: &Program, only: &[Kind]) -> Result<(
     Ok(())
 }
 
-/// Returns the image's layer with the program. Containers have no service manager and need
-/// no completions.
+/// Returns the image's layer with the program. Containers need no service files or
+/// completions.
 fn own_layer(tree: &tree::Tree) -> Layer {
     let kept = ["usr/bin/", "usr/include/", "usr/share/doc/"];
     Layer {

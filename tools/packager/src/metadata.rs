@@ -1,4 +1,4 @@
-//! The crates in the program: a bill of materials, and their licences.
+//! The crates in the program: bill of materials and licences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,12 +22,12 @@ struct Crate {
     licence: String,
     repository: Option<String>,
     directory: PathBuf,
-    /// Checksum in the registry; `None` for crates of this repository.
+    /// Registry checksum; `None` for crates of this repository.
     checksum: Option<String>,
     dependencies: BTreeSet<Id>,
 }
 
-/// The crates whose code is in the program, without those that only run during the build.
+/// The crates whose code is in the program; crates used only by the build are excluded.
 #[derive(Debug)]
 pub struct Metadata {
     crates: BTreeMap<Id, Crate>,
@@ -45,7 +45,8 @@ impl Metadata {
                     .current_dir(&workspace),
             )
         };
-        // Unlike `cargo metadata`, `cargo tree` enables the features of a single package.
+        // `cargo tree` resolves the features of a single package, which `cargo
+        // metadata` cannot.
         let tree = [
             "tree",
             "--locked",
@@ -136,7 +137,7 @@ impl Metadata {
         serde_json::to_vec_pretty(&bill).at("bill of materials")
     }
 
-    /// Returns the licences of third-party crates, each text once.
+    /// Returns the licences of third-party crates, with each text once.
     pub fn notices(&self) -> Result<String> {
         let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut page = String::from(
@@ -291,7 +292,7 @@ mod tests {
         for name in ["longwire", "longwire-engine", "tokio", "nix", "notosans"] {
             assert!(names.contains(&name), "{name} is missing in {names:?}");
         }
-        // A test dependency, a macro that runs during the build, another program.
+        // A test dependency, a build-time macro, another program.
         for name in ["proptest", "serde_derive", "longwire-packager", "sha2"] {
             assert!(!names.contains(&name), "{name} is in {names:?}");
         }

@@ -1,4 +1,4 @@
-//! Directories, and the time of all files in packages.
+//! Directories, and the timestamp of all files in packages.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::process::Command;
 
 use crate::run::{At, Result, text};
 
-/// Version of the packages: that of the workspace.
+/// Version of the packages, which is the workspace's.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Directories, and the time of the packages.
+/// Directories, and the packages' timestamp.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The directory in which cargo builds the workspace.
+    /// Cargo's target directory.
     pub target: PathBuf,
     /// The directory for intermediate files.
     pub work: PathBuf,
     /// The directory of the packages.
     pub out: PathBuf,
-    /// The time of all files in packages, in seconds since 1970.
+    /// The timestamp of all files in packages, in seconds since 1970.
     pub time: u64,
 }
 
@@ -36,7 +36,7 @@ impl Places {
         })
     }
 
-    /// The path of a package.
+    /// Returns the path of a package.
     pub fn package(&self, name: &str) -> PathBuf {
         self.out.join(name)
     }
@@ -61,7 +61,7 @@ fn time() -> Result<u64> {
     seconds.trim().parse().at("SOURCE_DATE_EPOCH")
 }
 
-/// Formats a time as in RFC 3339, in UTC.
+/// Formats a time in UTC according to RFC 3339.
 pub fn rfc3339(time: u64) -> String {
     let (days, second) = (time / 86_400, time % 86_400);
     let (year, month, day) = date(days);
@@ -69,7 +69,7 @@ pub fn rfc3339(time: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Returns year, month and day from the days since 1970.
+/// Returns year, month and day from days since 1970.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

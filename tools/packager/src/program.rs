@@ -1,4 +1,4 @@
-//! The programs of the packages: built for an old glibc, with separate debug information.
+//! The packaged programs, built for an old glibc, with separate debug information.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use crate::elf::{Elf, GlibcVersion};
 use crate::places::{Places, root};
 use crate::run::{At, Result, exists, read, run};
 
-/// The oldest supported glibc, of 2012, like `manylinux2014` and Enterprise Linux 7. The
-/// packages declare it.
+/// The oldest supported glibc (2012), as in `manylinux2014` and Enterprise Linux 7.
+/// Packages declare it.
 pub const GLIBC: GlibcVersion = (2, 17, 0);
 
 /// Maximum size of the stripped program in bytes.
@@ -24,9 +24,9 @@ pub const DEBUG_FILE: &str = "longwire.debug";
 /// A program of this repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// Name of its package and of its file.
+    /// Name of the package and of its file.
     pub name: &'static str,
-    /// Directory of its workspace, relative to the root.
+    /// The workspace directory, relative to the root.
     directory: &'static str,
 }
 
@@ -43,12 +43,12 @@ pub const KUBE: Source = Source {
 };
 
 impl Source {
-    /// Returns the directory of its workspace.
+    /// Returns the workspace directory.
     pub fn workspace(&self) -> PathBuf {
         root().join(self.directory)
     }
 
-    /// Returns where the built program is.
+    /// Returns the path of the built program.
     pub fn built(&self, places: &Places) -> PathBuf {
         let directory = places.target.join(triple()).join(PROFILE);
         directory.join(self.name)
@@ -64,14 +64,14 @@ pub struct Program {
     pub bytes: Vec<u8>,
     /// Properties of the stripped program.
     pub elf: Elf,
-    /// The debug information; `None` if the program was given without it.
+    /// The debug information; `None` if the given program has none.
     pub debug: Option<Vec<u8>>,
     /// Path of the stripped program.
     pub path: PathBuf,
 }
 
 impl Program {
-    /// Builds the program, or uses an existing one, and strips it.
+    /// Builds the program, or takes an existing one, and strips it.
     pub fn prepare(source: Source, places: &Places, given: Option<&Path>) -> Result<Program> {
         match given {
             Some(path) => strip(source, places, path),
@@ -79,7 +79,7 @@ impl Program {
         }
     }
 
-    /// Fails if the packages would declare less than the program requires.
+    /// Fails if the program requires more than the packages declare.
     pub fn check(&self) -> Result<()> {
         if self.elf.glibc > Some(GLIBC) {
             let (major, minor, _) = GLIBC;
@@ -130,7 +130,7 @@ fn triple() -> String {
     format!("{}-unknown-linux-gnu", env::consts::ARCH)
 }
 
-/// Returns flags that keep the directories of this machine out of the program, for
+/// Returns flags that keep this machine's directories out of the program, for
 /// reproducible builds.
 fn without_paths() -> String {
     let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
@@ -156,7 +156,7 @@ fn install_zig(venv: &Path) -> Result<()> {
     run(&mut install)
 }
 
-/// Splits a program into the stripped program and its debug information.
+/// Splits a program into a stripped program and its debug information.
 fn strip(source: Source, places: &Places, from: &Path) -> Result<Program> {
     let objcopy = env::var("OBJCOPY").unwrap_or_else(|_| "objcopy".to_owned());
     if !exists(&objcopy) && !Path::new(&objcopy).exists() {

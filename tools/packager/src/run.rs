@@ -1,10 +1,10 @@
-//! Runs commands and reads files, with names in errors.
+//! Runs commands and reads files; errors name them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Result of a step; an error is a sentence for the user.
+/// Result of a step; the error is a message for the user.
 pub type Result<T> = std::result::Result<T, String>;
 
 /// Adds a context to errors.
@@ -51,7 +51,7 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Runs a command that must succeed; shows its output.
+/// Runs a command that must succeed, with its output shown.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("  $ {}", shown(command));
     let status = command
@@ -64,7 +64,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Err(format!("{}: {status}", shown(command)))
 }
 
-/// Runs a command that must succeed, and returns its standard output.
+/// Runs a command that must succeed; returns its stdout.
 pub fn stdout(command: &mut Command) -> Result<Vec<u8>> {
     let output = command
         .stdin(Stdio::null())
@@ -91,7 +91,7 @@ pub struct Finished {
     pub text: String,
 }
 
-/// Runs a command to its end, and returns its exit code and output.
+/// Runs a command to its end; returns its exit code and output.
 pub fn finish(command: &mut Command) -> Result<Finished> {
     let output = command
         .stdin(Stdio::null())

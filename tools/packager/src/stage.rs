@@ -11,7 +11,7 @@ use crate::program::{DEBUG_FILE, Program};
 use crate::run::{At, Result, clear, list, read, run, stdout, write};
 use crate::tree::{Node, Tree, gzip};
 
-/// Location of a shell's completions, and the shell.
+/// A shell, and the location of its completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/longwire"),
     ("fish", "usr/share/fish/vendor_completions.d/longwire.fish"),
@@ -51,7 +51,7 @@ const FILES: [(&str, &str); 11] = [
     ),
 ];
 
-/// Returns the installed files. The program prints its own manual pages and completions.
+/// Returns the installed files. The program itself prints manual pages and completions.
 pub fn tree(places: &Places, program: &Program, metadata: &Metadata) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.program("usr/bin/longwire", program.bytes.clone());
@@ -75,7 +75,7 @@ pub fn tree(places: &Places, program: &Program, metadata: &Metadata) -> Result<T
     Ok(tree)
 }
 
-/// Returns the layer of the image for Kubernetes.
+/// Returns the layer of the Kubernetes image.
 pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
     let mut tree = Tree::default();
     tree.program("usr/bin/longwire-kube", program.bytes.clone());
@@ -122,7 +122,7 @@ pub fn archive_name(program: &Program) -> String {
     format!("{}-{VERSION}-{architecture}-linux-gnu", program.name)
 }
 
-/// Writes the archive for unpacking anywhere, and that of the debug information.
+/// Writes the relocatable archive and the archive of debug information.
 pub fn write_archives(places: &Places, program: &Program, tree: &Tree) -> Result<()> {
     let name = archive_name(program);
     let mut archive = Tree::default();

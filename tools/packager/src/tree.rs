@@ -1,4 +1,4 @@
-//! Trees of files: the content of archives and of an image's layers.
+//! File trees: contents of archives and of image layers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -22,8 +22,8 @@ pub enum Node {
     Link(String),
 }
 
-/// Files by their paths, without leading slash. They are sorted by path: the same tree
-/// always produces the same archive.
+/// Files by path, without leading slash. They are sorted, so that the same tree always
+/// produces the same archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     nodes: BTreeMap<String, Node>,
@@ -54,12 +54,12 @@ impl Tree {
         self.nodes.get(path)
     }
 
-    /// Returns the paths with their nodes, in order.
+    /// Returns paths and nodes in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.nodes.iter().map(|(path, node)| (path.as_str(), node))
     }
 
-    /// Returns the tree inside a directory of this name.
+    /// Returns the tree nested in a directory of this name.
     pub fn inside(&self, directory: &str) -> Tree {
         let mut tree = Tree::default();
         for (path, node) in self.iter() {
@@ -68,7 +68,7 @@ impl Tree {
         tree
     }
 
-    /// Returns the part of the tree whose paths satisfy a condition.
+    /// Returns the subtree of paths that satisfy a condition.
     pub fn filter(&self, keep: impl Fn(&str) -> bool) -> Tree {
         let mut tree = Tree::default();
         for (path, node) in self.iter().filter(|(path, _)| keep(path)) {
@@ -77,8 +77,8 @@ impl Tree {
         tree
     }
 
-    /// Returns the tree as a tar archive: all files belong to root and have this time, in
-    /// seconds since 1970.
+    /// Returns the tree as a tar archive: all files are owned by root and have this
+    /// time, in seconds since 1970.
     pub fn tar(&self, time: u64) -> Result<Vec<u8>> {
         let mut builder = Builder::new(Vec::new());
         for (path, node) in self.iter() {
@@ -107,7 +107,7 @@ impl Tree {
                     let target = entry.link_name().at(&path)?.unwrap_or_default();
                     Node::Link(target.to_string_lossy().into_owned())
                 }
-                // The files used from packages are of no other type.
+                // Other types do not occur in the packages used.
                 _ => continue,
             };
             if !path.is_empty() {
@@ -167,7 +167,7 @@ fn append(
     }
 }
 
-/// Compresses with gzip, without a name or a time.
+/// Compresses with gzip, without name or time.
 pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {
     let mut writer = GzBuilder::new().write(Vec::new(), Compression::best());
     writer.write_all(content).at("gzip")?;
@@ -183,7 +183,7 @@ mod tests {
         tree.program("usr/bin/longwire", b"program".to_vec());
         tree.insert("bin", Node::Link("usr/bin".to_owned()));
         tree.insert("tmp", Node::Directory(0o1777));
-        // Longer than the field of a tar header.
+        // Exceeds the field of a tar header.
         tree.file(
             &format!("usr/share/{}/x", "long-".repeat(40)),
             vec![7; 1000],

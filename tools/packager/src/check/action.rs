@@ -1,5 +1,5 @@
-//! Checks of the GitHub Action's script. GitHub itself cannot be had here: a directory
-//! stands for the release, and files for the outputs of a step.
+//! Checks of the GitHub Action's script, without GitHub: a directory stands in for the
+//! release, and files for a step's outputs.
 
 use std::process::Command;
 
@@ -7,10 +7,10 @@ use super::{Context, Outcome, ensure, missing};
 use crate::places::{VERSION, root};
 use crate::run::{At, Finished, Result, finish, list, run, text, write};
 
-/// actionlint and its version, as a module of Go.
+/// actionlint with its version, as a Go module.
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
-/// Installs the archive like the action, and refuses a modified one.
+/// Installs the archive as the action does; a modified one must be refused.
 pub fn install(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["bash", "curl", "sha256sum", "tar"]) {
         return Ok(skipped);
@@ -54,7 +54,7 @@ pub fn install(context: &Context) -> Result<Outcome> {
 }
 
 /// Checks workflows and the action with actionlint, built from its module, and shell
-/// scripts with shellcheck. actionlint reads the action if a workflow uses it.
+/// scripts with shellcheck. actionlint reads the action only if a workflow uses it.
 pub fn lint(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["go", "shellcheck"]) {
         return Ok(skipped);

@@ -11,7 +11,7 @@ use crate::image::reference;
 use crate::places::VERSION;
 use crate::run::{At, Finished, Result, finish, run, text, write};
 
-/// Time limit for containerd to answer.
+/// Timeout for containerd's first answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The command of most containers.
@@ -19,8 +19,8 @@ pub const PING: [&str; 8] = [
     "longwire", "exec", "--delay", "20ms", "--", "ping", "-c1", "far",
 ];
 
-/// The command of containers with a user other than root: /proc/sys is read-only in them,
-/// so only root may use `ping`.
+/// The command of containers with an ordinary user: /proc/sys is read-only there, so
+/// only root may use `ping`.
 pub const CONNECT: [&str; 12] = [
     "longwire",
     "exec",
@@ -41,7 +41,7 @@ const AS_ROOT: &str =
     "This root has no CAP_SYS_ADMIN: start the container with --cap-add SYS_ADMIN";
 const AS_USER: &str = "Run Longwire as root. A container needs --cap-add SYS_ADMIN";
 
-/// The user other than root.
+/// The ordinary user.
 pub const USER: u32 = 1000;
 
 /// Rights of a container, and whether `exec` works with them.
@@ -51,8 +51,8 @@ struct Rights {
     works: bool,
 }
 
-/// `--seccomp` is the default profile of engines. The last flags are those named by the
-/// refusal message.
+/// `--seccomp` is the engines' default profile. The last flags are those named by the
+/// error message.
 const RIGHTS: [Rights; 4] = [
     Rights {
         what: "root",
@@ -76,7 +76,7 @@ const RIGHTS: [Rights; 4] = [
     },
 ];
 
-/// Runs the image with the engines of Debian.
+/// Runs the image with Debian's engines.
 pub fn image(context: &Context) -> Result<Outcome> {
     if !is_root() {
         return Ok(Outcome::Skipped("needs root, for containerd".to_owned()));
@@ -106,7 +106,8 @@ pub fn image(context: &Context) -> Result<Outcome> {
             AS_USER,
         )?;
     }
-    // The container's root is an ordinary user: runc gives it no SETFCAP, podman does.
+    // The container's root is an ordinary user: podman grants it SETFCAP, runc does
+    // not.
     for (capabilities, works) in [(&[][..], false), (&["CAP_SETFCAP"][..], true)] {
         let finished = bundle.run_rootless(capabilities)?;
         let what = format!("rootless runc {}", capabilities.join(" "));
@@ -118,7 +119,7 @@ pub fn image(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks a run of [`PING`] or [`CONNECT`]: an answer through the link, or a refusal with
+/// Checks a run of [`PING`] or [`CONNECT`]: a reply through the link, or an error with
 /// this remedy.
 pub fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Result<()> {
     let text = &finished.text;
@@ -143,7 +144,7 @@ fn round_trip_ms(text: &str) -> Option<f64> {
     times.next()?.1.split(' ').next()?.parse().ok()
 }
 
-/// A containerd in directories of its test; ends when dropped.
+/// A containerd in the test's directories, stopped on drop.
 struct Containerd {
     process: Child,
     socket: PathBuf,
@@ -153,7 +154,7 @@ impl Containerd {
     fn start(context: &Context) -> Result<Containerd> {
         let directory = context.scratch.join("containerd");
         let path = |name: &str| directory.join(name).display().to_string();
-        // A longer path does not fit into a socket address.
+        // A longer path would exceed a socket address.
         let socket = PathBuf::from(format!("/run/longwire-test-{}.sock", std::process::id()));
         let configuration = format!(
             "version = 2\nroot = '{}'\nstate = '{}'\n\

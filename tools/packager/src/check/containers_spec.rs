@@ -1,5 +1,5 @@
-//! Containers run directly by runc: with a user other than root, which `ctr` cannot name,
-//! and with runc run by an ordinary user.
+//! Containers run by runc directly: as an ordinary user within the container, which
+//! `ctr` cannot do, and by an ordinary user of the machine.
 
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Bundle {
         let directory = context.scratch.join("bundle");
         files.write(&directory.join("rootfs"))?;
         let bundle = Bundle { directory };
-        // An ordinary user must be able to reach it, and runc writes there.
+        // Ordinary users must have access, and runc writes there.
         run(Command::new("chmod")
             .args(["-R", "a+rX"])
             .arg(&bundle.directory))?;
@@ -46,11 +46,11 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Runs a container with this configuration as a user other than root.
+    /// Runs a container with this configuration as an ordinary user within it.
     pub fn run_as_user(&self, spec: &str) -> Result<Finished> {
         let mut spec: Value = serde_json::from_str(spec).at("configuration")?;
         spec["process"]["user"] = json!({ "uid": USER, "gid": USER });
-        // Like engines for such users: they have no rights unless a program has them.
+        // As engines do for such users: they have only the rights of the program file.
         for set in ["effective", "permitted", "inheritable", "ambient"] {
             spec["process"]["capabilities"][set] = json!([]);
         }
@@ -94,7 +94,7 @@ impl Bundle {
     }
 }
 
-/// Returns a command run by an ordinary user.
+/// Returns a command that an ordinary user runs.
 fn as_user(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     let user = USER.to_string();

@@ -1,4 +1,4 @@
-//! Checks of the packages of distributions.
+//! Checks of distribution packages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const DEBIAN: &str = "bullseye";
 
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// Checks the unit and the tmpfiles entry with the tools of systemd.
+/// Checks the unit and the tmpfiles entry with systemd's tools.
 pub fn units(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["dpkg-deb", "systemd-analyze", "systemd-tmpfiles"]) {
         return Ok(skipped);
@@ -28,7 +28,7 @@ pub fn units(context: &Context) -> Result<Outcome> {
         let directory = root.join(directory);
         std::fs::create_dir_all(&directory).at(&directory)?;
     }
-    // Names of targets used by the unit's ordering.
+    // Targets in the unit's ordering.
     for target in ["network-pre", "multi-user", "basic", "sysinit", "shutdown"] {
         let path = root.join(format!("lib/systemd/system/{target}.target"));
         std::fs::write(&path, "[Unit]\n").at(&path)?;
@@ -60,7 +60,7 @@ pub fn units(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Installs the deb in Debian, uses it, and removes it.
+/// Installs the deb in Debian, uses it and removes it.
 pub fn deb(context: &Context) -> Result<Outcome> {
     if !is_root() {
         return Ok(Outcome::Skipped("needs root, for debootstrap".to_owned()));
@@ -106,7 +106,8 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         .arg(to))
 }
 
-/// Installs the rpm in a directory with a shell, compares it with the deb, and removes it.
+/// Installs the rpm in a directory with a shell, compares it with the deb and removes
+/// it.
 pub fn rpm(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["rpm", "dpkg-deb"]) {
         return Ok(skipped);
@@ -164,7 +165,7 @@ fn tree(root: &Path) -> Result<BTreeSet<String>> {
     Ok(paths.map(str::to_owned).collect())
 }
 
-/// Compares the files of both packages. Debian has a different directory for zsh, and a
+/// Compares the files of both packages. Debian's zsh directory differs, and it has a
 /// file `copyright`.
 fn compare_with_deb(context: &Context, rpm: &BTreeSet<&str>) -> Result<()> {
     let mut list = Command::new("dpkg-deb");

@@ -1,5 +1,5 @@
-//! Checks of the image with podman and docker, if installed. Debian's packages of these are
-//! large, and containerd and runc are their foundation.
+//! Checks of the image with podman and docker, if installed. Their Debian packages are
+//! large, and both are built on containerd or runc.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,10 +10,10 @@ use super::{Context, ensure};
 use crate::image::reference;
 use crate::run::{At, Result, exists, finish, run, text};
 
-/// The start of the remedy in a refusal.
+/// Start of the remedy in an error message.
 const RIGHT: &str = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined";
 
-/// Time limit for dockerd to answer.
+/// Timeout for dockerd's first answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Loads and runs the image with podman.
@@ -32,7 +32,7 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         command.args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]);
         command
     };
-    // podman raises these limits above ours, which root may not do without
+    // podman raises these limits above this process's, for which root needs
     // CAP_SYS_RESOURCE.
     let limits = [
         "--ulimit",
@@ -41,14 +41,14 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         "nproc=1024:1024",
     ];
     let result = use_engine("podman", &podman, &limits, true, image);
-    // Mounts of its store would prevent removing the test's directory. `system reset` would
-    // also remove data shared with other stores.
+    // Mounts of its store would prevent removing the test's directory. `system reset`
+    // would also remove data shared with other stores.
     run(podman().args(["rmi", "--all", "--force"]))?;
     std::fs::remove_dir_all(&runtime).at(&runtime)?;
     result
 }
 
-/// Loads and runs the image with docker, using a daemon of the test.
+/// Loads and runs the image with docker, with a private daemon.
 pub fn docker(context: &Context, image: &Path) -> Result<()> {
     if !exists("dockerd") || !exists("docker") {
         println!("  docker is not installed: not tested");
@@ -65,8 +65,8 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
     use_engine("docker", &docker, &[], false, image)
 }
 
-/// Loads the image, and runs it with these flags: without rights, if `allows` says that
-/// none are needed, with the right that the message names, and as another user.
+/// Loads the image and runs it with these flags: without rights if `allows` is set,
+/// with the right named by the message, and as another user.
 fn use_engine(
     name: &str,
     engine: &dyn Fn() -> Command,
@@ -94,12 +94,12 @@ fn use_engine(
         let mut container = engine();
         container
             .args(["run", "--rm", "--network", "none"])
-            // podman requests a million descriptors, which a limit of this machine may
-            // forbid.
+            // podman requests a million descriptors, which may exceed this machine's
+            // limit.
             .args(["--ulimit", "nofile=1024:1024"])
             .args(run_flags)
             .args(flags);
-        // The image's entry point is the program.
+        // The program is the image's entry point.
         container.arg(&reference).args(&CONNECT[1..]);
         let what = format!("{name} {}", flags.join(" "));
         judge(&what, works, &finish(&mut container)?, RIGHT)?;
@@ -107,7 +107,7 @@ fn use_engine(
     Ok(())
 }
 
-/// A dockerd in directories of its test; ends when dropped.
+/// A dockerd in the test's directories, stopped on drop.
 struct Dockerd {
     process: Child,
     socket: String,

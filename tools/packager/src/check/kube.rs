@@ -1,5 +1,5 @@
-//! A check of the image for Kubernetes: its program runs in the image's files, and prints
-//! the same resources as the manifests in the repository.
+//! A check of the Kubernetes image: its program runs in the image's files, and prints
+//! the same resources as the repository's manifests.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::image::reference;
 use crate::places::root;
 use crate::run::{At, Result, clear, read, run, stdout};
 
-/// Unpacks the image's layers on top of each other, and runs its program there.
+/// Unpacks the image's layers on top of each other and runs its program there.
 pub fn image(context: &Context) -> Result<Outcome> {
     if !is_root() {
         return Ok(Outcome::Skipped("needs root, for chroot".to_owned()));

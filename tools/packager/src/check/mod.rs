@@ -16,12 +16,12 @@ mod release;
 use crate::places::Places;
 use crate::run::{At, Result, clear, list};
 
-/// Outcome of a check that found no fault.
+/// Outcome of a check without faults.
 #[derive(Debug)]
 pub enum Outcome {
     /// The check ran.
     Passed,
-    /// The check cannot run here, for this reason.
+    /// The check cannot run here; with the reason.
     Skipped(String),
 }
 
@@ -97,7 +97,7 @@ pub struct Context {
     pub places: Places,
     /// An empty directory.
     pub scratch: PathBuf,
-    /// The program with its debug information, if available.
+    /// The program with debug information, if available.
     pub binary: Option<PathBuf>,
     /// Whether a package for this machine only is accepted.
     pub trial: bool,
@@ -167,7 +167,7 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
                 passed += 1;
                 println!("---- {}: ok ({seconds:.1} s)", check.name);
             }
-            // A successful CI run has tested everything.
+            // Successful CI runs have skipped nothing.
             Ok(Outcome::Skipped(why)) if !is_ci() => {
                 skipped += 1;
                 println!("---- {}: SKIPPED: {why}", check.name);
@@ -195,7 +195,7 @@ fn run_one(context: &Context, check: &Check) -> Result<Outcome> {
         ..context.clone()
     };
     let outcome = (check.run)(&context)?;
-    // After a fault, the files are kept for inspection.
+    // After a fault, files are kept for inspection.
     std::fs::remove_dir_all(&scratch).at(&scratch)?;
     Ok(outcome)
 }
@@ -204,7 +204,7 @@ fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// Returns an outcome that names missing programs, if any.
+/// Returns the outcome for missing programs, if any is missing.
 fn missing(programs: &[&str]) -> Option<Outcome> {
     let missing: Vec<&str> = programs
         .iter()

@@ -12,8 +12,8 @@ use crate::sums::write_sums;
 use crate::write_packages;
 
 /// Builds all packages twice from the same program, at different times and in different
-/// directories, and compares them. Uses the program of the last build, or otherwise the
-/// stripped program of the archive, for which there is no archive of debug information.
+/// directories, and compares them. Uses the last build's program, or else the stripped
+/// program of the archive, for which there is no debug archive.
 pub fn reproducible(context: &Context) -> Result<Outcome> {
     let unpacked = context.unpacked()?.join("bin/longwire");
     let given = context.binary.clone().unwrap_or(unpacked);
@@ -30,7 +30,7 @@ pub fn reproducible(context: &Context) -> Result<Outcome> {
         write_packages(&places, &program, &[])?;
         write_sums(&places)?;
         made.push(places.out);
-        // Otherwise times in whole seconds might agree by chance.
+        // Otherwise timestamps in whole seconds might be equal by chance.
         std::thread::sleep(Duration::from_millis(1100));
     }
     compare(&made[0], &made[1])?;
@@ -62,8 +62,8 @@ fn compare(first: &Path, second: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks the checksums with coreutils, and the bill of materials against the schema of
-/// CycloneDX, which a package of PyPI has.
+/// Checks the checksums with coreutils, and the bill of materials against CycloneDX's
+/// schema, from a PyPI package.
 pub fn sums_and_bill(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["python3", "sha256sum"]) {
         return Ok(skipped);
