@@ -1,10 +1,10 @@
-//! `controllable`: the cost per packet of a link that can be changed while it runs,
-//! relative to the same link without `--control`.
+//! `controllable`: the cost per packet of a link that can be changed, relative to the
+//! same link without `--control`.
 //!
-//! Both are driven like a run on two cores: all stages in turn on one thread, from one
-//! memory port to another, in virtual time. Rounds alternate, and the medians of one run
-//! are compared. The measure is CPU time of the thread, which other programs on the machine
-//! disturb little; it includes building the link once per round.
+//! Both run on one thread, with all stages in turn, from memory port to memory port in
+//! virtual time. Rounds alternate, and medians of one run are compared. The measure is
+//! the thread's CPU time, which other programs hardly disturb; it includes building the
+//! link once per round.
 
 use clap::{Args, ValueEnum};
 use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
@@ -87,14 +87,14 @@ fn recorder(args: &ControllableArgs) -> Option<Box<dyn Recorder>> {
 /// The link.
 const LINK: &str = "rate=1gbit delay=20ms loss=1%";
 
-/// One frame length and load.
+/// A row: one frame length and load.
 #[derive(Debug, Serialize)]
 pub struct ControllableRow {
     size: u32,
     load_percent: u32,
     plain_ns: f64,
     controllable_ns: f64,
-    /// Of the medians.
+    /// Ratio of the medians.
     ratio: f64,
     /// Frames that only one of the two links delivered; must be 0.
     differing: u64,
@@ -157,13 +157,13 @@ fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow,
     })
 }
 
-/// Memory of frames that wait, descriptors included.
+/// Memory for frames in flight, including descriptors.
 const MEMORY: Bytes = Bytes(1 << 30);
 
-/// Bytes of the source's frames, which fit into a core's cache.
+/// Size of the source's frames, which fit a core's cache.
 const SOURCE_BYTES: usize = 512 << 10;
 
-/// Returns nanoseconds per packet, and the number of frames delivered.
+/// Returns nanoseconds per packet and the number of delivered frames.
 fn run_plain(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64), Error> {
     let link = config(args)?;
     let source = source(args, &link, size, load)?;

@@ -1,5 +1,4 @@
-//! `longwire exec`, run like a user would, for traffic from ordinary sockets in its
-//! networks.
+//! Runs `longwire exec` as users do, for traffic from ordinary sockets in its networks.
 
 use std::fs;
 use std::path::Path as FilePath;
@@ -16,15 +15,15 @@ use serde_json::Value;
 use crate::idle;
 use longwire::Error;
 
-/// Time limit for programs to start and to end.
+/// Timeout for programs to start and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// `longwire exec` with two commands that do nothing.
+/// `longwire exec` with two idle commands.
 pub struct ExecRun {
     program: Child,
     near: NetNamespace,
     far: NetNamespace,
-    /// The command whose end also ends the run.
+    /// The command whose exit ends the run.
     command: u32,
     report: std::path::PathBuf,
 }
@@ -39,7 +38,7 @@ pub struct Cpu {
 }
 
 impl ExecRun {
-    /// Starts this program with options of `exec`, in a folder.
+    /// Starts the program with options of `exec`, in a folder.
     ///
     /// # Errors
     /// If it does not start its commands.
@@ -69,7 +68,7 @@ impl ExecRun {
         })
     }
 
-    /// From near to far.
+    /// Returns the path from near to far.
     pub fn path(&self) -> Path<'_> {
         let host = |namespace, side| Host {
             namespace,
@@ -89,7 +88,7 @@ impl ExecRun {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.id()))?;
         let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
         let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
-        // The first field after the name is the third one.
+        // The first field after the name is field 3.
         let mut fields = fields.split(' ').skip(14 - 3);
         let mut next = || -> Option<f64> { fields.next()?.parse().ok() };
         let times = next().zip(next());
@@ -101,7 +100,7 @@ impl ExecRun {
     }
 
     /// Returns the CPU time of the program's threads in seconds, to the nanosecond and
-    /// without waiting times (the first number of `schedstat`).
+    /// without waiting (the first number of `schedstat`).
     ///
     /// # Errors
     /// If the program has ended.
@@ -117,7 +116,7 @@ impl ExecRun {
     /// Ends the run; returns its report.
     ///
     /// # Errors
-    /// If it cannot be ended, or has written no report.
+    /// If it cannot be ended, or wrote no report.
     pub fn stop(mut self) -> Result<Value, Error> {
         let process = i32::try_from(self.command).unwrap_or(i32::MAX);
         kill(Pid::from_raw(process), Signal::SIGTERM)
@@ -130,7 +129,7 @@ impl ExecRun {
 
 impl Drop for ExecRun {
     fn drop(&mut self) {
-        // After `stop` there is none; otherwise an error ends the bench.
+        // A no-op after `stop`; otherwise an error ends the bench.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
@@ -151,7 +150,7 @@ pub fn run_time_of(process: u32) -> Result<f64, Error> {
     Ok(nanos / 1e9)
 }
 
-/// Returns the process whose number is in a file.
+/// Returns the process ID that is in a file.
 fn process_of(file: &FilePath, program: &mut Child) -> Result<u32, Error> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {

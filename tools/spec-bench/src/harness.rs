@@ -1,4 +1,4 @@
-//! One way to choose, repeat and print a measurement.
+//! Selects, repeats and prints measurements.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use longwire::table::Table;
 use serde::Serialize;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A measurement: its arguments, and how to carry it out.
+/// A measurement with its arguments.
 pub trait Measurement: Clone {
-    /// The rows of a table, or several tables. Fields are columns.
+    /// The rows of a table, or several tables; fields are columns.
     type Found: Serialize;
 
     /// Conditions and bars, printed above the table.
     const ABOUT: &'static str;
 
-    /// Returns arguments of a short measurement, which shows only that it works.
+    /// Returns the arguments of a short measurement, which only shows that it works.
     fn quick(&self) -> Self;
 
     /// Measures; `port` is the kind of live ports.
@@ -25,8 +25,8 @@ pub trait Measurement: Clone {
     fn measure(&self, port: &str) -> Result<Self::Found, Error>;
 }
 
-/// Measures, and prints the result: JSON on one side, `ABOUT` and tables of the same fields on
-/// the other.
+/// Measures and prints the result: as JSON, or as `ABOUT` and tables of the same
+/// fields.
 ///
 /// # Errors
 /// Those of the measurement.
@@ -43,18 +43,18 @@ pub fn run<M: Measurement>(args: &M, port: &str, quick: bool, json: bool) -> Res
     Ok(())
 }
 
-/// Returns the upper median, or NaN of nothing.
+/// Returns the upper median; NaN if empty.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Measures every variant once per round, so that a disturbance meets all. Returns the results
-/// of each variant.
+/// Measures every variant once per round, so that a disturbance affects all of them.
+/// Returns the results of each variant.
 ///
 /// # Errors
-/// Those of `measure`, which gets the round from 1 on.
+/// Those of `measure`, which receives the round, from 1.
 pub fn in_turn<V, R>(
     rounds: usize,
     variants: &[V],
@@ -69,7 +69,7 @@ pub fn in_turn<V, R>(
     Ok(found)
 }
 
-/// A JSON value whose objects keep the order of their fields.
+/// A JSON value whose objects keep the order of fields.
 enum Field {
     Empty,
     Cell(String),
@@ -92,7 +92,7 @@ impl Field {
         }
     }
 
-    /// Returns the text of a single value, numbers with at most four digits after the first.
+    /// Formats a single value; numbers have at most four digits after the first.
     fn cell(&self) -> String {
         match self {
             Field::Empty | Field::Object(_) => String::new(),

@@ -1,4 +1,4 @@
-//! `bench idle`: the cost of a link without traffic.
+//! `bench idle`: the cost of an idle link.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use super::{IdleArgs, QUICK};
 #[derive(Debug, Serialize)]
 pub struct IdleFindings {
     seconds: f64,
-    /// CPU time of the emulator's threads, of one core.
+    /// CPU time of the emulator's threads, in percent of a core.
     cpu_percent: f64,
-    /// Frames of the kernel (neighbour discovery and the like).
+    /// Frames sent by the kernel, such as neighbour discovery.
     packets: u64,
     /// Resident memory of the whole program, in bytes.
     resident: u64,
@@ -55,7 +55,7 @@ impl Measurement for IdleArgs {
     }
 }
 
-/// Returns the resident memory of a process (`self`: this one), in bytes.
+/// Returns the resident memory of a process in bytes; `self` is this one.
 pub(super) fn resident(process: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,9 +1,9 @@
-//! `light`: the CPU time, memory and round trips of a link with little traffic, like most
-//! links of most users.
+//! `light`: CPU time, memory and round trips of a link with little traffic, like most
+//! links in practice.
 //!
-//! `longwire exec` delays frames by 20 ms per direction. A steady flow of datagrams crosses
-//! it in each direction, and probes measure round trips with the kernel's stamps. Programs
-//! alternate in every round, and medians of the rounds are compared.
+//! `longwire exec` delays frames by 20 ms per direction. A steady flow of datagrams
+//! crosses it in each direction, and probes measure round trips with kernel timestamps.
+//! Programs alternate in every round, and medians of the rounds are compared.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::thread;
@@ -50,33 +50,33 @@ pub struct LightArgs {
     pub against: Option<PathBuf>,
 }
 
-/// A program at one rate.
+/// A row: a program at one rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct LightRow {
     program: String,
-    /// Datagrams a second in each direction.
+    /// Datagrams/s per direction.
     per_second: u64,
-    /// CPU time of the program's threads, as a share of one core in percent.
+    /// CPU time of the program's threads, in percent of a core.
     cpu_percent: f64,
     /// Resident memory at the end, in bytes.
     resident: u64,
-    /// Round trips longer than the two delays, in microseconds.
+    /// Round-trip time minus both delays, in microseconds.
     rtt_error_median_us: f64,
     rtt_error_p99_us: f64,
-    /// Datagrams that did not arrive, probes included, of all rounds.
+    /// Lost datagrams of all rounds, probes included.
     lost: u64,
 }
 
 /// Delay in each direction.
 const DELAY: Duration = Duration::from_millis(20);
 
-/// From the start of the flows to the steady state.
+/// Time from the start of the flows to steady state.
 const SETTLING: Duration = Duration::from_millis(700);
 
-/// Time for the last datagrams.
+/// Time to wait for the last datagrams.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Time between probes at least; each waits for the one before.
+/// Minimum interval between probes; each waits for the previous one.
 const PROBE_INTERVAL: Duration = Duration::from_millis(10);
 
 const FRAME_LEN: u32 = 100;
@@ -117,7 +117,7 @@ impl Measurement for LightArgs {
     }
 }
 
-/// Measures a program at one rate once.
+/// Measures a program once at one rate.
 fn measure_once(args: &LightArgs, program: &FilePath, rate: u64) -> Result<LightRow, Error> {
     let folder = Folder::create()?;
     let delay = DELAY.as_millis();
@@ -161,7 +161,7 @@ fn joined<T>(result: thread::Result<Result<T, Error>>) -> Result<T, Error> {
     result.unwrap_or_else(|_| Err(Error::Failed("a flow panicked".to_owned())))
 }
 
-/// Sends datagrams at a steady rate; returns how many did not arrive.
+/// Sends datagrams at a steady rate; returns how many were lost.
 fn lost_of_flow(path: Path<'_>, rate: u64, duration: Duration) -> Result<u64, Error> {
     if rate == 0 {
         return Ok(0);
@@ -178,7 +178,7 @@ fn lost_of_flow(path: Path<'_>, rate: u64, duration: Duration) -> Result<u64, Er
     Ok(datagrams.sent.saturating_sub(datagrams.received))
 }
 
-/// Makes round trips for about `duration`.
+/// Measures round trips for about `duration`.
 fn probe(path: Path<'_>, duration: Duration) -> Result<RoundTrips, Error> {
     let each = PROBE_INTERVAL.max(2 * DELAY);
     let probes = Probes {
@@ -190,7 +190,7 @@ fn probe(path: Path<'_>, duration: Duration) -> Result<RoundTrips, Error> {
     Ok(probe_trips(path, probes)?)
 }
 
-/// Returns the median of each column over the rounds; losses are added.
+/// Returns the median of each column over the rounds; losses are added up.
 fn median_row(rounds: &[LightRow]) -> Option<LightRow> {
     let of = |value: fn(&LightRow) -> f64| median(rounds.iter().map(value));
     let first = rounds.first()?;

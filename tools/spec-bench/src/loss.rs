@@ -1,5 +1,5 @@
-//! `bench loss`: real frames through a lossy link, against the exact
-//! binomial bound.
+//! `bench loss`: real frames through a lossy link, compared with the exact binomial
+//! bound.
 
 use longwire_testbed::support::binomial_interval;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use longwire::Error;
 use longwire::bench::testbed::Testbed;
 use longwire_traffic::sockets::{Datagrams, UdpFlow, udp_flow};
 
-/// The results of one probability of loss.
+/// The results for one loss probability.
 #[derive(Debug, Serialize)]
 pub struct LossRow {
     loss_percent: f64,
@@ -30,7 +30,7 @@ pub struct LossRow {
     artifacts: u64,
 }
 
-/// Slow enough that the receiver loses no frames.
+/// Slow enough that the receiver drops no frames.
 const PER_SECOND: u64 = 50_000;
 
 impl Measurement for LossArgs {
@@ -68,7 +68,7 @@ fn one(loss: &str, packets: u64, kind: &str) -> Result<LossRow, Error> {
     Ok(row(probability, &got, artifacts))
 }
 
-/// Returns a flow of `packets` datagrams in frames of 64 bytes.
+/// Returns a flow of `packets` datagrams in 64-byte frames.
 pub(super) fn flow(packets: u64) -> UdpFlow {
     UdpFlow {
         frame_len: 64,
@@ -80,7 +80,7 @@ pub(super) fn flow(packets: u64) -> UdpFlow {
     }
 }
 
-/// Returns the results of a flow over a link with this loss.
+/// Returns the row of a flow over a link with this loss.
 pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> LossRow {
     let lost = got.sent - got.received;
     let share = probability.as_f64();

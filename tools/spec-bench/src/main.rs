@@ -1,7 +1,7 @@
-//! The measurements behind SPECIFICATION.md: `cargo spec-bench NAME`.
+//! The measurements of SPECIFICATION.md: `cargo spec-bench NAME`.
 //!
-//! `longwire bench` has the benches that users run on their own machines. Each
-//! bench here prints one table of the specification, or JSON with `--json`.
+//! `longwire bench` has the benches for users' machines. Each bench here prints one
+//! table of the specification, or JSON with `--json`.
 
 mod attach;
 mod control;

@@ -1,9 +1,9 @@
-//! `bench offline`: frames per second of `longwire simulate`, from a capture to a capture.
+//! `bench offline`: frames/s of `longwire simulate`, from capture to capture.
 //!
-//! The program runs as its user runs it, and its whole time counts: the start, reading,
-//! deciding, writing. Both captures are in the page cache. Next to each row stands a
-//! witness of the same rounds: the same capture read and written in large pieces by one
-//! thread, without any link.
+//! The program runs as users run it, and its whole duration counts: start, reading,
+//! deciding, writing. Both captures are in the page cache. Each row has a witness from
+//! the same rounds: one thread reads and writes the same capture in large pieces,
+//! without a link.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -50,7 +50,7 @@ pub struct OfflineArgs {
 enum Sizes {
     /// 64 bytes.
     Shortest,
-    /// 7 frames of 64 bytes to 4 of 594 and 1 of 1518: 362 bytes on average.
+    /// 7 frames of 64 bytes, 4 of 594 and 1 of 1518: 362 bytes on average.
     Mix,
 }
 
@@ -76,13 +76,13 @@ pub struct OfflineRow {
     crossing: Crossing,
     sizes: Sizes,
     frames: u64,
-    /// Frames a second of the whole command, in millions.
+    /// Million frames/s of the whole command.
     mfps: f64,
-    /// Processor time per frame, of all threads.
+    /// CPU time per frame, over all threads.
     cpu_ns: f64,
-    /// The time of the command, over that of the witness in the same rounds.
+    /// Duration of the command relative to the witness of the same rounds.
     times_witness: f64,
-    /// Frames of the capture that the report does not have. Must be 0.
+    /// Frames of the capture missing from the report; must be 0.
     missing: u64,
     /// Frames that were dropped.
     dropped: u64,
@@ -97,11 +97,11 @@ struct SimulatedRun {
     frames_out: u64,
 }
 
-/// The mean gap between frames, in nanoseconds. Gaps are exponential, so that queues
-/// build up and drain.
+/// Mean gap between frames, in nanoseconds. Gaps are exponential, so that queues build
+/// up and drain.
 const GAP: f64 = 1_000.0;
 
-/// The stamp of the first frame, in nanoseconds since 1970.
+/// Timestamp of the first frame, in nanoseconds since 1970.
 const BEGINNING: u64 = 1_700_000_000_000_000_000;
 
 /// Number of conversations.
@@ -116,8 +116,8 @@ impl Sizes {
         }
     }
 
-    /// Returns the number of frames of a capture with as many bytes as `frames` of the
-    /// shortest have.
+    /// Returns the number of frames with as many bytes as `frames` of the shortest
+    /// ones.
     fn frames(self, frames: u64) -> u64 {
         match self {
             Sizes::Shortest => frames,
@@ -134,7 +134,7 @@ impl Sizes {
     }
 }
 
-/// An input capture, the simulated output, and the network.
+/// An input capture, the simulated output and the network.
 struct OfflineFiles<'a> {
     folder: &'a Folder,
     sizes: Sizes,
@@ -242,14 +242,14 @@ impl OfflineFiles<'_> {
         }
     }
 
-    /// Removes the output of the run before: emptying it takes as long as writing it.
+    /// Removes the previous output: truncating it takes as long as writing it.
     fn remove_output(&self) {
-        // Before the first run there is none.
+        // There is none before the first run.
         let _ = fs::remove_file(self.output());
     }
 }
 
-/// Returns the processor time of all children that have ended.
+/// Returns the CPU time of all children that have ended.
 fn children_cpu() -> Result<Duration, Error> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
@@ -297,7 +297,7 @@ impl Measurement for OfflineArgs {
                 frames: sizes.frames(self.frames),
             };
             files.write(self.links)?;
-            // Programs alternate, so that a change of the machine's speed meets all.
+            // Programs alternate, so that a change of the machine's speed affects all.
             let cases = CROSSINGS.len() * programs.len();
             let mut runs: Vec<Vec<SimulatedRun>> = vec![Vec::new(); cases];
             let mut witnesses = Vec::new();

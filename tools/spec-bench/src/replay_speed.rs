@@ -1,10 +1,10 @@
-//! `bench replay-speed`: speed of reading and replaying a trace, to a sink that
-//! discards frames.
+//! `bench replay-speed`: speed of reading and replaying a trace to a sink that discards
+//! frames.
 //!
-//! The bench first writes a trace of ten million packets, so that most of it is
-//! in the page cache and none of it in the processor's. The stages of a real
-//! replay then replay it at full speed, to a sink that discards frames at once,
-//! and to one that copies and reads each as a network card's driver would.
+//! The bench first writes a trace of ten million packets, so that most of it is in the
+//! page cache and none in the CPU's caches. The stages of a real replay then send it at
+//! full speed, to a sink that discards frames at once, and to one that copies and reads
+//! each as a network card's driver would.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,10 +48,9 @@ pub struct ReplaySpeedArgs {
 #[serde(rename_all = "snake_case")]
 enum Alteration {
     Nothing,
-    /// Both Ethernet addresses, both IP addresses, a port, DSCP and time to
-    /// live, and the checksums.
+    /// Ethernet addresses, IP addresses, a port, DSCP and TTL, and the checksums.
     Rewritten,
-    /// As `Rewritten`, with addresses of Crypto-PAn.
+    /// As `Rewritten`, with Crypto-PAn addresses.
     Anonymised,
 }
 
@@ -74,14 +73,14 @@ pub struct ReplaySpeedRow {
     packets: u64,
     mpps: f64,
     gbit_per_s: f64,
-    /// Processor time per packet, of both threads together.
+    /// CPU time per packet, over both threads.
     cpu_ns: f64,
-    /// Packets of the trace that were not sent. Must be 0.
+    /// Packets of the trace that were not sent; must be 0.
     missing: u64,
     memory_max: u64,
 }
 
-/// The measurements of each frame length.
+/// The measurements for each frame length.
 const CASES: [(SinkKind, Alteration); 5] = [
     (SinkKind::Null, Alteration::Nothing),
     (SinkKind::Copying, Alteration::Nothing),
@@ -90,7 +89,7 @@ const CASES: [(SinkKind, Alteration); 5] = [
     (SinkKind::Null, Alteration::Anonymised),
 ];
 
-/// Runs of each row, of which the median counts.
+/// Runs per row; the median is reported.
 const RUNS: usize = 3;
 
 impl Measurement for ReplaySpeedArgs {
@@ -129,7 +128,7 @@ impl Measurement for ReplaySpeedArgs {
     }
 }
 
-/// A trace on disk, removed when dropped.
+/// A trace on disk, removed on drop.
 struct SpeedTrace {
     path: PathBuf,
     size: u32,
@@ -138,11 +137,10 @@ struct SpeedTrace {
 
 /// Number of conversations in the trace.
 const FLOWS: u64 = 4096;
-/// Gap between frames in the trace, in nanoseconds: the replay reads the times
-/// and ignores them.
+/// Gap between frames of the trace, in nanoseconds: the replay reads and ignores it.
 const GAP: u64 = 67;
-/// The least packets and bytes of a run: a trace is repeated until a run has as
-/// many of either.
+/// Minimum packets and bytes of a run: the trace is repeated until a run reaches
+/// either.
 const PACKETS_MIN: u64 = 20_000_000;
 const BYTES_MIN: u64 = 10_000_000_000;
 
@@ -152,7 +150,7 @@ impl SpeedTrace {
         let trace = SpeedTrace {
             path: dir.join(name),
             size,
-            // As many bytes of each length, with at most twice as many packets.
+            // Equal bytes for each length, with at most twice as many packets.
             packets: (packets * 128 / u64::from(size).max(128)).max(1),
         };
         let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
@@ -169,7 +167,7 @@ impl SpeedTrace {
         Ok(trace)
     }
 
-    /// Replays the trace once, in as many rounds as make a run long enough.
+    /// Replays the trace once, in as many rounds as a run needs.
     fn replay(&self, sink: SinkKind, altered: Alteration) -> Result<ReplaySpeedRow, Error> {
         let rounds = match self.packets {
             // A quick run only shows that the bench works.
@@ -204,8 +202,8 @@ impl SpeedTrace {
         while !replaying.ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // A replay begins a little after its start. Until then it reads at most
-        // as many packets as fit on its delay line.
+        // A replay begins shortly after its start. Until then it reads at most as many
+        // packets as its delay line holds.
         let took = monotonic_now().saturating_sub(replaying.epoch().monotonic);
         let report = replaying.stop();
         if let Some(error) = report.error {
@@ -277,8 +275,7 @@ fn frame(size: u32) -> Vec<u8> {
     bytes
 }
 
-/// Writes a frame's number, the addresses of its conversation, and valid
-/// checksums.
+/// Writes a frame's number, its conversation's addresses and valid checksums.
 fn number(frame: &mut [u8], n: u64) {
     let flow = (n % FLOWS) as u16;
     frame[28..30].copy_from_slice(&flow.to_be_bytes());

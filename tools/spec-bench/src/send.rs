@@ -1,8 +1,7 @@
-//! `bench send`: frames per second into a veth pair, by bare sockets and by
-//! Longwire's ports.
+//! `bench send`: frames/s into a veth pair, by bare sockets and by Longwire's ports.
 //!
-//! All senders take turns in the same run, in several rounds, because the machine
-//! is shared. Frames count as sent when the peer's counter includes them.
+//! All senders alternate within a run, in several rounds, because the machine is
+//! shared. A frame counts as sent once the peer counts it.
 
 use std::time::{Duration, Instant};
 
@@ -37,8 +36,8 @@ pub struct SendArgs {
 
 /// The interface in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
-/// Frames that the egress stage gives a port at a time, and the most that an
-/// AF_XDP sender can give the kernel in one call.
+/// Frames that the egress stage passes to a port per batch, and the maximum that an
+/// AF_XDP sender passes to the kernel per call.
 const BURST: usize = longwire_runtime::stage::BURST;
 const LARGE_BURST: usize = 512;
 
@@ -48,7 +47,7 @@ enum SendMethod {
     Send,
     SendMany,
     BareXdp,
-    /// A port, by its kind, with this many frames at a time.
+    /// A port of a kind, with this many frames per batch.
     Port(&'static str, usize),
 }
 
@@ -73,32 +72,31 @@ impl SendMethod {
     }
 }
 
-/// The results of one sender in one round.
+/// A sender's results in one round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     mpps: f64,
     cpu_ns: f64,
-    /// Ratio to the bare AF_XDP sender of the same round.
+    /// Ratio to the bare AF_XDP sender in the same round.
     ratio: f64,
     ratio_by_cpu: f64,
-    /// Frames that the sender counted and the peer did not.
+    /// Frames counted by the sender but not by the peer.
     missing: i64,
 }
 
-/// One row: medians over the rounds.
+/// A row: medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct SendRow {
     size: u32,
     sender: String,
     mpps: f64,
-    /// Processor time of sender and kernel per frame, the peer's part included.
+    /// CPU time per frame of sender and kernel, including the peer's part.
     cpu_ns: f64,
     ratio_to_bare_xdp: f64,
-    /// The ratio of processor times, which is independent of other programs'
-    /// load.
+    /// Ratio of CPU times, which is independent of other programs' load.
     ratio_by_cpu: f64,
-    /// The most frames in a round that the sender counted and the peer did not.
-    /// Must be 0.
+    /// Maximum over rounds of frames counted by the sender but not by the peer; must be
+    /// 0.
     missing_max: i64,
 }
 
@@ -147,8 +145,8 @@ impl Measurement for SendArgs {
     }
 }
 
-/// Returns a frame of an experimental type, which the peer's network stack counts
-/// and discards.
+/// Returns a frame with an experimental EtherType, which the peer's network stack
+/// counts and discards.
 fn frame(size: u32) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5];
     bytes.resize(size.max(14) as usize, 0xa5);
@@ -193,7 +191,7 @@ fn one(path: &Path<'_>, sender: SendMethod, frame: &[u8], time: Duration) -> Res
     })
 }
 
-/// The sender's own counts of a round.
+/// The sender's own counts in a round.
 struct SendCounts {
     frames: u64,
     wall: Duration,
@@ -209,7 +207,7 @@ fn send(sender: SendMethod, frame: &[u8], time: Duration) -> Result<SendCounts, 
     match sender {
         SendMethod::Send => {
             let socket = BarePacket::open(INTERFACE, frame)?;
-            // Sends as many per turn as other ports in one call.
+            // As many per batch as other ports send per call.
             let some = || (0..64).try_fold(0, |sum, _| socket.send_one().map(|sent| sum + sent));
             flood(time, || some().map_err(failed))
         }
@@ -232,7 +230,7 @@ fn send(sender: SendMethod, frame: &[u8], time: Duration) -> Result<SendCounts, 
     }
 }
 
-/// Sends a burst as the egress stage does.
+/// Sends a burst, as the egress stage does.
 fn push_burst(port: &mut Port, frame: &[u8], burst: usize) -> Result<usize, PortError> {
     for _ in 0..burst {
         if port.tx.push(TxFrame::whole(frame, Nanos::ZERO)) != PushResult::Taken {
@@ -242,7 +240,7 @@ fn push_burst(port: &mut Port, frame: &[u8], burst: usize) -> Result<usize, Port
     port.tx.flush()
 }
 
-/// Sends for `time`, burst after burst.
+/// Sends bursts for `time`.
 fn flood(
     time: Duration,
     mut burst: impl FnMut() -> Result<usize, PortError>,
@@ -259,8 +257,8 @@ fn flood(
     })
 }
 
-/// Returns the processor time of the calling thread: unlike wall time, it is
-/// independent of other programs' load.
+/// Returns the calling thread's CPU time, which, unlike wall time, is independent of
+/// other programs' load.
 pub(super) fn cpu_time() -> Duration {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     // This clock always exists in Linux.

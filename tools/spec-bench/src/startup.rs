@@ -1,8 +1,8 @@
 //! `bench startup`: time from a file of very many links to a running fabric.
 //!
 //! The file is read, checked and started as `longwire run FILE` does it, with two
-//! ports `null`. Three forms describe the same links: one `[[link]]` per link,
-//! one `[[link]]` with a count, and a CSV file.
+//! `null` ports. Three forms describe the same links: one `[[link]]` per link, one
+//! `[[link]]` with a count, and a CSV file.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -43,11 +43,11 @@ pub struct StartupRow {
     file: &'static str,
     links: u32,
     megabytes: f64,
-    /// Time for reading and checking the file.
+    /// Time to read and check the file.
     read_ms: f64,
-    /// Time for making rules, paths and the links' configurations of it.
+    /// Time to build rules, paths and link configurations from it.
     build_ms: f64,
-    /// Time for making the links of these, and starting the threads.
+    /// Time to build the links and start the threads.
     start_ms: f64,
     total_ms: f64,
 }
@@ -81,7 +81,7 @@ impl FileForm {
         }
     }
 
-    /// Writes a topology of `links` links; returns its file, and the size of all
+    /// Writes a topology of `links` links; returns its path, and the total size of its
     /// files.
     fn write(self, folder: &Path, links: u32) -> Result<(PathBuf, usize), Error> {
         let mut text = HEAD.to_owned();
@@ -123,7 +123,7 @@ impl FileForm {
     }
 }
 
-/// Returns the addresses of a link's frames: the hosts of two networks in order.
+/// Returns the addresses of a link's frames: hosts of two networks in order.
 fn addresses(number: u32) -> [String; 2] {
     let [_, b, c, d] = (number + 1).to_be_bytes();
     [10, 11].map(|first| format!("{first}.{b}.{c}.{d}"))
@@ -161,7 +161,7 @@ impl Measurement for StartupArgs {
     }
 }
 
-/// Starts the fabric of a file, and stops it.
+/// Starts a fabric from a file, and stops it.
 fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     let begun = Instant::now();
     let topology = Topology::read(file).map_err(|problems| {
@@ -176,7 +176,7 @@ fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     }
     let network = Numbered::new(topology);
     let parts = network.parts(&FileLoader::reporting_to(&Faults::new()))?;
-    // Each direction is a link of the engine.
+    // Each direction is an engine link.
     if parts.links.len() != 2 * links as usize {
         let made = parts.links.len() / 2;
         return Err(Error::Failed(format!("{made} links of {links}")));

@@ -1,5 +1,5 @@
-//! Testbed of fabrics: stations in separate network namespaces, each with a veth
-//! pair to one namespace in which the fabric has its ports.
+//! Testbed of fabrics: stations in separate network namespaces, with a veth pair each
+//! to the namespace of the fabric's ports.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
@@ -19,7 +19,7 @@ use longwire_traffic::sockets::{Host, Path};
 /// A station's only device.
 pub(super) const DEVICE: &str = support::Stations::DEVICE;
 
-/// Prefix length of the networks between two stations.
+/// Prefix length of a lane's network.
 const PREFIX_LEN: u8 = 24;
 
 /// Stations that are connected only by a fabric.
@@ -29,18 +29,18 @@ pub(super) struct Stations {
     middle: NetNamespace,
 }
 
-/// Two stations with addresses that only they have, so that a fabric can
-/// distinguish their frames from all others.
+/// Two stations with addresses that no other lane has, so that a fabric can match their
+/// frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub number: u8,
-    /// The sending station, and the receiving one.
+    /// Sending and receiving station.
     pub from: usize,
     pub to: usize,
 }
 
 impl Lane {
-    /// Returns the sending station's address, and the receiving one's.
+    /// Returns the addresses of the sending and the receiving station.
     pub fn addresses(self) -> [Ipv4Addr; 2] {
         [1, 2].map(|host| Ipv4Addr::new(10, 78, self.number, host))
     }
@@ -97,8 +97,7 @@ impl Stations {
         }
     }
 
-    /// Returns the number of frames that the stations' devices received, all
-    /// together.
+    /// Returns the number of frames received by all stations' devices.
     pub fn received(&self) -> Result<u64, Error> {
         let mut frames = 0;
         for host in &self.hosts {
@@ -107,7 +106,7 @@ impl Stations {
         Ok(frames)
     }
 
-    /// Starts a fabric of these parts; its ports are the stations' in order.
+    /// Starts a fabric of these parts; its ports are those of the stations in order.
     pub fn start(
         &self,
         kind: &str,

@@ -1,8 +1,8 @@
-//! `bench verdict`: how often a requirement fails in short runs.
+//! `bench verdict`: how often short runs fail a requirement.
 //!
-//! Without a fault each failure is a false alarm; with one, each run that meets
-//! the requirement is a missed fault. A run is `longwire exec` as a user starts
-//! it, with datagrams across a link for a fraction of a second.
+//! Without a fault, each failure is a false alarm; with one, each run that meets the
+//! requirement is a missed fault. A run is `longwire exec` as users start it, with
+//! datagrams across a link for a fraction of a second.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -72,14 +72,14 @@ pub struct VerdictFindings {
     runs: u32,
     /// Runs that did not meet the requirement.
     failed: u32,
-    /// Runs with any artifact, which `artifacts=0` fails.
+    /// Runs with any artifact, which would fail `artifacts=0`.
     any_artifact: u32,
-    /// Runs with an artifact of the emulator's own.
+    /// Runs with an own artifact of the emulator.
     own_artifact: u32,
-    /// Runs in which the machine stood still.
+    /// Runs with a pause of the machine.
     paused: u32,
     frames: u64,
-    /// Artifacts by kind, of all runs.
+    /// Artifacts by kind, over all runs.
     artifacts: std::collections::BTreeMap<String, u64>,
 }
 
@@ -89,7 +89,7 @@ const RATE: u64 = 2_500;
 /// Bytes of a datagram.
 const LEN: usize = 1_000;
 
-/// Duration of the emulator's stop.
+/// Duration for which the emulator is stopped.
 const STOPPED: Duration = Duration::from_millis(50);
 
 impl Measurement for VerdictArgs {
@@ -111,7 +111,7 @@ impl Measurement for VerdictArgs {
         let stop = stop_flag()?;
         let _load = BusyThreads::start(self.load);
         if self.fault == Some(Fault::Core) {
-            // Programs that this thread starts inherit the affinity.
+            // Children of this thread inherit the affinity.
             pin_to_first_core();
         }
         let folder = Folder::create()?;
@@ -207,21 +207,21 @@ impl VerdictFindings {
     }
 }
 
-/// Pins the calling thread to the first core that it may use.
+/// Pins the calling thread to its first allowed core.
 fn pin_to_first_core() {
     if let Some(core) = host::allowed_cores().into_iter().next() {
         let _ = host::pin(core);
     }
 }
 
-/// Sends datagrams at even times to the address of `--send`; the command inside a run.
+/// Sends evenly spaced datagrams to the address of `--send`; the command inside a run.
 ///
 /// # Errors
-/// If the address has no IPv4 address, or the socket fails.
+/// If the name has no IPv4 address, or the socket fails.
 pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
     let address = args.send.as_deref().unwrap_or_default();
     let time = Duration::from_nanos(args.time.as_nanos());
-    // An address of the socket's family: a name may have addresses of both.
+    // Of the socket's family: a name may have addresses of both.
     let mut addresses = address.to_socket_addrs()?;
     let address = addresses
         .find(SocketAddr::is_ipv4)
@@ -236,7 +236,7 @@ pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
         }
         std::thread::sleep(due.saturating_sub(start.elapsed()));
         match socket.send_to(&datagram, address) {
-            // The port is closed, and ICMP reports so.
+            // The port is closed, which ICMP reports.
             Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
                 return Err(error.into());
             }
@@ -246,7 +246,7 @@ pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Busy threads, ended when dropped.
+/// Busy threads, stopped on drop.
 struct BusyThreads {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -277,8 +277,7 @@ impl Drop for BusyThreads {
     }
 }
 
-/// A real-time thread that occupies the first core half of the time, ended when
-/// dropped.
+/// A real-time thread that uses the first core half of the time, stopped on drop.
 struct BusyLoop {
     _load: BusyThreads,
 }

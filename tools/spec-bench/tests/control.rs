@@ -1,14 +1,13 @@
-//! Changes under load: a changing link loses and reorders no frames other than by
-//! its configuration.
+//! Changes under load: a changing link drops and reorders no frames except by
+//! configuration.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Variable that enables the load of SPECIFICATION.md: 100,000 packets and 1,000
-/// changes per second for ten seconds. Not every shared test machine carries
-/// that.
+/// Variable that enables the load of SPECIFICATION.md: 100,000 packets/s and 1,000
+/// changes/s for ten seconds, too much for some shared test machines.
 const FULL: &str = "LONGWIRE_FULL_LOAD";
 
 /// Counts that must be zero.
@@ -52,7 +51,7 @@ fn changes_lose_and_reorder_nothing() {
         }
         assert!(row["sent"].as_u64() >= Some(10_000), "{row}");
     }
-    // The bench reports the speed of changes; this test needs only some changes.
+    // The bench reports the rate of changes; this test needs only some changes.
     let changed = rows[1]["changed_per_s"].as_f64();
     assert!(changed > Some(5.0), "{rows}");
 }

@@ -1,4 +1,4 @@
-//! The time from SIGKILL of a program with links in interfaces until all of these pass
+//! The time from SIGKILL of a program with links in interfaces until all of them pass
 //! datagrams again.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,14 +12,14 @@ use super::many::Pairs;
 use super::run::{AttachRun, failed};
 
 const PORT: u16 = 9_000;
-/// First network of two hosts; each pair uses the next one.
+/// First network; each pair uses the next one.
 const NETWORKS: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
 const PREFIX_LEN: u8 = 30;
-/// Exceeds the transit time of a datagram that was sent before a link was attached.
+/// Exceeds the transit time of a datagram sent before a link was attached.
 const SILENCE: Duration = Duration::from_millis(20);
-/// Time between two datagrams of a pair.
+/// Interval between a pair's datagrams.
 const INTERVAL: Duration = Duration::from_micros(100);
-/// An interface that passes nothing for this time does not work.
+/// Time without datagrams after which an interface counts as broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sockets at both ends of a pair.
@@ -28,15 +28,15 @@ struct PairFlow {
     receiver: UdpSocket,
 }
 
-/// Kills a program with links in all interfaces of the pairs, in every round. Returns the
-/// times until the last interface passed a datagram, in milliseconds.
+/// Kills a program with links in all interfaces of the pairs, once per round. Returns
+/// the times until the last interface passed a datagram, in milliseconds.
 ///
 /// # Errors
 /// If the links cannot be attached, or an interface no longer passes datagrams.
 pub(super) fn measure(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, Error> {
     let flows = (0..pairs.count).map(|number| PairFlow::new(pairs, number));
     let flows = flows.collect::<Result<Vec<PairFlow>, Error>>()?;
-    // Both ends learn their neighbours.
+    // Resolves the neighbours of both ends.
     until_all_pass(&flows)?;
     let killed = (1..=rounds).map(|round| {
         eprintln!(

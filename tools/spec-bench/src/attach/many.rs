@@ -1,4 +1,4 @@
-//! Links in all interfaces of a namespace, and their cost while idle.
+//! Links in all interfaces of a namespace, and their idle cost.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use super::run::AttachRun;
 #[derive(Debug, Default)]
 pub(super) struct Many {
     pub attach_s: Vec<f64>,
-    /// CPU time of the program per interface, of one core.
+    /// CPU time of the program per interface, in percent of a core.
     pub idle_percent: Vec<f64>,
 }
 
-/// Time from the attachment to the steady state.
+/// Time from attachment to steady state.
 const SETTLING: Duration = Duration::from_millis(500);
 
-/// Pairs of devices between two namespaces.
+/// Device pairs between two namespaces.
 pub(super) struct Pairs {
     pub near: NetNamespace,
     pub far: NetNamespace,
@@ -58,7 +58,7 @@ impl Pairs {
     }
 }
 
-/// Attaches a link to an interface of each pair, in every round.
+/// Attaches a link to an interface of each pair, once per round.
 ///
 /// # Errors
 /// If the links cannot be attached.
@@ -80,10 +80,10 @@ pub(super) fn measure(pairs: &Pairs, rounds: usize, time: Duration) -> Result<Ma
     Ok(found)
 }
 
-/// Returns a namespace in whose devices the kernel sends nothing by itself.
+/// Returns a namespace in whose devices the kernel sends no frames.
 fn quiet_namespace() -> Result<NetNamespace, Error> {
     let namespace = NetNamespace::new()?;
-    // A kernel without IPv6 lacks this setting, and sends nothing.
+    // Without IPv6, the kernel lacks this setting and sends nothing.
     let _ = namespace.run(|| sysctl::set("ipv6/conf/default/disable_ipv6", "1"))?;
     Ok(namespace)
 }

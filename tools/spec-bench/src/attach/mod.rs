@@ -37,27 +37,27 @@ pub struct AttachArgs {
     pub interfaces: u32,
 }
 
-/// A promise, and what was found.
+/// A promise and its measured value.
 #[derive(Debug, Serialize)]
 pub struct AttachRow {
     name: String,
     unit: &'static str,
-    /// The bar: the minimum for a share of the bare pair, otherwise the maximum.
+    /// The bar: minimum for a share of the bare pair, maximum otherwise.
     bar: f64,
     is_share: bool,
-    /// The value compared with the bar.
+    /// The value to compare with the bar.
     found: f64,
     kept: bool,
-    /// Smallest and largest measured values of the rounds.
+    /// Minimum and maximum over the rounds.
     range: [f64; 2],
-    /// The value measured while attached, and those of the comparisons, if any.
+    /// Values while attached, and of the comparisons, if any.
     attached: f64,
     bare: Option<f64>,
     exec: Option<f64>,
     control: Option<f64>,
 }
 
-/// Delays per direction for which the error of a round trip is measured.
+/// Delays per direction at which round-trip errors are measured.
 const DELAYS: [Duration; 3] = [
     Duration::from_millis(5),
     Duration::from_millis(30),
@@ -135,7 +135,7 @@ impl Measurement for AttachArgs {
     }
 }
 
-/// Returns the rows about many interfaces and about killed programs.
+/// Returns the rows about many interfaces and killed programs.
 fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<AttachRow>, Error> {
     let mut rows = Vec::new();
     let pairs = Pairs::new(interfaces)?;
@@ -182,7 +182,7 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row with the values of all places in order.
+    /// Returns a row with the values of all places, in order.
     fn witnessed(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let of = |place: Place| median(places[place as usize].iter().copied());
         AttachRow {
@@ -193,8 +193,7 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row about a share of the bare pair's value, which must not be below the
-    /// bar.
+    /// Returns a row about a share of the bare pair's value, which must reach the bar.
     fn share(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let row = AttachRow::witnessed(name, unit, bar, places);
         let found = row.attached / row.bare.unwrap_or(f64::NAN);
@@ -206,14 +205,15 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row about a time above the bare pair's, which must not exceed the bar.
+    /// Returns a row about additional time over the bare pair, which must not exceed
+    /// the bar.
     fn above(name: &str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let row = AttachRow::witnessed(name, "us", bar, places);
         let bare = row.bare.unwrap_or(f64::NAN);
         row.above_bare(bare)
     }
 
-    /// Returns the row with its distance from the bare pair's value.
+    /// Returns the row with its difference from the bare pair.
     fn above_bare(self, bare: f64) -> AttachRow {
         let found = self.attached - bare;
         AttachRow {

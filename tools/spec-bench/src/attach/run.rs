@@ -1,4 +1,4 @@
-//! `longwire attach`, run like a user would.
+//! Runs `longwire attach` as users do.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,13 +16,13 @@ use crate::exec_run::run_time_of;
 use crate::harness::median;
 use crate::program;
 
-/// Number of starts and ends for one time of `attach`.
+/// Starts per measured time of `attach`.
 const STARTS: usize = 5;
 
 /// A running `longwire attach`.
 pub(super) struct AttachRun {
     program: Child,
-    /// Time from its start until frames pass the link.
+    /// Time from the start until frames cross the link.
     pub took: Duration,
 }
 
@@ -30,7 +30,7 @@ impl AttachRun {
     /// Attaches a link to an interface of a namespace, or to `all`.
     ///
     /// # Errors
-    /// If the program ends before that.
+    /// If the program exits before that.
     pub fn start(
         namespace: &NetNamespace,
         interface: &str,
@@ -57,7 +57,7 @@ impl AttachRun {
         if attached.is_none() {
             return Err(failed("it ended before it was attached"));
         }
-        // Its final notes must be read.
+        // Drained, so that the program can write its final notes.
         thread::spawn(move || lines.for_each(drop));
         Ok(run)
     }
@@ -70,7 +70,7 @@ impl AttachRun {
         run_time_of(self.program.id())
     }
 
-    /// Kills it without waiting for its end.
+    /// Kills the program without waiting for its end.
     pub fn signal_kill(&self) {
         self.signal(Signal::SIGKILL);
     }
@@ -102,8 +102,8 @@ pub(super) fn interface_of(host: &NetNamespace) -> Result<String, Error> {
     found.ok_or_else(|| failed("the host has no interface"))
 }
 
-/// Returns the time from the start of the program until a link is attached, in
-/// milliseconds: the median of several runs.
+/// Returns the median time from program start until a link is attached, in
+/// milliseconds.
 ///
 /// # Errors
 /// If it cannot be attached.

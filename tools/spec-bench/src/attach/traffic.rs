@@ -43,14 +43,14 @@ pub(super) struct PlaceTraffic {
     /// Median round trip, in microseconds.
     pub rtt_us: f64,
     pub tcp_gbit: f64,
-    /// 64-byte datagrams that arrived, in thousands per second.
+    /// Received 64-byte datagrams, in thousands per second.
     pub udp_kpps: f64,
 }
 
-/// Time between two probes.
+/// Interval between probes.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// Time for the last datagrams to arrive.
+/// Time to wait for the last datagrams.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Measures a place once; links have no delay.
@@ -76,8 +76,8 @@ pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<PlaceT
     }
 }
 
-/// Returns the median round trip over an attached link with this delay per direction, minus
-/// both delays, in microseconds.
+/// Returns the median round trip over an attached link with this delay per direction,
+/// minus both delays, in microseconds.
 ///
 /// # Errors
 /// As [`measure`].
@@ -88,8 +88,8 @@ pub(super) fn rtt_error_us(delay: Duration, trips: u32) -> Result<f64, Error> {
     Ok(rtt - 2.0 * delay.as_secs_f64() * 1e6)
 }
 
-/// Returns the median round trip of the bare pair, in microseconds, with the same pauses
-/// between frames as [`rtt_error_us`]: a core that was idle is slow to send.
+/// Returns the bare pair's median round trip in microseconds, with the same pauses as
+/// [`rtt_error_us`]: an idle core is slow to send.
 ///
 /// # Errors
 /// As [`measure`].
@@ -97,8 +97,8 @@ pub(super) fn paused_rtt_us(delay: Duration, trips: u32) -> Result<f64, Error> {
     rtt_us(Testbed::bare()?.path(), trips_of(delay, trips), delay * 2)
 }
 
-/// Returns the number of round trips for a delay: fewer for longer delays, since they are
-/// sequential.
+/// Returns the number of round trips for a delay: fewer for longer delays, because they
+/// are sequential.
 fn trips_of(delay: Duration, trips: u32) -> u32 {
     trips.min(3_000 / delay.as_millis() as u32).max(1)
 }

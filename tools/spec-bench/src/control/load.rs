@@ -1,4 +1,4 @@
-//! Load on the control API: changes at a rate, with concurrent queries.
+//! Load on the control API: changes at a fixed rate, with concurrent queries.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub(super) struct ControlLoad {
     pub time: Duration,
 }
 
-/// Response times of requests of one kind, and the number of failures.
+/// Response times of one kind of request, and the number of failures.
 pub(super) struct RequestTimes {
     /// Response times, in nanoseconds.
     times: Histogram<u64>,
@@ -68,7 +68,7 @@ impl RequestTimes {
 }
 
 impl ControlLoad {
-    /// Sends changes and queries; returns the response times of both.
+    /// Sends changes and queries; returns the response times of each.
     pub fn run(&self) -> Result<(RequestTimes, RequestTimes), Error> {
         let began = Instant::now();
         std::thread::scope(|scope| {
@@ -96,8 +96,8 @@ impl ControlLoad {
         })
     }
 
-    /// Sends every `CONNECTIONS`-th change starting with `first`, each at its time relative
-    /// to the start.
+    /// Sends every `CONNECTIONS`-th change, starting with `first`, each at its time
+    /// after the start.
     fn change(&self, first: u32, began: Instant) -> Result<RequestTimes, Error> {
         /// Number of delays and rates that the link cycles through.
         const DELAYS_MS: u64 = 5;
@@ -118,13 +118,13 @@ impl ControlLoad {
         Ok(asked)
     }
 
-    /// Returns the time of change number `nth`, relative to the start.
+    /// Returns the time of change `nth`, relative to the start.
     fn due(&self, nth: u64) -> Duration {
         Duration::from_nanos(nth.saturating_mul(1_000_000_000) / u64::from(self.changes_per_s))
     }
 }
 
-/// Waits until `due` after the start. Returns whether the end has not been reached.
+/// Sleeps until `due` after the start. Returns whether that is before the end.
 fn wait(began: Instant, due: Duration, end: Duration) -> bool {
     std::thread::sleep(due.saturating_sub(began.elapsed()));
     due < end && began.elapsed() < end

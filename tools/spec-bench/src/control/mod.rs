@@ -1,11 +1,9 @@
-//! `bench control`: a network with a thousand changes per second while it carries
-//! traffic.
+//! `bench control`: a network with a thousand changes per second under traffic.
 //!
-//! The bench starts the programs themselves: `longwire run FILE --control …`
-//! between two veth ports, with one link in use and many idle links, and
-//! `longwire generate` with a receiver, whose probes are numbered. The link loses
-//! nothing and keeps the order, regardless of changes of its delay and rate; so
-//! every lost or disordered probe is the emulator's own.
+//! The bench starts `longwire run FILE --control …` between two veth ports, with one
+//! link in use and many idle ones, and `longwire generate` with a receiver, whose
+//! probes are numbered. The link drops nothing and keeps the order even when its delay
+//! and rate change, so every lost or reordered probe is the emulator's fault.
 
 mod load;
 mod site;
@@ -57,15 +55,15 @@ pub struct ControlRow {
     sent: u64,
     /// Probes that did not arrive.
     lost: u64,
-    /// Frames that the receiver had no room for; the link did not lose them.
+    /// Frames dropped by the receiver's full buffer, not by the link.
     unseen: u64,
     reordered: u64,
     duplicates: u64,
     /// Artifacts of the emulator, lateness excluded.
     artifacts: u64,
-    /// Frames handed over more than the tolerance (1 ms) late.
+    /// Frames handed over later than the tolerance (1 ms).
     late: u64,
-    /// The 99th percentile of lateness at the port of the receiver.
+    /// 99th percentile of lateness at the receiver's port.
     late_p99_us: f64,
     /// Frames dropped by the model: must be 0.
     dropped: u64,
@@ -123,7 +121,7 @@ fn row(args: &ControlArgs, changes_per_s: u32) -> Result<ControlRow, Error> {
     ))
 }
 
-/// Combines the results of all three programs into one row.
+/// Combines the results of the three programs into a row.
 fn summed(
     changes_per_s: u32,
     changes: &RequestTimes,

@@ -1,4 +1,4 @@
-//! Testbed of `bench control`: hosts' devices in one namespace, the emulator's in
+//! Testbed of `bench control`: the hosts' devices in one namespace, the emulator's in
 //! another.
 
 use std::io::Read;
@@ -20,26 +20,26 @@ use longwire_testbed::support::{Folder, device, wire};
 /// The link in use.
 pub(super) const LINK: &str = "link";
 
-/// Timeout of every wait: longer than any measurable machine needs.
+/// Timeout of every wait, longer than any usable machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Additional time of the probes before and after the measurement.
+/// Time that probes run before and after the measurement.
 const AROUND: Duration = Duration::from_millis(500);
 
-/// Two devices of hosts, and the emulator's ends of them.
+/// Two host devices, and their peers at the emulator.
 pub(super) struct Site {
     hosts: NetNamespace,
     middle: NetNamespace,
     folder: Folder,
 }
 
-/// The running emulator, ended when dropped.
+/// The running emulator, stopped on drop.
 pub(super) struct RunningEmulator<'a> {
     site: &'a Site,
     child: ChildGuard,
 }
 
-/// A program that is killed when dropped.
+/// A program that is killed on drop.
 struct ChildGuard(Option<Child>);
 
 impl Drop for ChildGuard {
@@ -52,7 +52,7 @@ impl Drop for ChildGuard {
 }
 
 impl Site {
-    /// Creates a site whose topology has one link in use and `links` idle ones.
+    /// Creates a testbed whose topology has one link in use and `links` idle ones.
     pub fn new(links: u32) -> Result<Site, Error> {
         let (hosts, middle) = (NetNamespace::new()?, NetNamespace::new()?);
         for name in ["near", "far"] {
@@ -97,7 +97,7 @@ fn piped(command: &mut Command) -> std::io::Result<Child> {
 }
 
 fn topology(links: u32) -> String {
-    // The queue is large enough for any delay and rate of the changes.
+    // The queue suffices for every delay and rate of the changes.
     format!(
         "unmatched = \"drop\"\n\
          [ports]\nnear = \"packet:near\"\nfar = \"packet:far\"\n\
@@ -120,7 +120,7 @@ impl RunningEmulator<'_> {
         until(|| Ok(client.get("/v1").is_ok()))
     }
 
-    /// Starts probes, and waits until they cross the link.
+    /// Starts probes and waits until they cross the link.
     pub fn generate(&self, pps: u64, time: Duration) -> Result<Generator, Error> {
         let time = time + 2 * AROUND;
         let mut command = Command::new(program::path()?);
@@ -139,7 +139,7 @@ impl RunningEmulator<'_> {
         Ok(generator)
     }
 
-    /// Ends the emulator as Ctrl-C does; returns its report.
+    /// Stops the emulator, as Ctrl-C does; returns its report.
     pub fn stop(mut self) -> Result<Value, Error> {
         if let Some(child) = &self.child.0 {
             let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
@@ -158,7 +158,7 @@ impl Generator {
     }
 }
 
-/// Waits for a program to end, and returns its report.
+/// Waits for a program to end and returns its report.
 fn said(child: &mut ChildGuard) -> Result<Value, Error> {
     let Some(child) = child.0.take() else {
         return Ok(Value::Null);

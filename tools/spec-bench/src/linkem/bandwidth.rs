@@ -1,11 +1,9 @@
-//! Goodput of TCP and UDP over links of many rates, all measured at the same
-//! time.
+//! TCP and UDP goodput over links of many rates, measured concurrently.
 //!
-//! A full frame takes 1514 bytes and 24 of Ethernet (preamble, frame check
-//! sequence, gap): a link of rate R carries R / (8 × 1538) of them a second, so
-//! TCP's goodput can be R × 1448 / 1538 (1448 bytes of payload; IPv4, TCP and its
-//! time stamps take 52) and that of UDP R × 1472 / 1538. The error is the
-//! shortfall from these.
+//! A full frame takes 1514 bytes plus 24 of Ethernet (preamble, frame check sequence,
+//! gap), so a link of rate R carries R / (8 × 1538) frames/s. TCP's goodput is at most
+//! R × 1448 / 1538 (1448 bytes of payload; IPv4, TCP and its timestamps take 52), UDP's
+//! R × 1472 / 1538. The error is the shortfall from these.
 
 use std::time::Duration;
 
@@ -21,7 +19,7 @@ use longwire_traffic::sockets::{TrafficError, UdpFlow, udp_flow, windowed_tcp_fl
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BandwidthRow {
     rate_bits: u64,
-    /// Payload in bits per second: allowed by the rate, and received.
+    /// Payload in bit/s: permitted by the rate, and received.
     tcp_expected: f64,
     tcp_measured: f64,
     tcp_error_percent: f64,
@@ -30,11 +28,11 @@ pub struct BandwidthRow {
     udp_error_percent: f64,
 }
 
-/// Frames per second that UDP sends, as a multiple of the link's rate.
+/// UDP's sending rate, as a multiple of the link's.
 const UDP_EXCESS: f64 = 1.1;
 
-/// TCP's receive window, in bytes: smaller than the links' queues, so that no
-/// segment is dropped and sent again.
+/// TCP's receive window in bytes: smaller than the links' queues, so that no segment is
+/// dropped and retransmitted.
 const TCP_WINDOW: usize = 64 << 10;
 
 /// Capacity of the links' queues.
@@ -67,7 +65,7 @@ pub(super) fn measure(
         .collect())
 }
 
-/// Measures all lanes at the same time, each on a separate thread.
+/// Measures all lanes concurrently, each on a separate thread.
 fn together(
     lanes: &[(BitRate, Lane)],
     flow: impl Fn(BitRate, Lane) -> Result<f64, TrafficError> + Sync,

@@ -1,9 +1,9 @@
 //! Round trips of many lengths over links of many delays.
 //!
-//! Datagrams make round trips as those of ping do, one at a time on each link; the
-//! links of all delays are measured at the same time. The base is the median
-//! round trip of the same length over a link without delay, in the same fabric.
-//! Errors are of the whole round trip: twice those of one way.
+//! As with ping, one datagram at a time makes a round trip on each link; the links of
+//! all delays are measured concurrently. The base is the median round trip of the same
+//! length over a link without delay in the same fabric. Errors are those of round
+//! trips, twice the one-way errors.
 
 use std::time::Duration;
 
@@ -25,16 +25,16 @@ pub struct DelayRow {
     base_ms: f64,
     /// Median round trip.
     measured_ms: f64,
-    /// Measured − base − twice the delay; of the median, the mean, and the 99th
+    /// Measured − base − twice the delay: of the median, the mean and the 99th
     /// percentile.
     error_ms: f64,
     mean_error_ms: f64,
     p99_error_ms: f64,
-    /// Measured − twice the delay: includes the path itself.
+    /// Measured − twice the delay, which includes the path itself.
     whole_error_ms: f64,
-    /// The error of the median in per cent of twice the delay.
+    /// The median's error in percent of twice the delay.
     error_percent: f64,
-    /// The largest error in the thesis at this delay.
+    /// The thesis's largest error at this delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     linkem_percent: Option<f64>,
 }
@@ -42,10 +42,10 @@ pub struct DelayRow {
 /// LinkEM's largest errors, by one-way delay in milliseconds.
 const LINKEM: [(u64, f64); 3] = [(5, 0.21), (30, 0.105), (101, 0.04)];
 
-/// The most round trips of one row: the thesis has the same number.
+/// Maximum round trips per row, which is the thesis's number.
 const TRIPS_MAX: u32 = 10_000;
 
-/// A response that takes this much longer than its link's delay is lost.
+/// Additional time after the link's delay in which a response must arrive.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(
@@ -76,7 +76,7 @@ pub(super) fn measure(
     Ok(rows)
 }
 
-/// Measures round trips for some time, one after the other.
+/// Measures consecutive round trips for some time.
 fn trips(
     stations: &Stations,
     lane: Lane,
@@ -85,7 +85,7 @@ fn trips(
     time: Duration,
 ) -> Result<RoundTrips, TrafficError> {
     let there_and_back = Duration::from_nanos(delay.as_nanos() * 2);
-    // A link without delay also leaves the machine some idle time.
+    // Leaves the machine some idle time even without delay.
     let interval = there_and_back.max(Duration::from_millis(2));
     let fit = time.as_nanos() / interval.as_nanos();
     let probes = Probes {

@@ -1,11 +1,10 @@
-//! `bench linkem`: the tables of Joglekar's thesis (LinkEM, 2004), measured
-//! again.
+//! `bench linkem`: repeats the tables of Joglekar's thesis (LinkEM, 2004).
 //!
-//! Four stations in separate network namespaces, a veth pair from each to a
-//! fabric of four ports, and between them links by exact pairs of addresses:
-//! links of many rates, delays and losses, and eight more for throughput, all at
-//! once in one fabric. The fabric is started from a topology as `longwire run
-//! FILE` does it. Frame lengths here are without frame check sequence.
+//! Four stations in separate network namespaces have a veth pair each to a fabric of
+//! four ports. Between them are links by exact address pairs, all in one fabric: links
+//! of many rates, delays and losses, and eight more for throughput. The fabric is
+//! started from a topology as `longwire run FILE` does it. Frame lengths here exclude
+//! the frame check sequence.
 
 mod bandwidth;
 mod delay;
@@ -74,7 +73,7 @@ impl LinkemArgs {
         let mut number = 0;
         let mut lane = || {
             let station = usize::from(number) % STATIONS;
-            // Every station has links to every other.
+            // Every station has links to every other one.
             let distance = 1 + usize::from(number) / STATIONS % (STATIONS - 1);
             number += 1;
             Lane {
@@ -91,7 +90,7 @@ impl LinkemArgs {
         }
     }
 
-    /// Checks that the options need no more lanes than there are.
+    /// Checks that the options need no more lanes than available.
     fn check(&self) -> Result<(), Error> {
         let lanes = 1 + self.rate.len() + self.delay.len() + self.loss.len();
         if lanes > LANES_MAX {
@@ -107,10 +106,10 @@ impl LinkemArgs {
 /// Stations, each at a port of the fabric.
 const STATIONS: usize = 4;
 
-/// The number of a lane is one byte.
+/// A lane's number is one byte.
 const LANES_MAX: usize = 200;
 
-/// The stations that each link joins.
+/// The stations of each link.
 struct Lanes {
     base: Lane,
     rates: Vec<(BitRate, Lane)>,
@@ -171,7 +170,7 @@ pub struct LinkemFindings {
     throughput: throughput::Throughput,
     /// Number of links in the fabric.
     links: usize,
-    /// Artifacts before the measurement of throughput.
+    /// Artifacts before the throughput measurement.
     artifacts: u64,
     /// Pauses of the machine, detected by the fabric.
     pauses: longwire_runtime::Pauses,
@@ -235,7 +234,7 @@ impl Measurement for LinkemArgs {
     }
 }
 
-/// Returns the artifacts of the emulator so far, at all ports.
+/// Returns the emulator's artifacts so far, over all ports.
 fn artifacts(running: &RunningNetwork) -> u64 {
     let ports = running.snapshot().ports;
     let kinds = ports.iter().flat_map(|port| port.artifacts.iter());

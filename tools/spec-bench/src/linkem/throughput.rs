@@ -1,9 +1,9 @@
 //! Throughput of small frames over eight links.
 //!
-//! One thread sends frames of 64 bytes from all four stations in turn, two links
-//! each, at an even pace, and the stations' devices count the arrivals. Bisection
-//! finds the greatest pace at which at most one frame in a thousand is missing. A
-//! flood then shows the throughput under overload.
+//! One thread sends 64-byte frames from all four stations in turn, two links each, at
+//! an even rate, and the stations' devices count arrivals. Bisection finds the highest
+//! rate at which at most one frame in a thousand is lost. A flood then measures
+//! throughput under overload.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -24,16 +24,16 @@ pub(super) const LINKS: usize = 2 * STATIONS;
 /// A frame's length without frame check sequence.
 const LEN: usize = 64;
 
-/// Frames of one link that are sent together.
+/// Frames of one link sent per batch.
 const BURST: usize = 64;
 
-/// The largest share of missing frames.
+/// Maximum share of lost frames.
 const MISSING_MAX: f64 = 0.001;
 
 /// Steps of the bisection.
 const HALVINGS: u32 = 7;
 
-/// Frames that are not lost leave the queues within this time.
+/// Time in which queues drain.
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// The results, in frames per second.
@@ -41,15 +41,15 @@ const SETTLE: Duration = Duration::from_millis(100);
 pub(super) struct Throughput {
     links: usize,
     size: usize,
-    /// The greatest pace with no more missing frames than allowed.
+    /// The highest rate within the permitted loss.
     whole_pps: f64,
-    /// Pace of the flood: sent, and passed.
+    /// Rates of the flood: sent, and passed.
     flood_sent_pps: f64,
     flood_passed_pps: f64,
 }
 
-/// Writes the links. Their addresses belong to no station: frames that arrive are
-/// counted and discarded.
+/// Writes the links. No station has their addresses: arriving frames are counted and
+/// discarded.
 pub(super) fn links(text: &mut String) {
     for link in 0..LINKS {
         let [from, to] = addresses(link).map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}"));
@@ -65,7 +65,7 @@ fn addresses(link: usize) -> [[u8; 4]; 2] {
     [1, 2].map(|host| [10, 79, link as u8, host])
 }
 
-/// Returns the stations that a link joins.
+/// Returns the stations of a link.
 fn ends(link: usize) -> (usize, usize) {
     let from = link % STATIONS;
     (from, (from + 1 + link / STATIONS) % STATIONS)
@@ -90,7 +90,7 @@ fn frame(link: usize) -> Vec<u8> {
     frame
 }
 
-/// Returns the checksum of an IPv4 header whose checksum is zero (RFC 1071).
+/// Returns the checksum of an IPv4 header whose checksum field is zero (RFC 1071).
 fn header_checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2);
     let sum: u32 = words
@@ -107,7 +107,7 @@ struct StationSender<'a> {
     frames: Vec<Vec<u8>>,
 }
 
-/// The result of one pace.
+/// The result at one rate.
 #[derive(Clone, Copy, Debug)]
 struct PaceResult {
     sent_pps: f64,

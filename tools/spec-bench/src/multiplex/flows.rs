@@ -1,17 +1,15 @@
-//! TCP-like senders: one per link, limited by a window, clocked by
-//! acknowledgements, and reacting to loss.
+//! TCP-like senders: one per link, window-limited, clocked by acknowledgements and
+//! responsive to loss.
 //!
-//! The model has only the parts of TCP that determine the load of a link. A
-//! sender has as many frames in flight as its window allows. Each arriving frame
-//! is acknowledged, and makes room for the next: the link clocks its sender. The
-//! window grows by one frame per acknowledgement up to a threshold, and above it
-//! by one frame per window (RFC 5681, section 3.1). Frames arrive in order, so a
-//! missing number is a lost frame: once for each window with a loss, the window
-//! is halved, and the threshold with it (sections 3.1 and 3.2; RFC 6582, section
-//! 3.2, for once). A sender without acknowledgements for too long gives up its
-//! frames in flight and begins with one frame (RFC 5681, section 3.1, with a
-//! fixed time for RFC 6298's). Every frame is new: no bytes are kept, so no frame
-//! is sent again.
+//! The model has only those parts of TCP that determine a link's load. A sender has at
+//! most a window of frames in flight. Each arriving frame is acknowledged and makes
+//! room for the next, so the link clocks its sender. The window grows by one frame per
+//! acknowledgement up to a threshold, and by one frame per window above it (RFC 5681,
+//! section 3.1). Frames arrive in order, so a gap in the numbers is a loss: once per
+//! window with a loss, window and threshold are halved (sections 3.1 and 3.2; RFC 6582,
+//! section 3.2, for once). After a timeout, a sender gives up its frames in flight and
+//! restarts with one frame (RFC 5681, section 3.1, with a fixed time for RFC 6298's).
+//! There are no retransmissions: every frame is new.
 
 use std::collections::VecDeque;
 
@@ -20,9 +18,9 @@ use longwire_units::random::Stream;
 
 /// Initial window, in frames (RFC 6928).
 const WINDOW_START: f32 = 10.0;
-/// The smallest window after a loss, in frames (RFC 5681, equation 4).
+/// Minimum window after a loss, in frames (RFC 5681, equation 4).
 const WINDOW_LOSS: f32 = 2.0;
-/// The receiver's window, in frames: larger than queue and delay hold.
+/// The receiver's window in frames, larger than the capacity of queue and delay line.
 const WINDOW_MAX: f32 = 128.0;
 
 /// Acknowledgement of a frame.
@@ -35,13 +33,12 @@ pub(super) struct Ack {
 /// One sender.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// The number of its next frame.
+    /// The number of the next frame.
     next: u32,
-    /// The number that is acknowledged next if no frame is lost; frames from here
-    /// to `next` are in flight.
+    /// The next number to be acknowledged without loss; frames from here to `next` are
+    /// in flight.
     expected: u32,
-    /// Losses of frames before this one belong to a window that is already
-    /// halved.
+    /// Losses before this number belong to a window that was already halved.
     recover: u32,
     window: f32,
     threshold: f32,
@@ -52,17 +49,17 @@ struct Flow {
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
-    /// The senders in the order in which they begin, with the time of the first.
+    /// The senders in the order of their start times, and the time of the first start.
     order: Vec<u32>,
     begun: usize,
     start: Option<Nanos>,
-    /// The time over which the senders begin.
+    /// Interval over which the senders start.
     spread: Nanos,
-    /// The longest time without acknowledgements before a sender restarts.
+    /// Timeout of acknowledgements, after which a sender restarts.
     patience: Nanos,
-    /// Acknowledgements that are not yet processed.
+    /// Unprocessed acknowledgements.
     acks: VecDeque<Ack>,
-    /// A sender with room in its window that was interrupted.
+    /// An interrupted sender with room in its window.
     current: Option<u32>,
     /// The next sender whose timeout is checked.
     watched: usize,
@@ -96,7 +93,7 @@ impl Flow {
     fn acknowledged(&mut self, number: u32, now: Nanos) {
         self.heard = now;
         if Flow::before(number, self.expected) {
-            // Acknowledgement of a frame that was given up.
+            // Acknowledges a frame that was given up.
             return;
         }
         let missing = number != self.expected;
@@ -126,8 +123,8 @@ impl Flow {
 }
 
 impl Flows {
-    /// Creates `count` senders, which begin in random order over the time
-    /// `spread` and restart after `patience` without acknowledgements.
+    /// Creates `count` senders, which start in random order over the time `spread` and
+    /// restart after `patience` without acknowledgements.
     pub fn new(count: u32, spread: Nanos, patience: Nanos) -> Flows {
         let mut order: Vec<u32> = (0..count).collect();
         let mut chance = Stream::of_seed(1);
@@ -152,8 +149,8 @@ impl Flows {
         self.acks.extend(acks);
     }
 
-    /// Sends up to `max` frames: calls `send` with flow and number of each.
-    /// Returns their number.
+    /// Sends up to `max` frames: calls `send` with the flow and number of each. Returns
+    /// the number of frames sent.
     pub fn send(&mut self, now: Nanos, max: usize, mut send: impl FnMut(u32, u32)) -> usize {
         let mut sent = 0;
         self.watch(now);
@@ -176,8 +173,8 @@ impl Flows {
         sent
     }
 
-    /// Returns the next sender that may have room: one that was interrupted, one
-    /// that begins, or one with an acknowledgement.
+    /// Returns the next sender that may have room: an interrupted one, one that starts,
+    /// or one with an acknowledgement.
     fn next_flow(&mut self, now: Nanos) -> Option<u32> {
         if let Some(flow) = self.current.take() {
             return Some(flow);
@@ -192,7 +189,7 @@ impl Flows {
         Some(ack.flow)
     }
 
-    /// Returns the next sender to begin, if its time has come.
+    /// Returns the next sender to start, if it is due.
     fn beginner(&mut self, now: Nanos) -> Option<u32> {
         let flow = *self.order.get(self.begun)?;
         let start = *self.start.get_or_insert(now);
@@ -205,8 +202,8 @@ impl Flows {
         Some(flow)
     }
 
-    /// Checks the timeout of one sender. Each is checked often enough: there are
-    /// far more calls per second than senders.
+    /// Checks the timeout of one sender. There are far more calls per second than
+    /// senders, so each is checked often enough.
     fn watch(&mut self, now: Nanos) {
         self.watched = (self.watched + 1) % self.flows.len().max(1);
         if self.current.is_some() {

@@ -30,25 +30,24 @@ use crate::send::cpu_time;
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
 
-/// Delay of the links; acknowledgements have none.
+/// Delay of the links; acknowledgements are not delayed.
 const DELAY: Nanos = Nanos::from_millis(10);
 
-/// Address space for each waiting frame, its record included; a page of it
-/// becomes memory only when it is used.
+/// Address space per frame in flight, including its record; pages become resident on
+/// first use.
 const PER_FRAME: u64 = 4_096;
 
-/// Frames on a link's delay line that the memory must hold, in addition to its
-/// queue.
+/// Frames on a link's delay line, in addition to its queue.
 const ON_THE_WAY: u64 = 44;
 
-/// The time over which the senders begin.
+/// Interval over which the senders start.
 const SPREAD: Nanos = Nanos::from_secs(1);
 
 /// State shared by sender and receiver.
 struct Loop {
     acks: Mutex<Vec<Ack>>,
     shares: Mutex<Vec<Share>>,
-    /// Whether arrivals count.
+    /// Whether arrivals are counted.
     counting: AtomicBool,
 }
 
@@ -163,19 +162,19 @@ pub(super) fn link(rate: BitRate) -> Result<LinkConfig, Error> {
     })
 }
 
-/// Returns the time that a link of this rate takes for `frames` frames.
+/// Returns the transmission time of `frames` frames at this rate.
 pub(super) fn time_of(frames: u64, len: u32, rate: BitRate) -> Nanos {
     let bits = u128::from(frames) * u128::from(FRAMING.wire_bits(len));
     let nanos = bits * 1_000_000_000 / u128::from(rate.bits_per_sec().max(1));
     Nanos::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Returns the memory for the most frames that `links` links hold.
+/// Returns the memory for the maximum number of frames that `links` links hold.
 pub(super) fn memory(links: u32) -> Bytes {
     Bytes((256 << 20) + u64::from(links) * (QUEUE + ON_THE_WAY) * PER_FRAME)
 }
 
-/// Runs a sender on each link, and measures the links' throughput.
+/// Runs a sender on each link and measures the links' throughput.
 pub(super) fn run(load: &MultiplexLoad) -> Result<Outcome, Error> {
     let shared = Arc::new(Loop {
         acks: Mutex::new(Vec::new()),
@@ -245,15 +244,15 @@ fn ports(load: &MultiplexLoad, shared: &Arc<Loop>) -> Vec<(String, Port)> {
     ]
 }
 
-/// Returns the time until all senders have begun and filled their queues once.
+/// Returns the time until all senders have started and filled their queues once.
 fn warm_up(load: &MultiplexLoad) -> Duration {
     let filling = time_of(2 * QUEUE, load.len, load.rate);
     let time = SPREAD.saturating_add(DELAY).saturating_add(filling);
     Duration::from_nanos(time.as_nanos()).min(load.time.max(Duration::from_secs(2)))
 }
 
-/// Returns the cost of one frame for the senders and the receivers themselves, in
-/// nanoseconds of CPU time: they run alone, with all their frames in flight.
+/// Returns the CPU time per frame of senders and receivers alone, in nanoseconds, with
+/// all their frames in flight.
 pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     let mut flows = Flows::new(links, Nanos::ZERO, Nanos::MAX);
     let mut frame = PairFrame::new(len);
@@ -264,11 +263,11 @@ pub(super) fn own_cost(links: u32, len: u32) -> f64 {
             sink.push(TxFrame::whole(frame.set(flow, number), Nanos::ZERO));
             acks.push_back(Ack { flow, number });
         });
-        // A sink in memory accepts all frames.
+        // A memory sink accepts all frames.
         let _ = sink.flush();
         sent
     };
-    // All begin, without acknowledgements until their windows are used up.
+    // All start, and send without acknowledgements until their windows are full.
     while burst(&mut flows, &mut acks) > 0 {}
     let (mut frames, used) = (0, cpu_time());
     while cpu_time().saturating_sub(used) < Duration::from_millis(50) {
@@ -306,7 +305,7 @@ mod tests {
         assert_eq!(outcome.report.ports.iter().map(lost).sum::<u64>(), 0);
         let frame_bits = FRAMING.wire_bits(load.len);
         let found = judge(&outcome.shares, outcome.window, 10_000_000, frame_bits, 0.5);
-        // A busy machine may make frames late, but must never stop the links.
+        // A busy machine may delay frames, but must never stop the links.
         assert_eq!(found.outside, 0, "{found:?}");
     }
 }

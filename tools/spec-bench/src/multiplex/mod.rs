@@ -1,13 +1,13 @@
-//! `bench multiplex`: the number of links that keep their rate at the same time.
+//! `bench multiplex`: the number of links that keep their rate concurrently.
 //!
-//! A link keeps its rate if its throughput is within 1 % of it (2 % through veth
-//! pairs) over a window of some seconds. Every link has a sender that never lets
-//! it idle. In memory these are TCP-like senders ([`flows`]); through veth pairs
-//! they are paced at 5 % more than the link carries ([`veth`]).
+//! A link keeps its rate if its throughput is within 1 % of it (2 % through veth pairs)
+//! over a window of some seconds. Every link has a sender that never lets it idle:
+//! TCP-like senders in memory ([`flows`]), and senders at 105 % of the link's rate
+//! through veth pairs ([`veth`]).
 //!
-//! LinkEM's figures (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, 500 of
-//! dummynet's on a PC of its time. Our notes of the thesis do not contain the
-//! traffic that loaded those links.
+//! LinkEM's figures (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, and 500 with
+//! dummynet on a PC of its time. Our notes of the thesis do not contain the traffic
+//! that loaded those links.
 
 mod flows;
 mod memory;
@@ -38,14 +38,14 @@ const QUEUE: u64 = 20;
 const RATES: [u64; 4] = [128_000, 512_000, 1_000_000, 10_000_000];
 const RATES_VETH: [u64; 1] = [64_000];
 
-/// Numbers of links that are tried until they are too many; a number with less
-/// than this many bits per second in all is left out.
+/// Numbers of links, tried in order until one is too many; totals below this many bit/s
+/// are skipped.
 const SERIES: [u32; 13] = [
     250, 500, 1_000, 1_320, 2_500, 4_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 100_000,
 ];
 const LEAST: u64 = 120_000_000;
 
-/// The largest relative error of a link that keeps its rate.
+/// Maximum relative error of a link that keeps its rate.
 const ALLOWED: f64 = 0.01;
 const ALLOWED_VETH: f64 = 0.02;
 
@@ -102,31 +102,31 @@ impl MultiplexArgs {
     }
 }
 
-/// The results of a number of links of one rate.
+/// A row: a number of links of one rate.
 #[derive(Debug, Serialize)]
 pub struct MultiplexRow {
     ports: &'static str,
     rate_bits: u64,
     links: u32,
-    /// Throughput of all links, in per cent of the sum of their rates.
+    /// Throughput of all links in percent of the sum of their rates.
     carried_percent: f64,
-    /// Error of the worst link, and the 99th percentile of the errors.
+    /// Error of the worst link, and 99th percentile of the errors.
     worst_percent: f64,
     p99_percent: f64,
     /// Number of links with an error above the limit, and the limit.
     outside: u32,
     allowed_percent: f64,
-    /// Frames that left the emulator, in thousands per second.
+    /// Frames sent by the emulator, in thousands per second.
     kpps: f64,
-    /// Lateness of all frames from the start.
+    /// Lateness of all frames since the start.
     lateness_p50_us: f64,
     lateness_p99_us: f64,
     lateness_max_us: f64,
-    /// Frames that the emulator or the kernel lost, at any port.
+    /// Frames lost by the emulator or the kernel, at any port.
     artifacts: u64,
-    /// CPU time of senders and receivers of memory ports, in per cent of a core.
+    /// CPU time of the memory ports' senders and receivers, in percent of a core.
     own_percent: f64,
-    /// CPU time of the emulator's threads from the start, in per cent of a core.
+    /// CPU time of the emulator's threads since the start, in percent of a core.
     cpu_percent: f64,
 }
 
@@ -168,7 +168,7 @@ impl Measurement for MultiplexArgs {
 }
 
 fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<MultiplexRow, Error> {
-    // No event wakes a thread that only receives from memory: it must spin.
+    // A thread that only receives from memory must spin: no event wakes it.
     let (placement, wait) = match args.threads {
         1 => (Placement::Together, WaitMode::Adaptive),
         _ => (Placement::PerStage, WaitMode::Spin),

@@ -2,8 +2,7 @@
 
 use longwire_engine::Nanos;
 
-/// The frames of one link that arrived in the window, with the times of the first
-/// and the last.
+/// A link's frames that arrived in the window, and the times of the first and the last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     frames: u32,
@@ -11,7 +10,7 @@ pub(super) struct Share {
     last: Nanos,
 }
 
-/// Begin and end of a measurement.
+/// Start and end of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub from: Nanos,
@@ -21,11 +20,11 @@ pub(super) struct Window {
 /// Rate accuracy of all links together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateAccuracy {
-    /// Bits per second of all links, on the emulated wire.
+    /// Throughput of all links in bit/s, on the emulated wire.
     pub bits: f64,
-    /// Relative error of the link with the greatest error.
+    /// Relative error of the worst link.
     pub worst: f64,
-    /// The 99th percentile of the absolute errors.
+    /// 99th percentile of absolute errors.
     pub p99: f64,
     /// Links with an error above the limit.
     pub outside: u32,
@@ -42,13 +41,12 @@ impl Share {
         self.last = at;
     }
 
-    /// Returns frames per second of a link that should carry `expected`.
+    /// Returns the frames/s of a link that should carry `expected`.
     ///
-    /// Between the first arrival and the last there is one interval less than
-    /// frames, regardless of the window's bounds: so the figure is exact also for
-    /// links that carry few frames. A link that was silent at one end of the
-    /// window for longer than three frames take was stopped, and this time
-    /// counts.
+    /// There is one interval less than frames between the first arrival and the last,
+    /// regardless of the window's bounds, so the figure is exact even for links with
+    /// few frames. A link that was silent at one end of the window for more than three
+    /// frame times was stopped, and that time counts.
     fn per_second(&self, window: Window, expected: f64) -> f64 {
         let silence = Nanos::from_nanos((3e9 / expected) as u64);
         let mut intervals = f64::from(self.frames) - 1.0;
@@ -68,8 +66,8 @@ impl Share {
     }
 }
 
-/// Judges links that should carry `bits` a second each in frames of `frame_bits`;
-/// an error above `allowed` (0.01 is one per cent) is outside.
+/// Evaluates links that should carry `bits` bit/s each in frames of `frame_bits`; an
+/// error above `allowed` (0.01 is 1 %) is outside.
 pub(super) fn judge(
     shares: &[Share],
     window: Window,
@@ -113,7 +111,7 @@ mod tests {
         share
     }
 
-    /// Judges frames of 1,000 bits on links of 10,000 bit/s: one every 100 ms.
+    /// Evaluates frames of 1,000 bits on links of 10,000 bit/s: one every 100 ms.
     fn judged(shares: &[Share]) -> RateAccuracy {
         judge(shares, WINDOW, 10_000, 1_000, 0.01)
     }
@@ -140,7 +138,7 @@ mod tests {
         ]);
         assert_eq!(found.outside, 4);
         assert_eq!(found.worst, -1.0);
-        // 4.x frames in half of a second, and none in the other half.
+        // Four frames and a fraction in half of a second, and none in the other half.
         let stopped = judged(&[stopped]).worst;
         assert!((-0.51..-0.49).contains(&stopped), "{stopped}");
     }

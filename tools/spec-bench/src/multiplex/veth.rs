@@ -1,9 +1,9 @@
 //! Links between two real veth pairs.
 //!
-//! A generator at one pair sends frames of all links in turn, evenly spread and 5
-//! % more than the links carry; their queues drop the excess. A receiver at the
-//! other records when each frame arrived, by the kernel's stamp. Both are threads
-//! of this process; the fabric has its default wait mode and placement.
+//! A generator at one pair sends frames of all links in turn, evenly spaced and 5 %
+//! above the links' rate; their queues drop the excess. A receiver at the other pair
+//! records arrivals by kernel timestamp. Both are threads of this process; the fabric
+//! has its default wait mode and placement.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -22,16 +22,16 @@ use crate::stations::{DEVICE, Stations};
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
 
-/// Excess of the sent frames over the links' rates, in per cent.
+/// Excess of the sent frames over the links' rates, in percent.
 const EXCESS: u64 = 5;
 
-/// Frames that are sent or received at once.
+/// Frames per batch.
 const BURST: usize = 64;
 
 /// Interval at which sender and receiver check their state.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// All links carry frames for this time before the measurement.
+/// Time for which all links carry frames before the measurement.
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Runs the links, and measures their throughput.
@@ -77,7 +77,7 @@ pub(super) fn run(load: &MultiplexLoad, kind: &str) -> Result<Outcome, Error> {
     })
 }
 
-/// Joins a thread, and passes its panic on.
+/// Joins a thread and propagates its panic.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     let panicked = |panic| std::panic::resume_unwind(panic);
     thread.join().unwrap_or_else(panicked)
@@ -98,7 +98,7 @@ fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Er
 
 /// Sends frames of all links in turn until `stop` is set.
 fn send(mut port: Port, load: &MultiplexLoad, stop: &AtomicBool) -> Result<(), PortError> {
-    // Period of one link; the frames of other links lie evenly between.
+    // Period of one link; frames of the other links are evenly spaced within it.
     let period = u128::from(time_of(1, load.len, load.rate).as_nanos());
     let gap_ns = |frames: u64| {
         let nanos =
@@ -128,7 +128,7 @@ fn send(mut port: Port, load: &MultiplexLoad, stop: &AtomicBool) -> Result<(), P
     Ok(())
 }
 
-/// Records the frames of each link in the window, until `stop` is set.
+/// Records each link's frames in the window until `stop` is set.
 fn receive(
     mut port: Port,
     links: u32,

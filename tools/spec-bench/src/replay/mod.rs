@@ -1,9 +1,8 @@
 //! `bench replay`: timing errors of replays at a receiver, and their CPU time.
 //!
-//! A separate program (`longwire replay`, or tcpreplay where it is installed)
-//! sends a trace from one network namespace into a veth pair, and `longwire
-//! receive` in another judges it by the kernel's stamps. All of them are the
-//! commands that users run.
+//! A separate program (`longwire replay`, or tcpreplay where installed) sends a trace
+//! from one network namespace into a veth pair, and `longwire receive` in another
+//! compares it by kernel timestamps. Both are commands as users run them.
 
 mod machine;
 mod published;
@@ -68,7 +67,7 @@ struct ReplayRow {
     workload: &'static str,
     stress: &'static str,
     sender: &'static str,
-    /// The version as the program prints it.
+    /// The version that the program prints.
     version: String,
     /// Frames of the trace.
     packets: u64,
@@ -76,24 +75,24 @@ struct ReplayRow {
     changed: u64,
     reordered: u64,
     duplicates: u64,
-    /// The trace's median gap, and the receiver's.
+    /// Median gap of the trace and at the receiver.
     trace_gap_p50_us: f64,
     gap_p50_us: f64,
     gap_p99_us: f64,
-    /// |gap − the trace's gap|.
+    /// Absolute difference from the trace's gap.
     error_p50_us: f64,
     error_p99_us: f64,
     error_p999_us: f64,
     error_max_us: f64,
     drift_ppm: Option<f64>,
-    /// CPU time of the replaying process, in per cent of its duration.
+    /// CPU time of the replaying process, in percent of its duration.
     cpu_percent: f64,
-    /// Frames that the receiver's ring lost.
+    /// Frames dropped by the receiver's full ring.
     unseen: u64,
     pauses: Pauses,
-    /// Duration of the watch for pauses.
+    /// Duration of the search for pauses.
     watched_s: f64,
-    /// CPU time that the hypervisor gave to other machines.
+    /// Steal time.
     stolen_s: f64,
 }
 
@@ -131,8 +130,7 @@ impl Measurement for ReplayArgs {
         for workload in &self.workload {
             let trace = Trace::write(*workload, self.packets, &directory.path)?;
             for kind_of_stress in &self.stress {
-                // Programs take turns, because the machine is shared and its load
-                // changes.
+                // Programs alternate, because the load of a shared machine changes.
                 for (sender, version) in &senders {
                     let stress = Stress::start(*kind_of_stress, &directory.path)?;
                     let sent = sender.replay(&trace, self, kind)?;
@@ -186,7 +184,7 @@ fn row(
     }
 }
 
-/// A directory that is removed when dropped.
+/// A directory that is removed on drop.
 struct Directory {
     path: PathBuf,
 }
@@ -211,5 +209,5 @@ impl Drop for Directory {
     }
 }
 
-/// Timeout for events that should happen at once.
+/// Timeout for events that are normally immediate.
 const PATIENCE: Duration = Duration::from_secs(10);

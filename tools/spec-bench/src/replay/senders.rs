@@ -38,7 +38,7 @@ pub enum ReplaySender {
 }
 
 impl ReplaySender {
-    /// All but the one that occupies a core completely.
+    /// All senders except the one that saturates a core.
     pub const USUAL: [ReplaySender; 5] = [
         ReplaySender::Longwire,
         ReplaySender::LongwireNormal,
@@ -109,7 +109,7 @@ impl ReplaySender {
         })
     }
 
-    /// Replays a trace from one namespace into another, where it is judged.
+    /// Replays a trace from one namespace to another, where a receiver compares it.
     pub(super) fn replay(
         self,
         trace: &Trace,
@@ -147,21 +147,21 @@ impl ReplaySender {
 /// The interface in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
 
-/// Time limit of a receiver that was not stopped: longer than any trace takes, a
-/// slow sender's too.
+/// Time limit of a receiver that is not stopped: longer than any trace takes, even with
+/// a slow sender.
 const RECEIVER_LIFE: &str = "20min";
 
 /// The results of a replay.
 pub(super) struct ReplayResult {
     /// CPU time of the replaying process.
     pub cpu_s: f64,
-    /// How long it ran.
+    /// Duration of the run.
     pub took_s: f64,
     pub received: ReceiverReport,
 }
 
-/// Returns the CPU time of all children that were waited for, in seconds. No
-/// others end during a replay: the receiver ends after it.
+/// Returns the CPU time of all children that were waited for, in seconds. No other
+/// child ends during a replay: the receiver ends later.
 fn cpu_of_children() -> f64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
         let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
@@ -169,8 +169,7 @@ fn cpu_of_children() -> f64 {
     })
 }
 
-/// Reads a stream to its end on a separate thread, so that its writer never
-/// waits.
+/// Reads a stream to its end on a separate thread, so that its writer never blocks.
 fn drain(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = String::new();
@@ -190,7 +189,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Starts the receiver; returns when it receives.
+    /// Starts the receiver; returns once it receives.
     fn start(trace: &Trace, path: Path<'_>) -> Result<Receiver, Error> {
         let mut command = Command::new(program::path()?);
         command.args([
@@ -200,7 +199,7 @@ impl Receiver {
             "--witness",
         ]);
         command.arg("--against").arg(&trace.path);
-        // Ends the receiver if this process dies.
+        // Limits the receiver's life if this process dies.
         command.args(["--time", RECEIVER_LIFE]);
         if let Some(core) = host::allowed_cores().first() {
             command.args(["--core", &core.to_string()]);
@@ -242,9 +241,9 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Ends the receiver a moment after the last frame was sent.
+    /// Stops the receiver shortly after the last frame was sent.
     fn stop(mut self) -> Result<ReceiverReport, Error> {
-        /// Frames are in the peer's queue as soon as they are sent; under stress
+        /// Frames are in the peer's queue as soon as they are sent, but under stress
         /// its softirq may run late.
         const GRACE: Duration = Duration::from_millis(300);
         std::thread::sleep(GRACE);
@@ -293,8 +292,7 @@ impl ReceiverReport {
         self.trace("timing")["drift"]["ppm"].as_f64()
     }
 
-    /// Returns the number of frames that arrived without room in the receiver's
-    /// ring.
+    /// Returns the number of frames dropped by the receiver's full ring.
     pub fn unseen(&self) -> u64 {
         let kinds = self.0["unseen"].as_object();
         let kinds = kinds.into_iter().flat_map(|kinds| kinds.values());
@@ -319,7 +317,7 @@ impl ReceiverReport {
     }
 }
 
-/// Converts a value, which must be a number.
+/// Converts a value to a number; 0 if it is none.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }

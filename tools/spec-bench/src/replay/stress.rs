@@ -1,4 +1,4 @@
-//! Load on the machine during a replay: TCPivo's stresses.
+//! Load on the machine during a replay: the stresses of TCPivo.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -34,21 +34,21 @@ impl StressKind {
     }
 }
 
-/// Size of the file that is read and written, in bytes.
+/// Size in bytes of the file to read and write.
 const FILE_LEN: usize = 8_000_000;
 
-/// Bytes that are copied at a time.
+/// Bytes per copy.
 const COPY_LEN: usize = 64 << 20;
 
-/// Busy threads, one for each core; the scheduler treats a thread of normal
-/// priority like a process.
+/// Busy threads, one per core; the scheduler treats a thread of normal priority like a
+/// process.
 pub(super) struct Stress {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
 impl Stress {
-    /// Starts the threads; returns when all of them are busy.
+    /// Starts the threads; returns once all are busy.
     pub fn start(kind: StressKind, directory: &Path) -> Result<Stress, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let count = match kind {
@@ -98,8 +98,7 @@ type Ready = std::sync::mpsc::Sender<()>;
 fn read_and_write(path: &PathBuf, stop: &AtomicBool, ready: &Ready) -> io::Result<()> {
     let mut bytes = vec![7; FILE_LEN];
     File::create(path)?.write_all(&bytes)?;
-    // Sending fails only if `start` has returned, and then no thread waits for
-    // it.
+    // Fails only if `start` has returned, so no thread waits for it.
     let _ = ready.send(());
     while !stop.load(Ordering::Relaxed) {
         let mut file = File::options().read(true).write(true).open(path)?;

@@ -1,5 +1,5 @@
-//! The traces that are replayed: TCPivo's even ones, Poisson arrivals, and bursts
-//! of mixed sizes. Every frame is unique, so that the receiver can identify it.
+//! The traces: TCPivo's even ones, Poisson arrivals, and bursts of mixed sizes. Every
+//! frame is unique, so that the receiver can identify it.
 
 use std::path::{Path, PathBuf};
 
@@ -46,8 +46,8 @@ impl Workload {
         }
     }
 
-    /// Returns the number of packets that last as long as `of_70us` of 70 us, at
-    /// most a million.
+    /// Returns the number of packets that last as long as `of_70us` packets 70 us
+    /// apart, at most a million.
     fn packets(self, of_70us: u64) -> u64 {
         const MILLION: u64 = 1_000_000;
         let duration = of_70us * 70_000;
@@ -62,20 +62,19 @@ impl Workload {
     }
 }
 
-/// Time of a byte on the wire: the distance of frames within a burst.
+/// Time per byte on the wire: the spacing of frames within a burst.
 const WIRE_NS_PER_BYTE: u64 = 8;
 
-/// Mean number of frames in a burst.
+/// Mean number of frames per burst.
 const BURST: u64 = 32;
 
-/// Frame lengths of the simple Internet mix, seven to four to one, without
-/// frame check sequence.
+/// Frame lengths of the simple Internet mix (7:4:1), without frame check sequence.
 const IMIX: [u64; 12] = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];
 
-/// Bytes on the wire in addition to the frame: preamble, check sequence, gap.
+/// Additional bytes on the wire: preamble, frame check sequence, gap.
 const OVERHEAD: u64 = 24;
 
-/// An iterator over frames: the gap before each, and its length.
+/// An iterator over frames: gap before each, and length.
 struct Frames {
     workload: Workload,
     chance: Stream,
@@ -94,9 +93,8 @@ impl Frames {
         }
     }
 
-    /// Returns the next frame of a burst. Bursts have a geometric number of
-    /// frames; silences between them are exponential, and result in the mean
-    /// rate.
+    /// Returns the next frame of a burst. The length of bursts is geometric; silences
+    /// between them are exponential and yield the mean rate.
     fn next_of_burst(&mut self) -> (Nanos, u64) {
         let len = IMIX[self.chance.up_to(IMIX.len() as u64 - 1) as usize];
         let on_wire = (self.last_len + OVERHEAD) * WIRE_NS_PER_BYTE;
@@ -162,13 +160,13 @@ impl Trace {
 
     /// Removes the file.
     pub fn remove(self) {
-        // The directory is removed at the end in any case.
+        // Best effort: the directory is removed at the end.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Builds a UDP datagram that contains its number. Its destination is no station,
-/// so that the receiving host's own stack discards it at once.
+/// Builds a UDP datagram that contains its number. No station has its destination, so
+/// the receiving host's stack discards it at once.
 fn build(frame: &mut Vec<u8>, len: usize, number: u64) {
     frame.clear();
     frame.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
@@ -205,7 +203,7 @@ mod tests {
             };
             let count = 200_000;
             let total: f64 = (0..count).map(|_| frames.next().0.as_nanos() as f64).sum();
-            // The mean of the bursty one has a deviation of 1.3 % at 6,250
+            // The mean of the bursty trace has a standard deviation of 1.3 % at 6,250
             // bursts, that of the others less; seed 1.
             let mean = total / f64::from(count);
             assert!((mean / mean_ns - 1.0).abs() < 0.04, "{workload:?}: {mean}");

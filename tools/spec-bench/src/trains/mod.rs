@@ -1,9 +1,9 @@
-//! `trains`: what options of a link cost the programs on both sides of it: TCP, whose
-//! sender hands over trains of wire frames, and floods of 64-byte datagrams.
+//! `trains`: the cost of link options for programs on both sides: TCP, whose sender
+//! hands over trains of wire frames, and floods of 64-byte datagrams.
 //!
-//! Each row is `longwire exec` as users start it, and traffic from ordinary sockets in its
-//! networks. All rows take turns in every round, next to a veth pair without an emulator,
-//! and medians of the rounds are compared.
+//! Each row is `longwire exec` as users start it, with traffic from ordinary sockets in
+//! its networks. All rows and a bare veth pair alternate in every round, and medians of
+//! the rounds are compared.
 
 mod run;
 
@@ -32,12 +32,12 @@ pub struct TrainsArgs {
     pub only: Vec<String>,
 }
 
-/// The measure of a row's TCP throughput.
+/// The reference of a row's TCP throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reference {
     Nothing,
     Plain,
-    /// The smaller of the plain link and a rate of 10 Gbit/s.
+    /// The minimum of the plain link and 10 Gbit/s.
     PlainOrRate,
     Tap,
 }
@@ -46,20 +46,20 @@ enum Reference {
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     name: &'static str,
-    /// Options of `exec`; none is a bare veth pair.
+    /// Options of `exec`; `None` is a bare veth pair.
     options: Option<&'static str>,
     reference: Reference,
-    /// The least TCP throughput, as a share of the reference's.
+    /// Minimum TCP throughput, relative to the reference.
     tcp_bar: f64,
 }
 
-/// The least share of 64-byte datagrams that arrive, of the bare pair's.
+/// Minimum share of received 64-byte datagrams, relative to the bare pair.
 const UDP_BAR: f64 = 0.8;
 
-/// The rate of the rows that have one, in Gbit/s.
+/// The rate of rows that have one, in Gbit/s.
 const RATE_GBIT: f64 = 10.0;
 
-/// The path of a file with a network of one link, in the folder where the program runs.
+/// Path of a file with a network of one link, in the program's working directory.
 const NETWORK_FILE: &str = "network.toml";
 
 const BARE: Setup = Setup {
@@ -129,16 +129,17 @@ pub struct TrainsRow {
     name: &'static str,
     options: Option<&'static str>,
     tcp_gbit: f64,
-    /// The share of the reference's throughput, and its bar.
+    /// TCP throughput relative to the reference, and its bar.
     tcp_share: Option<f64>,
     tcp_bar: f64,
-    /// CPU time of the emulator during the TCP flow, in cores: in the kernel, and its own.
+    /// The emulator's CPU time during the TCP flow, in cores: in the kernel, and in
+    /// user space.
     tcp_kernel_cores: f64,
     tcp_own_cores: f64,
-    /// Lateness of the frames of the TCP flow, 99th percentile, in microseconds.
+    /// 99th percentile of the TCP flow's frame lateness, in microseconds.
     tcp_late_p99_us: f64,
     udp_kpps: f64,
-    /// 64-byte datagrams that arrived, as a share of the bare pair's: of one flow, and of a
+    /// Received 64-byte datagrams relative to the bare pair: of one flow, and of a
     /// thousand.
     udp_share: f64,
     udp_flows_share: f64,

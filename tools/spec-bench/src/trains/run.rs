@@ -1,4 +1,4 @@
-//! One row in one round.
+//! Measures one row in one round.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub(super) struct Measured {
 const NETWORK: &str = "[ports]\nnear = \"packet:near\"\nfar = \"packet:far\"\n\n\
     [[link]]\nname = \"link\"\nmatch = \"in-port=near\"\n";
 
-/// Flows of the second flood.
+/// Flows in the second flood.
 const FLOWS: u32 = 1_000;
 
 /// Measures a row once.
@@ -80,7 +80,7 @@ fn floods(path: Path<'_>, time: Duration, found: &mut Measured) -> Result<(), Er
     Ok(())
 }
 
-/// Returns the 99th percentile of the lateness on the way from near to far.
+/// Returns the 99th percentile of lateness from near to far.
 fn late_p99(report: &Value) -> f64 {
     let ports = report["ports"].as_array().into_iter().flatten();
     let mut far = ports.filter(|port| port["name"] == "far");
