@@ -45,7 +45,7 @@ pub(super) fn pair(
     Ok((topology, announcement))
 }
 
-/// Reads a topology, with `scenario` in place of its own if given. Warnings are
+/// Reads a topology, with `scenario` in place of the file's own if given. Warnings are
 /// printed, and returned for the report.
 ///
 /// # Errors

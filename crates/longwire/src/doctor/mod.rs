@@ -1,7 +1,7 @@
 //! Checks of `longwire doctor`: what this machine supports, and what limits accuracy.
 //!
 //! Each check examines one property and returns a finding: its state, cost and fix. A
-//! missing file, as in containers, is a finding and never an error.
+//! missing file (in a container, for example) is a finding and never an error.
 
 mod attach;
 mod cpu;

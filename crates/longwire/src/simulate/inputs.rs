@@ -145,8 +145,7 @@ impl<'a> Inputs<'a> {
         };
         Ok(Inputs {
             sources: vec![Source::open(path, interface, entry, Batches::Large)?],
-            // The first frame is read on demand: with a pipe, it may take long to
-            // arrive.
+            // The first frame is read on demand: a pipe may delay it for long.
             taken: Some(0),
             ports: Vec::new(),
             stop,

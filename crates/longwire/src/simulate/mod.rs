@@ -180,7 +180,7 @@ impl<'a> VirtualRun<'a> {
             .frame(port, meta, record.bytes, &mut |leaving| {
                 outputs.write(leaving)
             })?;
-        // A plugin may take long for each frame.
+        // A plugin may be slow.
         self.check()
     }
 

@@ -85,7 +85,7 @@ fn a_network_reports_requests_without_an_answer() {
     write(&file, network.as_bytes());
     let Some(site) = Site::new(2) else { return };
     let network = site.start_with(&[&file]);
-    // The reply is sent at once but takes long to arrive: it still counts.
+    // The reply is sent at once but arrives late: it still counts.
     let ping = site.at(0, &["ping", "-c", "2", "-W", "12", "10.9.0.2"]);
     let missing = site.at(0, &["ping", "-c", "1", "-W", "1", "10.9.0.77"]);
     assert_ne!(missing.code, 0, "{missing:?}");

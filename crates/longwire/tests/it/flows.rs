@@ -1,9 +1,9 @@
-//! TCP between real stations over several links of one network at once, each
-//! with a separate rate and queue: every flow gets its link's rate, plain
-//! queues fill, CoDel keeps them short, and what leaves is sound.
+//! TCP between real stations over several links of one network at once, each with a
+//! separate rate and queue: every flow gets its link's rate, plain queues fill, CoDel
+//! keeps them short, and output frames are valid.
 //!
-//! Where namespaces are not allowed the test passes without having run, except
-//! in CI.
+//! Without permission to create namespaces, the test passes without running, except in
+//! CI.
 
 use std::ops::Range;
 use std::process::{Command, Stdio};

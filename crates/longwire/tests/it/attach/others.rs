@@ -31,7 +31,7 @@ struct Other {
 }
 
 impl Other {
-    /// Attaches the program before all others of the hook.
+    /// Attaches the program at the front of the hook.
     fn attach(
         namespace: &NetNamespace,
         device: &str,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use longwire_io::net::NetNamespace;
 use serde_json::Value;
 
-/// Timeout of a read: an answer about many links takes long on a busy machine, and
-/// only a server that hangs exceeds this.
+/// Read timeout: an answer about many links is slow on a busy machine, and only a hang
+/// exceeds this.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An answer.

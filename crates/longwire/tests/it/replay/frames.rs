@@ -63,7 +63,7 @@ pub fn numbered_of(server: Ipv4Addr, from_client: bool, number: u32) -> Vec<u8> 
     ipv4(17, addresses, &datagram)
 }
 
-/// Returns the number in such a frame.
+/// Returns the number in a frame of [`numbered`].
 pub fn number_of(frame: &[u8]) -> u32 {
     let payload = frame.get(42..46).and_then(|bytes| bytes.first_chunk());
     u32::from_be_bytes(*payload.expect("a numbered frame"))
