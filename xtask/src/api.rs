@@ -1,15 +1,15 @@
-//! Checks of the control API with external tools: a client generated from its
-//! OpenAPI document drives a real run, and schemathesis tests it.
+//! Checks of the control API with external tools: a client generated from its OpenAPI
+//! document controls a real run, and schemathesis tests it.
 //!
-//! `xtask/api/drive.py` runs the checks; this module installs the tools from PyPI
-//! into `target/api/venv`, and creates namespaces.
+//! `xtask/api/drive.py` runs the checks; this module installs the tools from PyPI into
+//! `target/api/venv`, and creates namespaces.
 
 use std::env;
 use std::path::Path;
 
 use crate::runner::{Outcome, Runner, cargo, limited, root, run, run_all, succeeds, target_dir};
 
-/// The folder of the checks, from the repository's root.
+/// The folder of the checks, relative to the repository's root.
 const FOLDER: &str = "xtask/api";
 
 /// Installs the tools, builds the program, and runs the checks.
@@ -44,7 +44,7 @@ fn drive(venv: &Path, folder: &Path) -> Outcome {
     if !python.exists() {
         return Outcome::Skipped("the tools are not installed".to_owned());
     }
-    // All processes of the command end with it, and so do its devices.
+    // All processes of the command end with it, and their devices too.
     let mut command = limited("unshare");
     command
         .args(["--user", "--map-root-user", "--net", "--mount", "--pid"])

@@ -27,10 +27,11 @@ const OF_THE_SPECIFICATION: [&str; 15] = [
     "attach",
 ];
 
-/// Benches that measure without criterion; the others run once with `cargo test`.
+/// Benches that do not use criterion; criterion's run once with `cargo test`.
 const OF_PORTS: [&str; 4] = ["captures", "delay_line", "offload", "ports"];
 
-/// Runs the benches of `longwire-capture`, `longwire-io` and the program at their smallest size.
+/// Runs the benches of `longwire-capture`, `longwire-io` and the program at their
+/// smallest size.
 pub fn run_tiny(runner: &mut Runner) {
     runner.step("benches of ports", || {
         let mut command = workspace("bench");
@@ -66,7 +67,7 @@ pub fn run_tiny(runner: &mut Runner) {
     });
 }
 
-/// Builds the benches of SPECIFICATION.md in release, and runs one.
+/// Builds the benches of SPECIFICATION.md in release mode, and runs one.
 pub fn run_specification(arguments: &[&str]) -> ExitCode {
     let mut build = cargo(["build", "--release", "--quiet"]);
     build.args(["--package", "longwire", "--package", "longwire-spec-bench"]);
@@ -85,7 +86,7 @@ pub fn run_specification(arguments: &[&str]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the compiler command of the example plugin, and the path of its output.
+/// Returns the compiler command for the example plugin, and its output path.
 fn example_plugin() -> (Command, PathBuf) {
     let library = target_dir().join("data_loss.so");
     let mut compile = Command::new("cc");

@@ -1,9 +1,8 @@
-//! The book: docs/ with its generated pages, checked and rendered.
+//! The book: docs/ and generated pages, checked and rendered.
 //!
-//! The sources of the book are a copy in `target/book-src`. Generated pages
-//! are written there and not committed: the help of every command, the control
-//! API, the models, the list of decisions. mdbook renders the copy to
-//! `target/book`.
+//! The book's sources are a copy in `target/book-src`. Generated pages are written
+//! there and not committed: help of every command, control API, models, list of
+//! decisions. mdbook renders the copy to `target/book`.
 
 mod api;
 mod json;
@@ -27,7 +26,7 @@ pub fn run_steps(runner: &mut Runner) {
     });
 }
 
-/// Checks the links of the book, with its generated pages.
+/// Checks the book's links, including generated pages.
 pub fn check(runner: &mut Runner) {
     runner.step("book: links", sources);
 }
@@ -36,9 +35,9 @@ fn folder() -> PathBuf {
     target_dir().join("book-src")
 }
 
-/// Builds the program, then the sources of the book.
+/// Builds the program, then the book's sources.
 fn sources() -> Outcome {
-    // The build of the tests, so that each crate is compiled once.
+    // As the tests are built, so that each crate is compiled once.
     let mut build = cargo(["test", "--workspace", "--no-run"]);
     build.args(locked());
     match run(build) {
@@ -72,7 +71,7 @@ fn render(folder: &Path) -> Outcome {
     run(command)
 }
 
-/// Writes all pages of the book; returns the broken links.
+/// Writes all pages of the book; returns broken links.
 fn write_sources(folder: &Path, program: &Path) -> Result<Vec<String>, String> {
     let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     if folder.exists() {
@@ -92,7 +91,7 @@ fn write_sources(folder: &Path, program: &Path) -> Result<Vec<String>, String> {
     let summary = folder.join("SUMMARY.md");
     let text = fs::read_to_string(&summary).map_err(|error| at(&summary, error))?;
     let text = with_decisions(folder, &text).map_err(|error| at(folder, error))?;
-    // Pages outside of docs/ that the book has too.
+    // Pages outside of docs/ that the book includes.
     for page in links::targets(&text).filter_map(|link| link.strip_prefix("../")) {
         let from = root().join(page);
         fs::copy(&from, folder.join(page)).map_err(|error| at(&from, error))?;
@@ -107,7 +106,7 @@ fn write_sources(folder: &Path, program: &Path) -> Result<Vec<String>, String> {
     Ok(Pages::read(folder)?.broken())
 }
 
-/// Copies a folder and all that is in it.
+/// Copies a folder recursively.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -122,8 +121,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames each README.md to index.md: mdbook writes index.html for both, but
-/// leaves links to README.md as they are.
+/// Renames each README.md to index.md: mdbook writes index.html for both, but does not
+/// rewrite links to README.md.
 fn name_indexes(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -136,7 +135,7 @@ fn name_indexes(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Replaces the mark of a generated part in a page.
+/// Replaces the marker of a generated part in a page.
 fn fill(folder: &Path, page: &str, part: &str, text: &str) -> Result<(), String> {
     let path = folder.join(page);
     let mark = format!("<!-- generated: {part} -->");
@@ -147,7 +146,8 @@ fn fill(folder: &Path, page: &str, part: &str, text: &str) -> Result<(), String>
     fs::write(&path, before.replace(&mark, text)).map_err(|error| format!("{page}: {error}"))
 }
 
-/// The summary with a line for each decision: mdbook renders no other pages.
+/// Returns the summary with a line per decision: mdbook renders only pages in the
+/// summary.
 fn with_decisions(folder: &Path, summary: &str) -> io::Result<String> {
     let entries = fs::read_dir(folder.join("decisions"))?;
     let mut files: Vec<PathBuf> = entries

@@ -1,4 +1,4 @@
-//! Table of checks and their tiers.
+//! The table of checks, with their tiers.
 
 use crate::runner::Runner;
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
 pub enum When {
     /// On every commit: `cargo xtask ci`.
     Commit,
-    /// When one of these files or folders has changed since the last recorded pass: `cargo xtask ci
-    /// --paths`.
+    /// If one of these files or folders has changed since the last recorded pass:
+    /// `cargo xtask ci --paths`.
     Changed(&'static [&'static str]),
     /// Before a release: only `cargo xtask full`.
     Full,
@@ -27,8 +27,8 @@ pub struct Check {
     pub run: fn(&mut Runner),
 }
 
-/// All checks in the order of execution. Fast ones come first, the tests last among those of a
-/// commit: the output ends with their closing lines.
+/// All checks in execution order. Fast ones come first; of a commit's, the tests come
+/// last, so that the output ends with their closing lines.
 pub const CHECKS: &[Check] = &[
     commit("format", "format of the sources", ci::format),
     commit(
@@ -197,7 +197,7 @@ const fn full(name: &'static str, help: &'static str, run: fn(&mut Runner)) -> C
 }
 
 impl Check {
-    /// Returns the first changed file that this check depends on.
+    /// Returns the first changed file on which this check depends.
     pub fn affected_by<'a>(&self, changed: &'a [String]) -> Option<&'a str> {
         let When::Changed(paths) = self.when else {
             return None;
@@ -214,7 +214,7 @@ impl Check {
 /// Returns the named checks of a tier, or all of them, in table order.
 ///
 /// # Errors
-/// A name that is not in the tier.
+/// A name outside of the tier.
 pub fn chosen(names: &[&str], is_in: fn(When) -> bool) -> Result<Vec<&'static Check>, String> {
     let mut checks: Vec<&Check> = CHECKS.iter().filter(|check| is_in(check.when)).collect();
     let is_known = |name: &str| checks.iter().any(|check| check.name == name);

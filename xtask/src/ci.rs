@@ -3,7 +3,7 @@
 use crate::kube;
 use crate::runner::{Outcome, Runner, cargo, locked, run, run_all, target_dir};
 
-/// The manifest of the fuzz targets, which are a separate workspace.
+/// The manifest of the fuzz targets, a separate workspace.
 pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 
 /// Checks the format of every workspace.
@@ -55,7 +55,7 @@ fn clippy(workspace: &[&'static str]) -> Outcome {
         .args(workspace)
         .args(locked())
         .args(["--", "--deny", "warnings"])
-        // The workspaces share the checked dependencies.
+        // The workspaces share checked dependencies.
         .env("CARGO_TARGET_DIR", target_dir());
     run(command)
 }

@@ -1,5 +1,5 @@
-//! The clients in Node and Go: generated from the OpenAPI document of a run, and tested. Tools are
-//! installed in `target/clients`.
+//! The Node and Go clients: generated from a run's OpenAPI document, and tested. Tools
+//! are installed in `target/clients`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,18 +22,18 @@ pub fn run_steps(runner: &mut Runner) {
     go(runner, &document);
 }
 
-/// Returns the folder of installed tools.
+/// Returns the folder of the installed tools.
 pub fn folder() -> PathBuf {
     target_dir().join("clients")
 }
 
-/// Fetches the OpenAPI document of a run.
+/// Fetches a run's OpenAPI document.
 fn ask(document: &Path) -> Outcome {
     if let Err(error) = fs::create_dir_all(folder()) {
         return Outcome::Failed(format!("{}: {error}", folder().display()));
     }
     let mut ask = limited(&program());
-    // Near has no network: the socket is reached by its path.
+    // Near has no network: the socket is found by its path.
     let socket = folder().join("document.sock");
     ask.args(["exec", "--quiet", "--control"]).arg(&socket);
     ask.args(["--", "curl", "-sS", "--fail", "--output"]);
@@ -42,7 +42,7 @@ fn ask(document: &Path) -> Outcome {
     run_all([cargo(["build", "--bin", "longwire"]), ask])
 }
 
-/// Returns the path of the program, which the clients find in a variable of this name.
+/// Returns the program's path, which the clients read from a variable.
 fn program() -> String {
     built(Path::new("longwire"))
 }
@@ -60,7 +60,7 @@ fn node(runner: &mut Runner, document: &Path) {
         npm
     };
     runner.step("clients: Node, tools", || {
-        // Stale sources go; installed packages stay.
+        // Stale sources are removed; installed packages stay.
         for stale in ["browser", "dist", "src", "test"] {
             let _ = fs::remove_dir_all(folder.join(stale));
         }
@@ -117,7 +117,8 @@ fn go(runner: &mut Runner, document: &Path) {
 pub fn go_environment(go: &mut Command) {
     go.env("GOPATH", folder().join("gopath"));
     go.env("GOCACHE", folder().join("gocache"));
-    // Modules are writable, so that target can be deleted. No toolchain is downloaded.
+    // Modules are writable, so that target can be deleted. Toolchains are not
+    // downloaded.
     go.env("GOFLAGS", "-modcacherw").env("GOTOOLCHAIN", "local");
 }
 
@@ -148,12 +149,12 @@ fn compare(generated: &Path, committed: &str) -> Outcome {
     ))
 }
 
-/// Returns why Node is missing; `None` if a supported version is installed.
+/// Returns the reason that Node is missing; `None` if a supported version is installed.
 pub fn missing_node() -> Option<String> {
     missing("node", "--version", NODE_MIN, "nodejs and npm")
 }
 
-/// Returns why Go is missing; `None` if a supported version is installed.
+/// Returns the reason that Go is missing; `None` if a supported version is installed.
 pub fn missing_go() -> Option<String> {
     missing("go", "version", GO_MIN, "golang")
 }

@@ -1,4 +1,4 @@
-//! Tests the CNI plugin with `cnitool`, the runtime of the CNI project, which needs Go.
+//! Tests the CNI plugin with `cnitool`, the CNI project's runtime, which needs Go.
 
 use crate::clients::{go_environment, missing_go};
 use crate::runner::{Outcome, Runner, cargo, limited, locked, run, run_all};
@@ -6,7 +6,7 @@ use crate::runner::{Outcome, Runner, cargo, limited, locked, run, run_all};
 /// Module of `cnitool`.
 const CNITOOL: &str = "github.com/containernetworking/cni/cnitool@v1.3.1";
 
-/// Installs `cnitool`, and runs the test with it.
+/// Installs `cnitool` and runs the test with it.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("CNI: cnitool", || {
         if let Some(why) = missing_go() {

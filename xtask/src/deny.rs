@@ -1,10 +1,10 @@
-//! Licences, origins and known vulnerabilities of the dependencies.
+//! Checks licences, origins and known vulnerabilities of the dependencies.
 
 use crate::ci::FUZZ_MANIFEST;
 use crate::kube;
 use crate::runner::{Outcome, Runner, cargo, run, run_all, succeeds};
 
-/// Runs the checks that need only the lock file, and then the advisories.
+/// Runs the checks that need only the lock file, then the advisories.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("deny", || {
         if !succeeds("cargo", &["deny", "--version"]) {
@@ -23,8 +23,7 @@ pub fn run_steps(runner: &mut Runner) {
         run_all([check(&["--workspace"])].into_iter().chain(separate))
     });
     runner.step("advisories", || {
-        // The database is a git repository on the network, which not every
-        // machine can reach.
+        // The database is a git repository, unreachable from some machines.
         if !succeeds("timeout", &["60", "cargo", "deny", "fetch", "db"]) {
             return Outcome::Skipped("advisories skipped: database unreachable".to_owned());
         }

@@ -7,7 +7,7 @@ use std::thread;
 use crate::memory::has_nightly;
 use crate::runner::{Outcome, Runner, cargo, root, run, succeeds, target_dir};
 
-/// Builds the targets, then runs them from the committed seeds, one per core at a time.
+/// Builds the targets, then runs them from the committed seeds, one per core.
 pub fn run_targets(runner: &mut Runner) {
     let seconds = runner.seconds;
     runner.step("fuzz: build", || match missing() {
@@ -39,7 +39,7 @@ pub fn run_targets(runner: &mut Runner) {
     }
 }
 
-/// Returns why the targets cannot be fuzzed here.
+/// Returns the reason that the targets cannot be fuzzed here.
 fn missing() -> Option<String> {
     let what = if !has_nightly() {
         "no nightly toolchain"

@@ -1,8 +1,8 @@
-//! `longwire-kube`, which has a workspace to itself, and its tests against Kubernetes.
+//! `longwire-kube`, a separate workspace, and its tests against Kubernetes.
 //!
-//! The programs of Kubernetes are built from the Go module proxy into `target/kube/bin`,
-//! once: kube-apiserver, kubelet and the others of one version, kwok and Helm. etcd, containerd
-//! and runc are those of the system. No registry of images is needed.
+//! The Kubernetes programs are built once from the Go module proxy into
+//! `target/kube/bin`: kube-apiserver, kubelet and others of one version, kwok and Helm.
+//! etcd, containerd and runc are the system's. No image registry is needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,29 +13,30 @@ use crate::runner::{
     Outcome, Runner, cargo, limited, locked, root, run, run_all, succeeds, target_dir, workspace,
 };
 
-/// The manifest of the crate.
+/// The crate's manifest.
 pub const MANIFEST: [&str; 2] = ["--manifest-path", "crates/longwire-kube/Cargo.toml"];
 
-/// The version of kwok, and its module.
+/// kwok's module and version.
 const KWOK: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.7.0";
-/// The version of Helm, and its module.
+/// Helm's module and version.
 const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.19.0";
-/// The version of Kubernetes, which kubelets report; `programs/go.mod` has it too.
+/// The Kubernetes version that kubelets report; `programs/go.mod` has it too.
 const VERSION: &str = "v1.35.4";
-/// The programs of the control plane, and then those of machines.
+/// Programs of the control plane, then of machines.
 const CONTROL: [&str; 2] = ["kube-apiserver", "kubectl"];
 const MACHINES: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
 
 /// A test against Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KubeTest {
-    /// The controller and agents against a control plane, with nodes and pods of kwok.
+    /// The controller and agents against a control plane, with simulated nodes and pods
+    /// (kwok).
     Control,
-    /// Kubelets and pods on two machines, which are namespaces.
+    /// Kubelets and pods on two machines, emulated by namespaces.
     Pods,
 }
 
-/// Runs the checks of the crate.
+/// Checks the crate.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("kube: clippy and tests", || {
         let lint = ["clippy", "--all-targets"].into_iter().chain(MANIFEST);
@@ -43,7 +44,7 @@ pub fn run_steps(runner: &mut Runner) {
         lint.args(locked()).args(["--", "--deny", "warnings"]);
         let mut test = cargo(["test"].into_iter().chain(MANIFEST));
         test.args(locked());
-        // Some tests speak to a node of this build.
+        // Some tests connect to a node of this build.
         test.env("LONGWIRE", target_dir().join("debug/longwire"));
         let program = cargo(["build", "--package", "longwire"]);
         let commands = [lint, test].map(|mut command| {
@@ -64,7 +65,7 @@ pub fn pods(runner: &mut Runner) {
     test(runner, KubeTest::Pods, &[]);
 }
 
-/// Builds what a test takes, and runs it.
+/// Builds the programs of a test and runs it.
 pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
     let mut is_built = false;
     runner.step("kube: programs", || {
@@ -98,7 +99,8 @@ pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
     });
 }
 
-/// The target directory of the crate: its dependencies have other features than ours.
+/// Returns the crate's target directory: its dependencies have other features than the
+/// workspace's.
 fn target() -> PathBuf {
     target_dir().join("kube/target")
 }
@@ -107,7 +109,7 @@ fn bin() -> PathBuf {
     target_dir().join("kube/bin")
 }
 
-/// Builds the programs that are missing.
+/// Builds missing programs.
 fn programs(which: KubeTest) -> Outcome {
     if let Some(why) = missing_go() {
         return Outcome::Failed(why);
@@ -166,12 +168,12 @@ fn programs(which: KubeTest) -> Outcome {
     run(install)
 }
 
-/// Builds programs of Kubernetes.
+/// Builds Kubernetes programs.
 fn kubernetes(names: &[&str]) -> Outcome {
     if names.is_empty() {
         return Outcome::Passed;
     }
-    // A copy, as `go mod tidy` completes go.mod with some hundred modules.
+    // A copy, because `go mod tidy` adds some hundred modules to go.mod.
     let module = target_dir().join("kube/programs");
     let from = root().join("crates/longwire-kube/tests/cluster/programs");
     if let Err(error) = copy(&from, &module) {

@@ -12,10 +12,10 @@ use crate::runner::Outcome;
 /// Program whose processes are listed.
 const PROGRAM: &str = "longwire";
 
-/// Time limit for the kernel to remove released objects.
+/// Timeout for the kernel to remove released objects.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the current namespaces, devices and processes.
+/// Returns the existing namespaces, devices and processes.
 pub fn look() -> BTreeSet<String> {
     let listed = |dir: &str, what: &str| -> Vec<String> {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -43,7 +43,7 @@ fn processes() -> Vec<String> {
         .collect()
 }
 
-/// Fails if there are more than before, after waiting for the kernel.
+/// Fails if there are more than before, once the kernel has had time to remove them.
 pub fn compare(before: &BTreeSet<String>) -> Outcome {
     let start = Instant::now();
     loop {

@@ -1,7 +1,7 @@
 //! Tasks of the repository: tests, continuous integration, fuzzing.
 //!
-//! `cargo xtask` lists the tasks. [`checks::CHECKS`] is the table of checks with their tiers,
-//! [`tiers`] runs them.
+//! `cargo xtask` lists the tasks. [`checks::CHECKS`] is the table of checks with their
+//! tiers; [`tiers`] runs them.
 
 use std::env;
 use std::process::ExitCode;
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a task that is no check, or checks of these names.
+/// Runs a task, or the checks of these names.
 fn task(runner: &mut Runner, words: &[&str]) -> Result<(), String> {
     match words {
         ["style"] => ci::style(runner),
@@ -115,7 +115,7 @@ fn task(runner: &mut Runner, words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the words of `full`, and runs it.
+/// Parses the arguments of `full` and runs it.
 fn full(runner: &mut Runner, mut words: &[&str]) -> Result<(), String> {
     let mut rest = false;
     loop {
@@ -140,7 +140,7 @@ fn parse_seconds(text: &str) -> Result<u32, String> {
     text.parse().map_err(wrong)
 }
 
-/// Returns the help: the tasks, and the checks with their tiers.
+/// Returns the help: tasks, and checks with their tiers.
 fn usage() -> String {
     let line = |Check {
                     name, help, when, ..

@@ -1,4 +1,4 @@
-//! Checks of unsafe code and of code that shares memory between threads: loom and
+//! Checks of unsafe code and of memory shared between threads: loom and
 //! AddressSanitizer.
 
 use std::env;
@@ -7,16 +7,15 @@ use std::process::Command;
 
 use crate::runner::{Outcome, Runner, cargo, locked, root, run, succeeds, target_dir};
 
-/// The crate with this code.
+/// The crate with such code.
 const CRATE: &str = "longwire-io";
 
-/// The most preemptions of loom in one interleaving, unless the environment has
-/// another value. Its authors find most faults with two or three; without a limit
-/// the models take too long.
+/// Maximum preemptions per interleaving in loom, unless set in the environment. Two or
+/// three find most faults, according to its authors; without a limit the models run too
+/// long.
 const PREEMPTIONS: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "3");
 
-/// Runs every interleaving, up to a number of preemptions, of the tests named
-/// `loom*`.
+/// Runs the tests named `loom*` with every interleaving up to a number of preemptions.
 pub fn loom(runner: &mut Runner) {
     runner.step("loom", || {
         let tests = format!("crates/{CRATE}/tests");
@@ -30,8 +29,8 @@ pub fn loom(runner: &mut Runner) {
         {
             return Outcome::Failed(format!("no {tests}/loom*.rs"));
         }
-        // The features of the whole workspace, so that the other crates are built
-        // once for all steps.
+        // With the features of the whole workspace, so that other crates are built once
+        // for all steps.
         let feature = format!("{CRATE}/loom");
         let mut command = cargo(["test", "--workspace", "--features", &feature]);
         command.args(["--test", "loom*"]).args(locked()).env(
@@ -53,8 +52,7 @@ pub fn asan(runner: &mut Runner) {
         };
         let mut command = cargo(["+nightly", "test", "--package", CRATE, "--lib", "--tests"]);
         command
-            // With an explicit target, build scripts and macros are not
-            // sanitised.
+            // An explicit target excludes build scripts and macros.
             .args(["--target", &host])
             .args(locked())
             .env("RUSTFLAGS", "-Zsanitizer=address -Zthreads=2")

@@ -1,5 +1,5 @@
-//! Packages: `tools/packager` builds and tests them. It is a separate program, so that
-//! `cargo xtask` needs no dependencies.
+//! Packages, built and tested by `tools/packager`, a separate program, so that `cargo
+//! xtask` needs no dependencies.
 
 use std::process::{Command, ExitCode};
 
@@ -16,7 +16,7 @@ pub fn build(arguments: &[&str]) -> ExitCode {
     packager("package", arguments)
 }
 
-/// Tests the packages where they are installed.
+/// Tests installed packages.
 pub fn test(arguments: &[&str]) -> ExitCode {
     packager("test", arguments)
 }

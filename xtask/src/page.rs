@@ -1,5 +1,5 @@
-//! The page of the live view, built with Node from `ui/`. The result is committed: building the
-//! program needs no Node.
+//! The page of the live view, built with Node from `ui/`. The result is committed, so
+//! that the program's build needs no Node.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub fn build(runner: &mut Runner) {
     runner.step("page: build", || run(npm(&["run", "build"])));
 }
 
-/// Checks the page's source, and that the committed page is current.
+/// Checks the page's source, and that the committed page is up to date.
 pub fn check(runner: &mut Runner) {
     if let Some(why) = missing_node() {
         runner.step("page", || Outcome::Skipped(why));
@@ -47,7 +47,7 @@ pub fn in_browser(runner: &mut Runner) {
     });
 }
 
-/// Reads all files below a folder.
+/// Reads all files under a folder.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

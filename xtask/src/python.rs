@@ -1,5 +1,5 @@
-//! The Python package: built, installed into an environment under `target/python`, and tested
-//! there, with the types and the page of its API checked.
+//! The Python package: built, installed into a virtual environment under
+//! `target/python` and tested there; its types and API page are checked.
 
 use std::env;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::runner::{Outcome, Runner, cargo, limited, root, run, run_all, succeeds, target_dir};
 
-/// The folder of the package, from the repository's root.
+/// The package's folder, relative to the repository's root.
 const PACKAGE: &str = "python";
 
 /// Builds and tests the package, and runs its examples.
@@ -28,7 +28,7 @@ pub fn run_steps(runner: &mut Runner) {
     runner.step("python: examples", || test(&venv, "examples"));
 }
 
-/// Builds the wheel that is published: optimised, and for glibc 2.17.
+/// Builds the published wheel: optimised, for glibc 2.17.
 pub fn build_release(runner: &mut Runner) {
     let folder = target_dir().join("python");
     let venv = folder.join("venv");
@@ -42,16 +42,16 @@ pub fn build_release(runner: &mut Runner) {
     });
     runner.step("python: wheel for old systems", || {
         let mut build = maturin(&venv, &folder.join("dist"));
-        // Zig links for an older glibc than the machine's.
+        // Zig links for a glibc older than the machine's.
         build.args(["--release", "--zig", "--compatibility", "manylinux2014"]);
         run(build)
     });
 }
 
-/// Returns pytest, in an environment of its tools.
+/// Returns pytest, in a virtual environment with its tools.
 ///
 /// # Errors
-/// The reason for which there is none.
+/// The reason that it is unavailable.
 pub fn with_pytest() -> Result<Command, Outcome> {
     let venv = target_dir().join("python/venv");
     match install_tools(&venv) {
@@ -72,7 +72,7 @@ fn install_tools(venv: &Path) -> Outcome {
     }
 }
 
-/// Installs what a file of the repository lists.
+/// Installs the requirements in a file.
 fn install(venv: &Path, requirements: &str) -> Outcome {
     let mut pip = tool(venv, "pip");
     pip.args(["install", "--quiet", "--disable-pip-version-check", "-r"]);
@@ -80,12 +80,12 @@ fn install(venv: &Path, requirements: &str) -> Outcome {
     run(pip)
 }
 
-/// Builds a wheel with the program of the tests, and installs it.
+/// Builds a wheel with the tests' program, and installs it.
 fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     if !venv.join("bin/maturin").exists() {
         return Outcome::Skipped("the tools are not installed".to_owned());
     }
-    // Only the wheel of this build is to be found there.
+    // Only this build's wheel must be there.
     let _ = fs::remove_dir_all(wheels);
     let program = run(cargo(["build", "--bin", "longwire"]));
     let Outcome::Passed = program else {
@@ -110,7 +110,8 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     run(install)
 }
 
-/// Puts a program where the build of a wheel finds it, without debug information.
+/// Copies a program without debug information to the place where the wheel's build
+/// finds it.
 fn take_program(program: &Path) -> Outcome {
     let scripts = root().join(PACKAGE).join("data/scripts");
     if let Err(error) = fs::create_dir_all(&scripts) {
@@ -122,7 +123,8 @@ fn take_program(program: &Path) -> Outcome {
     run(strip)
 }
 
-/// Returns a build of a wheel into a folder. The tools of `venv` come first on its PATH.
+/// Returns a command that builds a wheel into a folder. The tools of `venv` come first
+/// on its PATH.
 fn maturin(venv: &Path, wheels: &Path) -> Command {
     let mut build = tool(venv, "maturin");
     build.args(["build", "--locked", "--out"]).arg(wheels);
@@ -146,7 +148,7 @@ fn only_wheel(wheels: &Path) -> Option<PathBuf> {
 fn check_types(venv: &Path) -> Outcome {
     let mut mypy = tool(venv, "mypy");
     mypy.current_dir(root().join(PACKAGE));
-    // Python 3.9 is the oldest that the package promises, and 3.10 the oldest that mypy knows.
+    // The package supports Python 3.9 and later, mypy only 3.10 and later.
     mypy.args(["--strict", "--python-version", "3.10", "longwire"]);
     let mut pyright = tool(venv, "pyright");
     pyright.current_dir(root().join(PACKAGE));
@@ -155,7 +157,7 @@ fn check_types(venv: &Path) -> Outcome {
     run_all([mypy, pyright])
 }
 
-/// Compares the page of the API with the docstrings.
+/// Compares the API page with the docstrings.
 fn check_reference(venv: &Path) -> Outcome {
     let mut check = tool(venv, "python");
     check.arg(root().join("xtask/python/reference.py"));
@@ -166,7 +168,7 @@ fn check_reference(venv: &Path) -> Outcome {
 
 fn test(venv: &Path, folder: &str) -> Outcome {
     let mut pytest = tool(venv, "pytest");
-    // The installed package is tested: neither pytest nor its tests look into the folder.
+    // Tests the installed package: neither pytest nor the tests read the folder.
     pytest.args(["-q", "-p", "no:cacheprovider"]);
     pytest.arg(root().join(PACKAGE).join(folder));
     pytest.current_dir(target_dir());

@@ -1,4 +1,4 @@
-//! Record of full runs: one row per check in `docs/long-runs.md`.
+//! The record of full runs: one row per check in `docs/long-runs.md`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,11 +10,11 @@ use crate::runner::root;
 /// The document.
 pub const RECORD: &str = "docs/long-runs.md";
 
-/// Result of a check without failed or skipped steps.
+/// Result of a check in which every step passed.
 pub const PASSED: &str = "ok";
 
-/// Appends the result of a check at the checked-out commit. `seconds` is the duration of each fuzz
-/// target and of the soak.
+/// Appends the result of a check at the checked-out commit. `seconds` is the duration
+/// of each fuzz target and of the soak.
 pub fn append(check: &str, seconds: u32, result: &str, time: Duration) -> Result<(), String> {
     let date = output("date", &["-u", "+%F %H:%M"]).unwrap_or_default();
     let row = row(&date, &head(), check, seconds, result, time);
@@ -29,7 +29,8 @@ fn row(date: &str, commit: &str, check: &str, of: u32, result: &str, time: Durat
     format!("| {date} | {commit} | {check} | {of} | {result} | {time:.0} s |\n")
 }
 
-/// Returns the checked-out commit, with `+` if the work tree differs, except in the record.
+/// Returns the checked-out commit, with `+` if files other than the record have
+/// changed.
 fn head() -> String {
     let commit = output("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_default();
     let except = format!(":!{RECORD}");
@@ -42,8 +43,8 @@ fn head() -> String {
     commit + mark
 }
 
-/// Returns the newest commit with a recorded pass, and the files that differ from it, except the
-/// record.
+/// Returns the newest commit with a recorded pass, and the files changed since, except
+/// the record.
 pub fn changed_since_pass(check: &str) -> Option<(String, Vec<String>)> {
     let record = fs::read_to_string(root().join(RECORD)).ok()?;
     let commits = passes(&record, check);
@@ -68,7 +69,7 @@ fn passes<'a>(record: &'a str, check: &str) -> Vec<&'a str> {
     rows.collect()
 }
 
-/// Returns the stdout of a program; `None` if it fails.
+/// Returns a program's stdout; `None` if it fails.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program)
         .args(arguments)

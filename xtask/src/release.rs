@@ -1,4 +1,4 @@
-//! Checks of a release: the README's first command, the examples, the soak.
+//! Release checks: the README's first command, the examples, the soak.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,7 +23,7 @@ fn first_command() -> Outcome {
     run(cargo(command.chain(arguments.split_whitespace())))
 }
 
-/// Runs every example of the crates.
+/// Runs all examples of the crates.
 pub fn examples(runner: &mut Runner) {
     runner.step("examples", run_examples);
 }
@@ -45,7 +45,7 @@ fn run_examples() -> Outcome {
     run_all([build].into_iter().chain(names.iter().map(program)))
 }
 
-/// Carries TCP over a link that changes all the time, for the runner's seconds.
+/// Carries TCP over a link that keeps changing, for the runner's seconds.
 pub fn soak(runner: &mut Runner) {
     let mut command = cargo(["test", "--release", "--package", "longwire"]);
     command

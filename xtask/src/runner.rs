@@ -1,4 +1,4 @@
-//! Runs steps in sequence, times them and reports their outcomes.
+//! Runs steps in sequence, with their times and outcomes.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -14,17 +14,17 @@ use crate::record::PASSED;
 pub enum Outcome {
     /// The step succeeded.
     Passed,
-    /// The step cannot run here, for this reason.
+    /// The step cannot run here; with the reason.
     Skipped(String),
-    /// The step failed, with this message.
+    /// The step failed; with a message.
     Failed(String),
 }
 
 /// Default of [`Runner::seconds`].
 const SECONDS_DEFAULT: u32 = 5;
 
-/// Runs steps and records their outcomes. A failed step does not stop the next:
-/// one run shows all faults.
+/// Runs steps and records their outcomes. Steps continue after a failure, so that one
+/// run shows all faults.
 #[derive(Debug)]
 pub struct Runner {
     /// Duration of each fuzz target and of the soak, in seconds.
@@ -41,7 +41,7 @@ impl Runner {
         }
     }
 
-    /// Runs one step under a headline.
+    /// Runs a step under a headline.
     pub fn step(&mut self, name: &str, work: impl FnOnce() -> Outcome) {
         println!("\n==== {name}");
         let start = Instant::now();
@@ -57,8 +57,8 @@ impl Runner {
         self.done.len()
     }
 
-    /// Returns the joint result and time of the steps from `start` on: `ok`, or the outcomes of
-    /// steps that did not pass.
+    /// Returns the combined result and time of the steps from `start` on: `ok`, or the
+    /// outcomes of steps that did not pass.
     pub fn summary(&self, start: usize) -> (String, Duration) {
         let steps = &self.done[start..];
         let others: Vec<String> = steps
@@ -77,7 +77,7 @@ impl Runner {
         (result, steps.iter().map(|(_, time, _)| *time).sum())
     }
 
-    /// Prints the outcome of every step; fails if one failed.
+    /// Prints the outcome of every step; fails if any failed.
     pub fn finish(self) -> ExitCode {
         let total: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
         println!(
@@ -101,7 +101,7 @@ impl Runner {
     }
 }
 
-/// Appends a step to `target/steps.tsv`, and to the job summary on GitHub.
+/// Appends a step to `target/steps.tsv`, and to GitHub's job summary.
 fn note(name: &str, time: Duration, outcome: &Outcome) {
     let append = |path: PathBuf, line: String| {
         let file = OpenOptions::new().create(true).append(true).open(path);
@@ -136,8 +136,8 @@ fn sentence(name: &str, time: Duration, outcome: &Outcome) -> String {
     }
 }
 
-/// Returns whether this is continuous integration, where lock files must be current and commands
-/// have a time limit.
+/// Returns whether this is continuous integration, where lock files must be current and
+/// commands have time limits.
 pub fn is_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
@@ -149,21 +149,21 @@ pub fn root() -> &'static Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Returns the directory in which cargo builds the workspace.
+/// Returns cargo's target directory of the workspace.
 pub fn target_dir() -> PathBuf {
     let chosen = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     chosen.map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// Returns `cargo` with these arguments, at the repository's root.
+/// Returns a `cargo` command with these arguments, in the repository's root.
 pub fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = limited("cargo");
     command.args(arguments);
     command
 }
 
-/// Returns a `cargo` command for the whole workspace. Building single packages would rebuild
-/// dependencies with fewer features.
+/// Returns a `cargo` command for the whole workspace. Building single packages would
+/// rebuild dependencies with fewer features.
 pub fn workspace(command: &str) -> Command {
     let mut command = cargo([command, "--workspace"]);
     command.args(locked());
@@ -181,11 +181,12 @@ pub fn locked() -> &'static [&'static str] {
     if is_ci() { &["--locked"] } else { &[] }
 }
 
-/// Time limit of a command in continuous integration, in seconds. A hang fails its step only.
+/// Time limit per command in continuous integration, in seconds. A hang then fails only
+/// its step.
 const LIMIT: &str = "1500";
 
-/// Returns a command in the repository's root, without stdin; in continuous integration with a time
-/// limit.
+/// Returns a command in the repository's root, without stdin; with a time limit in
+/// continuous integration.
 pub fn limited(program: &str) -> Command {
     let mut command = if is_ci() {
         let mut command = Command::new("timeout");
@@ -200,10 +201,10 @@ pub fn limited(program: &str) -> Command {
     command
 }
 
-/// Exit code of `timeout` when the limit is reached.
+/// Exit code of `timeout` after a timeout.
 const TIMED_OUT: i32 = 124;
 
-/// Runs a command; its output is shown.
+/// Runs a command, with its output shown.
 pub fn run(mut command: Command) -> Outcome {
     println!("  $ {}", shown(&command));
     match command.status() {
@@ -227,7 +228,7 @@ pub fn run_all(commands: impl IntoIterator<Item = Command>) -> Outcome {
     Outcome::Passed
 }
 
-/// Returns whether a command exists and succeeds; its output is discarded.
+/// Returns whether a command exists and succeeds; discards its output.
 pub fn succeeds(program: &str, arguments: &[&str]) -> bool {
     let output = Command::new(program)
         .args(arguments)

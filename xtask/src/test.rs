@@ -1,5 +1,5 @@
-//! Runs every test in its own process; lists the slowest, the result of each program, and the
-//! failed tests.
+//! Runs every test in its own process; lists the slowest tests, each program's result,
+//! and the failed tests.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,20 +21,20 @@ use crate::tools;
 use pool::{Done, Ending};
 use programs::{Job, TestProgram};
 
-/// Variable with the file to which skipped tests append their reasons.
+/// Environment variable with the file to which skipped tests append their reasons.
 const SKIPPED: &str = "LONGWIRE_SKIPPED";
 
-/// Variable with the number of concurrent timed tests.
+/// Environment variable with the number of concurrent timed tests.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Prefix of the slowest tests, which start first where no times are known.
+/// Name prefix of the slowest tests, which start first if no times are known.
 const BOOK: &str = "longwire::alone::book::";
 
 /// Number of slowest tests listed.
 const SLOWEST: usize = 15;
 
-/// Returns the number of cores and of concurrent timed tests. Four per core: most of them sleep or
-/// wait for programs, and more would delay each other's frames.
+/// Returns the number of cores, and of concurrent timed tests: four per core, because
+/// most of them sleep or wait for programs. More would delay each other's frames.
 fn workers() -> (usize, usize) {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let chosen = env::var(THREADS).ok().and_then(|text| text.parse().ok());
@@ -67,7 +67,8 @@ fn build() -> io::Result<Option<Vec<Job>>> {
         jobs.extend(program.jobs()?);
     }
     let times = read_times(&fs::read_to_string(times_file()).unwrap_or_default());
-    // Unknown tests first, then the slowest of the last run, so that no slow test starts last.
+    // Unknown tests first, then the slowest of the last run, so that no slow test
+    // starts last.
     let time = |job: &Job| times.get(&job.name).copied().unwrap_or(u64::MAX);
     let is_book = |job: &Job| job.name.starts_with(BOOK);
     jobs.sort_by_key(|job| Reverse((time(job), is_book(job))));
@@ -100,7 +101,7 @@ fn run_all(mut jobs: Vec<Job>) -> Outcome {
     }
 }
 
-/// Runs chosen tests; `chosen` are arguments of `cargo test`.
+/// Runs selected tests; `chosen` are arguments of `cargo test`.
 pub fn run_chosen(chosen: &[&str]) -> ExitCode {
     let skipped = skipped_file();
     let mut command = cargo(["test", "--no-fail-fast"]);
@@ -123,14 +124,14 @@ pub fn run_chosen(chosen: &[&str]) -> ExitCode {
     }
 }
 
-/// Returns the path of the reasons of skipped tests, after removing an old file.
+/// Returns the path of the reasons for skipped tests, after removing an old file.
 fn skipped_file() -> PathBuf {
     let file = target_dir().join("skipped-tests");
     let _ = fs::remove_file(&file);
     file
 }
 
-/// Returns the file of the times of the last run.
+/// Returns the path of the last run's times.
 fn times_file() -> PathBuf {
     target_dir().join("test-times.tsv")
 }
@@ -143,7 +144,7 @@ fn written_times(done: &[Done]) -> String {
     text
 }
 
-/// Returns the milliseconds of each test.
+/// Parses the milliseconds of each test.
 fn read_times(text: &str) -> BTreeMap<String, u64> {
     let rows = text.lines().filter_map(|line| {
         let (time, name) = line.split_once('\t')?;
@@ -152,7 +153,7 @@ fn read_times(text: &str) -> BTreeMap<String, u64> {
     rows.collect()
 }
 
-/// Returns the slowest tests, every suite, and the tests that failed.
+/// Returns the closing text: the slowest tests, every suite, and failed tests.
 fn closing(done: &[Done]) -> String {
     let mut text = format!("\n==== slowest of {} tests\n", done.len());
     for Done { name, time, .. } in done.iter().take(SLOWEST) {
@@ -191,7 +192,8 @@ fn result(done: &[&Done]) -> String {
     )
 }
 
-/// Prints the reasons of skipped tests, and the command that installs missing programs.
+/// Prints the reasons for skipped tests, and the command that installs missing
+/// programs.
 fn list_skipped(reasons: &str) {
     let mut counts = BTreeMap::new();
     for reason in reasons.lines() {

@@ -12,7 +12,7 @@ pub fn run(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs the checks whose files have changed since their last recorded pass.
+/// Runs the checks with files changed since their last recorded pass.
 pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     for check in checks {
         let name = check.name;
@@ -31,8 +31,8 @@ pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs checks of any tier and records each. `rest` skips those with a recorded pass of this
-/// state. A run of all checks installs their programs.
+/// Runs checks of any tier and records each. `rest` skips those with a recorded pass of
+/// this state. A run of all checks installs their programs.
 pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
     if checks.len() == CHECKS.len() {
         tools::install(runner, true);

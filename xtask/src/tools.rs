@@ -81,7 +81,7 @@ fn exists(program: &str) -> bool {
         return Path::new(program).exists();
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    // An ordinary user's PATH may lack the system's directories.
+    // PATH of ordinary users may lack the system's directories.
     let system = ["/usr/sbin", "/sbin"].map(Into::into);
     env::split_paths(&path)
         .chain(system)
@@ -95,7 +95,7 @@ fn missing(full: bool) -> Vec<&'static str> {
     missing.map(|tool| tool.package).collect()
 }
 
-/// Returns the command that installs the missing packages of the tests; `None` if none is
+/// Returns the command that installs the tests' missing packages; `None` if none is
 /// missing.
 pub fn remedy() -> Option<String> {
     let packages = missing(false);
@@ -121,7 +121,7 @@ pub fn install(runner: &mut Runner, full: bool) {
         }
         runner.step(name, || {
             let mut install = cargo(["install", name, "--locked", "--quiet"]);
-            // Compiling takes longer than all runs together.
+            // Unoptimised, because compiling takes longer than all runs together.
             install.arg("--debug").env_remove("CARGO_TARGET_DIR");
             run(install)
         });

@@ -1,12 +1,12 @@
-//! GitHub's workflows with `actionlint`, which is installed in `target/clients` as the other
-//! tools in Go.
+//! Checks GitHub workflows with `actionlint`, installed in `target/clients` like the
+//! other Go tools.
 
 use crate::clients::{folder, go_environment, missing_go};
 use crate::runner::{Outcome, Runner, limited, run_all};
 
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.7";
 
-/// Installs `actionlint`, and runs it.
+/// Installs `actionlint` and runs it.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("workflows", || {
         if let Some(why) = missing_go() {

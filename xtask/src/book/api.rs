@@ -1,4 +1,4 @@
-//! Page of the control API, from the OpenAPI document of a run.
+//! The page of the control API, generated from a run's OpenAPI document.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::json::Json;
 use super::options;
 use crate::runner::target_dir;
 
-/// Fetches the document of a run and renders it as Markdown.
+/// Fetches a run's document and renders it as Markdown.
 pub fn page(program: &Path) -> Result<String, String> {
     let socket = target_dir().join("book.sock");
     let socket = socket.to_string_lossy();
@@ -71,7 +71,7 @@ fn responses(operation: &Json) -> String {
     rows
 }
 
-/// The types that a body may have.
+/// Returns the possible types of a body.
 fn contents(body: &Json) -> String {
     let contents = body.get("content").into_iter().flat_map(Json::fields);
     let types = contents.map(|(media, content)| {
@@ -105,7 +105,7 @@ fn schemas(document: &Json) -> String {
     page
 }
 
-/// Returns a row per field, including those of nested objects.
+/// Returns a row per field, nested objects included.
 fn fields(schema: &Json, before: &str) -> String {
     let mut rows = String::new();
     let properties = schema.get("properties").into_iter().flat_map(Json::fields);
@@ -160,8 +160,8 @@ fn type_of(schema: &Json) -> String {
     }
 }
 
-/// A description that ends as a sentence does, on one line: the rules of
-/// Markdown do not apply to it.
+/// Returns a description as a sentence on one line, to which Markdown's rules do not
+/// apply.
 fn sentence(text: &str) -> String {
     let text = plain(text);
     if text.ends_with(['.', ':', '?']) {

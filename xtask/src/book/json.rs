@@ -1,6 +1,6 @@
-//! Minimal JSON reader for the OpenAPI document: `cargo xtask` has no dependencies.
+//! A minimal JSON reader for the OpenAPI document: `cargo xtask` has no dependencies.
 
-/// JSON value.
+/// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     /// `null`, a boolean or a number, as written.
@@ -44,12 +44,12 @@ impl Json {
         }
     }
 
-    /// Returns a string field; empty if it is missing.
+    /// Returns a string field; empty if missing.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).map_or("", Json::as_text)
     }
 
-    /// A string or a plain value.
+    /// Returns a string or a plain value as text.
     pub fn as_text(&self) -> &str {
         match self {
             Json::Text(text) | Json::Plain(text) => text,
@@ -63,7 +63,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Takes a character, after blanks.
+    /// Consumes `wanted` after white space.
     fn take(&mut self, wanted: char) -> Option<()> {
         self.rest = self.rest.trim_start().strip_prefix(wanted)?;
         Some(())

@@ -15,7 +15,7 @@ const FROM_ROOT: [&str; 4] = [
     "SPECIFICATION.md",
 ];
 
-/// Pages by path in the book, and all other files.
+/// Pages by path in the book, and the paths of other files.
 pub struct Pages {
     pages: BTreeMap<String, String>,
     files: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Redirects links out of docs/ to the book's copy or the repository.
+    /// Redirects links out of docs/ to the book's copy or to the repository.
     pub fn move_links(&self, folder: &Path) -> Result<(), String> {
         for (page, text) in &self.pages {
             let moved = rewrite(text, |target| new_target(page, target));
@@ -59,7 +59,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Returns links whose page, file or heading is missing.
+    /// Returns links whose page, file or heading does not exist.
     pub fn broken(&self) -> Vec<String> {
         let summary = self.pages.get("SUMMARY.md").map_or("", String::as_str);
         let listed: BTreeSet<&str> = targets(summary).collect();
@@ -94,7 +94,7 @@ fn is_outside(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// Returns the new target of a link; `None` if it stays.
+/// Returns the new target of a link; `None` if unchanged.
 fn new_target(page: &str, target: &str) -> Option<String> {
     if is_outside(target) || target.starts_with('#') || page == "SUMMARY.md" {
         return None;
@@ -121,7 +121,7 @@ fn new_target(page: &str, target: &str) -> Option<String> {
     }
 }
 
-/// Resolves a link against the path of its page.
+/// Resolves a link relative to its page.
 fn resolve(page: &str, target: &str) -> String {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -135,7 +135,7 @@ fn resolve(page: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the link targets of a page, except in code.
+/// Returns the link targets of a page, outside of code.
 pub fn targets(text: &str) -> impl Iterator<Item = &str> {
     prose(text).flat_map(|line| spans(line).map(|(start, end)| &line[start..end]))
 }

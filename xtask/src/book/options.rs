@@ -1,9 +1,9 @@
-//! Page with the help of every command.
+//! The page with the help of every command.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Returns the program's output; an error if it fails.
+/// Returns the program's output, or an error if it fails.
 pub fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
@@ -14,7 +14,7 @@ pub fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns a section for the program and each command.
+/// Returns a section for the program and for each command.
 pub fn page(program: &Path) -> Result<String, String> {
     let mut page = String::new();
     add(program, &mut Vec::new(), &mut page)?;

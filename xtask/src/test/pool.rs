@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::programs::{Group, Job, TIMED_OUT};
 use crate::runner::target_dir;
 
-/// How a test ended.
+/// The outcome of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     Passed,
@@ -25,15 +25,15 @@ pub struct Done {
     pub suite: String,
     pub time: Duration,
     pub ending: Ending,
-    /// The closing lines of the suites that it ran itself.
+    /// Closing lines of the suites that the test ran itself.
     pub closings: String,
 }
 
-/// Jobs that wait for a worker.
+/// Jobs waiting for a worker.
 type Queue = Mutex<Vec<Job>>;
 
-/// Runs all jobs, `threads` timed ones at a time. Timeless jobs run next to all others; those
-/// that run alone follow the timed ones.
+/// Runs all jobs, `threads` timed ones at a time. Timeless jobs run concurrently with
+/// all others; exclusive ones follow the timed ones.
 pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     let mut groups = [Group::Timeless, Group::Timed, Group::Alone].map(|group| (group, Vec::new()));
     // Workers pop from the end.
@@ -62,7 +62,8 @@ pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the path of a worker's output. A pipe would stay open in processes that outlive a test.
+/// Returns the path of a worker's output. A pipe would stay open in processes that
+/// outlive a test.
 fn output(worker: &str) -> PathBuf {
     let folder = target_dir().join("tmp");
     let _ = fs::create_dir_all(&folder);
@@ -80,7 +81,7 @@ fn drain(queue: &Queue, output: &Path, done: &Mutex<Vec<Done>>) {
     let _ = fs::remove_file(output);
 }
 
-/// Runs one test, and prints its line; the output too if it failed.
+/// Runs a test and prints its line, with its output if it failed.
 fn run_job(mut job: Job, output: &Path) -> Done {
     let start = Instant::now();
     let ran = File::create(output).and_then(|file| {
@@ -103,7 +104,7 @@ fn run_job(mut job: Job, output: &Path) -> Done {
     if ending == Ending::Failed {
         lines += &format!("{text}---- {}: {problem}\n", job.name);
     }
-    // One call: lines of other workers do not come between.
+    // A single call, so that lines of other workers do not interleave.
     print!("{lines}");
     Done {
         closings: closings(&text),
@@ -114,7 +115,7 @@ fn run_job(mut job: Job, output: &Path) -> Done {
     }
 }
 
-/// Returns a test's line as a test program writes it.
+/// Returns a test's line in libtest's format.
 fn line(name: &str, ending: Ending) -> String {
     let word = match ending {
         Ending::Passed => "ok",
@@ -128,7 +129,7 @@ fn is_ignored(output: &str) -> bool {
     output.contains("0 passed; 0 failed; 1 ignored")
 }
 
-/// Returns cargo's headlines and the closing lines below them.
+/// Returns cargo's headlines and the closing lines after them.
 fn closings(output: &str) -> String {
     let mut found = String::new();
     let mut headline = None;

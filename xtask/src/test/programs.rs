@@ -1,4 +1,4 @@
-//! The test programs of the workspace, and the tests in them.
+//! The workspace's test programs and their tests.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader};
@@ -25,20 +25,20 @@ const ALONE: [&str; 3] = [
     "longwire-testbed::exec_env::uplink_",
 ];
 
-/// Time limits of a test, in seconds: of the groups in real time, and at idle priority.
+/// Time limits of a test in seconds: in real time, and at idle priority.
 const LIMITS_S: (u32, u32) = (600, 1_200);
 
-/// Exit code of `timeout` when the limit is reached.
+/// Exit code of `timeout` after a timeout.
 pub const TIMED_OUT: i32 = 124;
 
-/// The tests next to which a test may run.
+/// The tests that may run concurrently with a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// All: it reads no clock, and runs at idle priority.
+    /// All: the test reads no clock, and runs at idle priority.
     Timeless,
-    /// All but those that run alone.
+    /// All but exclusive ones.
     Timed,
-    /// Timeless ones.
+    /// Timeless ones only.
     Alone,
 }
 
@@ -46,18 +46,18 @@ pub enum Group {
 #[derive(Debug)]
 pub struct Job {
     pub name: String,
-    /// The headline of its program.
+    /// The headline of the test program.
     pub suite: String,
     pub group: Group,
     pub command: Command,
 }
 
-/// A test program that cargo has built.
+/// A test program built by cargo.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TestProgram {
-    /// Folder of its package, where it runs.
+    /// Folder of the package, in which the program runs.
     folder: PathBuf,
-    /// Its source.
+    /// The program's source.
     source: PathBuf,
     path: PathBuf,
 }
@@ -76,16 +76,16 @@ impl TestProgram {
         Ok(cargo.wait()?.success().then_some(programs))
     }
 
-    /// Reads one of cargo's messages: a JSON object without spaces.
+    /// Parses one of cargo's messages: a JSON object without spaces.
     fn read(message: &str) -> Option<TestProgram> {
-        // The field of the profile; a target has one as well.
+        // A field of the profile; a target has one of the same name.
         if !message.contains(r#""test":true},"features""#) {
             return None;
         }
         let path = |name: &str| {
             let start = message.find(name)? + name.len();
             let text = message[start..].split('"').next()?;
-            // No path of a checkout is escaped in JSON, unless it is on purpose.
+            // A checkout's path needs no JSON escapes, except for odd ones.
             (!text.contains('\\')).then(|| PathBuf::from(text))
         };
         Some(TestProgram {
@@ -95,7 +95,8 @@ impl TestProgram {
         })
     }
 
-    /// Returns its tests. A bench is one test, as its set-up runs even when it lists its parts.
+    /// Returns the program's tests. A bench counts as one test, because its set-up runs
+    /// even when listing its parts.
     pub fn jobs(&self) -> io::Result<Vec<Job>> {
         if self
             .source
@@ -105,7 +106,7 @@ impl TestProgram {
             return Ok(vec![self.job(None)]);
         }
         let mut list = Command::new(&self.path);
-        // In one word, for runners other than libtest.
+        // As one word, for test runners other than libtest.
         list.args(["--list", "--format=terse"]);
         let output = list.current_dir(&self.folder).output()?;
         if !output.status.success() {
@@ -150,7 +151,8 @@ impl TestProgram {
         }
     }
 
-    /// Returns the name prefix of its tests: its package, and its own name unless equal.
+    /// Returns the name prefix of the program's tests: the package, and the program
+    /// unless equal.
     fn prefix(&self) -> String {
         let name = |path: &Path| {
             path.file_name()
@@ -167,7 +169,7 @@ impl TestProgram {
         }
     }
 
-    /// Returns its headline: its source, and the file.
+    /// Returns the program's headline: its source and its file.
     fn title(&self) -> String {
         let below = |path: &Path| path.strip_prefix(root()).unwrap_or(path).to_owned();
         let (source, path) = (below(&self.source), below(&self.path));

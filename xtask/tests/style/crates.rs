@@ -1,9 +1,9 @@
-//! Dependencies between the crates point one way.
+//! Dependencies between crates point in one direction.
 
 use crate::source::{SourceFile, Violation};
 
-/// The order of the crates, from pure to practical: each may depend on those
-/// before it.
+/// The order of the crates, from pure to practical: each may depend only on earlier
+/// ones.
 const ORDER: [&str; 19] = [
     "longwire-client",
     "longwire-units",
@@ -26,20 +26,19 @@ const ORDER: [&str; 19] = [
     "longwire-python",
 ];
 
-/// Crates with a workspace and a lock file that the others' builds do not see; of [`ORDER`],
-/// they depend on [`SHARED`] alone, and none depends on them.
+/// Crates with a separate workspace and lock file. Of [`ORDER`], they depend on
+/// [`SHARED`] only, and no crate depends on them.
 const SEPARATE: [&str; 1] = ["longwire-kube"];
 
 /// The crate that separate crates may depend on.
 const SHARED: &str = "longwire-client";
 
-/// The crate with the set-up of tests: crates before it may have it as a
-/// dev-dependency.
+/// The crate with test set-up, a permitted dev-dependency of earlier crates.
 const TEST_SETUP: &str = "longwire-testbed";
 
-/// The pure crates with all their permitted dependencies: arithmetic, a generator
-/// and messages; the cipher of Crypto-PAn; parsers of traces that are JSON or
-/// TOML; clones of boxed models.
+/// The pure crates with all permitted dependencies: arithmetic, a random generator and
+/// errors; Crypto-PAn's cipher; parsers of JSON and TOML traces; clones of boxed
+/// models.
 pub const PURE: [(&str, &[&str]); 3] = [
     ("longwire-units", &["libm", "rand_xoshiro", "thiserror"]),
     ("longwire-packet", &["aes", "longwire-units", "thiserror"]),
@@ -125,7 +124,7 @@ fn check_manifest(name: &str, path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Returns every dependency of a manifest: line, kind of section, name.
+/// Returns every dependency in a manifest: line, kind of section, name.
 fn dependencies(text: &str) -> Vec<(usize, &str, &str)> {
     let mut section = "";
     let mut found = Vec::new();
@@ -137,7 +136,7 @@ fn dependencies(text: &str) -> Vec<(usize, &str, &str)> {
         {
             let mut parts = header.rsplitn(2, '.');
             let (last, before) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-            // `[dependencies.NAME]` holds one dependency, named in its header.
+            // `[dependencies.NAME]` describes one dependency, named in the header.
             if let Some(kind) = before.rsplit('.').next().filter(|kind| is_kind(kind)) {
                 found.push((index + 1, kind, last));
             }
@@ -170,7 +169,7 @@ mod tests {
         let on_io = "[dependencies]\nlongwire-io.workspace = true";
         assert_eq!(complaints("longwire-runtime", on_io), 0);
         assert_eq!(complaints("longwire-io", on_io), 1);
-        // Wrong direction, and not a permitted dependency of a pure crate.
+        // Wrong direction, and not permitted for a pure crate.
         for (pure, _) in PURE {
             assert_eq!(complaints(pure, on_io), 2, "{pure}");
         }

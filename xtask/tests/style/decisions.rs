@@ -1,4 +1,4 @@
-//! Every decision is in the index of decisions.
+//! Every decision is listed in the index of decisions.
 
 use crate::source::{SourceFile, Violation};
 

@@ -1,5 +1,5 @@
-//! The units, packets and engine crates are pure: no clock, no I/O, no threads,
-//! no log, no random order, no unsafe code.
+//! The units, packet and engine crates are pure: no clock, I/O, threads, logging,
+//! random order or unsafe code.
 
 use std::ops::RangeInclusive;
 
@@ -10,10 +10,10 @@ use syn::visit::{self, Visit};
 use crate::crates::PURE;
 use crate::source::{SourceFile, Violation, parse};
 
-/// Attributes that the root of each pure crate must have.
+/// Attributes required at the root of each pure crate.
 const ROOT_SAYS: [&str; 2] = ["#![no_std]", "#![forbid(unsafe_code)]"];
 
-/// Words that only impure code has, and the reasons for refusing them.
+/// Words that occur only in impure code, and the reasons to refuse them.
 const WORDS: [(&str, &str); 13] = [
     ("std", "a pure crate knows no system: use core and alloc"),
     ("unsafe", "no unsafe code in a pure crate"),
@@ -39,7 +39,7 @@ const WORDS: [(&str, &str); 13] = [
     ("tracing", "a pure crate logs nothing"),
 ];
 
-/// Returns whether this file is part of a pure crate itself, not of its tests.
+/// Returns whether this file belongs to a pure crate, tests excluded.
 pub fn is_pure(path: &str) -> bool {
     let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
     let in_pure = |name: &str| {
@@ -61,8 +61,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (line, name, next) in found {
         let refused = WORDS.iter().find(|(word, _)| *word == name);
-        // `libm::log` is an ordinary function; a crate is followed by a path, a
-        // macro by its mark.
+        // `libm::log` is an ordinary function; a crate name is followed by a path, a
+        // macro name by `!`.
         let called = !matches!(name.as_str(), "log" | "tracing") || next == Some(':');
         if let Some((word, why)) = refused
             && called
@@ -74,8 +74,7 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Checks that the root of each pure crate forbids everything that the compiler
-/// can forbid.
+/// Checks that the root of each pure crate forbids all that the compiler can.
 pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (name, _) in PURE {
@@ -94,8 +93,7 @@ pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// Finds every identifier: its line, its text, and the mark after it, if there is
-/// one.
+/// Finds all identifiers: line, text, and the punctuation that follows, if any.
 fn identifiers(tokens: TokenStream, found: &mut Vec<(usize, String, Option<char>)>) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
@@ -113,7 +111,7 @@ fn identifiers(tokens: TokenStream, found: &mut Vec<(usize, String, Option<char>
     }
 }
 
-/// The lines of items that are compiled for tests only.
+/// Lines of items compiled for tests only.
 #[derive(Default)]
 struct TestItems {
     ranges: Vec<RangeInclusive<usize>>,

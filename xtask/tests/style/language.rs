@@ -1,5 +1,5 @@
-//! Comments use the field's English, types have one name each, and booleans are
-//! decided by `if`.
+//! Comments use the field's English, type names are unique, and booleans are tested
+//! with `if`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,12 +8,12 @@ use syn::visit::{self, Visit};
 
 use crate::source::{SourceFile, Violation, parse};
 
-/// A phrase that comments avoid.
+/// A phrase to avoid in comments.
 #[derive(Debug)]
 struct Phrase {
-    /// In lower case; a space stands for any white space.
+    /// In lower case; a space matches any white space.
     text: &'static str,
-    /// Words to use instead, and where it helps, why.
+    /// The replacement, and a reason where it helps.
     instead: &'static str,
 }
 
@@ -59,7 +59,7 @@ const PHRASES: [Phrase; 29] = [
 /// The rules of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule {
-    /// No comment has one of [`PHRASES`].
+    /// No comment contains one of [`PHRASES`].
     Phrases,
     /// No doc begins with "What": its first line says what the item is or does.
     DocsBeginWithWhat,
@@ -85,8 +85,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// Returns the name of the crate in `crates` or `tools`, or of another folder of the
-/// root.
+/// Returns the name of a crate in `crates` or `tools`, or of another top-level folder.
 fn crate_of(path: &str) -> Option<&str> {
     let mut parts = path.split('/');
     match parts.next()? {
@@ -125,7 +124,7 @@ fn check_comments(path: &str, text: &str) -> Vec<(Rule, Violation)> {
     found
 }
 
-/// Returns the positions of a phrase between word boundaries.
+/// Returns the positions of a phrase at word boundaries.
 fn occurrences(words: &str, phrase: &str) -> Vec<usize> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let at = words.match_indices(phrase).map(|(at, _)| at);
@@ -137,7 +136,7 @@ fn occurrences(words: &str, phrase: &str) -> Vec<usize> {
     .collect()
 }
 
-/// Replaces code in backquotes by spaces of the same length.
+/// Replaces code in backquotes with spaces of the same length.
 fn without_code(text: &str) -> String {
     let mut inside = false;
     text.chars()
@@ -148,11 +147,11 @@ fn without_code(text: &str) -> String {
         .collect()
 }
 
-/// A comment: a line or adjacent lines of one kind.
+/// A comment: adjacent lines of one kind.
 #[derive(Debug)]
 struct Comment {
     is_doc: bool,
-    /// Line numbers from 1, and the text of each line without its marks.
+    /// Line numbers from 1, and each line's text without its marker.
     lines: Vec<(usize, String)>,
 }
 
@@ -219,7 +218,7 @@ fn split_mark(comment: &str) -> (&'static str, &str) {
     (mark, comment[mark.len()..].trim_end_matches("*/"))
 }
 
-/// Finds comments, and skips strings and characters, which may hold `//`.
+/// Finds comments; skips strings and characters, which may contain `//`.
 fn comment_ranges(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let end_of = |at: usize, end: &str| {
@@ -253,7 +252,7 @@ fn comment_ranges(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the closing mark of a raw string that begins at `at`: `"#` for `r#"`.
+/// Returns the closing delimiter of a raw string that begins at `at`: `"#` for `r#"`.
 fn raw_string_end(bytes: &[u8], at: usize) -> Option<String> {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let before = at.checked_sub(1).map(|before| &bytes[before]);
@@ -279,7 +278,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
 fn character_end(text: &str, at: usize) -> usize {
     let mut rest = text[at + 1..].char_indices();
     match (rest.next(), rest.next()) {
-        // `'\''` and `'\u{41}'`: the escaped character is skipped.
+        // `'\''` and `'\u{41}'`: skips the escaped character.
         (Some((_, '\\')), Some((escaped, _))) => {
             let from = at + 2 + escaped;
             text[from..].find('\'').map_or(at + 1, |end| from + end + 1)
@@ -289,8 +288,8 @@ fn character_end(text: &str, at: usize) -> usize {
     }
 }
 
-/// Checks that each type has a unique name in its crate. Tests are left out, and
-/// items under `cfg`, which are alternatives of one type.
+/// Checks that each type's name is unique in its crate. Tests are excluded, and items
+/// under `cfg`, which are alternatives of one type.
 fn check_types(files: &[(&str, &str)]) -> Vec<(Rule, Violation)> {
     let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     let is_source = |path: &str| {
@@ -316,7 +315,7 @@ fn check_types(files: &[(&str, &str)]) -> Vec<(Rule, Violation)> {
     found
 }
 
-/// Names of types, with their lines.
+/// Type names with their lines.
 #[derive(Default)]
 struct Types {
     names: Vec<(String, usize)>,

@@ -1,4 +1,4 @@
-//! Links between the repository's documents lead to existing files.
+//! Links between the repository's documents point to existing files.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +28,8 @@ fn check_document(path: &str, text: &str, paths: &BTreeSet<&str>) -> Vec<Violati
     violations
 }
 
-/// Returns the targets of the links in a line that are inside the repository,
-/// without the part after `#`.
+/// Returns the link targets in a line that are inside the repository, without
+/// fragments.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let ends = line.split("](").skip(1);
     let targets = ends
@@ -41,7 +41,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.is_empty())
 }
 
-/// Returns a link's path from the repository's root.
+/// Returns a link's path relative to the repository's root.
 fn resolve(document: &str, target: &str) -> String {
     let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();

@@ -1,8 +1,8 @@
 //! The rules of this repository that a program can check, as a test.
 //!
-//! Each rule is a function from a file's text to its violations, so that it can
-//! be tested on snippets; [`repository_keeps_its_rules`] applies all of them to
-//! every file and reports all violations at once.
+//! Each rule is a function from a file's text to its violations, so that it can be
+//! tested with snippets; [`repository_keeps_its_rules`] applies all rules to all files
+//! and reports all violations together.
 
 mod crates;
 mod decisions;

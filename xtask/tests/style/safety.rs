@@ -1,5 +1,5 @@
-//! Unsafe code is limited to named files, and every unsafe block and
-//! implementation has a comment with the reason why it is sound.
+//! Unsafe code is limited to named files, and every unsafe block and implementation has
+//! a comment that explains its soundness.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
@@ -7,14 +7,14 @@ use syn::visit::{self, Visit};
 
 use crate::source::{Violation, parse};
 
-/// Beginning of the comment before unsafe code.
+/// Start of the comment before unsafe code.
 const REASON: &str = "SAFETY:";
 
-/// Files that may have unsafe code: they call the kernel or plugins, or share
-/// memory. A file outside the I/O crate needs a good reason to be here.
+/// Files that may contain unsafe code: they call the kernel or plugins, or share
+/// memory. Other files than the I/O crate's need a good reason.
 const PLACES: [&str; 8] = [
     "crates/longwire-io/",
-    // Memory that libraries of Python describe.
+    // Memory described by Python libraries.
     "crates/longwire-python/src/input.rs",
     "crates/longwire-runtime/src/host.rs",
     "crates/longwire-runtime/src/plugin/",
@@ -51,8 +51,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the comment directly above a line gives the reason. Attributes
-/// may stand between the two.
+/// Returns whether the comment directly above a line gives the reason. Attributes may
+/// come between them.
 fn has_reason(lines: &[&str], line: usize) -> bool {
     let above = lines[..line - 1].iter().rev().map(|line| line.trim_start());
     above
@@ -60,7 +60,7 @@ fn has_reason(lines: &[&str], line: usize) -> bool {
         .any(|line| line.starts_with("//") && line.contains(REASON))
 }
 
-/// Unsafe code: its line, and the line of its statement.
+/// Unsafe code: its line, and its statement's line.
 #[derive(Default)]
 struct Unsafe {
     found: Vec<(usize, usize)>,
@@ -80,8 +80,8 @@ impl Unsafe {
         self.statements.pop();
     }
 
-    /// Finds `unsafe` before a block or an implementation in a macro, which is
-    /// not parsed.
+    /// Finds `unsafe` before a block or an implementation in a macro, which is not
+    /// parsed.
     fn search(&mut self, tokens: TokenStream) {
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {

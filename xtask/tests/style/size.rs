@@ -1,4 +1,4 @@
-//! Files and functions are short enough to be read at once.
+//! Files and functions are short enough to read at once.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -6,10 +6,10 @@ use syn::visit::{self, Visit};
 
 use crate::source::{Violation, parse};
 
-/// The longest file, in lines.
+/// Maximum lines per file.
 const FILE_LINES_MAX: usize = 800;
 
-/// The longest function, in lines from its signature to its closing brace.
+/// Maximum lines per function, from signature to closing brace.
 const FUNCTION_LINES_MAX: usize = 70;
 
 pub fn check(path: &str, text: &str) -> Vec<Violation> {

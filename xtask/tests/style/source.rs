@@ -1,14 +1,14 @@
-//! The repository's files, and violations of the rules.
+//! The repository's files, and rule violations.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Size limit of a tracked file: captures and similar data do not belong here.
+/// Size limit of a tracked file: captures and similar data belong elsewhere.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// One broken rule.
+/// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub path: String,
@@ -48,8 +48,7 @@ impl SourceFile {
     }
 }
 
-/// Returns every file that is tracked or could be; git's ignored files are left
-/// out.
+/// Returns every tracked or untracked file, except those that git ignores.
 pub fn files() -> Vec<SourceFile> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -73,7 +72,7 @@ pub fn files() -> Vec<SourceFile> {
     let list = String::from_utf8(list.stdout).expect("paths are UTF-8");
     let paths = list.split_terminator('\0').map(str::to_owned);
     paths
-        // A file removed but not yet committed is listed, but does not exist.
+        // A file that was removed without a commit is listed, but does not exist.
         .filter_map(|path| {
             let bytes = fs::read(root.join(&path)).ok()?;
             Some(SourceFile { path, bytes })
@@ -90,8 +89,7 @@ pub fn check_bytes(file: &SourceFile) -> Vec<Violation> {
     vec![Violation::new(&file.path, 0, what)]
 }
 
-/// Parses Rust; `None` for a file that does not parse, which the compiler
-/// reports.
+/// Parses Rust; `None` if the file does not parse, which the compiler reports.
 pub fn parse(text: &str) -> Option<syn::File> {
     syn::parse_file(text).ok()
 }

@@ -1,5 +1,5 @@
-//! A crate is small enough for one person to know, and its files do not import each
-//! other in circles.
+//! Crates are small enough for one person to know, and their files do not import each
+//! other in large cycles.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use syn::visit::{self, Visit};
 
 use crate::source::{SourceFile, Violation, parse};
 
-/// The most lines of a crate under `src`, tests included.
+/// Maximum lines of a crate under `src`, including tests.
 const CRATE_LINES_MAX: usize = 25_000;
 
-/// The most files of one import cycle.
+/// Maximum files in an import cycle.
 const CYCLE_FILES_MAX: usize = 3;
 
 pub fn check(files: &[SourceFile]) -> Vec<Violation> {
@@ -62,9 +62,9 @@ type Segments = Vec<String>;
 struct File<'a> {
     path: &'a str,
     module: Segments,
-    /// Paths in the file, other than in its re-exports.
+    /// Paths in the file, except in re-exports.
     named: Vec<Segments>,
-    /// Names that it re-exports, with their paths.
+    /// Re-exported names, with their paths.
     exported: BTreeMap<String, Segments>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Crate<'a> {
                 exported: paths.exported,
             });
         }
-        // `crate` is the library where there is one: `lib.rs` comes before `main.rs`.
+        // `crate` is the library if there is one: `lib.rs` precedes `main.rs`.
         let mut by_module = BTreeMap::new();
         for (index, file) in files.iter().enumerate() {
             by_module.entry(file.module.clone()).or_insert(index);
@@ -109,7 +109,7 @@ impl<'a> Crate<'a> {
         Crate { files, by_module }
     }
 
-    /// Returns the file that defines the item of a path. Re-exports are followed.
+    /// Returns the file that defines the item at a path, following re-exports.
     fn defines(&self, path: &[String], depth: u32) -> Option<usize> {
         let (len, file) = (0..=path.len())
             .rev()
@@ -123,7 +123,7 @@ impl<'a> Crate<'a> {
         }
     }
 
-    /// Returns for each file the files that it imports from.
+    /// Returns the imported files of each file.
     fn imports(&self) -> Vec<Vec<usize>> {
         const REEXPORTS_MAX: u32 = 5;
         let of = |(index, file): (usize, &File)| {
@@ -143,7 +143,7 @@ struct Paths {
 }
 
 impl Paths {
-    /// Makes a path absolute in the crate; `None` for a path into another crate.
+    /// Returns the path relative to the crate; `None` for a path into another crate.
     fn absolute(&self, path: &[String]) -> Option<Segments> {
         let mut base = self.module.clone();
         match path.first()?.as_str() {
@@ -188,7 +188,7 @@ impl Paths {
             self.named.extend(self.absolute(&path));
             return;
         }
-        // `pub use child::Name` is written without `self`.
+        // `pub use child::Name` needs no `self`.
         let mut own = self.module.clone();
         own.extend(path.iter().cloned());
         let target = self.absolute(&path).unwrap_or(own);

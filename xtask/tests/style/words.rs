@@ -1,9 +1,9 @@
-//! No open work, and no paths of the machine on which a file was written.
+//! No unfinished work, and no machine-specific paths.
 
 use crate::source::Violation;
 
-/// Words of open work; only in Rust source. They are split here, so that this
-/// file does not match.
+/// Markers of unfinished work, refused in Rust sources. They are split here, so that
+/// this file does not match.
 const OPEN: [&str; 5] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -39,8 +39,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the absolute path `place` begins somewhere in `line`; inside a
-/// longer path or an address it is not an absolute path.
+/// Returns whether the absolute path `place` occurs in `line`; within a longer path or
+/// a URL it does not count.
 fn points_at(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();
