@@ -1,8 +1,8 @@
-//! Altering arbitrary frames: for any options and bytes, nothing panics, and
-//! valid checksums stay valid.
+//! Alters arbitrary frames: for any options and bytes, nothing panics, and valid
+//! checksums stay valid.
 //!
-//! The input is text with one option per line (`map 10.0.0.0/8=11.0.0.0/8`), then
-//! a line `---`, then a frame.
+//! The input is text with one option per line (`map 10.0.0.0/8=11.0.0.0/8`), then a
+//! line `---`, then a frame.
 
 use longwire_engine::Nanos;
 use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated, parse_dscp};
@@ -16,16 +16,16 @@ const END: &[u8] = b"\n---\n";
 /// Rounds in which a frame is sent.
 const ROUNDS: u64 = 3;
 
-/// The options of an input: those of the alterations, and others.
+/// The options of an input: for alterations, and others.
 #[derive(Default)]
 pub(crate) struct AlterInput {
     pub(crate) options: AlterOptions,
     filter: Option<Filter>,
-    /// Number of bytes at the frame's end that were not captured.
+    /// Bytes at the frame's end that were not captured.
     missing: u32,
 }
 
-/// Checks one set of options with one frame.
+/// Checks a set of options with a frame.
 pub fn check(data: &[u8]) {
     let at = data.windows(END.len()).position(|window| window == END);
     let Some(at) = at else { return };
@@ -52,7 +52,7 @@ fn check_frame(wanted: AlterInput, frame: &[u8], wire_len: u32) {
     let is_plain = IpHeader::parse(frame).is_some()
         && (wanted.missing == 0 || is_v4(frame) && wanted.options.truncated != Truncated::Keep)
         && !wanted.options.strip_fcs;
-    // A frame may have more tags before a packet than the parser looks through.
+    // A frame may have more tags before its packet than the parser accepts.
     let uncovers = !wanted.options.vlan.is_empty();
     let mut alterations = Alterations::new(wanted.options);
     for round in 0..ROUNDS {
@@ -77,7 +77,7 @@ fn is_v4(frame: &[u8]) -> bool {
     IpHeader::parse(frame).is_some_and(|ip| ip.version == IpVersion::V4)
 }
 
-/// Reads a line; an invalid value must have an error message.
+/// Parses a line; an invalid value must produce an error message.
 pub(crate) fn read(wanted: &mut AlterInput, line: &str) {
     let (name, value) = line.split_once(' ').unwrap_or((line, ""));
     let options = &mut wanted.options;

@@ -1,18 +1,18 @@
-//! Arbitrary capture files: they are read to their end or refused with the place
-//! and the reason, with the same result however the bytes arrive.
+//! Reads arbitrary capture files to their end, or refuses them with place and reason;
+//! the result does not depend on how the bytes arrive.
 //!
-//! The input is a file, classic pcap or pcapng, plain or packed with gzip,
-//! zstd or lz4.
+//! The input is a file: classic pcap or pcapng, plain or compressed with gzip, zstd or
+//! lz4.
 
 use std::io::{Cursor, Read, Result};
 
 use longwire_capture::{CaptureError, CaptureReader};
 
-/// Reads the file at once, in small pieces, cut, and sometimes by a thread: the
-/// frames of a cut file are the first frames of the whole one.
+/// Reads the file whole, in small pieces, truncated, and sometimes by a thread: the
+/// frames of a truncated file are the first ones of the whole file.
 pub fn check(data: &[u8]) {
     let whole = read_all(data, Cursor::new(data.to_vec()), false);
-    // Threads take a while to start and end.
+    // Rarely, because threads are slow to start and end.
     if data.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) < 32 {
         let ahead = read_all(data, Cursor::new(data.to_vec()), true);
         assert_eq!(ahead, whole);
@@ -26,7 +26,7 @@ pub fn check(data: &[u8]) {
     let (cut, _) = read_all(cut, Cursor::new(cut.to_vec()), false);
     let (frames, word) = &whole;
     if is_packed(data) && !word.is_empty() {
-        // A decoder with more bytes at hand sees a fault sooner.
+        // A decoder with more bytes available detects a fault earlier.
         assert!(one_begins_the_other(&dribble.0, frames));
         assert!(one_begins_the_other(&cut, frames));
     } else {
@@ -35,8 +35,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Returns whether the file is gzip, zstd, lz4, or a skippable frame of the last
-/// two.
+/// Returns whether the file is gzip, zstd, lz4, or a skippable frame of the last two.
 pub(crate) fn is_packed(data: &[u8]) -> bool {
     matches!(
         data,

@@ -1,5 +1,5 @@
-//! Links of any models with any traffic: the engine's own property test, with
-//! inputs chosen by libFuzzer.
+//! Links of any models with any traffic: the engine's property test with libFuzzer's
+//! inputs.
 
 #[path = "../../crates/longwire-engine/tests/it/common/composition.rs"]
 mod any_link;

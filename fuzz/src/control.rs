@@ -1,9 +1,9 @@
-//! Requests to the control API: any path, query and body are read or refused with
-//! a line of text, and so is the change that they request. A refused change
-//! leaves the topology unchanged, and so does one that is rolled back.
+//! Requests to the control API: any path, query and body is parsed or refused with one
+//! line of text, and so is the requested change. A refused or rolled back change leaves
+//! the topology unchanged.
 //!
-//! The input is a line with method and target, `PATCH /v1/links/a?in=2s`,
-//! followed by the body.
+//! The input is a line with method and target, `PATCH /v1/links/a?in=2s`, followed by
+//! the body.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,8 +14,8 @@ use longwire_topology::{StartFiles, Topology};
 
 use super::topology::is_small;
 
-/// The network that is changed: separate and shared links, a path over two of
-/// them, ports in a bridge.
+/// The network to change: separate and shared links, a path over two of them, ports in
+/// a bridge.
 const NETWORK: &str = r#"
 [ports]
 a = "null"
@@ -46,10 +46,10 @@ via = ["one", "two1"]
 match = "src=10.1.0.1,dst=10.1.0.2"
 "#;
 
-/// Why every file is refused, as by a run without `--control-files`.
+/// The reason to refuse every file, as in a run without `--control-files`.
 const REFUSED: &str = "no files";
 
-/// Reads a request, and the change that it requests.
+/// Parses a request, and the change that it requests.
 pub fn check(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (head, body) = data.split_at(end.unwrap_or(data.len()));

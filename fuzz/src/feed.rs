@@ -1,8 +1,8 @@
-//! Arbitrary capture files as feeds of a replay: for any file and options, a feed
-//! ends, times never decrease, and every record of the file is accounted for.
+//! Arbitrary capture files as replay feeds: for any file and options, a feed ends,
+//! times never decrease, and every record is accounted for.
 //!
-//! The input is text with one option per line (`filter udp`), then a line `---`,
-//! then a file: classic pcap or pcapng, plain or packed with gzip, zstd or lz4.
+//! The input is text with one option per line (`filter udp`), then a line `---`, then a
+//! file: classic pcap or pcapng, plain or compressed with gzip, zstd or lz4.
 
 use std::fs;
 use std::io::Cursor;
@@ -28,29 +28,29 @@ use super::capture::is_packed;
 /// The line that ends the options.
 const END: &[u8] = b"\n---\n";
 
-/// The most rounds, and the most frames of a feed that never ends.
+/// Maximum rounds, and maximum frames of an endless feed.
 const ROUNDS_MAX: u64 = 4;
 const LIMIT_MAX: u64 = 5_000;
 
-/// Timeout for the next frame of a feed, in milliseconds: its file is a small one
-/// on a disk.
+/// Timeout for the next frame of a feed, in milliseconds: its file is small and on
+/// disk.
 const TIMEOUT_MS: u16 = 20_000;
 
 /// The options of an input.
 #[derive(Default)]
 struct FeedInput {
     config: TraceConfig,
-    /// The alterations of frames, if there are any.
+    /// The alterations of frames, if any.
     alter: Option<alter::AlterInput>,
-    /// Whether the file follows itself, or is merged with itself.
+    /// Whether the file is repeated or merged with itself.
     twice: bool,
-    /// Whether the stamp of the first frame is requested before.
+    /// Whether the first frame's timestamp is requested in advance.
     ask_first: bool,
-    /// The most frames that a call may return; 0 stands for a few, in turns.
+    /// Maximum frames per call; 0 means alternating small numbers.
     burst: usize,
 }
 
-/// Checks one file with one set of options.
+/// Checks a file with a set of options.
 pub fn check(data: &[u8]) {
     let Some(at) = data.windows(END.len()).position(|window| window == END) else {
         return;
@@ -97,14 +97,14 @@ fn check_feed(wanted: FeedInput, path: &str, file: &[u8]) {
     let status = feed.status();
     assert!(fault.is_some() || status.fraction == Some(1.0));
     assert!(config.limit.is_none_or(|limit| {
-        // An alteration may make several frames of one.
+        // An alteration may turn one frame into several.
         handed.frames <= limit || !config.alterations.is_nothing()
     }));
     check_counts(&feed, &config, &handed, fault.is_some(), file);
 }
 
-/// Checks that every record was sent, filtered out, outside the window or too
-/// short for a frame, once per round and trace.
+/// Checks that every record was sent, filtered out, outside the window or too short,
+/// once per round and trace.
 fn check_counts(
     feed: &TraceFeed,
     config: &TraceConfig,
@@ -122,11 +122,11 @@ fn check_counts(
     }
     let seen = handed.frames + count("filtered") + count("outside_window") + count("too_short");
     let (records, cut_short) = records(file, config.interface.as_deref());
-    // A limit or a fault may end a round early.
+    // A limit or fault may end a round early.
     let rounds = count("rounds") + u64::from(config.limit.is_some() || failed);
     let traces = config.traces.len() as u64;
     assert!(seen <= rounds * traces * records || is_packed(file));
-    // A decoder with more bytes at hand sees a fault sooner.
+    // A decoder with more bytes available detects a fault earlier.
     if config.limit.is_some() || config.until.is_some() || is_packed(file) && cut_short {
         return;
     }
@@ -142,7 +142,7 @@ fn check_counts(
     }
 }
 
-/// Returns how many records an interface of a file has, or all of them, and whether the
+/// Returns the number of records of a file or of one of its interfaces, and whether the
 /// file ends in a fault.
 fn records(file: &[u8], interface: Option<&str>) -> (u64, bool) {
     let Ok(mut reader) = CaptureReader::new("fuzz", Cursor::new(file.to_vec())) else {
@@ -168,7 +168,7 @@ struct FeedTotals {
     last: Nanos,
 }
 
-/// Takes all frames; returns the fault that ended the feed.
+/// Takes all frames; returns the fault that ended the feed, if any.
 fn drain(
     feed: &mut TraceFeed,
     config: &TraceConfig,
@@ -212,8 +212,8 @@ fn drain(
     }
 }
 
-/// Returns the longest possible gap, which is known where only the trace's own
-/// times and the cap count.
+/// Returns the longest possible gap, which is known only if it depends on the trace's
+/// own times and the cap alone.
 fn gap_max(config: &TraceConfig) -> Nanos {
     let plain = config.pace == Pace::Trace(Speed::UNCHANGED) && config.rounds == Some(1);
     match config.gap_cap {
@@ -222,7 +222,7 @@ fn gap_max(config: &TraceConfig) -> Nanos {
     }
 }
 
-/// Waits until a feed that returned fewer frames than requested reports more.
+/// Waits for more frames after a feed returned fewer than requested.
 fn wait(readable: Option<BorrowedFd<'_>>) {
     let readable = readable.expect("a feed with later frames has a descriptor");
     let mut fds = [PollFd::new(readable, PollFlags::POLLIN)];
@@ -230,7 +230,7 @@ fn wait(readable: Option<BorrowedFd<'_>>) {
     assert!(ready != Ok(0), "the feed waits for nothing");
 }
 
-/// Reads a line; an invalid value must have an error message.
+/// Parses a line; an invalid value must produce an error message.
 fn read(wanted: &mut FeedInput, line: &str) {
     let (name, value) = line.split_once(' ').unwrap_or((line, ""));
     let config = &mut wanted.config;
@@ -277,7 +277,7 @@ fn set<T, E: std::fmt::Display>(field: &mut Option<T>, read: Result<T, E>) {
     }
 }
 
-/// A temporary file, removed when dropped: feeds open their traces by name.
+/// A temporary file, removed on drop: feeds open traces by name.
 struct TempFile {
     path: String,
 }

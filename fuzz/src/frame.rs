@@ -1,5 +1,5 @@
-//! Arbitrary frames: headers are parsed, checksums completed and super-packets
-//! segmented without a panic, and the segments hold the whole payload.
+//! Arbitrary frames: parsing headers, completing checksums and segmenting super-packets
+//! never panics, and the segments contain the whole payload.
 //!
 //! The input is a virtio-net header followed by a frame.
 
@@ -10,11 +10,11 @@ use longwire_io::port::vnet::{self, Decoded};
 use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::mac_header_len;
 
-/// Super-packets with more segments are not segmented one by one: this takes long
-/// and shows nothing new.
+/// Super-packets with more segments are not segmented individually, which is slow and
+/// covers nothing new.
 const SEGMENTS_MAX: usize = 64;
 
-/// Checks every function that reads a frame.
+/// Checks every function that parses a frame.
 pub fn check(data: &[u8]) {
     let (header, frame) = data.split_at(data.len().min(vnet::LEN));
     check_headers(frame);
@@ -40,7 +40,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Splits a super-packet in a tunnel, whose pieces hold its wire frames.
+/// Splits a super-packet in a tunnel into pieces that contain its wire frames.
 fn check_split(frame: &[u8], segments: Segments) {
     let lens: Vec<usize> = segments.wire_frames(frame.len()).collect();
     if lens.len() > SEGMENTS_MAX {
@@ -114,7 +114,7 @@ fn check_segments(frame: &[u8], segments: Segments) {
         cut(frame, segments, 0..lens.len() + 1, &mut Vec::new()),
         None
     );
-    // Segments of a part equal segments of the whole.
+    // Segments of a part equal those of the whole.
     let (from, to) = (lens.len() / 3, lens.len());
     let (part, _) = piece(frame, segments, from, to);
     if to - from > 1 {

@@ -1,6 +1,6 @@
-//! Checks of the fuzz targets. Each is a function from arbitrary bytes that
-//! panics on an error, so that libFuzzer, the test over the seeds
-//! (`crates/longwire/tests/it/fuzz_seeds.rs`) and a debugger can all call it.
+//! Checks of the fuzz targets: functions of arbitrary bytes that panic on an error.
+//! libFuzzer, the test over the seeds (`crates/longwire/tests/it/fuzz_seeds.rs`) and a
+//! debugger can all call them.
 
 pub mod alter;
 pub mod capture;

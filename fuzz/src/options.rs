@@ -1,11 +1,9 @@
-//! The option grammar: any text is read or refused with a message, a value that
-//! was read is written as text with the same meaning, and makes a link that keeps
-//! time.
+//! The option grammar: any text is parsed or refused with a message; a parsed value is
+//! formatted as text with the same meaning, and builds a link that keeps time.
 //!
-//! The input is text. Each line is the name of a kind of model or of a unit, a
-//! space, and an argument as a user might write it: `delay
-//! uniform:min=1ms,max=2ms`. The text after a line `---` is the content of every
-//! file that a model reads.
+//! The input is text. Each line is the name of a kind of model or of a unit, a space,
+//! and an argument in user syntax: `delay uniform:min=1ms,max=2ms`. The text after a
+//! line `---` is the content of every file that a model reads.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -17,7 +15,7 @@ use longwire_engine::{
 };
 use longwire_units::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 
-/// Checks every line, and then the link with all models together.
+/// Checks every line, then a link with all models together.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -81,7 +79,7 @@ impl Loader for OptionLoader<'_> {
     }
 }
 
-/// Reads a model, writes it, and reads the result.
+/// Parses a model, formats it, and parses the result.
 fn model<M: Display>(kind: &Kind<M>, text: &str, file: &OptionLoader<'_>) -> Option<M> {
     match kind.parse_with(text, file) {
         Ok(model) => {
@@ -105,7 +103,7 @@ fn check_unit(name: &str, text: &str) {
         "size" => unit::<Bytes>(text),
         "packets" => unit::<Packets>(text),
         "probability" => {
-            // The written form is rounded: the written forms must be equal.
+            // Formatting rounds, so the formatted values must be equal.
             if let Ok(value) = text.parse::<Probability>() {
                 let shown = value.to_string();
                 let again = shown.parse::<Probability>().map(|value| value.to_string());
@@ -134,7 +132,7 @@ fn check_unit(name: &str, text: &str) {
     }
 }
 
-/// Reads a value, writes it, and reads the result.
+/// Parses a value, formats it, and parses the result.
 fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
     match text.parse::<T>() {
         Ok(value) => assert_eq!(value.to_string().parse::<T>(), Ok(value), "{text}"),
@@ -142,20 +140,20 @@ fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
     }
 }
 
-/// Offers frames of all lengths to the link: departures never decrease, nor do
-/// releases unless reordering is configured, and neither precedes the arrival.
-/// Verdicts may come later.
+/// Sends frames of all lengths through the link: departures never decrease, nor do
+/// releases unless reordering is configured, and neither precedes the arrival. Verdicts
+/// may come later.
 fn check_link(config: LinkConfig) {
     const SEED: u64 = 1;
     let mut link = Link::new(config, SEED, LinkId(0));
     let mut last = (Nanos::ZERO, Nanos::ZERO);
     let mut bytes: Vec<u8> = (0..70_000u32).map(|n| (n % 251) as u8).collect();
-    // A UDP datagram over IPv4, as far as a model parses it.
+    // UDP over IPv4, as far as models parse it.
     bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0x02]);
     bytes[23] = 17;
     for n in 0..32u64 {
         let arrival = Nanos::from_nanos(n * n * n * 1_000);
-        // A link polled without a limit might never accept the next frame.
+        // Limited: a link polled forever might never accept the next frame.
         for _ in 0..100_000 {
             let Some((_, verdict)) = link.poll(..=arrival, &()) else {
                 break;

@@ -1,19 +1,18 @@
-//! Topology files: any text is read or refused, and every refusal names the fault
-//! and its place. A topology that was read is consistent: rules refer to existing
-//! links and paths, paths cross existing links, and commands come in order of
-//! time.
+//! Topology files: any text is parsed or refused, and every error names the fault and
+//! its place. A parsed topology is consistent: rules refer to existing links and paths,
+//! paths cross existing links, and commands are ordered by time.
 
 use std::path::Path;
 
 use longwire_topology::{Class, Topology, Unmatched};
 
-/// A folder that does not exist, so that no CSV file is found.
+/// A missing folder, so that no CSV file is found.
 const NOWHERE: &str = "/nowhere";
 
-/// The most commands of a scenario that are checked; some have no end.
+/// Maximum number of a scenario's commands to check; some scenarios are endless.
 const COMMANDS_MAX: usize = 1000;
 
-/// Reads a text as a topology file.
+/// Parses a text as a topology file.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -33,15 +32,15 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Returns whether a text makes few links and names none of the system's own
-/// files. Millions of links are valid, but take more time and memory than a
-/// fuzzer has; a file of the system may have no end.
+/// Returns whether a text defines few links and names no system files. Millions of
+/// links are valid but exceed a fuzzer's time and memory, and a system file may be
+/// endless.
 pub fn is_small(text: &str) -> bool {
     const DIGITS_MAX: usize = 4;
     let numbers = text.split(|c: char| !c.is_ascii_digit() && c != '_');
     let few = |number: &str| number.len() <= DIGITS_MAX;
-    // A number after a slash is the length of a prefix: 24 and 112 bits leave 256
-    // and 65,536 hosts, and prefixes between leave more hosts than are accepted.
+    // A number after a slash is a prefix length: 24 and 112 bits leave 256 and 65,536
+    // hosts, and prefixes between them more hosts than accepted.
     let mut prefixes = text.split('/').skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit());
         rest[..end.unwrap_or(rest.len())].parse::<u32>()

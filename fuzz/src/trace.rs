@@ -1,10 +1,9 @@
-//! Arbitrary traces: they are read to their end or refused with a message, with
-//! the same result however the bytes arrive, and a trace that was read is a
-//! schedule that a link can keep.
+//! Arbitrary traces: parsed to their end or refused with a message, independently of
+//! how the bytes arrive; a parsed trace is a schedule that a link can follow.
 //!
-//! The first line describes the rest: a format or `auto`, a quantity, and
-//! columns: `auto rate`, `table delay column=2 unit=ms where=cell/7`. Or it is
-//! `mahimahi`, `cellreplay` or `errant`, for the readers of such files.
+//! The first line describes the rest: a format or `auto`, a quantity, and columns:
+//! `auto rate`, `table delay column=2 unit=ms where=cell/7`. Or it is `mahimahi`,
+//! `cellreplay` or `errant`, for the parsers of such files.
 
 use longwire_engine::trace::format::{Contents, Format, TraceReader};
 use longwire_engine::trace::schedule::{OpportunityCursor, OpportunitySchedule};
@@ -13,7 +12,7 @@ use longwire_engine::{
     FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, TakePiece, Verdict, models, presets,
 };
 
-/// Reads the trace in two ways, and checks the resulting series.
+/// Parses the trace in two ways and checks the resulting series.
 pub fn check(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (head, rest) = data.split_at(end.unwrap_or(data.len()));
@@ -52,7 +51,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Returns the columns of a table that the words describe.
+/// Returns the table columns described by the words.
 fn mapping(quantity: Quantity, words: &[&str]) -> Mapping {
     let mut mapping = Mapping::usual(quantity);
     for word in words {
@@ -103,7 +102,7 @@ fn check_trace(format: Option<Format>, mapping: &Mapping, file: &[u8]) {
     }
 }
 
-/// Distance of each look-up from the one before, in turns.
+/// Distances between look-ups, in turn.
 const LOOKS: [u64; 8] = [0, 1, 999, 1_000_000, 7, 1 << 30, 1 << 40, 1 << 62];
 
 fn check_series(series: &Series, quantity: Quantity) {
