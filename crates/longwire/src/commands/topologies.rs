@@ -75,7 +75,7 @@ pub(super) fn read(
     Ok((topology, announcement))
 }
 
-/// Returns the error of a topology with these problems.
+/// Returns the error for these problems of a topology.
 pub(super) fn refused(problems: Vec<Problem>) -> Error {
     let problems = problems.iter().map(ToString::to_string);
     Error::Usage(problems.collect::<Vec<_>>().join("\n"))
