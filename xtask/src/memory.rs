@@ -52,7 +52,7 @@ pub fn asan(runner: &mut Runner) {
         };
         let mut command = cargo(["+nightly", "test", "--package", CRATE, "--lib", "--tests"]);
         command
-            // An explicit target excludes build scripts and macros.
+            // With an explicit target, build scripts and macros are not sanitised.
             .args(["--target", &host])
             .args(locked())
             .env("RUSTFLAGS", "-Zsanitizer=address -Zthreads=2")
