@@ -23,9 +23,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> ExitCode {
     match longwire::run(cli) {
         Ok(code) => code,
-        // The output's reader has closed it, as in `longwire models
-        //
-        // head`.
+        // The output's reader has closed it, for example in `longwire models | head`.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

@@ -7,8 +7,8 @@ use longwire_io::rights::{self, Capability};
 use crate::cli::ReportArgs;
 
 /// Drops the rights of the calling thread, and so of threads that it starts later,
-/// except those in `needs`, those to restore settings and keep time, and the right to
-/// write the report among other users' files.
+/// except those in `needs`, those for restoring settings and for timing, and the right
+/// to write the report among other users' files.
 pub(crate) fn give_up(report: &ReportArgs, needs: &[Capability]) {
     give_up_for(report.report.as_deref(), needs);
 }

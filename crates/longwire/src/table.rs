@@ -14,9 +14,7 @@ impl Table {
         }
     }
 
-    /// As [`Table::new`], with header cells separated by bars: `links
-    ///
-    /// rate`.
+    /// As [`Table::new`], with header cells separated by bars: `links | rate`.
     pub fn headed(header: &str) -> Table {
         Table::new(&header.split('|').map(str::trim).collect::<Vec<_>>())
     }

@@ -1,6 +1,4 @@
-//! Messages on stderr, whose reader may be gone, as in `longwire ... 2>&1
-//!
-//! head`.
+//! Messages on stderr, whose reader may be gone (`longwire ... 2>&1 | head`).
 //!
 //! A failed message should neither end a run nor change its exit code, so the error is
 //! ignored here. `eprintln!` would panic.

@@ -90,7 +90,8 @@ pub struct VirtualRun<'a> {
 const FRAMES_A_LOOK: u32 = 4096;
 
 /// Maximum commands of the scenario executed after the end of the input without a
-/// release: with an endless scenario, frames on stalled links would never leave.
+/// release: otherwise a run with an endless scenario and frames on stalled links would
+/// never end.
 const IDLE_COMMANDS_MAX: u32 = 100_000;
 
 impl<'a> VirtualRun<'a> {

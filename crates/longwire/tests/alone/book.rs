@@ -1,24 +1,23 @@
-//! Every command of the book, as a shell runs it.
+//! Runs every command of the book in a shell.
 //!
-//! Blocks that are marked `sh` in README.md and in docs/ (its decisions apart)
-//! are run by bash: those of one page in order, in one shell, in one scratch
-//! directory, as root of a network, mounts and processes that end with the
-//! page. A block must exit with 0. Comments before a block say what is
-//! different:
+//! bash runs the blocks marked `sh` in README.md and in docs/, decisions excluded: those of
+//! a page in order, in one shell and one scratch directory, as root in namespaces of network,
+//! mounts and processes that end with the page. A block must exit with 0. Comments before a
+//! block change that:
 //!
 //! | comment | meaning |
 //! |---|---|
 //! | `<!-- test: not run: REASON -->` | the block is not run |
-//! | `<!-- test: exit 0 3 -->` | it exits with one of these codes; variables that it sets are lost |
-//! | `<!-- test: needs promtool -->` | it is left out where this program is not installed |
-//! | `<!-- test: limit 60s -->` | it may take so long; 20 s otherwise |
-//! | `<!-- test: background until COMMAND -->` | it runs until the page ends; the page goes on when COMMAND succeeds |
-//! | `<!-- test: replace A => B; C => D -->` | its text is changed before it is run |
-//! | `<!-- test: save as FILE -->` | a block of any language is a file of the scratch directory |
+//! | `<!-- test: exit 0 3 -->` | it exits with one of these codes; its variables are lost |
+//! | `<!-- test: needs promtool -->` | it is skipped if this program is not installed |
+//! | `<!-- test: limit 60s -->` | time limit; 20 s by default |
+//! | `<!-- test: background until COMMAND -->` | it runs on; the page waits for COMMAND |
+//! | `<!-- test: replace A => B; C => D -->` | its text is changed first |
+//! | `<!-- test: save as FILE -->` | a block in any language is a file of the scratch directory |
 //! | `<!-- test: run`, lines, `-->` | the lines are run too; readers do not see them |
 //!
-//! Commands in blocks of other languages must be marked `not run`.
-//! `sudo` runs its command as it is. `$LONGWIRE` is the repository.
+//! Commands in blocks of other languages must be marked `not run`. `sudo` only runs its
+//! command. `$LONGWIRE` is the repository.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! The corpus: for a fixed seed and a fixed capture, every model's capture, log and
-//! report keep their bytes from version to version. A digest that changes on purpose
-//! goes into CHANGELOG.md; then write the digests again with
+//! The corpus: with a fixed seed and capture, every model's capture, log and report stay
+//! byte-identical across versions. A digest that changes on purpose is mentioned in
+//! CHANGELOG.md; regenerate the digests with
 //!
 //! ```sh
 //! LONGWIRE_CORPUS=write cargo test -p longwire --test it corpus
