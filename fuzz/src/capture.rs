@@ -96,7 +96,7 @@ fn refusal(data: &[u8], error: &CaptureError) -> String {
     error.to_string()
 }
 
-/// Returns a few bytes per call, sometimes more.
+/// A reader that returns a few bytes per call, sometimes more.
 struct Dribble {
     data: Cursor<Vec<u8>>,
     calls: usize,

@@ -46,7 +46,7 @@ via = ["one", "two1"]
 match = "src=10.1.0.1,dst=10.1.0.2"
 "#;
 
-/// The reason to refuse every file, as in a run without `--control-files`.
+/// The reason to refuse every file, like that of a run without `--control-files`.
 const REFUSED: &str = "no files";
 
 /// Parses a request, and the change that it requests.

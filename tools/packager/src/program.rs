@@ -8,7 +8,7 @@ use crate::elf::{Elf, GlibcVersion};
 use crate::places::{Places, root};
 use crate::run::{At, Result, exists, read, run};
 
-/// The oldest supported glibc (2012), as in `manylinux2014` and Enterprise Linux 7.
+/// The oldest supported glibc (2012), that of `manylinux2014` and Enterprise Linux 7.
 /// Packages declare it.
 pub const GLIBC: GlibcVersion = (2, 17, 0);
 
@@ -18,7 +18,7 @@ pub const SIZE_MAX: usize = 15_000_000;
 /// The cargo profile of packages.
 const PROFILE: &str = "dist";
 
-/// Name of the file with the debug information, as in `.gnu_debuglink`.
+/// Name of the file with the debug information, stored in `.gnu_debuglink`.
 pub const DEBUG_FILE: &str = "longwire.debug";
 
 /// A program of this repository.

@@ -33,7 +33,7 @@ pub struct Done {
 type Queue = Mutex<Vec<Job>>;
 
 /// Runs all jobs, `threads` timed ones at a time. Timeless jobs run concurrently with
-/// all others; exclusive ones follow the timed ones.
+/// any; exclusive ones follow the timed ones.
 pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     let mut groups = [Group::Timeless, Group::Timed, Group::Alone].map(|group| (group, Vec::new()));
     // Workers pop from the end.

@@ -79,8 +79,9 @@ fn open_in_browser(url: &str) {
     });
 }
 
-/// Writes a page, readable by this user only, that redirects to a URL: the URL contains
-/// the token, and arguments of a process are visible to every user.
+/// Writes a page, readable by this user only, that redirects to a URL; returns its
+/// path. The URL contains the token, and arguments of a process are visible to every
+/// user.
 fn redirection(url: &str) -> Option<PathBuf> {
     let directory = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
     let page = directory.join(format!("longwire-view-{}.html", std::process::id()));

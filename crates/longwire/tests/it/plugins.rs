@@ -16,6 +16,7 @@ fn compile(dir: &Folder, source: &str) -> String {
 const PROBE: &str = "crates/longwire-runtime/tests/it/plugins/probe.c";
 
 /// Writes a capture of 300 frames, 1 ms apart; the first byte of each is its number.
+/// Returns its path.
 fn capture(dir: &Folder) -> String {
     let input = dir.file("in.pcap");
     let frame = |number: u64| (EPOCH + number * 1_000_000, 60);

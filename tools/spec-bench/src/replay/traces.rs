@@ -204,7 +204,7 @@ mod tests {
             let count = 200_000;
             let total: f64 = (0..count).map(|_| frames.next().0.as_nanos() as f64).sum();
             // The mean of the bursty trace has a standard deviation of 1.3 % at 6,250
-            // bursts, that of the others less; seed 1.
+            // bursts, the other means a smaller one; seed 1.
             let mean = total / f64::from(count);
             assert!((mean / mean_ns - 1.0).abs() < 0.04, "{workload:?}: {mean}");
         }

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::process::{PATIENCE, RunningProgram, wait_for_word};
 use super::{Ran, ran};
 
-/// The namespaces of the network and of the stations. Station 0 has the device `eth0`,
-/// and the network's port to it is `p0`; likewise for the others.
+/// The namespaces of the network and of the stations. Station N has the device `eth0`,
+/// and the network's port to it is `pN`.
 pub struct Site {
     pub middle: NetNamespace,
     pub stations: Vec<NetNamespace>,

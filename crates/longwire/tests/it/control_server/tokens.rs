@@ -106,7 +106,7 @@ fn more_requests_than_the_limit_are_put_off() {
         .iter()
         .filter(|answer| answer.status == 429)
         .collect();
-    // As many as in less than a second.
+    // As many as took less than a second.
     assert!(refused.len() >= 3, "{answers:?}");
     assert_eq!(refused[0].header("retry-after"), Some("1"));
     std::thread::sleep(std::time::Duration::from_millis(1100));

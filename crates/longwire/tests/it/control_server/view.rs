@@ -63,8 +63,7 @@ fn the_page_needs_no_token_and_everything_else_does() {
     );
     let policy = page.header("content-security-policy").expect("a policy");
     assert!(policy.contains("default-src 'self'"), "{policy}");
-    // A name that resolves to this host, as in DNS rebinding, and a page of another
-    // origin.
+    // A name that resolves to this host (DNS rebinding), and a page of another origin.
     let elsewhere = request("GET /", &["Host: evil.example"], "");
     assert_eq!(ask_tcp(&stage.namespace, ADDRESS, &elsewhere).status, 403);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Host names on a system without `/etc/hosts`, as in minimal installations.
+//! Host names on a system without `/etc/hosts`, such as a minimal installation.
 
 use super::unshared_by_root;
 

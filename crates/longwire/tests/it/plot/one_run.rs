@@ -6,7 +6,8 @@ use crate::common::write;
 use longwire_capture::log::LogWriter;
 use longwire_testbed::support::Folder;
 
-/// Writes the log of a run whose first frame arrives 100 ms after the start.
+/// Writes the log of a run whose first frame arrives 100 ms after the start; returns
+/// its path.
 fn late_log(dir: &Folder) -> String {
     let path = dir.file("run.csv");
     let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
@@ -18,7 +19,7 @@ fn late_log(dir: &Folder) -> String {
     path
 }
 
-/// Writes a report with a change 250 ms after its start.
+/// Writes a report with a change 250 ms after its start; returns its path.
 fn report(dir: &Folder, epoch: i64) -> String {
     let path = dir.file("run.json");
     let links = ["up", "down"].map(|name| {

@@ -35,7 +35,8 @@ fn numbers(socket: &OwnedFd) -> Vec<u32> {
     numbers
 }
 
-/// Writes a trace of numbered frames; even numbers are from the client.
+/// Writes a trace of numbered frames, of which even ones are from the client; returns
+/// its path.
 fn trace(
     dir: &Folder,
     name: &str,

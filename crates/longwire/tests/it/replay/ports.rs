@@ -8,7 +8,8 @@ use longwire_testbed::support::{Folder, words};
 
 const MS: u64 = 1_000_000;
 
-/// Writes a trace of repeated queries and responses; even numbers are queries.
+/// Writes a trace of repeated queries and responses, with even numbers for queries;
+/// returns its path.
 fn conversation(dir: &Folder) -> String {
     let frames: TimedFrames = (0..100)
         .map(|n| (u64::from(n) * MS, numbered(n % 2 == 0, n)))

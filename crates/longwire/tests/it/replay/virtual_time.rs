@@ -9,7 +9,7 @@ use crate::replay::wire::pcap_of;
 
 const HOUR: u64 = 3_600_000_000_000;
 
-/// Writes a trace of a query and its response per hour.
+/// Writes a trace of a query and its response per hour; returns its path.
 fn trace(dir: &Folder) -> String {
     let frames: TimedFrames = (0..10)
         .map(|n| {
