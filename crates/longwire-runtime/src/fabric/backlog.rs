@@ -1,35 +1,31 @@
-//! Detects an overloaded network: one whose frames are due faster than the
-//! deciding stage hands them over.
+//! Overload detection: frames are due faster than the deciding stage hands them over.
 //!
-//! A single late frame, and a backlog after the machine stood still, are no
-//! overload: the stage catches up, or its lag shrinks. The stage is overloaded
-//! when for [`WINDOW`] it has not caught up once and its lag has not shrunk.
+//! A single late frame, or a backlog after the machine paused, is not an overload: the
+//! stage catches up, or its lag shrinks. The stage is overloaded if for [`WINDOW`] it
+//! never caught up and its lag did not shrink.
 
 use longwire_engine::Nanos;
 
-/// How long the stage must be behind without catching up.
+/// Time without catching up after which the stage counts as overloaded.
 const WINDOW: Nanos = Nanos::from_millis(250);
 
-/// How much the lag must shrink within a window; a stage with a tenth of its
-/// capacity to spare achieves that.
+/// Minimum decrease of the lag per window; 10 % of spare capacity is enough for it.
 const SHRINKS_BY: Nanos = Nanos::from_millis(25);
 
-/// A lag up to this is an ordinary wake-up, unless the tolerance is larger.
+/// A smaller lag is normal wake-up latency; the tolerance applies if it is larger.
 const LAG_MIN: Nanos = Nanos::from_millis(1);
 
-/// Follows the lag of the deciding stage.
+/// Tracks the lag of the deciding stage.
 #[derive(Debug)]
 pub(super) struct Backlog {
     lag_min: Nanos,
-    /// When the window began, and the lag at that time; `None` while the stage
-    /// keeps up.
+    /// Start of the window and the lag then; `None` while the stage keeps up.
     window: Option<(Nanos, Nanos)>,
     overload: bool,
 }
 
 impl Backlog {
-    /// Returns the backlog of a stage that keeps up. A lag within `tolerance`
-    /// does not count.
+    /// Returns the backlog of a stage that keeps up; ignores lags within `tolerance`.
     pub fn new(tolerance: Nanos) -> Backlog {
         Backlog {
             lag_min: tolerance.max(LAG_MIN),
@@ -38,8 +34,8 @@ impl Backlog {
         }
     }
 
-    /// Notes the release of the oldest frame that is due at `now` and has not
-    /// left; `None` if there is none. To be called in every step.
+    /// Records the release of the oldest due frame that has not left; `None` without one.
+    /// Call it in every step.
     #[inline]
     pub fn note(&mut self, now: Nanos, oldest: Option<Nanos>) {
         let lag = oldest.map_or(Nanos::ZERO, |release| now.saturating_sub(release));
@@ -67,8 +63,8 @@ mod tests {
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-    /// Notes a lag at each millisecond from 1 s on, and counts those at which
-    /// the stage was overloaded.
+    /// Feeds one lag per millisecond from 1 s on; returns how many samples were
+    /// overloaded.
     fn overloaded(lags_ms: impl IntoIterator<Item = u64>) -> usize {
         let mut backlog = Backlog::new(MS(1));
         let mut count = 0;
@@ -88,7 +84,7 @@ mod tests {
 
     #[test]
     fn late_wake_ups_are_not() {
-        // Late all the time, but each time it catches up before it sleeps.
+        // Always late, but it drains before each sleep.
         assert_eq!(
             overloaded((0..5_000).map(|ms| if ms % 10 < 9 { 40 } else { 0 })),
             0
@@ -98,8 +94,7 @@ mod tests {
 
     #[test]
     fn a_backlog_that_is_worked_off_is_not() {
-        // 5 s behind after the machine stood still, with half of the capacity
-        // to spare.
+        // 5 s of lag after a pause, with half the capacity to spare.
         assert_eq!(overloaded((0..5_000).rev()), 0);
     }
 

@@ -13,8 +13,8 @@ use super::frames::Frame;
 use super::state::Target;
 use crate::ledger::LinkCells;
 
-/// Objects that a change has replaced. The caller drops them where that takes
-/// no time from frames: models may hold traces of many megabytes.
+/// Objects that a change replaced. Drop them outside the data path: models may hold
+/// traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
 pub struct DeferredDrop(#[allow(dead_code, reason = "it is only dropped")] ReplacedObjects);
@@ -50,8 +50,7 @@ pub struct Occupancy {
     pub bytes_limit: Option<u64>,
 }
 
-/// Returns how late the events of a link may be processed. ICMP errors of its router leave at
-/// once.
+/// Returns the maximum delay of a link's decisions. A router's ICMP errors leave at once.
 fn slack_of(link: &Link) -> Nanos {
     if link.is_router() {
         Nanos::ZERO
@@ -61,8 +60,7 @@ fn slack_of(link: &Link) -> Nanos {
 }
 
 impl Core {
-    /// Returns the occupancy of a link's queue; `None` if there is no such
-    /// link.
+    /// Returns the occupancy of a link's queue; `None` if the link does not exist.
     pub fn occupancy(&self, id: LinkId) -> Option<Occupancy> {
         let link = self.link(id)?;
         let limit = link.queue_limit();
@@ -78,7 +76,7 @@ impl Core {
         })
     }
 
-    /// Adds a link with its counters. A number is used once only.
+    /// Adds a link with its counters. Numbers are not reused.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
         self.state.set_cells(id, Arc::clone(&cells));
         self.carriers.changed = true;
@@ -96,8 +94,7 @@ impl Core {
         }
     }
 
-    /// Removes a link that no path crosses and that all its frames have left; `None`
-    /// otherwise.
+    /// Removes a link; `None` if a path crosses it or it holds frames.
     pub fn remove_link(&mut self, id: LinkId) -> Option<DeferredDrop> {
         if self.state.cells_of(id)?.totals().held() > 0 {
             return None;
@@ -106,8 +103,8 @@ impl Core {
             Some(shards) => shards.remove_link(id)?,
             None => self.network.remove_link(id)?,
         };
-        // Frames that have left the link may still wait for their port, so the counters may
-        // be freed, but not the number.
+        // Frames may have left the link and still wait for their port: free the counters,
+        // but keep the number.
         let cells = self.state.cells.get_mut(id.0 as usize);
         let cells = cells.and_then(Option::take);
         Some(DeferredDrop(ReplacedObjects::Link(removed, cells)))
@@ -131,8 +128,8 @@ impl Core {
         Some(DeferredDrop(ReplacedObjects::Models(replaced)))
     }
 
-    /// Adds a path of existing links; `false` if one does not exist. A number
-    /// is used once only.
+    /// Adds a path of existing links; `false` if one does not exist. Numbers are not
+    /// reused.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
         match &mut self.shards {
             Some(shards) => shards.add_path(id, links),

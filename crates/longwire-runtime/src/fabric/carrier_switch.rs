@@ -1,8 +1,8 @@
-//! Carriers: the interface at the other end of a port loses its carrier while every link
-//! toward it is down.
+//! Carrier signalling: a port drops its peer interface's carrier while every link toward
+//! it is down.
 //!
-//! Frames in transit still arrive, so it is lost when the last of them has left, and
-//! back as soon as a link is up.
+//! The carrier drops only after the frames in transit have left, and returns as soon as a
+//! link is up.
 
 use longwire_engine::{LinkId, LinkState};
 use longwire_io::TxPort;
@@ -12,15 +12,15 @@ use super::core::Core;
 use super::stage::Fabric;
 
 impl Core {
-    /// Replaces the carriers that follow links. Ports that are left out keep theirs as
-    /// they are, so each list names the same ports.
+    /// Replaces the ports whose carriers follow links. Ports missing from the list keep
+    /// their carrier state, so every list must name the same ports.
     pub fn follow_carriers(&mut self, carriers: Vec<PortCarrier>) {
         self.carriers.losses.resize(carriers.len(), 0);
         self.carriers.followed = carriers;
         self.carriers.changed = true;
     }
 
-    /// Whether links exist, and all are down.
+    /// Whether links exist and all are down.
     fn are_down(&self, links: &[LinkId]) -> bool {
         let is_down = |link: &LinkId| {
             let link = self.link(*link);
@@ -29,7 +29,7 @@ impl Core {
         !links.is_empty() && links.iter().all(is_down)
     }
 
-    /// Whether links hold frames that still arrive.
+    /// Whether any of the links still holds frames.
     fn hold_frames(&self, links: &[LinkId]) -> bool {
         let mut cells = links.iter().filter_map(|link| self.state.cells_of(*link));
         cells.any(|cells| cells.totals().held() > 0)
@@ -37,8 +37,8 @@ impl Core {
 }
 
 impl<T: TxPort> Fabric<T> {
-    /// Switches the carriers of ports after a change of the links' states. Call it before
-    /// frames are given to ports: a port needs its carrier for them.
+    /// Updates port carriers after link states changed. Call it before frames are pushed
+    /// to ports, which need a carrier.
     #[inline]
     pub(super) fn switch_carriers(&mut self) {
         if self.core.carriers.changed {

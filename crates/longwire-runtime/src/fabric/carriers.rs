@@ -3,23 +3,23 @@
 use longwire_engine::LinkId;
 use longwire_packet::bridge::PortIndex;
 
-/// A port whose interface has a carrier while a link toward it is not down.
+/// A port whose interface has a carrier unless all links toward it are down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortCarrier {
     /// The port.
     pub port: PortIndex,
     /// Its name.
     pub name: String,
-    /// The links toward it; without any, it keeps its carrier.
+    /// The links toward it; if empty, the port keeps its carrier.
     pub toward: Vec<LinkId>,
 }
 
-/// The carriers that follow links.
+/// The ports whose carriers follow links, and their losses.
 #[derive(Debug, Default)]
 pub(super) struct FollowedCarriers {
     pub followed: Vec<PortCarrier>,
-    /// How often each was lost.
+    /// Carrier losses by entry of `followed`.
     pub losses: Vec<u64>,
-    /// The state of a link has changed, or frames in transit delay a loss.
+    /// A link's state has changed, or frames in transit delay a loss.
     pub changed: bool,
 }

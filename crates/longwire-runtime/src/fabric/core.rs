@@ -1,5 +1,5 @@
-//! The deciding part of a fabric: switch, classifier, links and paths, in
-//! event time. It knows neither clock nor ports.
+//! The deciding part of a fabric: switch, classifier, links and paths in event time. It
+//! reads no clock and knows no ports.
 
 use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, Network, PathId};
 use longwire_io::prefetch_to_read;
@@ -22,44 +22,44 @@ use crate::stage::{BURST, LateFrame};
 
 /// Switch, classifier, links and paths.
 pub struct Core {
-    /// Decides by which ports a frame leaves.
+    /// Chooses the output ports of frames.
     pub bridge: Bridge,
     pub(super) classifier: Classifier<Target>,
     pub(super) datagrams: DatagramPorts,
-    /// The classifier's rules by the numbers that the caller gave them.
+    /// Classifier rules by the caller's numbers.
     pub(super) rules: Vec<Option<RuleId>>,
     pub(super) network: Network<Frame>,
     pub(super) state: FabricState,
-    /// Frames taken off the lines; the memory is reused.
+    /// Frames taken off the lines; a reused buffer.
     incoming: Vec<IncomingFrame>,
     pub(super) orders: Orders,
-    /// Number of changes that were made.
+    /// Changes applied so far.
     changes: u64,
-    /// Frames that are decided on their lines.
+    /// Frames decided in place.
     pub(super) lanes: Lanes,
-    /// No change comes before.
+    /// No change happens before this time.
     pub(super) steady_until: Nanos,
     /// All events before this time are done.
     pub(super) advanced: Nanos,
-    /// The switch counts its time from here, so that entries expire at the same
-    /// point in a run that is repeated on another clock.
+    /// Origin of the switch's time, so that entries expire at the same point when a run
+    /// is repeated on another clock.
     pub(super) epoch: Nanos,
     /// Maximum time between an event and its link's decision.
     pub(super) slack: Nanos,
     pub(super) counts: CoreCells,
-    /// Frames whose arrival was moved by more than the tolerance, until they are judged.
+    /// Frames whose arrival moved by more than the tolerance, until they are judged.
     pub(super) moved: Vec<MovedFrame>,
-    /// By port: whether it went away. Empty until one does.
+    /// Lost ports by index; empty until one is lost.
     pub(super) lost_ports: Vec<bool>,
     pub(super) carriers: FollowedCarriers,
-    /// The links, if they are on several shards: then none is in `network`.
+    /// The links, if they are sharded; `network` is empty then.
     pub(super) shards: Option<Box<Shards>>,
 }
 
 /// A frame whose arrival was moved to a later time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MovedFrame {
-    /// The line by which it came.
+    /// The line it arrived on.
     pub line: usize,
     pub stamped: Nanos,
     pub by: Nanos,
@@ -74,10 +74,10 @@ struct IncomingFrame {
     target: Target,
 }
 
-/// Bytes that a lookup reads of the classifier's table: rows of one word that lie together.
+/// Bytes of the classifier's table that one lookup reads.
 const ROW_LEN: usize = 64;
 
-/// A frame's record is prefetched when this many frames are still before it.
+/// Prefetch distance, in frames.
 const PREFETCH_AHEAD: usize = 8;
 
 const NANO: Nanos = Nanos::from_nanos(1);
@@ -118,7 +118,7 @@ impl Core {
         self.state.ledger = ledger.map(Box::new);
     }
 
-    /// Counts the delays of these links, and of no others, from now on.
+    /// Counts the delays of exactly these links from now on.
     pub fn watch(&mut self, links: &[LinkId]) {
         for link in links {
             if let Some(cells) = self.state.cells_of(*link) {
@@ -131,7 +131,7 @@ impl Core {
         }
     }
 
-    /// Counts the flows of this link, or of none, from now on.
+    /// Counts the flows of this link from now on; `None` stops counting.
     pub fn watch_flows(&mut self, link: Option<LinkId>) {
         if let Some(shards) = &mut self.shards {
             shards.watch_flows(link);
@@ -140,8 +140,8 @@ impl Core {
         }
     }
 
-    /// Returns the number of frames of the link whose flows are counted, and its largest
-    /// flows, the largest first.
+    /// Returns the frame count of the link whose flows are counted, and its largest flows
+    /// in descending order.
     pub fn flows(&self) -> (u64, Vec<FlowCount>) {
         let in_shards = self.shards.iter().flat_map(|shards| shards.all());
         let mut flows = in_shards.filter_map(|shard| shard.state.flows.as_ref());
@@ -158,7 +158,7 @@ impl Core {
         }
     }
 
-    /// Returns the counters of this moment.
+    /// Returns a snapshot of the counters.
     pub(crate) fn inside(&self) -> InsideCounts {
         InsideCounts {
             switch: SwitchReport::of(&self.bridge.counters()),
@@ -168,8 +168,8 @@ impl Core {
         }
     }
 
-    /// Returns the time before which all events of links are done, also of links whose lane
-    /// was behind another when it was closed.
+    /// Returns the time before which all link events are done, including those of links
+    /// whose lane lagged when it was closed.
     pub(super) fn complete_until(&self) -> Nanos {
         // The next event happens before that.
         let next = self.network.next_at().map(|at| at.saturating_sub(NANO));
@@ -181,14 +181,13 @@ impl Core {
         self.advanced
     }
 
-    /// Returns the number of frames inside: on paths, and waiting for their
-    /// release.
+    /// Returns the number of frames on paths or waiting for their release.
     pub fn frames(&self) -> u64 {
         let in_shards = self.shards.as_ref().map_or(0, |shards| shards.frames());
         (self.state.frames.len() + in_shards) as u64
     }
 
-    /// Schedules an order for its time, or for now if that has passed.
+    /// Schedules an order at its time, or now if that has passed.
     pub(super) fn order(&mut self, order: Order) {
         self.orders.add(order);
         self.stays_until(self.steady_until);
@@ -198,7 +197,7 @@ impl Core {
     pub(super) fn advance(&mut self, until: Nanos) {
         while let Some(order) = self.orders.take_due(until) {
             self.settle_batch();
-            // A late order is applied now.
+            // A late order applies now.
             let mut at = order.at.max(self.advanced);
             if order.is_change() {
                 at = at.max(self.changeable_from());
@@ -228,7 +227,7 @@ impl Core {
         self.advanced = until;
     }
 
-    /// Returns the time from which on links can be changed.
+    /// Returns the earliest time at which links may change.
     fn changeable_from(&self) -> Nanos {
         match &self.shards {
             Some(shards) => shards.changeable_from(),
@@ -238,8 +237,7 @@ impl Core {
         }
     }
 
-    /// Announces that no order comes for a time before `until`, except those already
-    /// scheduled: see [`Network::stays_until`].
+    /// Promises that no new order comes before `until`: see [`Network::stays_until`].
     pub(super) fn stays_until(&mut self, until: Nanos) {
         let change = self.orders.next_change();
         self.steady_until = change.map_or(until, |change| change.min(until));
@@ -249,9 +247,8 @@ impl Core {
         }
     }
 
-    /// Takes in the frames that arrived by `until`, at most one burst, and
-    /// sends them on their ways. Counts those whose arrival is moved to a later
-    /// time by more than the tolerance. Returns the number of frames.
+    /// Takes in at most one burst of frames that arrived by `until`, and counts those
+    /// whose arrival moved by more than the tolerance. Returns the number of frames.
     pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         if self.shards.is_some() {
             return self.take_in_batch(until, tolerance);
@@ -296,7 +293,7 @@ impl Core {
         taken
     }
 
-    /// Notes that the arrival of a frame was moved, if that is by more than the tolerance.
+    /// Records a moved arrival if it moved by more than the tolerance.
     #[inline]
     pub(super) fn note_moved(
         &mut self,
@@ -316,7 +313,7 @@ impl Core {
         self.moved.append(moved);
     }
 
-    /// Returns a frame that arrived, not yet classified, and prefetches the row of the
+    /// Returns an arrived frame before classification, and prefetches its row of the
     /// classifier's table.
     #[inline]
     fn incoming_frame(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) -> IncomingFrame {
@@ -332,8 +329,8 @@ impl Core {
         }
     }
 
-    /// Returns the fields of a frame that rules may use. Later fragments have the ports of
-    /// their datagram.
+    /// Returns the fields that rules match. Later fragments have the ports of their
+    /// datagram.
     #[inline]
     fn key_of(&mut self, port: PortIndex, frame: &Frame) -> FrameKey {
         let bytes = self.state.frames.bytes(frame);
@@ -346,9 +343,8 @@ impl Core {
         key
     }
 
-    /// Classifies frames. With many links, almost none of the memory that a frame needs is
-    /// in cache: fetching it for several frames at once takes less time than one after the
-    /// other.
+    /// Classifies frames. With many links most lookups miss the cache; fetching for
+    /// several frames at once overlaps the misses.
     fn classify(&mut self, incoming: &mut [IncomingFrame]) {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
@@ -374,8 +370,8 @@ impl Core {
         self.switch(port, frame, meta, None);
     }
 
-    /// Lets the switch decide by which ports a frame leaves, and offers it to its target,
-    /// if that is known already.
+    /// Asks the switch for the output ports, and offers the frame to its target if that
+    /// is known.
     #[inline]
     fn switch(
         &mut self,
@@ -439,8 +435,8 @@ impl Core {
         self.close_lanes();
     }
 
-    /// Drops frames to a port from now on, or no longer: that of another host, which went
-    /// away or came back.
+    /// Starts or stops dropping frames to a port of another host, which went away or came
+    /// back.
     pub fn set_reachable(&mut self, port: PortIndex, is_reachable: bool) {
         let port = usize::from(port.0);
         if port >= self.lost_ports.len() {
@@ -449,8 +445,7 @@ impl Core {
         self.lost_ports[port] = !is_reachable;
     }
 
-    /// Returns the next frame that is due by `now`: its handle, its release,
-    /// its last link.
+    /// Returns the next frame due by `now`, its release and its last link.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
         let (line, release, frame) = if self.shards.is_some() {
@@ -466,7 +461,7 @@ impl Core {
         Some((frame, release, link_of(line)))
     }
 
-    /// Returns the release of the next frame that waits for it, apart from those on lanes.
+    /// Returns the next release, without lanes.
     #[inline]
     pub(super) fn next_release(&self) -> Option<Nanos> {
         let in_shards = self
@@ -479,8 +474,8 @@ impl Core {
             .min()
     }
 
-    /// Counts a frame that was handed over too late. Its last link counts it as
-    /// the port does, and only if the emulator is the cause.
+    /// Counts a late frame at its last link, as the port does, if the emulator is the
+    /// cause.
     pub(super) fn was_late(&self, late: &LateFrame) {
         let Some(cells) = late.link.and_then(|link| self.state.cells_of(link)) else {
             return;
@@ -492,8 +487,7 @@ impl Core {
         }
     }
 
-    /// Returns the time of the next event: of links or orders, without
-    /// releases.
+    /// Returns the time of the next link event or order; releases do not count.
     pub(super) fn next_event(&mut self) -> Option<Nanos> {
         if !self.lanes.are_open() {
             return self.next_network_event();
@@ -502,7 +496,7 @@ impl Core {
         order.into_iter().chain(self.next_in_lanes()).min()
     }
 
-    /// As [`Core::next_event`], while no lanes are open.
+    /// Like [`Core::next_event`], for closed lanes.
     pub(super) fn next_network_event(&self) -> Option<Nanos> {
         let order = self.orders.next_at();
         let event = match &self.shards {
@@ -522,7 +516,7 @@ impl Core {
         self.orders.next_change().is_some_and(|at| at <= until)
     }
 
-    /// Whether no frame is inside.
+    /// Whether the fabric holds no frame.
     pub(super) fn is_empty(&mut self) -> bool {
         self.frames() == 0 && self.state.frames.lines_are_empty()
     }

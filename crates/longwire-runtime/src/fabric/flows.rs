@@ -5,25 +5,25 @@ use std::collections::HashMap;
 use longwire_engine::LinkId;
 use longwire_packet::five_tuple::FiveTuple;
 
-/// Flows that are counted at once.
+/// Maximum number of tracked flows.
 const FLOWS: usize = 256;
 
 /// The delivered frames of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowCount {
-    /// The flow; `None` of all frames without IP.
+    /// The flow; `None` for all frames without IP.
     pub flow: Option<FiveTuple>,
-    /// Frames. At most `error` of them may be those of other flows.
+    /// Frames; overestimates by at most `error`.
     pub packets: u64,
-    /// Bytes of frames since the flow is counted, without framing.
+    /// Bytes since tracking began, without framing.
     pub bytes: u64,
-    /// The count of the flow whose place this one took.
+    /// The count inherited from the replaced flow.
     pub error: u64,
 }
 
-/// The largest flows that a link delivers: Space-Saving (Metwally, Agrawal and El Abbadi,
-/// 2005, section 3). A flow of more than a 256th of all frames is always among them, and
-/// its count is at most that share too high.
+/// Heavy hitters of a link by Space-Saving (Metwally, Agrawal and El Abbadi, 2005,
+/// section 3). It contains every flow above 1/256 of all frames, and overestimates a
+/// count by at most that share.
 #[derive(Debug)]
 pub(super) struct FlowSketch {
     link: LinkId,
@@ -43,7 +43,7 @@ impl FlowSketch {
         }
     }
 
-    /// Counts a frame, if it is one of its link.
+    /// Counts a delivered frame if it belongs to the sketch's link.
     pub fn delivered(&mut self, link: LinkId, frame: &[u8], len: u32) {
         if link != self.link {
             return;
@@ -59,7 +59,7 @@ impl FlowSketch {
         count.bytes += u64::from(len);
     }
 
-    /// Returns the place of a new flow: that of the smallest one, if all are taken.
+    /// Returns the entry for a new flow; a full table replaces the smallest one.
     fn place_for(&mut self, flow: Option<FiveTuple>) -> usize {
         let mut new = FlowCount {
             flow,
@@ -85,7 +85,7 @@ impl FlowSketch {
         smallest
     }
 
-    /// Returns the number of frames, and the flows, the largest first.
+    /// Returns the frame count, and the flows in descending order.
     pub fn read(&self) -> (u64, Vec<FlowCount>) {
         let mut flows = self.flows.clone();
         flows.sort_by_key(|count| (std::cmp::Reverse(count.packets - count.error), count.flow));
@@ -106,7 +106,7 @@ mod tests {
         frame
     }
 
-    /// A tenth of the frames are of each of two flows, all others of flows of one frame.
+    /// Two flows have a tenth of the frames each; all other flows have one frame.
     #[test]
     fn large_flows_are_found_among_many_small_ones() {
         let mut sketch = FlowSketch::of(LinkId(1));
@@ -131,7 +131,7 @@ mod tests {
             );
             assert_eq!(found.packets - found.error, found.bytes / 100);
         }
-        // No count is too low.
+        // Space-Saving never underestimates.
         assert_eq!(flows.iter().map(|flow| flow.packets).sum::<u64>(), packets);
     }
 }

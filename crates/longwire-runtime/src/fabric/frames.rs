@@ -1,5 +1,5 @@
-//! Frames inside a fabric: on paths, waiting for their release, leaving by
-//! several ports at once.
+//! Frames inside a fabric: on paths, waiting for their release, or leaving by several
+//! ports.
 
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
@@ -19,51 +19,48 @@ pub(super) enum Exit {
     AllBut(PortIndex),
 }
 
-/// A handle of a frame. Each must be returned with [`Frames::free`].
+/// A handle of a frame; return it with [`Frames::free`].
 #[derive(Debug)]
 pub(super) struct Frame {
     place: FramePlace,
     pub exit: Exit,
-    /// The port at which it arrived.
+    /// The port of arrival.
     pub entry: PortIndex,
-    /// The frame's number on its current link, truncated, if verdicts are
-    /// recorded.
+    /// Frame number on its current link, truncated; valid if verdicts are recorded.
     pub number: u32,
 }
 
-/// The place of a frame's bytes.
+/// Location of a frame's bytes.
 #[derive(Debug)]
 enum FramePlace {
-    /// On the line by which it arrived.
+    /// On its arrival line.
     Line(u16, HeldFrame),
-    /// In the store: a frame that arrived on no line, a fragment, or bytes that
-    /// were changed while another handle referred to the same frame.
+    /// In the store: no arrival line, a fragment, or a copy-on-write.
     Stored(StoredFrame),
-    /// In the list of frames that have had several handles.
+    /// In the table of reference-counted frames.
     Shared(u32),
 }
 
-/// A frame that has had several handles.
+/// A reference-counted frame.
 #[derive(Debug)]
 struct SharedFrame {
-    /// `None`: the entry is free.
+    /// `None` if the entry is free.
     place: Option<FramePlace>,
     handles: u32,
 }
 
-/// The frames of a fabric and the lines by which they arrived.
+/// The frames of a fabric and their arrival lines.
 #[derive(Debug)]
 pub(super) struct Frames {
     lines: Vec<DelayLineReader>,
-    /// The bytes of frames that are on no line.
+    /// Bytes of frames that are on no line.
     store: FrameStore,
     shared: Vec<SharedFrame>,
     shared_free: Vec<u32>,
-    /// Number of handles.
     handles: usize,
-    /// Number of wire frames that are queued or decided in place, on their lines.
+    /// Wire frames queued or decided in place.
     pub in_place: usize,
-    /// Wire frames that have left lines in the records of others.
+    /// Wire frames that left lines inside the records of other frames.
     joined: u64,
 }
 
@@ -80,9 +77,8 @@ impl Frames {
         }
     }
 
-    /// Returns the line whose next frame arrived first, if it arrived by
-    /// `until`, the arrival, and the frame's length on the wire. Among frames of one time,
-    /// lines of lower numbers go first.
+    /// Returns the line with the earliest arrival by `until`, and that frame's arrival
+    /// and wire length. Ties go to the lower line.
     #[inline]
     pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, FrameMeta)> {
         let mut next: Option<(u16, FrameMeta)> = None;
@@ -100,8 +96,8 @@ impl Frames {
         next.filter(|(_, meta)| meta.arrival <= until)
     }
 
-    /// Takes the next frame off a line. Its checksum is finished: it is on no lane, so that
-    /// links and recorders may read its bytes.
+    /// Takes the next frame off a line and finishes its checksum: links and recorders may
+    /// read its bytes.
     #[inline]
     pub fn take(&mut self, line: u16) -> Option<Frame> {
         let reader = &mut self.lines[usize::from(line)];
@@ -112,15 +108,15 @@ impl Frames {
         Some(self.handle(FramePlace::Line(line, frame), (Exit::AllBut(entry), entry)))
     }
 
-    /// Adds a frame that arrived on no line. Its exit is decided next.
+    /// Adds a frame without a line; its exit is decided next.
     #[inline]
     pub fn bring(&mut self, entry: PortIndex, bytes: &[u8], wire_len: u32) -> Frame {
         let place = self.keep(bytes, wire_len, None);
         self.handle(place, (Exit::AllBut(entry), entry))
     }
 
-    /// Adds a copy of a frame with its exit and its port of arrival, and perhaps a place in
-    /// a train.
+    /// Adds a copy of a frame with its exit, its port of arrival and, if it has one, its
+    /// place in a train.
     #[inline]
     pub fn adopt(
         &mut self,
@@ -154,7 +150,7 @@ impl Frames {
         }
     }
 
-    /// Returns a frame's place in the train from which it was cut.
+    /// Returns a frame's position in the train it was cut from.
     pub fn part(&self, frame: &Frame) -> Option<TrainPart> {
         match self.place_of(frame)? {
             FramePlace::Line(line, held) => self.lines[usize::from(*line)].descriptor(held).part,
@@ -163,7 +159,7 @@ impl Frames {
         }
     }
 
-    /// Returns the memory of the store, in bytes.
+    /// Returns the store's memory in bytes.
     pub fn memory(&self) -> u64 {
         self.store.memory()
     }
@@ -178,12 +174,12 @@ impl Frames {
         }
     }
 
-    /// Returns a frame's length on the wire, in bytes.
+    /// Returns the wire length in bytes.
     pub fn wire_len(&self, frame: &Frame) -> u32 {
         self.descriptor(frame, Nanos::ZERO).wire_len
     }
 
-    /// Returns the description of a frame for an output port's account.
+    /// Returns a frame's descriptor for the account of an output port.
     #[inline]
     pub fn descriptor(&self, frame: &Frame, release: Nanos) -> Descriptor {
         let (len, wire_len, part) = match self.place_of(frame) {
@@ -217,7 +213,7 @@ impl Frames {
         }
     }
 
-    /// Returns the place of a frame's bytes, which is none of a shared frame.
+    /// Returns the location of a frame's bytes, never `Shared`.
     #[inline]
     fn place_of<'a>(&'a self, frame: &'a Frame) -> Option<&'a FramePlace> {
         match &frame.place {
@@ -226,7 +222,7 @@ impl Frames {
         }
     }
 
-    /// Changes a frame's bytes, after copying them if they are shared.
+    /// Edits a frame's bytes; copies them first if they are shared.
     pub fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         if let FramePlace::Shared(index) = frame.place
             && self.shared[index as usize].handles > 1
@@ -251,7 +247,7 @@ impl Frames {
         }
     }
 
-    /// Makes another handle of the same frame.
+    /// Returns another handle of the same frame.
     pub fn copy(&mut self, frame: &mut Frame) -> Frame {
         let index = self.share(frame);
         self.shared[index as usize].handles += 1;
@@ -262,7 +258,7 @@ impl Frames {
         }
     }
 
-    /// Moves a frame to the list of shared ones; returns its index.
+    /// Moves a frame to the table of reference-counted frames; returns its index.
     fn share(&mut self, frame: &mut Frame) -> u32 {
         if let FramePlace::Shared(index) = frame.place {
             return index;
@@ -282,7 +278,7 @@ impl Frames {
         index
     }
 
-    /// Makes a frame of these bytes with the exit of another.
+    /// Creates a frame from `bytes` with the exit of `like`.
     pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
         let place = self.keep(bytes, bytes.len() as u32, None);
         Frame {
@@ -291,7 +287,7 @@ impl Frames {
         }
     }
 
-    /// Returns a handle.
+    /// Releases a handle.
     #[inline]
     pub fn free(&mut self, frame: Frame) {
         self.handles -= 1;
@@ -321,18 +317,18 @@ impl Frames {
         }
     }
 
-    /// Returns memory to the threads that fill the lines.
+    /// Returns memory to the writers of the lines.
     pub fn settle(&mut self) {
         self.lines.iter_mut().for_each(DelayLineReader::settle);
     }
 
-    /// Returns the number of frames; a copy counts, too.
+    /// Returns the number of frames; each copy counts.
     pub fn len(&self) -> usize {
         self.handles + self.in_place
     }
 
-    /// Returns the number of frames that have come off the lines or are decided on them,
-    /// since the start.
+    /// Returns the number of frames taken off the lines or decided in place since the
+    /// start.
     pub fn taken(&self) -> u64 {
         let consumed: u64 = self.lines.iter().map(DelayLineReader::consumed).sum();
         consumed + self.joined + self.in_place as u64
@@ -349,14 +345,14 @@ impl Frames {
         &mut self.lines[line]
     }
 
-    /// Returns the line of an input port, to decide its frames in place, and the number
-    /// of all such frames, which the caller keeps.
+    /// Returns an input port's line for decisions in place, and the shared count of such
+    /// frames, which the caller maintains.
     #[inline]
     pub fn line_in_place(&mut self, line: usize) -> (&mut DelayLineReader, &mut usize) {
         (&mut self.lines[line], &mut self.in_place)
     }
 
-    /// Returns the first release of the frames that were decided in place.
+    /// Returns the first release among frames decided in place.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let decided = self.lines.iter_mut().filter_map(|line| line.decided());
         decided.map(|next| next.release).min()
@@ -367,16 +363,15 @@ impl Frames {
         self.lines.len()
     }
 
-    /// Takes the frame that has been queued longest in place off its line; also returns its
-    /// length on the wire.
+    /// Takes the oldest frame queued in place off its line; also returns its wire length.
     pub fn take_queued(&mut self, line: usize, exit: Exit) -> Option<(Frame, u32)> {
         let held = self.lines[line].take_queued()?;
         let wire_len = self.lines[line].descriptor(&held).wire_len;
         Some((self.off_its_line(line, held, exit), wire_len))
     }
 
-    /// Takes the first frame that was decided in place off its line, or the wire frames of
-    /// a train; also returns their release.
+    /// Takes the first frame decided in place off its line, or all wire frames of a
+    /// train; also returns their release.
     pub fn take_decided(&mut self, line: usize, exit: Exit) -> Option<(Vec<Frame>, Nanos)> {
         let next = self.lines[line].decided()?;
         let Some(segments) = next.offload.segments else {
@@ -387,8 +382,8 @@ impl Frames {
         let mut cut = Vec::new();
         let frames = (0..wire_frames_of(&next).0 as usize).filter_map(|index| {
             offload::cut(&train, segments, index..index + 1, &mut cut)?;
-            // With the number of its train it could be joined again, but a whole one has
-            // none.
+            // A part with its train's number could be joined again; a whole train has no
+            // number.
             let part = next.part.map(|part| TrainPart {
                 index: part.index + index as u16,
                 ..part
@@ -401,8 +396,8 @@ impl Frames {
         Some((frames, next.release))
     }
 
-    /// Passes over the first record that was decided in place, `next`. Returns the number
-    /// of its wire frames.
+    /// Skips `next`, the first record decided in place. Returns the number of its wire
+    /// frames.
     #[inline]
     pub fn pass_decided(&mut self, line: usize, next: &Descriptor) -> u64 {
         let frames = wire_frames_of(next).0;

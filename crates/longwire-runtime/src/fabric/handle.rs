@@ -1,4 +1,4 @@
-//! The handle by which other threads query and change a running fabric.
+//! Handle to query and change a running fabric from other threads.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -16,26 +16,24 @@ use crate::report::RunReport;
 use crate::shutdown::is_hurried;
 use crate::thread::{Bell, Control};
 
-/// Sends orders to a running fabric, and reports on it. Can be cloned and sent
-/// to other threads.
+/// Sends orders to a running fabric and reports on it.
 #[derive(Clone)]
 pub struct FabricHandle {
-    /// Takes orders to the deciding thread; a replay has none.
+    /// Channel to the deciding thread; `None` for a replay.
     orders: Option<(Sender<Order>, Arc<Bell>)>,
     control: Arc<Control>,
     facts: Arc<RunFacts>,
 }
 
-/// Timeout of an answer; a fabric that does not answer within it has ended.
+/// Timeout of an answer; a fabric that exceeds it counts as ended.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Interval between checks whether the fabric has to end, while an answer is
-/// pending.
+/// Interval of checks whether the fabric must end while an answer is pending.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl FabricHandle {
-    /// Returns a handle that sends orders and rings the bell of the deciding
-    /// thread, if there is one.
+    /// Returns a handle; `orders` holds the channel and bell of the deciding thread, if
+    /// there is one.
     pub(crate) fn new(
         orders: Option<(Sender<Order>, Arc<Bell>)>,
         control: Arc<Control>,
@@ -58,21 +56,20 @@ impl FabricHandle {
         self.orders.is_some()
     }
 
-    /// Brings the counters of a replay up to the present; those of a fabric always are.
+    /// Updates the counters of a replay; a no-op for a fabric, whose counters are always
+    /// current.
     pub fn refresh(&self) {
         self.facts.refresh();
     }
 
-    /// Returns the occupancy of the queue before an output of a replay, as of the last
-    /// refresh.
+    /// Returns the queue occupancy of a replay's output as of the last refresh.
     pub fn output_occupancy(&self, output: LinkId) -> Option<Occupancy> {
         let output = self.facts.sources.observed.get(output.0 as usize)?;
         Some(output.occupancy())
     }
 
-    /// Schedules an operation at a time after the start, or now. The caller
-    /// builds all that the operation needs beforehand: the deciding thread only
-    /// applies it.
+    /// Schedules an operation `after` the start, or now. Allocate everything it needs
+    /// beforehand: the deciding thread only applies it.
     pub fn order(&self, after: Option<Nanos>, work: Operation) {
         let at = match after {
             Some(after) => self.clock_time(after),
@@ -82,16 +79,15 @@ impl FabricHandle {
     }
 
     fn send(&self, at: Nanos, task: Task) {
-        // A fabric that has ended takes no orders, and no caller waits for
-        // them.
+        // A fabric that has ended ignores orders; no caller waits for them.
         if let Some((orders, bell)) = &self.orders {
             let _ = orders.send(Order { at, task });
             bell.ring();
         }
     }
 
-    /// Makes a change on the deciding thread, now, and returns its result;
-    /// `None` if the fabric has ended or must end.
+    /// Applies a change on the deciding thread now and returns its result; `None` if the
+    /// fabric has ended or must end.
     pub fn ask<R: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> R + Send + 'static,
@@ -127,7 +123,7 @@ impl FabricHandle {
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // A plugin may keep the thread from answering.
+            // A plugin may block the thread.
             let ends = self.control.must_end() || is_hurried();
             if ends || asked.elapsed() >= ANSWER_TIMEOUT {
                 return None;
@@ -135,12 +131,12 @@ impl FabricHandle {
         }
     }
 
-    /// Returns how long the fabric has run.
+    /// Returns the time since the start.
     pub fn elapsed(&self) -> Nanos {
         crate::clock::monotonic_now().saturating_sub(self.facts.epoch.monotonic)
     }
 
-    /// Returns the time on the clock of arrivals at `after` since the start.
+    /// Returns the time on the arrivals' clock at `after` since the start.
     pub fn clock_time(&self, after: Nanos) -> Nanos {
         self.facts.epoch.monotonic.saturating_add(after)
     }
@@ -157,13 +153,13 @@ impl FabricHandle {
         lost.collect()
     }
 
-    /// Returns the current report; without the switch if the fabric has ended.
+    /// Returns the current report; it omits the switch if the fabric has ended.
     pub fn report(&self) -> RunReport {
         if !self.takes_orders() {
             return self.facts.report();
         }
         let facts = Arc::clone(&self.facts);
-        // Read on the deciding thread: no frame moves meanwhile.
+        // Read on the deciding thread for a consistent snapshot.
         let asked = self.query(move |core| (facts.port_counts(), core.inside()));
         match asked {
             Some((ports, inside)) => self.facts.report_of(&ports, Some(inside)),
@@ -171,7 +167,7 @@ impl FabricHandle {
         }
     }
 
-    /// Returns the counters of the deciding thread, if it answers.
+    /// Returns the counters of the deciding thread; `None` if it does not answer.
     pub(crate) fn inside(&self) -> Option<InsideCounts> {
         self.query(Core::inside)
     }

@@ -1,21 +1,21 @@
-//! Frames of the links of a pair that wait for their release.
+//! Release queue of the links of a pair.
 
 use std::collections::VecDeque;
 
 use longwire_engine::{LinkId, Nanos, ReleaseQueue};
 
-/// Items of two links in the order of their releases; among items of the same release, in
-/// the order in which they were added. Where the releases of each link never decrease, the
-/// items of a link are a queue: adding and removing one takes a third of the time.
+/// Items of two links, sorted by release; ties keep insertion order. If the releases of
+/// each link never decrease, each link needs only a FIFO, which takes a third of the
+/// time.
 #[derive(Debug)]
 pub(super) enum PairReleases<T> {
     /// The releases of each link never decrease.
     InOrder(Lines<T>),
-    /// On one line, with their links.
+    /// Sorted on one line, each with its link.
     Sorted(ReleaseQueue<(usize, T)>),
 }
 
-/// The items of each link, and the number of items that were added.
+/// FIFO per link, and the number of items added.
 #[derive(Debug)]
 pub(super) struct Lines<T> {
     of: [VecDeque<LineItem<T>>; 2],
@@ -25,7 +25,7 @@ pub(super) struct Lines<T> {
 #[derive(Debug)]
 struct LineItem<T> {
     release: Nanos,
-    /// Its number among the items of both links.
+    /// Insertion number over both links.
     number: u64,
     item: T,
 }
@@ -69,7 +69,7 @@ impl<T> PairReleases<T> {
         }
     }
 
-    /// Removes the next item, if its release is `now` or before; also returns its link.
+    /// Removes the next item if its release is at most `now`; also returns its link.
     #[inline]
     pub fn pop_due(&mut self, now: Nanos) -> Option<(usize, Nanos, T)> {
         match self {
@@ -127,8 +127,7 @@ impl<T> Lines<T> {
 mod tests {
     use super::*;
 
-    /// Releases that grow for each link, many of them of the same time, against the queue
-    /// that sorts.
+    /// Compares non-decreasing releases per link, with many ties, with the sorting queue.
     #[test]
     fn both_kinds_return_the_same_items() {
         let (mut lines, mut oracle) = (PairReleases::new(true), PairReleases::new(false));

@@ -1,17 +1,17 @@
 //! Lanes: lines whose frames all cross one link to one port.
 //!
-//! Where ports are in pairs, each with all its frames on a path of one separate link,
-//! no frame needs the switch, the classifier or the agenda of the network. The link, its
-//! queue and its random streams are those of the network, so each verdict is the same.
+//! If ports form pairs and all frames of a port take a path of one separate link, frames
+//! bypass the switch, the classifier and the network's agenda. The link, its queue and
+//! its random streams remain those of the network, so verdicts are the same.
 //!
 //! * *In place*: a sequential link serves and releases frames in the order of the line, so
 //!   they are offered, decided and sent where they lie.
 //! * *Held*: the network holds the frames of any other link, and the release queue those
 //!   that are decided.
 //!
-//! Before anything changes, lanes are closed: the frames in the queues of links in place are
-//! handed to the network, and those that are decided stay on their lines until their release.
-//! Afterwards lanes are opened again, if they still may.
+//! Lanes are closed before any change: frames queued in place move to the network, and
+//! decided frames stay on their lines until their release. Lanes reopen afterwards if
+//! they still may.
 
 use std::collections::VecDeque;
 
@@ -28,27 +28,27 @@ use super::state::{FabricState, Target};
 use crate::ledger::LinkCells;
 use crate::stage::BURST;
 
-/// The lane of a line, which has the same number.
+/// The lane of a line; both have the same number.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     path: PathId,
     link: LinkId,
     exit: PortIndex,
-    /// Frames stay on the line.
+    /// Frames are decided in place.
     in_place: bool,
 }
 
 /// The lanes of a fabric.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    /// By line; empty while they are closed.
+    /// By line; empty while lanes are closed.
     open: Vec<Lane>,
-    /// Something has changed since it was last found out whether they may be open.
+    /// Set by a change; open the lanes only after a new check.
     stale: bool,
-    /// By output port: the line whose frames leave by it, and their link. They stay when
-    /// lanes are closed.
+    /// By output port: the line that feeds it, and that line's link. Kept when lanes
+    /// close.
     feeders: Vec<Option<(usize, LinkId)>>,
-    /// By line: the numbers in the record of the frames that are queued in place.
+    /// By line: recorded numbers of the frames queued in place.
     queued: Vec<VecDeque<u32>>,
 }
 
@@ -63,21 +63,21 @@ impl Default for Lanes {
     }
 }
 
-/// With more rules than this, lanes are not looked for.
+/// With more rules, no lanes are planned.
 const RULES_MAX: usize = 64;
 
-/// A line with more discarded frames than this among those that it still holds, and
-/// with more of them than others, is closed: their memory is needed.
+/// A line closes if it holds more discarded frames than this, and more discarded frames
+/// than others: they occupy its memory.
 const DISCARDED_MAX: u64 = 4_096;
 
 impl Lanes {
-    /// Whether frames are decided on their lines.
+    /// Whether lanes are open.
     #[inline]
     pub fn are_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Whether frames that leave by an output port are decided in place.
+    /// Whether frames to an output port are decided in place.
     #[inline]
     pub fn leave_in_place(&self, exit: PortIndex) -> bool {
         let feeder = self.feeder_of(exit.0.into());
@@ -85,7 +85,7 @@ impl Lanes {
         lane.is_some_and(|lane| lane.in_place)
     }
 
-    /// Returns the line whose frames leave by an output port, and their link.
+    /// Returns the line that feeds an output port, and that line's link.
     #[inline]
     pub fn feeder_of(&self, port: usize) -> Option<(usize, LinkId)> {
         *self.feeders.get(port)?
@@ -93,9 +93,8 @@ impl Lanes {
 }
 
 impl Core {
-    /// Opens the lanes if the fabric allows it, and no change is due by `until`; `ready`:
-    /// frames are due that are on no line. Returns whether the lanes were closed before
-    /// and are open now.
+    /// Opens the lanes if the fabric allows it and no change is due by `until`. `ready`:
+    /// due frames exist that are on no line. Returns whether the lanes opened now.
     #[inline]
     pub(super) fn open_lanes(&mut self, until: Nanos, ready: bool) -> bool {
         if !self.lanes.stale || self.lanes.are_open() || self.changes_by(until) {
@@ -111,8 +110,8 @@ impl Core {
         let on_lines = (0..lines).any(|line| self.state.frames.line(line).has_decided());
         let elsewhere = || ready || !self.state.waiting.is_empty() || self.network.frames() > 0;
         if on_lines && elsewhere() {
-            // The order of those on lines, the others, and those that will be on lines
-            // does not follow from their releases alone.
+            // Releases alone do not order frames on lines, other frames, and frames that
+            // will be on lines.
             return;
         }
         self.lanes.stale = false;
@@ -129,7 +128,7 @@ impl Core {
         self.lanes.open = lanes;
     }
 
-    /// Returns the lane of each line; `None` unless all have one.
+    /// Returns the lane of each line; `None` unless every line has one.
     fn plan_lanes(&self) -> Option<Vec<Lane>> {
         let lines = self.state.frames.line_count();
         if self.state.remote.is_some()
@@ -154,7 +153,7 @@ impl Core {
         };
         let mut lanes: Vec<Lane> = (0..lines).map(lane).collect::<Option<_>>()?;
         let link = |lane: &Lane| self.network.link(lane.link);
-        // The errors of a router leave by the port of another lane.
+        // A router's ICMP errors leave by the port of another lane.
         let has_routers = lanes.iter().filter_map(link).any(Link::is_router);
         if !has_routers && self.state.flows.is_none() {
             for lane in &mut lanes {
@@ -168,9 +167,8 @@ impl Core {
         (!lanes.iter().enumerate().any(shared)).then_some(lanes)
     }
 
-    /// Hands the frames in the links' queues to the network. Decided frames stay on
-    /// their lines, unless earlier ones wait in the release queue: there they are put
-    /// behind them.
+    /// Hands the links' queued frames to the network. Decided frames stay on their lines,
+    /// unless the release queue holds earlier frames: then they are queued after those.
     pub(super) fn close_lanes(&mut self) {
         self.lanes.stale = true;
         if !self.state.waiting.is_empty() {
@@ -213,12 +211,12 @@ impl Core {
         }
     }
 
-    /// Offers the frames that arrived by `until` to their links, at most one burst of
-    /// each line. Returns their number.
+    /// Offers frames that arrived by `until` to their links, at most one burst per line.
+    /// Returns their number.
     pub(super) fn take_in_lanes(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         let mut taken = 0;
         if self.records_frames() {
-            // The arrivals of all ports are recorded in their order.
+            // Arrivals of all ports must be recorded in order.
             while taken < BURST
                 && let Some((line, _)) = self.state.frames.next_arrival(until)
             {
@@ -235,14 +233,14 @@ impl Core {
         taken
     }
 
-    /// Returns the time up to which frames of a line precede those of others, `until` at
-    /// most.
+    /// Returns the time up to which a line's frames precede those of other lines, at most
+    /// `until`.
     fn before_others(&mut self, line: usize, until: Nanos) -> Nanos {
         let frames = &mut self.state.frames;
         let others = (0..self.lanes.open.len()).filter(|other| *other != line);
         let others = others.filter_map(|other| {
             let arrival = frames.line(other).arrived()?.release;
-            // Lines of lower numbers go first.
+            // Ties go to the lower line.
             let goes_first = if line < other { 0 } else { 1 };
             Some(arrival.saturating_sub(Nanos::from_nanos(goes_first)))
         });
@@ -255,8 +253,8 @@ impl Core {
         ledger.is_some_and(|ledger| ledger.with_frames())
     }
 
-    /// Offers the frames of a line that arrived by `until` to its link, at most `frames`:
-    /// the network holds them. Returns their number.
+    /// Offers a line's frames that arrived by `until`, at most `frames`, to its link
+    /// through the network. Returns their number.
     fn hold_arrived(
         &mut self,
         line: usize,
@@ -293,7 +291,7 @@ impl Core {
         taken
     }
 
-    /// Offers the frames of a line that arrived by `until` to its link, at most `frames`.
+    /// Offers a line's frames that arrived by `until`, at most `frames`, to its link.
     /// Returns their number.
     fn take_in_lane(
         &mut self,
@@ -307,7 +305,7 @@ impl Core {
         }
         let (mut taken, mut moved) = (0, Vec::new());
         while taken < frames {
-            // Frames that the network still holds precede those on the line.
+            // Frames held by the network precede those on the line.
             let mut burst = frames;
             if self.network.holds_frames(link) {
                 let Some(arrival) = self.next_on_lane(line, until) else {
@@ -337,13 +335,13 @@ impl Core {
         taken
     }
 
-    /// Returns when the next frame on a lane arrived, if that was by `until`.
+    /// Returns the arrival of a lane's next frame, if at most `until`.
     fn next_on_lane(&mut self, line: usize, until: Nanos) -> Option<Nanos> {
         let arrived = self.state.frames.line(line).arrived()?;
         (arrived.release <= until).then(|| arrived.release.max(self.advanced))
     }
 
-    /// Counts wire frames, with these bytes together, that left a link and its lane.
+    /// Counts wire frames and bytes that left a link by its lane.
     #[inline]
     pub(super) fn left_lane(&self, link: LinkId, (frames, bytes): (u64, u64)) {
         if frames > 0
@@ -353,7 +351,7 @@ impl Core {
         }
     }
 
-    /// Makes the decisions of all lanes' links before `until`.
+    /// Makes all lanes' decisions before `until`.
     pub(super) fn advance_lanes(&mut self, until: Nanos) {
         for line in 0..self.lanes.open.len() {
             let Lane { link, in_place, .. } = self.lanes.open[line];
@@ -369,7 +367,7 @@ impl Core {
         }
     }
 
-    /// Returns the time from which on the links of lanes can be changed.
+    /// Returns the earliest time at which the lanes' links may change.
     pub(super) fn lanes_changeable_from(&self) -> Nanos {
         let links = self.lanes.open.iter();
         let links = links.filter_map(|lane| self.network.link(lane.link));
@@ -399,7 +397,7 @@ impl Core {
             line,
             in_place,
             cells: cells.get(id.0 as usize)?.as_deref()?,
-            // The events of a recorded link happen at their times.
+            // A recorded link processes each event at its time.
             steady_until: match record {
                 None => self.steady_until,
                 Some(_) => Nanos::ZERO,
@@ -408,17 +406,17 @@ impl Core {
         })
     }
 
-    /// Returns to when the core must be advanced for the next event in a lane.
+    /// Returns the time to advance to for the next event in a lane.
     pub(super) fn next_in_lanes(&mut self) -> Option<Nanos> {
         let (lanes, network) = (&self.lanes, &mut self.network);
         let next = lanes.open.iter();
         let next = next.filter_map(|lane| network.detached(lane.link)?.next_at());
-        // Events before that time are processed.
+        // `advance` excludes its end.
         next.min().map(|at| at.saturating_add(Nanos::from_nanos(1)))
     }
 
-    /// Closes the lanes if most records on a line hold no frame any more: their memory
-    /// is freed as the line moves on. To be called at each step.
+    /// Closes the lanes if most records on a line are discarded: closed lanes free their
+    /// memory as the line moves on. Call it in every step.
     pub(super) fn close_wasteful_lanes(&mut self) {
         let lines = 0..self.lanes.open.len();
         let voids = lines.map(|line| self.state.frames.line(line).voids());
@@ -429,14 +427,14 @@ impl Core {
     }
 }
 
-/// The parts of a lane, borrowed to decide some frames.
+/// A lane's parts, borrowed to decide frames.
 struct LaneTurn<'a> {
     link: SequentialLink<'a>,
     line: &'a mut DelayLineReader,
-    /// Number of frames that are queued or decided in place.
+    /// Number of frames queued or decided in place.
     in_place: &'a mut usize,
     cells: &'a LinkCells,
-    /// No change comes before.
+    /// No change happens before this time.
     steady_until: Nanos,
     record: Option<LaneRecord<'a>>,
 }
@@ -446,16 +444,16 @@ struct LaneRecord<'a> {
     ledger: &'a mut Ledger,
     port: PortIndex,
     id: LinkId,
-    /// The numbers of frames that are queued in place.
+    /// Numbers of the frames queued in place.
     queued: &'a mut VecDeque<u32>,
 }
 
 impl LaneRecord<'_> {
-    /// Records a frame that was offered, and the verdict about it.
+    /// Records an offered frame and its verdict.
     #[cold]
     fn offered(&mut self, meta: FrameMeta, link: &Link, verdict: &Verdict) {
         self.ledger.at(meta.arrival);
-        // The frame may be in service already, and have departed at its arrival.
+        // A frame may be in service, and have left the queue, at its arrival.
         let queue = match (verdict, link.occupancy()) {
             (Verdict::Queued, (Packets(0), _)) => (Packets(1), Bytes(meta.len.into())),
             (_, queue) => queue,
@@ -468,7 +466,7 @@ impl LaneRecord<'_> {
         }
     }
 
-    /// Records the verdict about the frame that has been queued longest, at `at`.
+    /// Records the verdict about the oldest queued frame at `at`.
     fn decided(&mut self, at: Nanos, verdict: &Verdict) {
         if let Some(number) = self.queued.pop_front() {
             self.ledger.at(at);
@@ -478,8 +476,8 @@ impl LaneRecord<'_> {
 }
 
 impl LaneTurn<'_> {
-    /// Offers the next frame to the link, if it arrived by `until`, as of `advanced` at
-    /// the earliest. Returns its stamp, and by how much that is later.
+    /// Offers the next frame to the link if it arrived by `until`; its arrival is at
+    /// least `advanced`. Returns its stamp and how far its arrival moved.
     #[inline]
     fn take_in(&mut self, until: Nanos, advanced: Nanos) -> Option<(Nanos, Nanos)> {
         let arrived = self.line.arrived().filter(|frame| frame.release <= until)?;
@@ -509,7 +507,7 @@ impl LaneTurn<'_> {
         Some((arrived.release, arrival.saturating_sub(arrived.release)))
     }
 
-    /// Makes the decisions about queued frames by events up to `now`.
+    /// Decides queued frames by events up to and including `now`.
     #[inline]
     fn decide_until(&mut self, now: Nanos) {
         if self.link.holds_frames() {
@@ -522,7 +520,7 @@ impl LaneTurn<'_> {
         }
     }
 
-    /// Makes the decisions about queued frames by events before `now`.
+    /// Decides queued frames by events before `now`.
     fn decide_before(&mut self, now: Nanos) {
         if self.record.is_some() {
             return self.decide_recorded(|at| at < now);
@@ -532,8 +530,7 @@ impl LaneTurn<'_> {
         }
     }
 
-    /// Makes and records the decisions by events at which `happens` is true, each at its
-    /// time.
+    /// Processes and records the events for which `happens` holds, each at its time.
     #[cold]
     fn decide_recorded(&mut self, happens: impl Fn(Nanos) -> bool) {
         while let Some(at) = self.link.next_at().filter(|at| happens(*at)) {
@@ -546,7 +543,7 @@ impl LaneTurn<'_> {
         }
     }
 
-    /// Counts a frame that was offered, and the verdict about it.
+    /// Counts an offered frame and its verdict.
     #[inline]
     fn count(&mut self, meta: FrameMeta, verdict: &Verdict) {
         let FrameMeta { arrival, len } = meta;
@@ -567,7 +564,7 @@ impl LaneTurn<'_> {
         }
     }
 
-    /// Notes the verdict about the frame that has been queued longest.
+    /// Applies the verdict about the oldest queued frame.
     #[inline(always)]
     fn decided(&mut self, verdict: &Verdict) {
         match verdict {
@@ -588,11 +585,11 @@ impl LaneTurn<'_> {
     }
 }
 
-/// The entrance of a lane where one thread runs both stages: the link decides before a
-/// frame is put on the line, so that dropped frames are not copied.
+/// Admission to a lane if one thread runs both stages: the link decides before a frame is
+/// copied onto the line, so dropped frames are never copied.
 pub(crate) struct Gate<'a> {
     turn: LaneTurn<'a>,
-    /// Frames that arrive at this time or later are not decided yet.
+    /// Frames that arrive at this time or later stay undecided.
     limit: Nanos,
     /// All events before this time are done.
     advanced: Nanos,
@@ -604,13 +601,14 @@ pub(crate) struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Whether the next frame may pass; otherwise it is put on the line undecided.
+    /// Whether the next frame may be decided now; otherwise it goes on the line
+    /// undecided.
     #[inline]
     pub fn admits(&self, arrival: Nanos) -> bool {
         self.is_open && arrival < self.limit
     }
 
-    /// Puts all later frames on the line undecided, as one was.
+    /// Closes the gate: after one undecided frame, all later ones must be undecided too.
     pub fn close(&mut self) {
         self.is_open = false;
     }
@@ -635,13 +633,13 @@ impl Gate<'_> {
         verdict
     }
 
-    /// Returns the number of frames that passed, and those whose arrival was moved to a
-    /// later time by more than the tolerance.
+    /// Returns the number of frames that passed, and those whose arrival moved by more
+    /// than the tolerance.
     pub fn into_counts(self) -> (u64, Vec<MovedFrame>) {
         (self.passed, self.moved)
     }
 
-    /// Moves the line's reader past a frame that has been put on the line.
+    /// Moves the line's reader past a frame just written.
     #[inline]
     pub fn follow(&mut self, line: &DelayLineWriter, decided: bool) {
         let followed = self.turn.line.follow_writer(line, decided);
@@ -653,12 +651,12 @@ impl Gate<'_> {
 }
 
 impl Core {
-    /// Returns the gate of a line; `None` unless all earlier frames of the line have been
-    /// decided or queued in its lane.
+    /// Returns the gate of a line; `None` unless all its earlier frames are decided or
+    /// queued in its lane.
     pub(super) fn gate(&mut self, line: usize, tolerance: Nanos) -> Option<Gate<'_>> {
         let lane = self.lanes.open.get(line)?;
         let is_behind = self.state.frames.line(line).arrived().is_some();
-        // Arrivals of all ports are recorded in their order, not port by port.
+        // Arrivals of all ports must be recorded in order, not port by port.
         let in_place = lane.in_place && !self.records_frames();
         if !in_place || is_behind || self.network.holds_frames(lane.link) {
             return None;
@@ -677,8 +675,7 @@ impl Core {
         })
     }
 
-    /// Counts the frames that passed a gate: `passed` in all, and those whose arrival was
-    /// moved.
+    /// Counts the frames that passed a gate, and those whose arrival moved.
     pub(super) fn count_passed(&mut self, (passed, mut moved): (u64, Vec<MovedFrame>)) {
         self.bridge.count_paired(passed);
         self.add_moved(&mut moved);

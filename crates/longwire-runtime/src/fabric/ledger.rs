@@ -1,5 +1,4 @@
-//! Recording of a fabric: frames at their arrival, and the verdicts of each
-//! link.
+//! Recording of a fabric's arrivals and verdicts.
 
 use longwire_engine::{Bytes, FrameMeta, Link, LinkId, Nanos, Packets, Verdict};
 use longwire_packet::bridge::PortIndex;
@@ -19,7 +18,7 @@ impl RecordingParts {
     }
 }
 
-/// An event of a link, and its time on the emulated network.
+/// An event of a link, with its emulated time.
 #[derive(Debug)]
 pub(super) struct LinkEvent {
     pub at: Nanos,
@@ -27,31 +26,32 @@ pub(super) struct LinkEvent {
     pub event: Event,
 }
 
-/// Where a ledger passes events.
+/// Destination of a ledger's events.
 #[derive(Debug)]
 enum Sink {
     Recorder {
         handle: RecordHandle,
-        /// Arriving frames are recorded, too.
+        /// Also records arriving frames.
         with_frames: bool,
     },
-    /// To a list, until the events of several shards are put in order.
+    /// A list, until the events of all shards are merged.
     List(Vec<LinkEvent>),
 }
 
-/// Numbers frames on their links and passes events to the recorder.
+/// Numbers frames per link and passes events to the recorder.
 ///
-/// The events of a network have the order of their times, those of one time that of
-/// their links' numbers: an order that does not depend on the number of shards.
+/// Events of a network are sorted by time, then by link number: the order is independent
+/// of the number of shards.
 #[derive(Debug)]
 pub(super) struct Ledger {
     sink: Sink,
-    /// The number of frames offered to each link.
+    /// Frames offered, by link.
     offered: Vec<u64>,
-    /// Events that happen now, unless events are passed on as they come.
+    /// Events of the present time, awaiting their order; `None` if events are passed on
+    /// at once.
     group: Option<Vec<LinkEvent>>,
     now: Nanos,
-    /// Links are advanced one after the other: time goes back with each.
+    /// Links advance one after the other, so time restarts with each.
     in_turn: bool,
 }
 
@@ -66,12 +66,12 @@ impl Ledger {
         }
     }
 
-    /// Returns a ledger for a shard, whose events are taken with [`Ledger::take`].
+    /// Returns a shard's ledger; read it with [`Ledger::list`].
     pub fn of_shard() -> Ledger {
         Ledger::new(Sink::List(Vec::new())).in_order()
     }
 
-    /// Makes the ledger put the events of one time in order, for a network.
+    /// Sorts events of one time, for a network.
     pub fn in_order(self) -> Ledger {
         Ledger {
             group: Some(Vec::new()),
@@ -79,8 +79,8 @@ impl Ledger {
         }
     }
 
-    /// Notes that the next events happen at `now`: earlier ones are complete, unless links
-    /// are advanced in turn.
+    /// Sets the time of the next events. Earlier events are complete, unless links
+    /// advance in turn.
     #[inline]
     pub fn at(&mut self, now: Nanos) {
         if self.in_turn {
@@ -91,20 +91,20 @@ impl Ledger {
         }
     }
 
-    /// Notes that links are advanced one after the other from now on, or all together.
+    /// Sets whether links advance one after the other or together.
     pub fn advance_in_turn(&mut self, in_turn: bool) {
         self.in_turn = in_turn;
-        // Some may not be advanced as far as others.
+        // Links may have advanced unevenly.
         self.now = Nanos::ZERO;
     }
 
-    /// Passes on all events before `until`: there will be no others.
+    /// Passes on all events before `until`; they are complete.
     pub fn pass_on_before(&mut self, until: Nanos) {
         let Some(group) = &mut self.group else {
             return;
         };
         if group.len() > 1 {
-            // Those of one time and link keep their order.
+            // A stable sort: events of one time and link keep their order.
             group.sort_by_key(|event| (event.at, event.link));
         }
         let complete = group.partition_point(|event| event.at < until);
@@ -117,12 +117,12 @@ impl Ledger {
         }
     }
 
-    /// Whether events wait until those of their time are complete.
+    /// Whether incomplete events are held.
     pub fn holds_events(&self) -> bool {
         self.group.as_ref().is_some_and(|group| !group.is_empty())
     }
 
-    /// Returns the complete events of a shard, to be drained.
+    /// Returns the complete events of a shard, for the caller to drain.
     pub fn list(&mut self) -> Option<&mut Vec<LinkEvent>> {
         match &mut self.sink {
             Sink::List(list) => Some(list),
@@ -146,7 +146,7 @@ impl Ledger {
         }
     }
 
-    /// Whether arriving frames are recorded, too.
+    /// Whether arriving frames are recorded.
     #[inline]
     pub fn with_frames(&self) -> bool {
         matches!(
@@ -175,14 +175,14 @@ impl Ledger {
         }
     }
 
-    /// Records that a frame was offered to a link, which is in the state right after that.
-    /// Returns the frame's number there, truncated.
+    /// Records an offer, right after the link has processed it. Returns the frame's
+    /// number on the link, truncated.
     #[cold]
     pub fn offered(&mut self, id: LinkId, meta: FrameMeta, link: &Link) -> u32 {
         self.offered_into(id, meta, link.occupancy())
     }
 
-    /// As [`Ledger::offered`], with the content of the queue right after.
+    /// Like [`Ledger::offered`], with the queue's occupancy right after the offer.
     pub fn offered_into(&mut self, id: LinkId, meta: FrameMeta, queue: (Packets, Bytes)) -> u32 {
         let index = id.0 as usize;
         if index >= self.offered.len() {
@@ -201,12 +201,12 @@ impl Ledger {
         number as u32
     }
 
-    /// Records a verdict of a link about the frame of a truncated number.
+    /// Records a verdict about the frame with a truncated number.
     #[cold]
     pub fn decided(&mut self, link: LinkId, number: u32, verdict: Verdict) {
         let offered = self.offered.get(link.0 as usize).copied().unwrap_or(0);
-        // No link holds 2^32 frames: the distance to the last frame determines
-        // the truncated part of the number.
+        // No link holds 2^32 frames, so the distance to the last offer recovers the full
+        // number.
         let behind = (offered as u32).wrapping_sub(number);
         let frame = offered.saturating_sub(behind.into());
         let decided = Event::Decided {
@@ -217,8 +217,8 @@ impl Ledger {
         self.add(link, decided);
     }
 
-    /// Makes the ledger wait for the recorder rather than lose events, for
-    /// virtual time.
+    /// Makes the ledger block on a full recorder instead of losing events; for virtual
+    /// time.
     pub fn waiting(self) -> Ledger {
         let sink = match self.sink {
             Sink::Recorder {
@@ -233,14 +233,14 @@ impl Ledger {
         Ledger { sink, ..self }
     }
 
-    /// Hands over the complete events of a burst.
+    /// Flushes the complete events of a burst.
     pub fn flush(&mut self) {
         if let Sink::Recorder { handle, .. } = &mut self.sink {
             handle.flush();
         }
     }
 
-    /// Hands over the last events of the run.
+    /// Flushes the last events of the run.
     pub fn finish(&mut self) {
         self.pass_on_before(Nanos::MAX);
         if let Sink::Recorder { handle, .. } = &mut self.sink {
@@ -248,7 +248,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the number of events that the recorder did not take.
+    /// Returns the number of events that the recorder rejected.
     pub fn lost(&self) -> u64 {
         match &self.sink {
             Sink::Recorder { handle, .. } => handle.lost(),

@@ -1,4 +1,4 @@
-//! A fabric on live ports: its stages and threads.
+//! Stages and threads of a fabric on live ports.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -37,31 +37,29 @@ pub struct FabricParts {
     pub switch: BridgeConfig,
     /// The classifier that chooses their paths.
     pub classifier: Classifier<Target>,
-    /// Its links, numbered from 0, with their counters. Their `epoch` is set
-    /// at the start.
+    /// Links numbered from 0, with their counters. `epoch` is set at the start.
     pub links: Vec<(LinkConfig, Arc<LinkCells>)>,
-    /// Its paths, numbered from 0.
+    /// Paths numbered from 0.
     pub paths: Vec<Vec<LinkId>>,
-    /// Orders with their times after the start.
+    /// Orders and their times after the start.
     pub orders: Vec<(Nanos, Operation)>,
     /// The reaction to a port that goes away.
     pub on_port_loss: OnPortLoss,
     /// The distribution of the links over shards; `None`: one thread decides.
     pub sharding: Option<Sharding>,
-    /// The other hosts of the network, if it has any. Then there are no shards, and
-    /// ports of other hosts neither receive nor send.
+    /// The other hosts of the network. With them there are no shards, and ports of other
+    /// hosts neither receive nor send here.
     pub remote: Option<RemoteParts>,
 }
 
-/// The maximum default memory for frames that arrived by one port.
+/// Maximum default memory for the frames of one input port.
 const MEMORY_MAX: Bytes = Bytes(8 << 30);
 
 /// Maximum time between an event and its decision.
 const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 impl FabricParts {
-    /// Builds the stages of a fabric between these ports, each with its name,
-    /// and distributes them over threads.
+    /// Builds the stages between named ports and distributes them over threads.
     pub(crate) fn assemble(
         mut self,
         named: Vec<(String, Port)>,
@@ -110,7 +108,7 @@ impl FabricParts {
         let workers = workers(ingress, fabric, config, foundation.control)?;
         let deciding = workers.last().map(|worker| Arc::clone(&worker.bell));
         if let (Some(decided_by), Some(bell)) = (decided_by, &deciding) {
-            // A network is started once.
+            // A network starts once.
             let _ = decided_by.set(Arc::clone(bell));
         }
         let stages = match workers.len() {
@@ -132,15 +130,15 @@ impl FabricParts {
         })
     }
 
-    /// Returns the default memory for frames that arrived by one port.
+    /// Returns the default memory for the frames of one input port.
     fn memory(&self) -> Bytes {
         let held = self.links.iter().map(|(link, _)| memory_held(link));
         memory_of(held.fold(0, u64::saturating_add), MEMORY_MAX)
     }
 }
 
-/// Returns the form in which frames with offloads go to these ports: a frame may leave by
-/// any of them.
+/// Returns the form of offloaded frames that all of these ports accept; a frame may leave
+/// by any of them.
 pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T>) -> CutForm {
     if ports.all(TxPort::takes_offload) {
         CutForm::Unfinished
@@ -149,10 +147,10 @@ pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T
     }
 }
 
-/// With more ports than this, their lines take ordinary pages, and few at the start.
+/// With more ports, lines use ordinary pages and start small.
 const PORTS_FEW: usize = 32;
 
-/// Returns the configuration of the line of one of many ports.
+/// Returns the line configuration of one of `ports` ports.
 pub(super) fn line_of(budget: Bytes, ports: usize, huge_pages: bool) -> DelayLineConfig {
     DelayLineConfig {
         budget,
@@ -180,8 +178,7 @@ pub(super) fn ingress_stage<R: RxPort>(
     Ok((Ingress::new(parts, Arc::clone(shared)), reader))
 }
 
-/// Builds one worker for all, or one that receives and one that decides and
-/// sends.
+/// Builds one worker for everything, or a receiving and a deciding worker.
 fn workers(
     ingress: Vec<Ingress<AnyRx>>,
     fabric: Fabric<AnyTx>,

@@ -1,5 +1,5 @@
-//! Fabrics: many links behind a switch and a classifier, between any number
-//! of ports, changed while they run.
+//! Fabrics: many links behind a switch and a classifier, between any number of ports,
+//! with changes at run time.
 //!
 //! ```text
 //!  port ─▶ ingress stage ═▶ line ─┐             ┌─▶ links in event time ─┐
@@ -7,12 +7,12 @@
 //!  port ─▶ ingress stage ═▶ line ─┘             └─▶ pass, drop ──────────┘
 //! ```
 //!
-//! Where every port has a separate link, its line is a *lane*: frames need neither switch
-//! nor classifier, and many are decided and sent where they lie.
+//! If every port has a separate link, its line is a *lane*: frames bypass switch and
+//! classifier, and many are decided and sent in place.
 //!
-//! One thread decides for all ports and sends ([`Fabric`]), so that any of them
-//! can share links without a lock. [`Core`] contains everything that depends on
-//! event time and random streams: with the same arrivals it decides the same.
+//! One thread decides and sends for all ports ([`Fabric`]), so ports share links without
+//! locks. [`Core`] holds all state that depends on event time and random streams: the
+//! same arrivals give the same decisions.
 
 mod backlog;
 mod building;

@@ -17,11 +17,11 @@ pub type Query = Box<dyn FnOnce(&Core) + Send>;
 pub struct Order {
     /// The time, on the clock of arrivals.
     pub at: Nanos,
-    /// The task for that time.
+    /// The change or query.
     pub task: Task,
 }
 
-/// The task of an order.
+/// A change or a query.
 pub enum Task {
     /// A change; it receives the time.
     Change(Operation),
@@ -30,14 +30,13 @@ pub enum Task {
 }
 
 impl Order {
-    /// Whether it changes anything.
+    /// Whether it is a change.
     pub(super) fn is_change(&self) -> bool {
         matches!(self.task, Task::Change(_))
     }
 }
 
-/// Orders sorted by time; those of one time are in the order in which they
-/// came.
+/// Orders sorted by time; ties keep the order of submission.
 #[derive(Default)]
 pub(super) struct Orders {
     queued: BinaryHeap<QueuedOrder>,
@@ -59,7 +58,7 @@ impl Orders {
         self.queued.peek().map(|queued| queued.order.at)
     }
 
-    /// Returns the time of the next order that changes anything.
+    /// Returns the time of the next change.
     #[inline]
     pub fn next_change(&self) -> Option<Nanos> {
         let next = &self.queued.peek()?.order;

@@ -1,5 +1,4 @@
-//! The links of a pair of ports in virtual time, which frames reach without switch and
-//! classifier.
+//! Links of a pair of ports in virtual time, without switch or classifier.
 
 use longwire_engine::{
     Delivery, DropReason, Fragments, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, Nanos,
@@ -16,14 +15,14 @@ use crate::report::LinkReport;
 
 /// One or two links between two ports.
 pub(super) struct Pair {
-    /// By the port at which their frames arrive.
+    /// By the port of arrival.
     links: [Option<PairLink>; 2],
     is_managed: bool,
     waiting: PairReleases<PairFrame>,
     fragments: Fragments,
 }
 
-/// A link with its frames. Its number is that of the port at which they arrive.
+/// A link with its frames; its number is the port of arrival.
 pub(super) struct PairLink {
     lane: Lane<PairFrame>,
     pub cells: LinkCells,
@@ -32,12 +31,12 @@ pub(super) struct PairLink {
     store: FrameStore,
 }
 
-/// A frame on a link, or after it.
+/// A frame on a link or in the release queue.
 #[derive(Clone, Copy, Debug)]
 struct PairFrame {
     place: FrameLocation,
     wire_len: u32,
-    /// Its number on its link, truncated, if verdicts are recorded.
+    /// Number on its link, truncated; valid if verdicts are recorded.
     number: u32,
 }
 
@@ -47,20 +46,19 @@ struct PairHost<'a> {
     at: usize,
     cells: &'a LinkCells,
     store: &'a mut FrameStore,
-    /// The store of the link back to the port at which frames arrive. Without that link, ICMP
-    /// errors have no way.
+    /// Store of the reverse link, for ICMP errors; without that link they are dropped.
     back: Option<&'a mut FrameStore>,
     waiting: &'a mut PairReleases<PairFrame>,
     ledger: &'a mut Option<Box<Ledger>>,
 }
 
 impl Pair {
-    /// Returns a pair of these links, each with its report without counts.
+    /// Returns a pair of these links, each with a report template.
     ///
     /// # Panics
     /// If two links have the same port.
     pub fn new(links: Vec<(PortIndex, Link, LinkReport)>) -> Pair {
-        // The ICMP errors of a router pass by the frames on the other link.
+        // A router's ICMP errors overtake frames of the reverse link.
         let in_order = |link: &Link| link.in_order() && !link.is_router();
         let in_order = links.iter().all(|(_, link, _)| in_order(link));
         let is_managed = links.iter().any(|(_, link, _)| link.is_managed());
@@ -83,7 +81,7 @@ impl Pair {
         pair
     }
 
-    /// Returns the links, each with the index of its port.
+    /// Returns the links with their port indices.
     pub fn links(&self) -> impl Iterator<Item = (usize, &PairLink)> {
         let links = self.links.iter().enumerate();
         links.filter_map(|(port, link)| Some((port, link.as_ref()?)))
@@ -124,8 +122,7 @@ impl Pair {
         }
     }
 
-    /// Processes the events up to and including `until` of queues that decide later than
-    /// at arrival: first all of the link that has the next event.
+    /// Processes queue events up to and including `until`, earliest first.
     #[inline]
     pub fn advance(&mut self, until: Nanos, ledger: &mut Option<Box<Ledger>>) {
         while self.is_managed
@@ -138,7 +135,7 @@ impl Pair {
         }
     }
 
-    /// Returns the time of the next event of a queue, and the link.
+    /// Returns the time and link of the next queue event.
     #[inline]
     fn next_event(&mut self) -> Option<(Nanos, usize)> {
         let links = self.links.iter_mut().enumerate();
@@ -146,7 +143,7 @@ impl Pair {
         next.min()
     }
 
-    /// Hands the frames that are released by `until` to `out`.
+    /// Passes frames released by `until` to `out`.
     #[inline]
     pub fn release<E>(
         &mut self,
@@ -168,13 +165,12 @@ impl Pair {
         Ok(())
     }
 
-    /// Returns the number of frames inside.
     pub fn frames(&self) -> usize {
         let held = self.links().map(|(_, link)| link.lane.len());
         self.waiting.len() + held.sum::<usize>()
     }
 
-    /// Returns the time of the next event of a queue, or of the next release.
+    /// Returns the time of the next queue event or release.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let event = self.next_event().map(|(at, _)| at);
         event.into_iter().chain(self.waiting.next_at()).min()
@@ -187,14 +183,14 @@ impl PairLink {
         self.lane.link()
     }
 
-    /// Returns the most memory that its frames have had, in bytes.
+    /// Returns the peak memory of its frames, in bytes.
     pub fn memory_max(&self) -> u64 {
         self.store.memory_max()
     }
 
-    /// Offers a frame that arrives at a port to the lane.
+    /// Offers an arriving frame to the lane.
     //
-    // Not inlined: within its caller, the parts of the link would not fit into registers.
+    // Not inlined: in its caller, the link's state would spill from registers.
     #[inline(never)]
     fn offer(
         &mut self,

@@ -1,5 +1,5 @@
-//! A fabric in virtual time: it runs as fast as one core allows, with the same
-//! stages as a live one. The same inputs give the same outputs.
+//! Fabrics in virtual time: the stages of a live run, as fast as one core allows. Equal
+//! inputs give equal outputs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,9 +30,9 @@ pub struct FabricEnd<T> {
     pub ports: Vec<T>,
     /// The report of each port.
     pub reports: Vec<PortReport>,
-    /// The duration of the run, without building the fabric.
+    /// Run time, without building the fabric.
     pub took: Duration,
-    /// The time spent building links, paths and switch.
+    /// Time to build links, paths and switch.
     pub built: Duration,
 }
 
@@ -48,8 +48,7 @@ pub enum FabricPipelineError {
     Recorder(String),
 }
 
-/// Builds a fabric without ports and passes it to `look`, to measure the cost
-/// of idle links.
+/// Builds a fabric without ports and passes it to `look`, to measure idle links.
 ///
 /// # Errors
 /// If the parts do not fit together.
@@ -62,15 +61,15 @@ pub fn look_at_idle<R>(
     Ok(look(&core))
 }
 
-/// An input and its own clock: the time of its last arrival.
+/// An input; its clock shows its last arrival.
 struct PipelineInput<R> {
     stage: Ingress<R>,
     clock: Clock,
 }
 
-/// Runs frames from `ports` through a fabric until all inputs have ended and
-/// every frame has left. Time is the time of the arrivals; orders use the same
-/// scale. The frames of each input may use `memory`.
+/// Runs frames from `ports` through a fabric until all inputs have ended and all frames
+/// have left. Orders use the time scale of the arrivals. Each input may use `memory` for
+/// its frames.
 ///
 /// # Errors
 /// If the parts do not fit together, memory cannot be had, or a port fails.
@@ -83,7 +82,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     run_recorded(ports, parts, (seed, memory), None)
 }
 
-/// As [`run_to_end`], with a recorder that the fabric waits for.
+/// Like [`run_to_end`], with a recorder; the fabric blocks while the recorder is full.
 ///
 /// # Errors
 /// As [`run_to_end`], or if the recorder's thread cannot be started.
@@ -121,7 +120,7 @@ pub fn run_recorded<R: RxPort, T: TxPort>(
     let built = started.elapsed();
     let clock = Clock::arrivals();
     let (_, orders) = std::sync::mpsc::channel();
-    // In virtual time no frame is late.
+    // Virtual time has no late frames.
     let times = (Nanos::MAX, Nanos::ZERO, Nanos::ZERO);
     let mut fabric = Fabric::new(core, outputs, orders, clock.clone(), times);
     let started = Instant::now();
@@ -147,7 +146,7 @@ pub fn run_recorded<R: RxPort, T: TxPort>(
     })
 }
 
-/// Reads the input that is behind the others, then runs the fabric.
+/// Reads the input with the earliest clock, then runs the fabric.
 fn drive<R: RxPort, T: TxPort>(
     inputs: &mut [PipelineInput<R>],
     fabric: &mut Fabric<T>,
@@ -169,13 +168,13 @@ fn drive<R: RxPort, T: TxPort>(
     }
 }
 
-/// From this number of links on, most of the time is spent waiting for memory.
+/// With more links, cache misses dominate.
 const LINKS_MANY: usize = 4_096;
 
-/// Configurations freed in one step.
+/// Configurations freed per step.
 const CONFIGS_FREED: usize = 65_536;
 
-/// Builds the deciding part, with links as of `epoch`.
+/// Builds the core; links start at `epoch`.
 pub(super) fn build(
     parts: FabricParts,
     frames: Frames,
@@ -190,8 +189,8 @@ pub(super) fn build(
         let shards = Shards::new(sharding).map_err(StartError::Thread)?;
         core.shards = Some(Box::new(shards));
     }
-    // Configurations are freed while links are built from them: a million of
-    // both would take hundreds of megabytes more.
+    // Configurations are freed as links are built: a million of both would need hundreds
+    // of megabytes more.
     let mut links = parts.links;
     links.reverse();
     for index in 0.. {

@@ -1,9 +1,8 @@
-//! Frames between this host and others that run parts of the same network.
+//! Frames exchanged with other hosts that run parts of the same network.
 //!
-//! A frame whose output port is another host's leaves the deciding stage as soon as its
-//! last link has decided, with its release. A transport takes it to the other host, where
-//! it waits in the release queue like any other
-//! ([0046](../../../../docs/decisions/0046-hosts.md)).
+//! A frame to a port of another host leaves the deciding stage, with its release, once
+//! its last link has decided. A transport carries it to that host, where it joins the
+//! release queue ([0046](../../../../docs/decisions/0046-hosts.md)).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,25 +16,25 @@ use longwire_packet::bridge::PortIndex;
 
 use super::frames::{Exit, Frame, Frames};
 
-/// Bytes that follow those of a frame on its line: the port, and whether it is late.
+/// Bytes appended to a frame on its line: the port and the late flag.
 const SUFFIX_LEN: usize = 3;
 
-/// A frame on its way from one host to another.
+/// A frame between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteFrame<'a> {
     /// The output port.
     pub port: PortIndex,
-    /// The line of the release queue: 0 without a link, else one more than the last link.
+    /// The line of the release queue: 0 without a link, else the last link plus 1.
     pub line: u32,
-    /// When it must be handed to the port, on this host's clock.
+    /// Release on this host's clock.
     pub release: Nanos,
-    /// It reached this host after its release.
+    /// Whether it reached this host after its release.
     pub is_late: bool,
     /// Its bytes.
     pub bytes: &'a [u8],
 }
 
-/// The side of a line between stage and transport that puts frames on it.
+/// The writing end of a line between stage and transport.
 #[derive(Debug)]
 pub struct RemoteWriter {
     line: DelayLineWriter,
@@ -44,14 +43,14 @@ pub struct RemoteWriter {
     dropped: Arc<AtomicU64>,
 }
 
-/// The side that takes them off.
+/// The reading end.
 #[derive(Debug)]
 pub struct RemoteReader {
     line: DelayLineReader,
     dropped: Arc<AtomicU64>,
 }
 
-/// Creates a line between stage and transport, for frames to one host or from it.
+/// Creates a line between stage and transport, for one host and direction.
 ///
 /// # Errors
 /// As [`delay_line`].
@@ -75,7 +74,7 @@ pub fn remote_line(budget: Bytes) -> Result<(RemoteWriter, RemoteReader), ArenaE
 }
 
 impl RemoteWriter {
-    /// Puts a frame on the line; `false` if there is no memory for it, which is counted.
+    /// Writes a frame; counts it and returns `false` if memory is exhausted.
     pub fn push(&mut self, frame: &RemoteFrame<'_>) -> bool {
         let bytes = &mut self.with_suffix;
         bytes.clear();
@@ -97,12 +96,12 @@ impl RemoteWriter {
         pushed
     }
 
-    /// Returns the frames for which there was no memory.
+    /// Returns the number of frames dropped for lack of memory.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Publishes the frames pushed so far; returns whether there were any.
+    /// Publishes the pushed frames; returns whether there were any.
     pub fn publish(&mut self) -> bool {
         self.line.publish();
         std::mem::take(&mut self.has_new)
@@ -110,7 +109,7 @@ impl RemoteWriter {
 }
 
 impl RemoteReader {
-    /// Returns the frames for which there was no memory.
+    /// Returns the number of frames dropped for lack of memory.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -130,12 +129,12 @@ impl RemoteReader {
         })
     }
 
-    /// Whether no frame is on the line.
+    /// Whether the line is empty.
     pub fn is_empty(&mut self) -> bool {
         self.line.front().is_none()
     }
 
-    /// Takes the next frame off.
+    /// Removes the next frame.
     pub fn advance(&mut self) {
         self.line.advance();
     }
@@ -149,19 +148,18 @@ impl RemoteReader {
 /// The other hosts of a network.
 #[derive(Debug)]
 pub struct RemoteParts {
-    /// By port: the index of its host among the others; `None`: it is of this host.
     pub exits: Vec<Option<usize>>,
-    /// Frames to each of the other hosts.
+    /// Frames to each other host.
     pub outbound: Vec<RemoteWriter>,
-    /// Frames from each of them.
+    /// Frames from each other host.
     pub inbound: Vec<RemoteReader>,
     /// Wakes the transport.
     pub bell: Arc<Bell>,
-    /// Set to the bell of the deciding thread at the start, for the transport.
+    /// Set at the start to the deciding thread's bell, for the transport.
     pub deciding: Arc<OnceLock<Arc<Bell>>>,
 }
 
-/// The way out to other hosts.
+/// Lines to other hosts.
 #[derive(Debug)]
 pub(super) struct RemoteExits {
     exits: Vec<Option<usize>>,
@@ -178,12 +176,12 @@ impl RemoteExits {
         }
     }
 
-    /// Whether a port is another host's.
+    /// Whether a port belongs to another host.
     pub fn has(&self, port: usize) -> bool {
         matches!(self.exits.get(port), Some(Some(_)))
     }
 
-    /// Sends a decided frame to the hosts of its output ports. Returns it, if it also
+    /// Sends a decided frame to the hosts of its output ports. Returns it if it also
     /// leaves by ports of this host.
     pub fn send(
         &mut self,
@@ -223,11 +221,11 @@ impl RemoteExits {
             is_late: false,
             bytes,
         };
-        // The line counts a frame for which there is no memory; the transport reports it.
+        // The line counts frames dropped for lack of memory; the transport reports them.
         let _ = self.outbound[*host].push(&frame);
     }
 
-    /// Makes the frames visible to the transport.
+    /// Publishes the frames to the transport.
     pub fn publish(&mut self) {
         let mut has_new = false;
         for line in &mut self.outbound {

@@ -87,13 +87,13 @@ impl SwitchReport {
     }
 }
 
-/// Counters of a deciding thread, as of one moment.
+/// A snapshot of a deciding thread's counters.
 #[derive(Debug, Default)]
 pub(crate) struct InsideCounts {
     pub switch: SwitchReport,
-    /// Counts of all links together.
+    /// Totals of all links.
     pub counts: CoreCounts,
-    /// Frames inside, without those that wait on lines to be taken.
+    /// Frames inside, without those that still wait on lines.
     pub frames: u64,
     /// Frames taken from the lines since the start.
     pub taken: u64,
@@ -106,7 +106,7 @@ impl PortReport {
         epoch: Nanos,
     ) -> PortReport {
         let (lateness_us, lateness_own_us) = summary::both_lateness(shared);
-        // Only a replay can be behind its trace.
+        // Only a replay can lag behind its trace.
         let kinds = Artifact::live().filter(|kind| *kind != Artifact::Behind);
         PortReport {
             name: name.to_owned(),
@@ -120,14 +120,14 @@ impl PortReport {
         }
     }
 
-    /// Returns the report of a port of a pair, between the link from it and the link to it.
+    /// Returns the report of a pair's port, between the link from it and the link to it.
     pub(crate) fn of_pair(
         name: &str,
         from: Option<&LinkShared>,
         to: Option<&LinkShared>,
     ) -> PortReport {
         let mut stages = StageTotals::default();
-        // Egress first: a frame that has left must have arrived, also in a snapshot.
+        // Egress first, so that a snapshot never shows more departures than arrivals.
         if let Some(to) = to {
             stages.add(&to.egress);
             stages.add(&to.link.stage);
@@ -148,7 +148,7 @@ impl PortReport {
         }
     }
 
-    /// Returns the report of a replay's output, by which no frames arrive.
+    /// Returns the report of a replay's output, which receives no frames.
     pub(crate) fn of_output(link: &LinkReport) -> PortReport {
         PortReport {
             name: link.name.clone(),
@@ -166,7 +166,7 @@ impl PortReport {
         }
     }
 
-    /// Returns each counter with its value; artifacts apart.
+    /// Returns all counters but artifacts, with their values.
     pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
         self.traffic.counted().chain(self.memory.counted())
     }

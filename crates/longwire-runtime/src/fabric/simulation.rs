@@ -1,6 +1,6 @@
-//! A network in virtual time, frame by frame: a frame arrives at the time that
-//! its caller gives, and leaves at its release. No thread decides and no clock
-//! is read.
+//! A network in virtual time, frame by frame: the caller gives each arrival, and the
+//! frame leaves at its release. It starts no threads unless links are sharded, and reads
+//! no clock.
 
 use std::num::NonZero;
 
@@ -25,27 +25,27 @@ use crate::report::{LinkReport, RunReport};
 use crate::start_error::StartError;
 use crate::summary;
 
-/// A frame that leaves.
+/// A departing frame.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputFrame<'a> {
     /// The output port.
     pub port: PortIndex,
     /// The release.
     pub release: Nanos,
-    /// Its bytes, as far as they are known.
+    /// Its captured bytes.
     pub bytes: &'a [u8],
-    /// Its length on the wire, in bytes.
+    /// Its wire length in bytes.
     pub wire_len: u32,
 }
 
-/// From this number of links on, frames are processed in batches also on one thread: links
-/// are not in the cache, and the links of a batch are fetched together. A frame is then
-/// classified once, not twice.
+/// With at least this many links, even one thread processes frames in batches: the links
+/// exceed the cache, and a batch prefetches them together. A frame is then classified
+/// once, not twice.
 const BATCHED_FROM: usize = 512;
 
-/// A network of links between ports, in virtual time. Times are on the scale of
-/// the arrivals, which can be any; the same arrivals and orders have the same
-/// outcome. Memory follows the frames inside.
+/// A network of links between ports in virtual time. Arrivals define the time scale;
+/// equal arrivals and orders give equal results. Memory is proportional to the frames
+/// inside.
 pub struct Simulation {
     core: Core,
     ports: Vec<PortReport>,
@@ -56,8 +56,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Returns a network between ports of these names, whose schedules count
-    /// from `epoch`.
+    /// Returns a network between named ports, with schedules relative to `epoch`.
     ///
     /// # Errors
     /// If the parts do not fit together, or the recorder's thread cannot be
@@ -84,10 +83,9 @@ impl Simulation {
         Simulation::of(core, ports, (seed, epoch), recorded)
     }
 
-    /// Returns a pair of ports, 0 and 1, without a switch: each of `links`
-    /// carries the frames that arrive at its port to the other port. The links
-    /// never change, so they decide at arrival where their queues can. Schedules
-    /// count from `epoch`.
+    /// Returns a pair of ports, 0 and 1, without a switch: each of `links` carries frames
+    /// from its port to the other. The links never change, so they decide at arrival if
+    /// their queues can. Schedules are relative to `epoch`.
     ///
     /// # Errors
     /// If the recorder's thread cannot be started.
@@ -150,23 +148,22 @@ impl Simulation {
         })
     }
 
-    /// Schedules an operation at a time after the epoch, or now if that has
-    /// passed. A pair ignores it: its links never change.
+    /// Schedules an operation `after` the epoch, or now if that has passed. A pair
+    /// ignores it: its links never change.
     pub fn order(&mut self, after: Nanos, work: Operation) {
         let at = self.epoch.saturating_add(after);
         let task = Task::Change(work);
         self.core.order(Order { at, task });
     }
 
-    /// Announces that no further order comes for a time before `until`: deciding about
-    /// frames then costs less.
+    /// Promises that no new order comes before `until`, which makes decisions cheaper.
     pub fn stays_until(&mut self, until: Nanos) {
         self.core.stays_until(until);
     }
 
-    /// Processes an arriving frame. Frames released before it, of a pair also
-    /// those released then, are handed to `out`. A frame whose arrival lies before the last one's counts
-    /// as simultaneous with that.
+    /// Processes an arriving frame, after passing the frames released before it to `out`;
+    /// a pair also passes those released at its arrival. An arrival earlier than the last
+    /// one counts as simultaneous with it.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -187,7 +184,7 @@ impl Simulation {
         self.process(arrival);
         let complete = match &self.pair {
             Some(_) => arrival,
-            // Others may still join those released at this time.
+            // More frames may join those released at this time.
             None => arrival.saturating_sub(Nanos::from_nanos(1)),
         };
         self.release(complete, out)?;
@@ -200,8 +197,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// As [`Simulation::frame`], where frames are processed in batches: those that are
-    /// released are handed out with the last of a batch.
+    /// Like [`Simulation::frame`], in batches: released frames are handed out when a
+    /// batch is full.
     fn frame_in_batch<E>(
         &mut self,
         port: PortIndex,
@@ -232,9 +229,8 @@ impl Simulation {
         }
     }
 
-    /// Processes all events before `until`, and hands frames released before
-    /// that to `out`. Up to [`Nanos::MAX`], those are all frames but those that
-    /// stay on links which stand still.
+    /// Processes all events before `until`, and passes frames released before it to
+    /// `out`. [`Nanos::MAX`] releases all frames except those on stalled links.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -247,7 +243,7 @@ impl Simulation {
         self.release(until.saturating_sub(Nanos::from_nanos(1)), out)
     }
 
-    /// Processes all events before `until`; of a pair, those at `until` too.
+    /// Processes all events before `until`; a pair also those at `until`.
     #[inline]
     fn process(&mut self, until: Nanos) {
         let core = &mut self.core;
@@ -305,9 +301,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the time to which [`Simulation::advance`] must advance for the
-    /// next event or release inside. `None` if there is none until another
-    /// frame arrives.
+    /// Returns the time to pass to [`Simulation::advance`] for the next event or release;
+    /// `None` if nothing happens before the next arrival.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let after = |at: Nanos| at.saturating_add(Nanos::from_nanos(1));
         let release = self.core.next_release().map(after);
@@ -316,7 +311,7 @@ impl Simulation {
             None => self.core.next_network_event(),
         };
         let next = release.into_iter().chain(event).min();
-        // An event at the end of time never happens: the link is stalled.
+        // An event at the end of time marks a stalled link.
         next.filter(|at| *at < Nanos::MAX)
     }
 
@@ -325,12 +320,12 @@ impl Simulation {
         self.core.frames() + self.pair.as_ref().map_or(0, Pair::frames) as u64
     }
 
-    /// Returns how long the phases of shards took so far; `None` without shards.
+    /// Returns the phase times of the shards; `None` without shards.
     pub fn shard_times(&self) -> Option<ShardTimes> {
         self.core.shards.as_ref().map(|shards| shards.times)
     }
 
-    /// Returns the reports so far of the links of a pair.
+    /// Returns the current reports of a pair's links.
     fn link_reports(&self) -> Vec<LinkReport> {
         let links = self.pair.iter().flat_map(Pair::links);
         links
@@ -341,7 +336,7 @@ impl Simulation {
     fn link_report(&self, index: usize, link: &PairLink) -> LinkReport {
         let (from, to) = (&self.ports[index], &self.ports[1 - index]);
         let mut totals = link.cells.totals();
-        // A frame leaves at its release, not when the link decides.
+        // A frame counts as departed at its release, not at the decision.
         totals.traffic.packets_out = to.traffic.packets_out;
         totals.traffic.bytes_out = to.traffic.bytes_out;
         let (packets, bytes) = link.link().occupancy_max();
@@ -362,8 +357,8 @@ impl Simulation {
         }
     }
 
-    /// Ends the simulation and returns its report, without a duration. Its error
-    /// is that of the recorder.
+    /// Ends the simulation and returns its report, without a duration; errors are the
+    /// recorder's.
     pub fn stop(mut self) -> RunReport {
         self.core.finish_ledger();
         let report = RunReport {
@@ -378,7 +373,7 @@ impl Simulation {
             ..RunReport::default()
         };
         let recorder = self.recorder.take();
-        // The recorder waits until all record handles are gone.
+        // The recorder ends once all record handles are dropped.
         drop(self);
         let recorded = recorder.map_or(Ok(()), RecordWriter::end);
         RunReport {

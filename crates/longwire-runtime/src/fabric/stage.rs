@@ -1,5 +1,5 @@
-//! The deciding stage: takes frames off the lines of the input ports, lets the
-//! links decide, and hands due frames to the output ports.
+//! The deciding stage: takes frames off the input lines, lets the links decide, and
+//! passes due frames to the output ports.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -24,23 +24,22 @@ use crate::record::RecordHandle;
 use crate::stage::{Account, AddressWatch, BURST, Ingress, Judge, Step, wire_frames_of};
 use crate::witness::PauseHistory;
 
-/// Maximum time until a full port is tried again.
+/// Maximum time before a full port is retried.
 const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 
-/// Frames that are taken in before due frames are sent.
+/// Frames taken in before due frames are sent.
 const TAKEN_IN: usize = 4 * BURST;
 
 /// The deciding stage of a fabric.
 pub struct Fabric<T> {
     pub(super) core: Core,
-    /// Counters of each input port's stage and of each output port's account.
+    /// Counters of each port's ingress stage and account.
     ports: Vec<Arc<LinkShared>>,
     pub(super) outputs: Vec<FabricOutput<T>>,
     orders: Receiver<Order>,
     clock: Clock,
     tolerance: Nanos,
-    /// Maximum time between an event and its decision; the links of the core
-    /// may set a lower one.
+    /// Maximum decision delay; the core's links may set a lower one.
     slack_max: Nanos,
     backlog: Backlog,
     on_port_loss: OnPortLoss,
@@ -48,8 +47,7 @@ pub struct Fabric<T> {
     inbound: Vec<RemoteReader>,
 }
 
-/// An output port with its account's counters, and the handle that records its
-/// frames.
+/// An output port, its account's counters, and the handle that records its frames.
 pub(super) type OutputParts<T> = (T, Arc<LinkShared>, Option<RecordHandle>);
 
 /// An output port and its due frames.
@@ -57,15 +55,15 @@ pub(super) struct FabricOutput<T> {
     pub port: T,
     account: Account,
     ready: VecDeque<DueFrame>,
-    /// The interface at its other end has no carrier.
+    /// Whether the interface at its other end has no carrier.
     pub no_carrier: bool,
-    /// It accepted no more frames at the last attempt.
+    /// Whether it rejected a frame at the last attempt.
     full: bool,
-    /// It went away, and the network continues.
+    /// Whether it is lost; the network continues.
     lost: bool,
-    /// It is a port of another host, to which frames travel when they are decided.
+    /// Whether it belongs to another host; frames to it are sent once decided.
     is_remote: bool,
-    /// Its wire is kept busy between frames.
+    /// Whether fill frames keep its wire busy.
     fills: bool,
 }
 
@@ -74,23 +72,23 @@ struct DueFrame {
     frame: Frame,
     release: Nanos,
     last: Option<LinkId>,
-    /// It was decided before all frames that are decided on their line.
+    /// Whether it was decided before all frames that are decided in place.
     older: bool,
 }
 
 impl<T: TxPort> FabricOutput<T> {
-    /// Returns the number of frames that the port has accepted and not sent. A
-    /// port that went away will never send them.
+    /// Returns the number of accepted, unsent frames; 0 for a lost port, which will never
+    /// send them.
     pub(super) fn unsent(&self) -> usize {
         if self.lost { 0 } else { self.port.unsent() }
     }
 
-    /// Whether frames wait for the port, or in it.
+    /// Whether frames wait for the port or in it.
     pub(super) fn holds_frames(&self) -> bool {
         !self.ready.is_empty() || self.unsent() > 0
     }
 
-    /// Gives the next ready frame to the port; `None` if there is none.
+    /// Pushes the next ready frame to the port; `None` without one.
     fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<PushResult> {
         let next = self.ready.front()?;
         let descriptor = frames.descriptor(&next.frame, next.release);
@@ -107,7 +105,7 @@ impl<T: TxPort> FabricOutput<T> {
         Some(pushed)
     }
 
-    /// Gives the first decided frame of a line to the port.
+    /// Pushes the first decided frame of a line to the port.
     #[inline]
     fn push_from_line(
         &mut self,
@@ -129,8 +127,8 @@ impl<T: TxPort> FabricOutput<T> {
 }
 
 impl<T: TxPort> FabricOutput<T> {
-    /// Gives due frames to the port, at most one burst: ready ones, and those that were
-    /// decided on a line. Returns the number of wire frames off the line, and their bytes.
+    /// Pushes due frames, at most one burst: ready frames, and frames decided in place.
+    /// Returns the number and bytes of wire frames off the line.
     #[inline]
     fn push_due(
         &mut self,
@@ -211,8 +209,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Connects the stage with other hosts. Returns where the bell of its thread must be
-    /// set.
+    /// Connects the stage with other hosts. Returns the cell for its thread's bell.
     pub(super) fn connect(&mut self, remote: RemoteParts) -> Arc<OnceLock<Arc<Bell>>> {
         let exits = RemoteExits::new(remote.exits, remote.outbound, remote.bell);
         for (index, output) in self.outputs.iter_mut().enumerate() {
@@ -223,7 +220,7 @@ impl<T: TxPort> Fabric<T> {
         remote.deciding
     }
 
-    /// Puts frames from other hosts into the release queue. Returns their number.
+    /// Queues frames from other hosts for their release. Returns their number.
     fn receive_remote(&mut self) -> usize {
         let mut received = 0;
         for line in &mut self.inbound {
@@ -248,7 +245,7 @@ impl<T: TxPort> Fabric<T> {
         received
     }
 
-    /// Sets the reaction to a port that goes away.
+    /// Sets the reaction to a lost port.
     pub(super) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Fabric<T> {
         Fabric {
             on_port_loss,
@@ -256,22 +253,22 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Excuses lateness by these pauses of the threads that frames pass.
+    /// Sets the thread pauses that excuse lateness.
     pub(crate) fn excuse_by(&mut self, pauses: &[Arc<PauseHistory>]) {
         for output in &mut self.outputs {
             output.account.judge.threads.extend_from_slice(pauses);
         }
     }
 
-    /// Notes address requests that leave by its ports from now on.
+    /// Watches address requests that leave by its ports from now on.
     pub(super) fn watch_addresses(&mut self, watch: &Arc<AddressWatch>) {
         for (port, output) in self.outputs.iter_mut().enumerate() {
             output.account.addresses = Some(watch.port(port));
         }
     }
 
-    /// Reads a burst of an input port on the thread of this stage, which decides the
-    /// frames at once where it can.
+    /// Reads a burst of an input port on this stage's thread; frames are decided at once
+    /// if possible.
     ///
     /// # Errors
     /// As [`Ingress::step`].
@@ -291,8 +288,8 @@ impl<T: TxPort> Fabric<T> {
         step
     }
 
-    /// Receives orders. No later one is for a time before `now`, and none comes any more
-    /// if no one can give any.
+    /// Receives orders. None of the later ones is for a time before `now`; without
+    /// senders there are no later ones.
     fn take_orders(&mut self, now: Nanos) {
         let steady_until = loop {
             match self.orders.try_recv() {
@@ -304,7 +301,7 @@ impl<T: TxPort> Fabric<T> {
         self.core.stays_until(steady_until);
     }
 
-    /// Takes in, decides and sends, at most one burst.
+    /// Takes in, decides and sends at most one burst.
     ///
     /// # Errors
     /// The error of an output port that failed, unless the port was lost and the fabric
@@ -370,7 +367,7 @@ impl<T: TxPort> Fabric<T> {
         })
     }
 
-    /// Counts moved arrivals as late frames of their port.
+    /// Counts moved arrivals as late frames of their ports.
     #[cold]
     fn judge_moved(&mut self) {
         for moved in self.core.moved.drain(..) {
@@ -384,12 +381,12 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Returns the maximum time between an event and its decision.
+    /// Returns the maximum decision delay.
     fn slack(&self) -> Nanos {
         self.core.slack.min(self.slack_max)
     }
 
-    /// Distributes due frames to the output ports.
+    /// Moves due frames to the queues of their output ports.
     fn make_ready(&mut self, now: Nanos) {
         for _ in 0..2 * TAKEN_IN {
             let Some((mut frame, release, last)) = self.core.pop_due(now) else {
@@ -427,7 +424,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Removes the ports whose input or output has failed.
+    /// Drops ports whose input or output failed.
     fn lose_ports(&mut self) {
         for index in 0..self.outputs.len() {
             if self.ports[index].loss.is_set() && !self.outputs[index].lost {
@@ -436,8 +433,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Counts frames that wait for a lost port as refused, and drops later
-    /// ones.
+    /// Counts frames that wait for a lost port as refused; drops later ones.
     fn lose_port(&mut self, index: usize) {
         let output = &mut self.outputs[index];
         output.lost = true;
@@ -449,8 +445,7 @@ impl<T: TxPort> Fabric<T> {
         self.core.lose_port(index);
     }
 
-    /// Notes the lag of the stage. Frames that wait for a full port do not
-    /// count.
+    /// Records the stage's lag. Frames that wait for a full port do not count.
     fn note_backlog(&mut self, now: Nanos) {
         let mut oldest: Option<Nanos> = None;
         for index in 0..self.outputs.len() {
@@ -465,7 +460,7 @@ impl<T: TxPort> Fabric<T> {
         self.backlog.note(now, oldest);
     }
 
-    /// Returns the next due frame of an output port that waits on its line.
+    /// Returns the next due frame on the line of an output port.
     #[inline]
     fn due_on_line(&mut self, index: usize, now: Nanos) -> Option<Descriptor> {
         let (line, _) = self.core.lanes.feeder_of(index)?;
@@ -473,7 +468,7 @@ impl<T: TxPort> Fabric<T> {
         (next.release <= now).then_some(next)
     }
 
-    /// Counts due frames on the line of a lost port as refused.
+    /// Counts due frames on a lost port's line as refused.
     #[cold]
     fn refuse_on_line(&mut self, index: usize, now: Nanos) {
         let Some((line, link)) = self.core.lanes.feeder_of(index) else {
@@ -487,7 +482,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Sends the due frames of one port; returns how many left.
+    /// Sends one port's due frames; returns how many left.
     fn send(&mut self, index: usize, now: Nanos, full: &mut bool) -> Result<usize, PortError> {
         let output = &mut self.outputs[index];
         let overloaded = self.backlog.is_overload() && !output.full;
@@ -549,7 +544,7 @@ impl<T: TxPort> Fabric<T> {
         self.next_release()
     }
 
-    /// Returns the time of the next action, as far as it is known now.
+    /// Returns the time of the next known action.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let event = self.core.next_event();
         let decision = event.map(|at| at.saturating_add(self.slack()));
@@ -567,7 +562,7 @@ impl<T: TxPort> Fabric<T> {
         times.into_iter().flatten().min()
     }
 
-    /// Whether no frame is inside.
+    /// Whether no frame is inside or unsent.
     pub fn is_empty(&mut self) -> bool {
         self.core.is_empty() && self.outputs.iter().all(|output| output.unsent() == 0)
     }

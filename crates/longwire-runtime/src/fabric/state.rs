@@ -1,4 +1,4 @@
-//! The surroundings of links: frames, the release queue, counters.
+//! Host of the links: frames, release queue and counters.
 
 use std::sync::Arc;
 
@@ -19,47 +19,45 @@ use crate::ledger::LinkCells;
 /// The target of frames in the classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Forward, without any link.
+    /// Forward without a link.
     Pass,
     /// Drop.
     Drop,
     /// A path of links.
     Path(PathId),
-    /// Drop, for now: the frames are being moved to a path, whose first link
-    /// counts them as lost.
+    /// Drop: frames are being moved to this path, whose first link counts them as lost.
     Handover(PathId),
 }
 
-/// Surroundings of the links: frames, the release queue, counters.
+/// Host of the links: frames, release queue and counters.
 pub(super) struct FabricState {
     pub frames: Frames,
-    /// Frames by their release, each on the line of its last link.
+    /// Frames by release, each on the line of its last link.
     pub waiting: ReleaseQueue<Frame>,
     pub cells: Vec<Option<Arc<LinkCells>>>,
     pub ledger: Option<Box<Ledger>>,
     /// The links whose delays are counted.
     pub watched: Option<Box<WatchedLinks>>,
-    /// The flows of the link that a client looks at.
+    /// The flows of the observed link.
     pub flows: Option<Box<FlowSketch>>,
-    /// The way out to other hosts, if the network has any.
+    /// Lines to other hosts.
     pub remote: Option<Box<RemoteExits>>,
-    /// Links whose data is prefetched; the memory is reused.
+    /// Links to prefetch; a reused buffer.
     links_ahead: Vec<LinkId>,
 }
 
-/// The line of the release queue for frames that pass without a link; the lines
-/// of links follow it.
+/// The release queue's line for frames without a link; the lines of links follow.
 pub(super) const PASSING: LinkId = LinkId(0);
 
-/// The bit of lines of frames that no link here counts: ICMP errors of routers, and frames
-/// from other hosts.
+/// Marks lines whose frames no local link counts: ICMP errors of routers, and frames from
+/// other hosts.
 const UNCOUNTED: u32 = 1;
 
 fn line_of(link: LinkId) -> LinkId {
     LinkId((link.0 + 1) << 1)
 }
 
-/// Returns the line of frames from another host that left its line of this number.
+/// Returns the local line for frames of another host's line.
 pub(super) fn line_from_host(line: u32) -> LinkId {
     LinkId(line << 1 | UNCOUNTED)
 }
@@ -93,14 +91,14 @@ impl FabricState {
         self.cells[index] = Some(cells);
     }
 
-    /// Puts a frame that has left its last link into the release queue.
+    /// Queues a frame for its release after its last link.
     #[inline]
     pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {
         self.wait_on(line_of(last), release, frame);
     }
 
-    /// Puts a decided frame on a line of the release queue, unless it leaves by a port of
-    /// another host: then it travels at once.
+    /// Queues a decided frame on a line of the release queue; a frame to another host's
+    /// port is sent at once.
     #[inline]
     pub(super) fn wait_on(&mut self, line: LinkId, release: Nanos, frame: Frame) {
         let frame = match &mut self.remote {
@@ -119,7 +117,7 @@ impl FabricState {
         }
     }
 
-    /// Counts a frame of `len` bytes that leaves the link of a line, at its release.
+    /// Counts a frame of `len` bytes as departed from its line's link.
     #[inline]
     pub(super) fn left(&self, line: LinkId, len: u32) {
         if line.0 & UNCOUNTED == 0
@@ -129,8 +127,8 @@ impl FabricState {
         }
     }
 
-    /// Prefetches all data of the links that the next frames on these paths cross first,
-    /// and of the links with the next events.
+    /// Prefetches the data of the first links of `paths`, and of the links with the next
+    /// events.
     pub(super) fn prefetch(&mut self, network: &Network<Frame>, paths: &[PathId]) {
         network.prefetch(paths, &mut self.links_ahead, prefetch_to_read);
         let cells = |link: &LinkId| self.cells.get(link.0 as usize);

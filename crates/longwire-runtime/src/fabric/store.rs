@@ -1,16 +1,15 @@
-//! The bytes of frames that wait for their release.
+//! Storage for frames that wait for their release.
 //!
-//! Frames are written one after the other into segments, so that their bytes
-//! lie in the order in which they will mostly be read; a segment is reused when
-//! the last of its frames has gone. Memory follows the frames in flight, and a
-//! frame that is held back pins only its own segment.
+//! Frames are appended to segments, so they are mostly read sequentially; a segment is
+//! reused when its last frame is removed. Memory is proportional to the frames in flight,
+//! and a delayed frame pins only its own segment.
 
 use longwire_io::port::offload::TrainPart;
 
-/// Bytes of a segment; a longer frame gets a segment of its length.
+/// Segment size in bytes; a longer frame gets a segment of its length.
 const SEGMENT_LEN: usize = 256 * 1024;
 
-/// Empty segments kept for later; more are given back.
+/// Maximum number of empty segments kept for reuse.
 const SPARE_MAX: usize = 16;
 
 /// The location of a frame.
@@ -21,36 +20,36 @@ pub(super) struct FrameLocation {
     len: u32,
 }
 
-/// The location of a frame with a head.
+/// The location of a frame with a header.
 #[derive(Debug)]
 pub(super) struct StoredFrame {
     segment: u32,
     at: u32,
 }
 
-/// Precedes a frame in its segment.
+/// Header of a frame in its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoredHead {
-    /// Length of the bytes that are stored.
+    /// Number of stored bytes.
     pub len: u32,
     pub wire_len: u32,
-    /// The place in the train from which it was cut.
+    /// Position in the train it was cut from.
     pub part: Option<TrainPart>,
 }
 
-/// Bytes of a head, without a part.
+/// Header length without a part.
 const HEAD_LEN: usize = 8;
 
-/// Bytes of a part that follows the head.
+/// Length of a part, which follows the header.
 const PART_LEN: usize = 16;
 
-/// In the stored length: a part follows the head.
+/// Flag in the stored length: a part follows the header.
 const WITH_PART: u32 = 1 << 31;
 
 #[derive(Debug, Default)]
 struct Segment {
     bytes: Vec<u8>,
-    /// Frames in it that have not gone.
+    /// Number of frames not yet removed.
     live: u32,
 }
 
@@ -58,9 +57,9 @@ struct Segment {
 #[derive(Debug)]
 pub(super) struct FrameStore {
     segments: Vec<Segment>,
-    /// The segment to which frames are written.
+    /// Index of the segment being filled.
     current: u32,
-    /// Empty segments with memory, and indices of segments without.
+    /// Empty segments with memory; `vacant` has those without.
     spare: Vec<u32>,
     vacant: Vec<u32>,
     memory: u64,
@@ -81,7 +80,7 @@ impl FrameStore {
         store
     }
 
-    /// Keeps a copy of a frame.
+    /// Stores a copy of a frame.
     #[inline]
     pub fn insert(&mut self, frame: &[u8]) -> FrameLocation {
         self.make_space(frame.len());
@@ -108,7 +107,7 @@ impl FrameStore {
         &mut self.segments[place.segment as usize].bytes[at..at + place.len as usize]
     }
 
-    /// Keeps a copy of a frame, with a head. `head.len` is the frame's.
+    /// Stores a copy of a frame with a header; `head.len` must be the frame's length.
     #[inline]
     pub fn insert_with_head(&mut self, head: &StoredHead, frame: &[u8]) -> StoredFrame {
         let part_len = if head.part.is_some() { PART_LEN } else { 0 };
@@ -129,7 +128,7 @@ impl FrameStore {
         }
     }
 
-    /// Returns a frame's head and its bytes.
+    /// Returns a frame's header and bytes.
     #[inline]
     pub fn get_with_head(&self, place: &StoredFrame) -> (StoredHead, &[u8]) {
         let bytes = &self.segments[place.segment as usize].bytes[place.at as usize..];
@@ -137,8 +136,7 @@ impl FrameStore {
         (head, &rest[..head.len as usize])
     }
 
-    /// As [`FrameStore::get_with_head`], to change the bytes. The frame is no part of a
-    /// train any more.
+    /// Returns a frame's bytes for editing, and removes it from its train.
     pub fn get_mut_with_head(&mut self, place: &StoredFrame) -> &mut [u8] {
         let bytes = &mut self.segments[place.segment as usize].bytes[place.at as usize..];
         let (head, _) = split_head(bytes);
@@ -149,18 +147,18 @@ impl FrameStore {
         &mut bytes[HEAD_LEN + PART_LEN..][..head.len as usize]
     }
 
-    /// Removes a frame with a head.
+    /// Removes a frame with a header.
     #[inline]
     pub fn remove_with_head(&mut self, place: &StoredFrame) {
         self.remove_from(place.segment);
     }
 
-    /// Adds a reference to a frame: it has a duplicate.
+    /// Adds a reference for a duplicate.
     pub fn share(&mut self, place: FrameLocation) {
         self.segments[place.segment as usize].live += 1;
     }
 
-    /// Removes a reference to a frame; after the last its location is invalid.
+    /// Drops a reference; after the last one the location is invalid.
     #[inline]
     pub fn remove(&mut self, place: FrameLocation) {
         self.remove_from(place.segment);
@@ -187,12 +185,12 @@ impl FrameStore {
         }
     }
 
-    /// The memory held, in bytes.
+    /// Returns the memory in use, in bytes.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// The most memory ever held, in bytes.
+    /// Returns the peak memory, in bytes.
     pub fn memory_max(&self) -> u64 {
         self.memory_max
     }
@@ -225,7 +223,7 @@ impl FrameStore {
         index
     }
 
-    /// Keeps an empty segment for later, or gives its memory back.
+    /// Keeps an empty segment for reuse, or frees its memory.
     fn close(&mut self, index: u32) {
         let segment = &mut self.segments[index as usize];
         segment.bytes.clear();
@@ -239,7 +237,7 @@ impl FrameStore {
     }
 }
 
-/// Returns the head at the start of `bytes`, and the bytes that follow it.
+/// Splits `bytes` into the header and the rest.
 #[inline]
 fn split_head(bytes: &[u8]) -> (StoredHead, &[u8]) {
     let word = |at: usize| {
@@ -257,7 +255,7 @@ fn split_head(bytes: &[u8]) -> (StoredHead, &[u8]) {
     let head = StoredHead {
         len: head as u32 & !WITH_PART,
         wire_len: (head >> 32) as u32,
-        // A frame that was changed has none of these words.
+        // An edited frame has no valid part.
         part: part.and_then(TrainPart::from_words),
     };
     (head, &bytes[rest..])
@@ -269,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a frame whose bytes depend on its number.
+    /// Returns a frame with contents derived from its number.
     fn frame(number: u64, len: usize) -> Vec<u8> {
         (0..len as u64).map(|at| (number * 31 + at) as u8).collect()
     }
@@ -291,7 +289,7 @@ mod tests {
             }
             held.push_back((place, bytes));
             if held.len() > 1_000 {
-                // Mostly the oldest, sometimes one out of order.
+                // Mostly the oldest, sometimes out of order.
                 let index = if state >> 62 == 0 { 500 } else { 0 };
                 if let Some((place, bytes)) = held.remove(index) {
                     assert_eq!(store.get(place), bytes);

@@ -1,28 +1,28 @@
-//! Arrivals of the frames in watched links, from which their delays follow.
+//! Arrivals of frames at watched links, for their delays.
 //!
-//! The queue of a network holds frames without the time of their arrival at its link: only
-//! for links that someone watches is it kept here. In lanes, frames have it on their lines.
+//! A network's queue does not keep arrival times, so this table does for watched links.
+//! Frames in lanes have their arrivals on their lines.
 
 use std::collections::VecDeque;
 
 use longwire_engine::{LinkId, Nanos};
 
-/// Frames of one link whose arrival is kept; of a longer queue, the oldest are forgotten.
+/// Maximum kept arrivals per link; a longer queue loses the oldest.
 const PENDING_MAX: usize = 1 << 16;
 
 /// The arrivals of frames in watched links.
 #[derive(Debug, Default)]
 pub(super) struct WatchedLinks {
-    /// By the link's number; `None` if it is not watched.
+    /// By link number; `None` if not watched.
     links: Vec<Option<Pending>>,
 }
 
-/// The frames of a link that it has not decided about.
+/// Undecided frames of a link.
 #[derive(Debug, Default)]
 struct Pending {
-    /// The number of the frame offered last, truncated.
+    /// Truncated number of the last offered frame.
     offered: u32,
-    /// Numbers and arrivals, in the order of the offers.
+    /// Numbers and arrivals, in order of offers.
     frames: VecDeque<(u32, Nanos)>,
 }
 
@@ -38,14 +38,14 @@ impl WatchedLinks {
         Some(Box::new(watched))
     }
 
-    /// Notes the arrival of a frame. `recorded` is its number if verdicts are recorded;
-    /// otherwise it gets one here. Returns the number.
+    /// Records an arrival and returns the frame's number. `recorded` is its number if
+    /// verdicts are recorded; otherwise a number is assigned.
     #[inline]
     pub fn offered(&mut self, link: LinkId, recorded: Option<u32>, arrival: Nanos) -> u32 {
         let Some(Some(pending)) = self.links.get_mut(link.0 as usize) else {
             return recorded.unwrap_or(0);
         };
-        // Frames that lanes have put into the queue have the number 0, which is not kept.
+        // Number 0 marks frames that lanes queued, which are not kept.
         let next = match pending.offered.wrapping_add(1) {
             0 => 1,
             next => next,
@@ -59,8 +59,8 @@ impl WatchedLinks {
         number
     }
 
-    /// Returns the arrival of a frame that the link decides about, and forgets it. A frame
-    /// is found once: `None` for further deliveries of it.
+    /// Removes and returns the arrival of a decided frame; `None` for its further
+    /// deliveries.
     #[inline]
     pub fn decided(&mut self, link: LinkId, number: u32) -> Option<Nanos> {
         let frames = &mut self.links.get_mut(link.0 as usize)?.as_mut()?.frames;
@@ -69,7 +69,7 @@ impl WatchedLinks {
             frames.pop_front();
             return Some(arrival);
         }
-        // Of flow queues: numbers grow, also where they wrap.
+        // Flow queues decide out of order. Numbers increase modulo 2^32.
         let place = |of: &(u32, Nanos)| of.0.wrapping_sub(first);
         let found = frames.binary_search_by_key(&number.wrapping_sub(first), place);
         frames.remove(found.ok()?).map(|(_, arrival)| arrival)
@@ -96,7 +96,7 @@ mod tests {
             assert_eq!(found, Some(at(place as u64)));
             assert_eq!(watched.decided(link, numbers[place]), None);
         }
-        // Other links, and frames that were there before, are not known.
+        // Unwatched links and earlier frames are unknown.
         assert_eq!(watched.offered(LinkId(7), None, at(1)), 0);
         assert_eq!(watched.decided(LinkId(7), 0), None);
         assert_eq!(watched.decided(link, 0), None);

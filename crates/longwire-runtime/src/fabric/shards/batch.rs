@@ -1,4 +1,4 @@
-//! Frames that arrived and are distributed to shards together.
+//! Batches of arrived frames, distributed to shards together.
 
 use longwire_engine::FrameMeta;
 use longwire_io::port::offload::TrainPart;
@@ -8,28 +8,28 @@ use longwire_packet::classify::Classifier;
 use crate::fabric::frames::Exit;
 use crate::fabric::state::Target;
 
-/// A frame of a batch, after the switch.
+/// A frame of a batch, after the switch's decision.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fabric) struct BatchFrame {
     pub port: PortIndex,
     pub meta: FrameMeta,
     pub exit: Exit,
-    /// The index of its place in a train, plus 1; 0 if it was not cut from one.
+    /// Index of its train part plus 1; 0 if it was not cut from a train.
     part: u32,
-    /// The output port is gone.
+    /// Whether the output port is lost.
     pub lost: bool,
-    /// Of a later fragment, the ports of its datagram.
+    /// Ports of the datagram, for a later fragment.
     pub ports: Option<(u16, u16)>,
     start: usize,
     len: u32,
 }
 
-/// Frames in the order of their arrivals, and their bytes.
+/// Frames in order of arrival, and their bytes.
 #[derive(Debug, Default)]
 pub(in crate::fabric) struct FrameBatch {
     frames: Vec<BatchFrame>,
     bytes: Vec<u8>,
-    /// Places in trains, of the frames that were cut from one.
+    /// Train parts of the frames that were cut from one.
     parts: Vec<TrainPart>,
 }
 
@@ -60,7 +60,7 @@ impl FrameBatch {
         &self.frames
     }
 
-    /// Returns a frame's place in the train from which it was cut.
+    /// Returns a frame's position in the train it was cut from.
     pub fn part(&self, frame: &BatchFrame) -> Option<TrainPart> {
         let index = frame.part.checked_sub(1)?;
         self.parts.get(index as usize).copied()
@@ -85,7 +85,7 @@ impl FrameBatch {
     }
 }
 
-/// The parts of a round that all shards read.
+/// Input of a round, shared by all shards.
 #[derive(Debug)]
 pub(super) struct RoundInput {
     pub batch: FrameBatch,

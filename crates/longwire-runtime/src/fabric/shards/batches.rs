@@ -1,4 +1,4 @@
-//! The calling thread's part: it fills batches, distributes them, and merges what leaves.
+//! The calling thread's part: fills and distributes batches, and merges the output.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,9 +19,8 @@ use crate::fabric::simulation::OutputFrame;
 use crate::fabric::state::{FabricState, PASSING, Target};
 
 impl Core {
-    /// Adds a frame that has arrived on no line to the batch. Orders of its time and of
-    /// earlier ones have been applied. Returns whether the batch is full: then it must be
-    /// processed.
+    /// Adds a frame without a line to the batch. All orders up to its arrival have been
+    /// applied. Returns whether the batch is full and must be processed.
     pub(in crate::fabric) fn enter_batch(
         &mut self,
         port: PortIndex,
@@ -55,7 +54,7 @@ impl Core {
         shards.batch.len() >= shards.batch_max
     }
 
-    /// Processes the batch, if there is one.
+    /// Processes the batch unless it is empty.
     pub(in crate::fabric) fn settle_batch(&mut self) {
         let shards = self.shards.as_ref();
         if shards.is_some_and(|shards| !shards.batch.is_empty()) {
@@ -63,8 +62,8 @@ impl Core {
         }
     }
 
-    /// Takes in the frames that arrived by `until`, at most one batch, and processes them.
-    /// Returns their number.
+    /// Takes in and processes frames that arrived by `until`, at most one batch. Returns
+    /// their number.
     pub(in crate::fabric) fn take_in_batch(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         let batch_max = match &self.shards {
             Some(shards) if shards.has_memory() => shards.batch_max,
@@ -90,7 +89,7 @@ impl Core {
         taken
     }
 
-    /// Copies a frame off its line into the batch.
+    /// Copies a frame from its line into the batch.
     fn enter_from_line(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) {
         self.advanced = meta.arrival;
         let since = meta.arrival.saturating_sub(self.epoch);
@@ -113,8 +112,8 @@ impl Core {
         frames.free(frame);
     }
 
-    /// Distributes the batch and processes all events before `until`, which is its last
-    /// arrival or later.
+    /// Distributes the batch and processes all events before `until`, which is at least
+    /// its last arrival.
     pub(in crate::fabric) fn advance_shards(&mut self, until: Nanos) {
         let Some(mut shards) = self.shards.take() else {
             return;
@@ -142,7 +141,7 @@ impl Core {
         if let Some(ledger) = &mut self.state.ledger {
             shards.record(|event| ledger.record(event));
         }
-        // No job is left that refers to it.
+        // All jobs have dropped their references.
         if let Some(RoundInput { batch, classifier }) = Arc::into_inner(shared) {
             shards.batch = batch;
             shards.batch.clear();
@@ -151,7 +150,7 @@ impl Core {
         self.shards = Some(shards);
     }
 
-    /// Sends the frames of a batch to the shards of their first links.
+    /// Assigns the frames of a batch to the shards of their first links.
     fn distribute(&mut self, shards: &mut Shards, batch: &FrameBatch) {
         let targets = shards.shards.iter_mut();
         let targets = targets.map(|shard| std::mem::take(&mut shard.targets));
@@ -187,7 +186,7 @@ impl Core {
         }
     }
 
-    /// Lets a frame pass without a link.
+    /// Passes a frame that crosses no link.
     fn pass(&mut self, frame: &BatchFrame, batch: &FrameBatch) {
         self.counts.passed.add(1);
         let FrameMeta { arrival, len } = frame.meta;
@@ -197,7 +196,7 @@ impl Core {
         self.state.waiting.push(PASSING, arrival, item);
     }
 
-    /// Returns the next frame of all shards that is due by `now`, behind its line and its
+    /// Returns the next frame of all shards that is due by `now`, with its line and
     /// release.
     pub(in crate::fabric) fn pop_due_of_shards(
         &mut self,
@@ -231,7 +230,7 @@ impl Core {
         Some((line, release, own))
     }
 
-    /// Hands out the frames released by `until`, which shards have collected, in order.
+    /// Passes the frames that shards collected, released by `until`, to `leave` in order.
     ///
     /// # Errors
     /// The errors of `leave`.
@@ -287,7 +286,7 @@ impl Core {
     }
 }
 
-/// Returns the exit of a frame that arrived at `port`; `None` if it goes nowhere.
+/// Returns the exit of a frame that arrived at `port`; `None` if it is not forwarded.
 fn exit_of(forwarding: Forwarding, port: PortIndex) -> Option<Exit> {
     match forwarding {
         Forwarding::None(_) => None,
@@ -301,7 +300,7 @@ fn is_lost(lost_ports: &[bool], exit: Exit) -> bool {
 }
 
 impl FabricState {
-    /// Hands out the frames that passed without a link by `until`.
+    /// Hands out frames without a link that passed by `until`.
     #[inline]
     fn hand_out_passing<E>(
         &mut self,

@@ -1,17 +1,17 @@
-//! Shards: the links of a network on several threads, with the same verdicts, releases
-//! and logs as on one.
+//! Shards: the links of a network on several threads, with the verdicts, releases and
+//! logs of a single thread.
 //!
-//! Frames are taken in batches. The calling thread reads them, the switch decides their
-//! exits, all threads classify them, each a part; then each frame goes to the shard of
-//! its first link. Shards process their events in windows in which none depends on
-//! another: a window is as long as the shortest delay of the links behind which a path
-//! continues in another shard (conservative parallel simulation with bounded windows;
-//! Nicol, *The cost of conservative synchronization in parallel discrete event
-//! simulations*, 1993). At the end of a window shards exchange frames.
+//! Conservative parallel simulation with bounded windows (Nicol, *The cost of
+//! conservative synchronization in parallel discrete event simulations*, 1993). The
+//! calling thread reads a batch of frames and the switch decides their exits; all threads
+//! classify a part each; then each frame goes to the shard of its first link. A window is
+//! as long as the shortest delay of the links behind which a path continues in another
+//! shard, so events of different shards in it are independent. Shards exchange frames at
+//! the end of a window.
 //!
-//! The order of events with the same time never depends on threads: links are
-//! independent of each other, and frames that reach one link at the same time are
-//! ordered by the links that they come from.
+//! The order of simultaneous events is independent of threads: links are independent, and
+//! frames that reach a link at the same time are ordered by the links that they come
+//! from.
 
 mod batch;
 mod batches;
@@ -37,21 +37,21 @@ use super::watched::WatchedLinks;
 use crate::host;
 use crate::ledger::LinkCells;
 
-/// Frames of a batch at most.
+/// Maximum frames of a batch.
 const BATCH_MAX: usize = 4_096;
 
 /// Frames of the first batch.
 const BATCH_FIRST: usize = 64;
 
-/// If more frames leave after a batch, the next one is shorter.
+/// If more frames leave after a batch, the next one shrinks.
 const LEAVING_MAX: usize = 4 * BATCH_MAX;
 
-/// With fewer frames in a batch the calling thread processes all shards: waking other
-/// threads would take longer.
+/// With fewer frames, the calling thread processes all shards: waking threads would take
+/// longer.
 const PARALLEL_MIN: usize = 64;
 
-/// With a shorter lookahead the calling thread processes all events in order: windows
-/// would hold less work than they cost.
+/// With a shorter lookahead, the calling thread processes all events in order: a window's
+/// overhead would exceed its work.
 const WINDOW_MIN: Nanos = Nanos::from_micros(5);
 
 /// The distribution of a network over shards.
@@ -60,15 +60,15 @@ pub struct Sharding {
     shard_of: Vec<u16>,
     shards: usize,
     threads: NonZero<usize>,
-    /// Limit of the memory of frames inside.
+    /// Memory limit of the frames inside.
     pub(super) memory: Bytes,
-    /// Threads ask for the priority of those that frames pass.
+    /// Whether threads request the priority of the data path.
     pub(super) realtime: bool,
 }
 
 impl Sharding {
-    /// Puts each link into the shard of its number. The shards are processed by this many
-    /// threads, the calling one included, but by no more than shards.
+    /// Assigns links to shards by link number. At most one thread per shard is used,
+    /// including the calling one.
     ///
     /// # Panics
     /// If there are no shards, or a link is in a shard that does not exist.
@@ -84,8 +84,8 @@ impl Sharding {
         }
     }
 
-    /// Returns the distribution over as many threads as shards, but no more than cores;
-    /// `None` for a single shard.
+    /// Returns a distribution over one thread per shard, at most one per core; `None` for
+    /// a single shard.
     pub fn on_cores(shard_of: &[u16], shards: usize) -> Option<Sharding> {
         let threads = NonZero::new(host::cores()).unwrap_or(NonZero::<usize>::MIN);
         (shards > 1).then(|| Sharding::new(shard_of.to_vec(), shards, threads))
@@ -96,46 +96,46 @@ impl Sharding {
         self.shard_of.get(link.0 as usize).copied()
     }
 
-    /// Returns the number of threads that work at the same time, and of shards.
+    /// Returns the number of parallel threads, and of shards.
     pub fn size(&self) -> (usize, usize) {
         (self.threads.get().min(self.shards), self.shards)
     }
 }
 
-/// How long the phases of a sharded network took in which threads work together.
+/// Time spent in the parallel phases of a sharded network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShardTimes {
     /// Classifying frames.
     pub classifying: Duration,
     /// Processing events.
     pub advancing: Duration,
-    /// The number of rounds of more than one thread.
+    /// Rounds with more than one thread.
     pub rounds: u64,
 }
 
-/// The shards of a network, and the frames that have not been distributed to them.
+/// The shards of a network, and the frames not yet distributed to them.
 pub(super) struct Shards {
     #[expect(clippy::vec_box, reason = "threads hand over pointers, not kilobytes")]
     shards: Vec<Box<Shard>>,
     pool: Pool<Shard>,
     shard_of: Arc<Vec<u16>>,
-    /// The shard of the first link of each path.
+    /// By path: the shard of its first link.
     entry_of: Vec<u16>,
-    /// Paths with links in several shards.
+    /// Paths that cross several shards.
     crossing: BTreeMap<PathId, Box<[LinkId]>>,
-    /// Links behind which paths continue in another shard, with the number of hops.
+    /// Links after which paths continue in another shard, with the number of such hops.
     cuts: BTreeMap<LinkId, u32>,
-    /// The least delay of these links; computed when needed.
+    /// The minimum delay of these links; computed on demand.
     lookahead: Option<Option<Nanos>>,
     batch: FrameBatch,
-    /// Frames of the next batch at most.
+    /// Maximum frames of the next batch.
     batch_max: usize,
     memory_max: Bytes,
     pub(super) times: ShardTimes,
 }
 
 impl Shards {
-    /// Starts threads for shards without links.
+    /// Starts threads and shards without links.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -164,7 +164,7 @@ impl Shards {
         })
     }
 
-    /// Makes the shards collect the frames that leave, for [`Core::hand_out`].
+    /// Makes the shards collect departing frames for [`Core::hand_out`].
     pub fn collect(&mut self) {
         for shard in &mut self.shards {
             shard.collects = true;
@@ -178,7 +178,7 @@ impl Shards {
         }
     }
 
-    /// Makes each shard keep the arrivals of those of these links that it has.
+    /// Makes each shard keep the arrivals of its links among `links`.
     pub fn watch(&mut self, links: &[LinkId]) {
         for index in 0..self.shards.len() {
             let own = links.iter().copied();
@@ -187,7 +187,7 @@ impl Shards {
         }
     }
 
-    /// Counts the flows of this link, or of none.
+    /// Counts the flows of this link; `None` stops counting.
     pub fn watch_flows(&mut self, link: Option<LinkId>) {
         for shard in &mut self.shards {
             shard.state.flows = None;
@@ -213,7 +213,7 @@ impl Shards {
         self.shards.iter().map(|shard| &**shard)
     }
 
-    /// Adds a link. One that the plan does not know goes to the first shard.
+    /// Adds a link; links unknown to the plan go to the first shard.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
         let index = id.0 as usize;
         if index >= self.shard_of.len() {
@@ -300,22 +300,22 @@ impl Shards {
         let shard = self.of(id);
         let removed = shard.network.remove_link(id)?;
         if let Some(cells) = shard.state.cells.get_mut(id.0 as usize) {
-            // The network has the others.
+            // The network holds the other reference.
             *cells = None;
         }
         Some(removed)
     }
 
-    /// Changes a link at `at`: all events before are done.
+    /// Changes a link at `at`; all earlier events are done.
     pub fn change(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<ReplacedParts> {
-        // Its delay may be another one.
+        // The delay may change.
         self.lookahead = None;
         let Shard { network, state, .. } = self.of(id);
         network.change(id, at, change, state)
     }
 
-    /// Returns the least delay behind which a path continues in another shard; `None` if
-    /// none does.
+    /// Returns the minimum delay before a path continues in another shard; `None` if no
+    /// path does.
     fn lookahead(&mut self) -> Option<Nanos> {
         if let Some(known) = self.lookahead {
             return known;
@@ -339,7 +339,7 @@ impl Shards {
         }
     }
 
-    /// Returns the time from which on links can be changed.
+    /// Returns the earliest time at which links may change.
     pub fn changeable_from(&self) -> Nanos {
         let times = self.all().map(|shard| shard.network.changeable_from());
         times.max().unwrap_or(Nanos::ZERO)
@@ -350,7 +350,7 @@ impl Shards {
         self.batch.len() + self.all().map(Shard::frames).sum::<usize>()
     }
 
-    /// Returns the time of the next event, or of the first frame not distributed.
+    /// Returns the time of the next event or undistributed frame.
     pub fn next_at(&self) -> Option<Nanos> {
         let events = self.all().filter_map(|shard| shard.network.next_at());
         let batch = self.batch.frames().first();
@@ -358,14 +358,14 @@ impl Shards {
         events.chain(batch).min()
     }
 
-    /// Returns the release of the next frame that waits for it.
+    /// Returns the next release.
     pub fn next_release(&self) -> Option<Nanos> {
         let waiting = self.all().filter_map(|shard| shard.state.waiting.next_at());
         waiting.min()
     }
 
-    /// Adapts the length of the next batch to the frames that wait to be handed out after
-    /// this one: with many copies of each frame a long batch would need much memory.
+    /// Adapts the next batch's length to the number of frames to hand out: with many
+    /// copies per frame, a long batch would need much memory.
     fn adapt_batches(&mut self) {
         let leaving = |shard: &Shard| shard.leaving.len() - shard.handed_out;
         let leaving: usize = self.all().map(leaving).sum();
@@ -376,14 +376,13 @@ impl Shards {
         }
     }
 
-    /// Whether a further frame may be taken in now.
+    /// Whether memory allows another frame.
     fn has_memory(&self) -> bool {
         let memory: u64 = self.all().map(|shard| shard.state.frames.memory()).sum();
         memory < self.memory_max.0
     }
 
-    /// Finds the targets of the batch. Those of each part are with the shard that
-    /// classified it.
+    /// Classifies the batch; each shard keeps the targets of its part.
     fn classify(&mut self, shared: &Arc<RoundInput>) {
         let frames = shared.batch.len();
         let parts = if frames < PARALLEL_MIN {
@@ -403,7 +402,7 @@ impl Shards {
         self.round(frames >= PARALLEL_MIN);
     }
 
-    /// Lets every shard do its job.
+    /// Runs each shard's job.
     fn round(&mut self, parallel: bool) {
         if parallel {
             self.times.rounds += 1;
@@ -413,8 +412,8 @@ impl Shards {
         }
     }
 
-    /// Processes all events before `end`, and offers the whole batch, whose last arrival
-    /// is `end` at most.
+    /// Processes all events before `end` and offers the whole batch, whose last arrival
+    /// is at most `end`.
     fn advance(&mut self, shared: &Arc<RoundInput>, end: Nanos) {
         let held: usize = self.all().map(|shard| shard.state.frames.len()).sum();
         let parallel = shared.batch.len() >= PARALLEL_MIN || held >= BATCH_MAX;
@@ -458,7 +457,7 @@ impl Shards {
         times.flatten().min()
     }
 
-    /// Hands messages over to the shards that they are for.
+    /// Delivers messages to their shards.
     fn exchange(&mut self) {
         for from in 0..self.shards.len() {
             for to in 0..self.shards.len() {
@@ -473,8 +472,8 @@ impl Shards {
         }
     }
 
-    /// As [`Shards::advance`], one event after the other: for paths that continue in
-    /// another shard at once.
+    /// Like [`Shards::advance`], one event at a time: for paths that continue in another
+    /// shard without delay.
     fn advance_in_order(&mut self, shared: &RoundInput, end: Nanos) {
         self.shards
             .iter_mut()
@@ -511,7 +510,7 @@ impl Shards {
         self.shards.iter_mut().for_each(|shard| shard.close(end));
     }
 
-    /// Passes the complete events of all shards to `record`, in order.
+    /// Merges the complete events of all shards in order and passes them to `record`.
     fn record(&mut self, mut record: impl FnMut(LinkEvent)) {
         let lists = self.shards.iter_mut();
         let lists = lists.filter_map(|shard| shard.state.ledger.as_mut()?.list());

@@ -1,7 +1,7 @@
-//! Threads that process a few items together, again and again, within microseconds.
+//! A thread pool for short rounds.
 //!
-//! A round takes 10 us to 10 ms. Thread pools for larger work wake their threads for each
-//! round; these spin for a while first.
+//! A round takes 10 us to 10 ms. General-purpose pools wake threads for each round; these
+//! threads spin first.
 
 use std::hint::spin_loop;
 use std::num::NonZero;
@@ -13,32 +13,31 @@ use std::time::{Duration, Instant};
 
 use crate::host;
 
-/// A thread that has nothing to do spins this often, then gives way this often, then
-/// sleeps.
+/// An idle thread spins, then yields, this many times, then parks.
 const SPINS: u32 = 2_000;
 const YIELDS: u32 = 50;
 
-/// The states of a place.
+/// States of a slot.
 const EMPTY: u8 = 0;
 const READY: u8 = 1;
 const TAKEN: u8 = 2;
 const DONE: u8 = 3;
 
-/// An item of a round, and who has it.
+/// An item of a round and its state.
 struct Place<T> {
     state: AtomicU8,
     item: Mutex<Option<Box<T>>>,
 }
 
-/// The parts that threads share.
+/// State shared by the threads.
 struct PoolState<T> {
     places: Vec<Place<T>>,
-    /// Counts rounds, so that a thread notices a new one.
+    /// Round counter; threads poll it for new work.
     round: AtomicU32,
-    /// Items of the round that are not done.
+    /// Unfinished items of the round.
     left: AtomicUsize,
     ends: AtomicBool,
-    /// By thread: it sleeps.
+    /// By thread: whether it is parked.
     asleep: Vec<AtomicBool>,
     work: fn(&mut T),
 }
@@ -56,8 +55,8 @@ impl<T> PoolState<T> {
         self.asleep.len() + 1
     }
 
-    /// Processes ready items as thread `own`: its own first, then those that others have
-    /// not begun. The first item is always left to the calling thread.
+    /// Processes ready items as thread `own`: its own first, then items that no thread
+    /// has begun. The first item is reserved for the calling thread.
     fn help(&self, own: usize) {
         let threads = self.threads();
         let places = self.places.iter().enumerate();
@@ -84,7 +83,7 @@ impl<T> PoolState<T> {
         self.left.fetch_sub(1, Ordering::Release);
     }
 
-    /// Waits for rounds until the end.
+    /// Serves rounds until the pool ends.
     fn serve(&self, own: usize) {
         let mut seen = 0;
         loop {
@@ -110,7 +109,7 @@ impl<T> PoolState<T> {
         }
         let asleep = &self.asleep[own - 1];
         asleep.store(true, Ordering::SeqCst);
-        // A round that began before this thread was marked asleep wakes no thread.
+        // A round that began before this thread was marked asleep does not wake it.
         if self.round.load(Ordering::SeqCst) == seen && !self.ends.load(Ordering::SeqCst) {
             thread::park();
         }
@@ -119,9 +118,9 @@ impl<T> PoolState<T> {
 }
 
 impl<T: Send + 'static> Pool<T> {
-    /// Starts threads so that, with the calling one, there are `threads`, but not more
-    /// than items. Each round has `items` items, on which `work` is called once each.
-    /// `realtime`: they ask for a better priority.
+    /// Starts worker threads, for `threads` in total with the calling one, at most one
+    /// per item. `work` runs once per item of a round. `realtime`: workers request a
+    /// higher priority.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -154,12 +153,13 @@ impl<T: Send + 'static> Pool<T> {
             let worker = thread::Builder::new()
                 .name(format!("longwire-shard{own}"))
                 .spawn(move || {
-                    // What is refused, the calling thread is refused, too, and reports.
+                    // If this is refused, so is the calling thread's request, and that
+                    // one is reported.
                     let _ = host::prepare_thread(None, realtime);
                     host::give_up_rights();
                     let served = catch_unwind(AssertUnwindSafe(|| shared.serve(own)));
                     if served.is_err() {
-                        // The calling thread would wait for ever.
+                        // Otherwise the calling thread would wait forever.
                         std::process::abort();
                     }
                 })?;
@@ -213,7 +213,7 @@ impl<T> Drop for Pool<T> {
     }
 }
 
-/// Measures a round of this many threads that have nothing to do: the median of many.
+/// Measures the median time of an empty round.
 ///
 /// # Errors
 /// If a thread cannot be started.
@@ -255,7 +255,7 @@ mod tests {
             for round in 1..=500 {
                 pool.round(&mut items);
                 if round % 100 == 0 {
-                    // Long enough for the threads to fall asleep.
+                    // Long enough for the threads to park.
                     thread::sleep(std::time::Duration::from_millis(5));
                 }
                 assert_eq!(items.len(), 7);

@@ -1,4 +1,4 @@
-//! One shard: some of the links, their events and their frames.
+//! A shard: a subset of the links, with their events and frames.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::batch::RoundInput;
 use crate::fabric::frames::{Exit, Frame, Frames};
 use crate::fabric::state::{FabricState, Target};
 
-/// Frames whose links are fetched into the cache together.
+/// Number of frames whose links are prefetched together.
 const AHEAD: usize = 32;
 
-/// A frame of the batch that enters a path of this shard.
+/// A batch frame that enters a path of this shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchEntry {
     /// Its index in the batch.
     pub frame: u32,
     pub path: PathId,
-    /// The first link counts it as dropped, and is not offered it.
+    /// If set, the first link only counts it as dropped.
     pub drop: Option<DropReason>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct BatchEntry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub release: Nanos,
-    /// Of its last link; it orders frames of one release.
+    /// The line of its last link; breaks ties between equal releases.
     pub line: LinkId,
     pub exit: Exit,
     pub wire_len: u32,
@@ -35,7 +35,7 @@ pub(super) struct Leaving {
     len: u32,
 }
 
-/// A frame on its way to another shard.
+/// A frame in transit to another shard.
 #[derive(Clone, Copy, Debug)]
 struct CrossingFrame {
     start: usize,
@@ -45,7 +45,7 @@ struct CrossingFrame {
     part: Option<TrainPart>,
 }
 
-/// Frames from one shard to another.
+/// Frames between two shards.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     crossings: Vec<Crossing<CrossingFrame>>,
@@ -54,23 +54,23 @@ pub(super) struct Messages {
     pub first: Option<Nanos>,
 }
 
-/// The next task of a shard.
+/// The next job of a shard.
 #[derive(Debug, Default)]
 pub(super) enum Job {
     /// Nothing.
     #[default]
     Rest,
-    /// To find the targets of a part of the batch.
+    /// Classify a part of the batch.
     Classify {
         shared: Arc<RoundInput>,
         from: usize,
         to: usize,
     },
-    /// To process all events before `end`, and the arrivals of its batch until then.
+    /// Process all events before `end`, and the batch's arrivals until then.
     Advance {
         shared: Arc<RoundInput>,
         end: Nanos,
-        /// Arrivals at `end` are offered, too.
+        /// Also offer arrivals at `end`.
         inclusive: bool,
     },
 }
@@ -80,19 +80,19 @@ pub(in crate::fabric) struct Shard {
     pub network: Network<Frame>,
     pub state: FabricState,
     pub(super) job: Job,
-    /// Frames of the batch, in the order of arrivals.
+    /// Batch frames in order of arrival.
     pub(super) entries: Vec<BatchEntry>,
-    /// Index of the first that has not been offered.
+    /// Index of the first entry not yet offered.
     pub(super) next_entry: usize,
-    /// The targets of the part of the batch that it classified last.
+    /// Targets of the part of the batch classified last.
     pub(super) targets: Vec<Target>,
-    /// Frames released before the end of the last window, in order, and their bytes:
-    /// one after the other, so that handing them out does not search memory for them.
+    /// Frames released before the end of the last window, in order; their bytes are
+    /// contiguous, so that handing them out reads sequentially.
     pub(super) leaving: Vec<Leaving>,
     leaving_bytes: Vec<u8>,
-    /// Number of them that have been handed out.
+    /// Number of frames handed out.
     pub(super) handed_out: usize,
-    /// Due frames are moved to `leaving`.
+    /// Whether due frames move to `leaving`.
     pub(super) collects: bool,
     /// To each shard.
     pub(super) outboxes: Vec<Messages>,
@@ -122,7 +122,7 @@ impl Shard {
         }
     }
 
-    /// Does its job.
+    /// Runs its job.
     pub fn work(&mut self) {
         match std::mem::take(&mut self.job) {
             Job::Rest => {}
@@ -167,7 +167,7 @@ impl Shard {
         self.close(end);
     }
 
-    /// Ends a window: all events before `end` are done.
+    /// Ends a window; all events before `end` are done.
     pub(super) fn close(&mut self, end: Nanos) {
         self.post();
         if let Some(ledger) = &mut self.state.ledger {
@@ -184,8 +184,7 @@ impl Shard {
         Some(shared.batch.frames()[entry.frame as usize].meta.arrival)
     }
 
-    /// Offers the next frame of the batch to its path. All events before its arrival are
-    /// done.
+    /// Offers the next batch frame to its path; all events before its arrival are done.
     pub(super) fn enter(&mut self, shared: &RoundInput) {
         let entry = self.entries[self.next_entry];
         self.next_entry += 1;
@@ -205,7 +204,7 @@ impl Shard {
         }
     }
 
-    /// Prefetches all data for the next frames.
+    /// Prefetches the data of the next frames.
     fn prefetch(&mut self) {
         let mut paths = [PathId(0); AHEAD];
         let next = &self.entries[self.next_entry..];
@@ -216,7 +215,7 @@ impl Shard {
         self.state.prefetch(&self.network, paths);
     }
 
-    /// Writes frames that continue in other shards to these shards' messages.
+    /// Writes frames that continue in other shards to the outboxes.
     pub(super) fn post(&mut self) {
         if !self.network.has_crossings() {
             return;
@@ -246,7 +245,7 @@ impl Shard {
         }
     }
 
-    /// Takes over frames from other shards.
+    /// Accepts frames from other shards.
     pub(super) fn accept(&mut self) {
         for inbox in &mut self.inboxes {
             let Messages {
@@ -301,7 +300,7 @@ impl Shard {
         &self.leaving_bytes[leaving.start..leaving.start + leaving.len as usize]
     }
 
-    /// Makes room if all frames that leave have been handed out.
+    /// Clears `leaving` once all its frames are handed out.
     pub(super) fn forget_handed_out(&mut self) {
         if self.handed_out == self.leaving.len() {
             self.leaving.clear();
