@@ -9,15 +9,13 @@ pub use longwire_io::clock::{count_from_before_boot, monotonic_now};
 
 /// The time source of a stage.
 ///
-/// Stages read it once a burst, so that a reading (about 20 ns through the
-/// vDSO, which scales the TSC where that is stable) is spread over many
-/// frames.
+/// Stages read it once per burst, which spreads the cost of a reading (about 20 ns
+/// through the vDSO with a stable TSC) over many frames.
 #[derive(Clone, Debug)]
 pub enum Clock {
     /// [`monotonic_now`], the scale of arrivals and releases of a live run.
     Monotonic,
-    /// The latest arrival that the ingress stage has seen: virtual time, which
-    /// passes as fast as the machine can process frames.
+    /// Virtual time: the latest arrival at the ingress stage.
     Arrivals(Arc<AtomicU64>),
 }
 
@@ -36,7 +34,7 @@ impl Clock {
         }
     }
 
-    /// Sets a virtual clock to the latest arrival; no effect on a real clock.
+    /// Sets a virtual clock to the latest arrival; a no-op on a real clock.
     #[inline]
     pub fn advance(&self, latest: Nanos) {
         if let Clock::Arrivals(shared) = self {

@@ -25,61 +25,61 @@ impl LinkSetup {
     }
 }
 
-/// How a stage waits for the next release.
+/// A stage's waiting strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitMode {
-    /// Never sleep: the most accurate, at the cost of a core.
+    /// Never sleep: most accurate, but occupies a core.
     Spin,
-    /// Sleep until shortly before the release, spin the rest.
+    /// Sleep until shortly before the release, then spin.
     #[default]
     Adaptive,
-    /// Sleep until the release: the cheapest, late by the wake-up latency.
+    /// Sleep until the release: cheapest, but late by the wake-up latency.
     Block,
 }
 
-/// How stages are spread over threads.
+/// Distribution of stages over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// By the number of cores.
     #[default]
     Auto,
-    /// One thread runs every stage in turn.
+    /// One thread for all stages.
     Together,
-    /// One thread a direction.
+    /// One thread per direction.
     PerDirection,
-    /// One thread a stage.
+    /// One thread per stage.
     PerStage,
 }
 
-/// Grace at the start of a run by default: memory is touched for the first
-/// time, and threads have not yet learnt their wake margins.
+/// Default grace at the start of a run: pages are touched for the first time, and threads
+/// have not learnt their wake margins.
 pub const GRACE: Nanos = Nanos::from_millis(100);
 
 /// Configuration common to both directions.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
-    /// The seed of every random stream.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// How stages wait.
+    /// Waiting strategy of the stages.
     pub wait: WaitMode,
-    /// How stages are spread over threads.
+    /// Distribution of stages over threads.
     pub placement: Placement,
-    /// The maximum memory of waiting frames, for each direction. `None` derives
-    /// it from rate and delay.
+    /// Maximum memory of waiting frames per direction; `None` derives it from rate and
+    /// delay.
     pub memory: Option<Bytes>,
-    /// A release later than this counts as an artifact.
+    /// Handovers later than this are artifacts.
     pub tolerance: Nanos,
-    /// Frames released within this time after the start that are late count as
-    /// artifacts of the start.
+    /// Late frames released within this time after the start count as artifacts of the
+    /// start.
     pub grace: Nanos,
-    /// Ask for a real-time scheduling class and locked memory.
+    /// Whether to request a real-time scheduling class and locked memory.
     pub realtime: bool,
-    /// Receives the faults of the links' plugins; a fault ends the run.
+    /// Collects plugin faults; a fault ends the run.
     pub faults: Faults,
-    /// The instant from which schedules count; `None`: the start.
+    /// Origin of schedules; `None` is the start.
     pub epoch: Option<Epoch>,
-    /// Whether waiting frames are in huge pages, some megabytes of which are taken at the
-    /// start. Without, memory begins small and grows: for one of many runs in a process.
+    /// Whether waiting frames use huge pages, which takes some megabytes at the start.
+    /// Without, memory starts small and grows: use that for many runs in one process.
     pub huge_pages: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Records that the stages of one direction share with reports.
+//! State that the stages of one direction share with reports.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,19 +11,19 @@ use crate::ledger::{LinkCells, StageCells, StageTotals};
 use crate::port_loss::LossCell;
 use crate::stage::{CorrectionsShared, DeparturesShared, SendStampsShared};
 
-/// The time until which the ingress stage has seen, and published, every
-/// arrival. A managed queue decides no further than that.
+/// The time up to which the ingress stage has published all arrivals; a limit for the
+/// decisions of a managed queue.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct SeenUntil(AtomicU64);
 
 impl SeenUntil {
-    /// Sets the time; to be called after publishing all arrivals before `time`.
+    /// Sets the time; call it after publishing all arrivals before `time`.
     pub(crate) fn set(&self, time: Nanos) {
         self.0.store(time.as_nanos(), Ordering::Release);
     }
 
-    /// Notes that the stage sleeps until the next arrival: then only the clock
+    /// Lifts the limit while the stage sleeps until the next arrival: only the clock
     /// limits decisions.
     pub(crate) fn asleep(&self) {
         self.set(Nanos::MAX);
@@ -45,13 +45,12 @@ pub(crate) struct LinkShared {
     pub corrections: CorrectionsShared,
     pub departures: DeparturesShared,
     pub send_stamps: SendStampsShared,
-    /// Set when the port went away and the network continues.
+    /// The port's loss, if the network continues without it.
     pub loss: LossCell,
 }
 
-/// Counters of the part that owns the link: in the ingress stage, or in the egress stage
-/// for a managed queue, which makes copies of frames on the delay line: they have crossed
-/// to it here.
+/// Counters of the stage that owns the link: ingress, or egress for a managed queue. The
+/// latter makes copies of frames on the delay line, which count here as having crossed.
 #[derive(Debug, Default)]
 pub(crate) struct DeciderCells {
     pub stage: StageCells,
@@ -73,11 +72,11 @@ impl LinkShared {
         }
     }
 
-    /// Returns the counts of the stages at a port of a network.
+    /// Returns the totals of the stages at a network's port.
     pub(crate) fn port_totals(&self) -> StageTotals {
         let mut totals = StageTotals::default();
-        // First: a frame on the line has been counted as arrived, also in a snapshot
-        // while another thread receives.
+        // Read first: a frame on the line must have arrived, also in a snapshot while
+        // another thread receives.
         totals.put_on_line = self.ingress.crossed.get();
         totals.add(&self.egress);
         totals.add(&self.ingress);
@@ -86,7 +85,7 @@ impl LinkShared {
 
     /// Returns the number of wire frames on the delay line.
     pub(crate) fn in_flight(&self) -> u64 {
-        // Egress first: a frame that has left must have arrived, also in a snapshot.
+        // Egress first, so that a snapshot never shows more departures than arrivals.
         let taken_off = self.egress.crossed.get();
         let copied = self.link.stage.crossed.get();
         (self.ingress.crossed.get() + copied).saturating_sub(taken_off)

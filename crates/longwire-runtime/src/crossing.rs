@@ -1,29 +1,27 @@
-//! The time that a cache line takes from one core to another. A hypervisor may place
-//! virtual cores on one cache or on two, and move them during a run.
+//! Cache-line latency between cores. A hypervisor may place virtual cores on one cache or
+//! on two, and migrate them during a run.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::host;
 
-/// Two threads that hand frames to each other are slower than one that does the work of
-/// both, if a line takes longer than this: at 64 bytes without delay, one thread needs 16
-/// to 20 ns a frame, two need 12 to 17 where a line takes 22 to 60 ns, and 30 to 80 where
-/// it takes 190 and more.
+/// Cache-line latency above which one thread outperforms two that hand frames over. At 64
+/// bytes without delay, one thread needs 16 to 20 ns per frame; two need 12 to 17 ns at a
+/// latency of 22 to 60 ns, and 30 to 80 ns at 190 ns or more.
 pub const FAR: Duration = Duration::from_nanos(100);
 
-/// Round trips of one measurement.
+/// Round trips per measurement.
 const TRIPS: u32 = 2_000;
 
-/// Measurements, of which the shortest counts: other threads may interrupt one.
+/// Number of measurements; the minimum counts, as other threads may interrupt one.
 const ROUNDS: usize = 5;
 
-/// A measurement that takes longer is given up: a core is in use by others.
+/// Timeout of a measurement; exceeded if other threads use a core.
 const LIMIT: Duration = Duration::from_millis(20);
 
-/// Measures the time that a line takes between two cores. `None` if the threads cannot
-/// be pinned to them, or others use the cores. Takes up to 40 ms, and less than 3 ms on
-/// idle cores.
+/// Measures the cache-line latency between two cores. Returns `None` if a thread cannot
+/// be pinned or a core is busy. Takes up to 40 ms; less than 3 ms on idle cores.
 pub fn between(one: usize, other: usize) -> Option<Duration> {
     let ball = AtomicU32::new(0);
     let stop = AtomicBool::new(one == other);
@@ -45,7 +43,7 @@ pub fn between(one: usize, other: usize) -> Option<Duration> {
             let started = Instant::now();
             let mut value = 0;
             let mut shortest = None;
-            // The first round waits for the other thread to begin.
+            // The first round waits for the other thread to start.
             for round in 0..=ROUNDS {
                 let time = round_trips(&ball, &mut value, &stop, started)?;
                 if round > 0 {
@@ -58,7 +56,7 @@ pub fn between(one: usize, other: usize) -> Option<Duration> {
     })
 }
 
-/// Sets a flag when it is dropped.
+/// Sets a flag on drop.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -67,7 +65,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Makes round trips, and returns their time; `None` if they take too long.
+/// Makes round trips and returns their total time; `None` on timeout.
 fn round_trips(
     ball: &AtomicU32,
     value: &mut u32,
@@ -95,7 +93,7 @@ fn round_trips(
     Some(start.elapsed())
 }
 
-/// Waits for a value; returns `false` if the other thread has ended.
+/// Waits for a value; returns `false` if stopped.
 fn wait_for(ball: &AtomicU32, value: u32, stop: &AtomicBool) -> bool {
     while ball.load(Ordering::Acquire) != value {
         if stop.load(Ordering::Relaxed) {
@@ -114,7 +112,7 @@ mod tests {
     fn a_line_takes_time_between_two_cores_and_none_to_itself() {
         let cores = host::allowed_cores();
         if let [one, other, ..] = cores[..] {
-            // Busy cores yield no figure.
+            // Busy cores give no result.
             if let Some(time) = between(one, other) {
                 let range = Duration::from_nanos(1)..Duration::from_micros(10);
                 assert!(range.contains(&time), "{time:?}");

@@ -1,19 +1,18 @@
-//! The first fault of a user's own code, which ends the run.
+//! The first fault of user code, which ends the run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The first fault of a run's plugins: plugins report to it, and the run reads
-/// it. Clones share one state.
+/// The first plugin fault of a run. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<FaultState>);
 
-/// A reference to a [`Faults`] that does not keep it alive.
+/// A weak reference to a [`Faults`].
 #[derive(Clone, Debug)]
 pub(crate) struct WeakFaults(Weak<FaultState>);
 
 impl WeakFaults {
-    /// Whether a run still uses it.
+    /// Whether a run still holds it.
     pub fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }
@@ -23,7 +22,7 @@ impl WeakFaults {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&faults.0))
     }
 
-    /// Returns the [`Faults`], if a run still uses it.
+    /// Returns the [`Faults`] if a run still holds it.
     pub fn upgrade(&self) -> Option<Faults> {
         self.0.upgrade().map(Faults)
     }
@@ -31,7 +30,7 @@ impl WeakFaults {
 
 #[derive(Debug, Default)]
 struct FaultState {
-    /// Set after the message, so that a check needs no lock.
+    /// Set after the message, so that a check takes no lock.
     reported: AtomicBool,
     message: Mutex<Option<String>>,
 }
@@ -42,12 +41,12 @@ impl Faults {
         Faults::default()
     }
 
-    /// Returns a reference that does not keep it alive.
+    /// Returns a weak reference.
     pub(crate) fn downgrade(&self) -> WeakFaults {
         WeakFaults(Arc::downgrade(&self.0))
     }
 
-    /// Reports a fault. The first message is kept: later faults may follow from
+    /// Reports a fault. Only the first message is kept, as later faults may follow from
     /// it.
     pub fn report(&self, message: String) {
         let mut kept = self

@@ -1,4 +1,4 @@
-//! Requests to the machine: cores, priority, timers.
+//! Requests to the host: cores, priority, timers.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,12 +8,12 @@ use longwire_io::rights::{self, Capability};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// Returns how many cores this process may use.
+/// Returns the number of cores available to this process.
 pub fn cores() -> usize {
     allowed_cores().len().max(1)
 }
 
-/// Returns the cores that this process may use.
+/// Returns the cores available to this process.
 pub fn allowed_cores() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return Vec::new();
@@ -26,19 +26,19 @@ pub fn allowed_cores() -> Vec<usize> {
 /// Pins the calling thread to a core.
 ///
 /// # Errors
-/// EINVAL for a core that this process may not use, or that no set of cores can hold.
+/// EINVAL for a core that is unavailable to this process or exceeds the kernel's CPU set.
 pub fn pin(core: usize) -> Result<(), nix::Error> {
     let mut set = CpuSet::new();
     set.set(core)?;
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-/// The priority requested where the kernel allows it. Not the highest: the
-/// kernel's own real-time threads keep theirs.
+/// The nice value requested if permitted. Not a real-time class, so the kernel's
+/// real-time threads take precedence.
 const NICE: libc::c_int = -20;
 
-/// Prepares the calling thread for accurate waiting: its core, its priority,
-/// exact timers, locked memory. Returns refused requests as sentences.
+/// Prepares the calling thread for accurate waiting: core, priority, timer slack, locked
+/// memory. Returns refused requests as sentences.
 pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(core) = core
@@ -63,13 +63,12 @@ pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String>
     notes
 }
 
-/// The real-time priority of a replay's sending thread: above normal programs
-/// only, below the kernel's own threads.
+/// Real-time priority of a replay's sending thread: above normal programs, below the
+/// kernel's threads.
 const FIFO: libc::c_int = 10;
 
-/// Prepares the calling thread for departures at exact times: if `fifo`, a
-/// real-time class, so that only the kernel can interrupt it. Returns refused
-/// requests as sentences.
+/// Prepares the calling thread for accurate departures; `fifo` requests a real-time
+/// class, so that only the kernel preempts it. Returns refused requests as sentences.
 pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) -> Vec<String> {
     let mut notes = prepare_thread(core, realtime);
     if realtime
@@ -83,8 +82,8 @@ pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) ->
     notes
 }
 
-/// Requests a real-time class for the calling thread; returns whether that was
-/// allowed. For loads that take a core from an emulator under test.
+/// Requests a real-time class for the calling thread; returns whether it was granted. For
+/// loads that take a core from an emulator under test.
 pub fn realtime() -> bool {
     enter_fifo().is_ok()
 }
@@ -94,7 +93,7 @@ pub(crate) fn enter_fifo() -> Result<(), nix::Error> {
     schedule_as(libc::SCHED_FIFO, FIFO)
 }
 
-/// Returns the thread to the normal class, at its best priority.
+/// Returns the thread to the normal class at its highest priority.
 pub(crate) fn leave_fifo() -> Result<(), nix::Error> {
     schedule_as(libc::SCHED_OTHER, 0)?;
     raise_priority()
@@ -110,24 +109,23 @@ fn schedule_as(class: libc::c_int, priority: libc::c_int) -> Result<(), nix::Err
     nix::Error::result(result).map(drop)
 }
 
-/// Gives up rights of the calling thread that a run does not need once its
-/// ports are open. The right to read traces of other users stays: a replay
-/// opens them again in each round.
+/// Drops capabilities that a run does not need once its ports are open. The right to read
+/// other users' traces stays: a replay reopens them in each round.
 pub fn give_up_rights() {
-    // A thread that keeps its rights also works.
+    // Best effort: a thread that keeps its capabilities also works.
     let _ = rights::give_up(&[Capability::DacReadSearch]);
 }
 
-/// Keeps idle cores from deep sleep while it lives: a core in deep sleep takes
-/// tens of microseconds to wake, twice that in a virtual machine. The kernel
-/// drops the request when the file is closed, also after a crash.
+/// Keeps idle cores out of deep sleep, from which a wake-up takes tens of microseconds,
+/// twice that in a virtual machine. The kernel drops the request when the file closes,
+/// also after a crash.
 #[derive(Debug)]
 pub(crate) struct StayAwake {
     _request: File,
 }
 
 impl StayAwake {
-    /// Makes the request; needs the right to write to the device.
+    /// Makes the request; requires write access to the device.
     pub fn ask() -> std::io::Result<StayAwake> {
         use std::io::Write;
         let mut request = File::options().write(true).open("/dev/cpu_dma_latency")?;
@@ -137,40 +135,37 @@ impl StayAwake {
     }
 }
 
-/// Makes timers of this thread fire when they are due: those of a normal thread
-/// are late by 50 us, to save power.
+/// Minimizes the timer slack of this thread; the default of 50 us saves power.
 fn exact_timers() {
     // SAFETY: PR_SET_TIMERSLACK takes an integer and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Sets the best priority of the normal class. A real-time class is no more
-/// accurate on an idle machine, and under load it takes a spinning or busy
-/// emulator's core from the programs under test altogether.
+/// Sets the highest priority of the normal class. A real-time class is no more accurate
+/// on an idle machine, and under load it starves the programs under test on an emulator's
+/// core.
 fn raise_priority() -> Result<(), nix::Error> {
     set_niceness(NICE)
 }
 
-/// Lowers the priority of the calling thread, for long work in addition to a
-/// run that is not urgent. Always allowed.
+/// Lowers the priority of the calling thread for long background work. Always permitted.
 pub fn lower_priority() {
-    /// A thread of this niceness gets about a tenth of the time of a thread of
-    /// normal priority on the same core.
+    /// A thread of this niceness gets about 10 % of a core shared with a thread of normal
+    /// priority.
     const NICE_LOW: libc::c_int = 10;
-    // A thread with a lower priority keeps it.
+    // Best effort: a thread may have a lower priority already.
     let _ = set_niceness(NICE_LOW);
 }
 
-/// Raises the priority of the calling thread, for short work in addition to a
-/// run whose result a user waits for. Has no effect without the right to it.
+/// Raises the priority of the calling thread for short work that a user waits for. A
+/// no-op without the right to do so.
 pub fn prompt_priority() {
-    // Two threads of a run may keep two cores busy; a thread of much lower
-    // weight waits for milliseconds, however little it has to do.
+    // A run's threads may keep two cores busy; a thread of much lower weight would wait
+    // for milliseconds even for short work.
     let _ = raise_priority();
 }
 
-/// Sets the calling thread to the default priority, the opposite of
-/// [`prompt_priority`]. Always allowed.
+/// Restores the default priority, the opposite of [`prompt_priority`]. Always permitted.
 pub fn normal_priority() {
     let _ = set_niceness(0);
 }
@@ -183,26 +178,25 @@ fn set_niceness(nice: libc::c_int) -> Result<(), nix::Error> {
     nix::Error::result(result).map(drop)
 }
 
-/// Locks pages into memory once they are touched; untouched ones are not
-/// fetched.
+/// Locks pages into memory as they are touched.
 fn lock_memory() -> Result<(), nix::Error> {
     let flags = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
     // SAFETY: mlockall takes flags and changes no memory's contents.
     nix::Error::result(unsafe { libc::mlockall(flags) }).map(drop)
 }
 
-/// Detects whether more threads are runnable than there are cores, on the whole
-/// machine; queries the kernel at intervals.
+/// Detects whether the machine has more runnable threads than cores; polls the kernel at
+/// intervals.
 #[derive(Debug)]
 pub(crate) struct Crowd {
-    /// The kernel's count of runnable threads; `None` where it is hidden.
+    /// Source of the kernel's count of runnable threads; `None` if it is hidden.
     source: Option<File>,
     cores: usize,
     asked: Nanos,
     crowded: bool,
 }
 
-/// A query costs about 2 us.
+/// Polling interval; a query takes about 2 us.
 const LOOK_EVERY: Nanos = Nanos::from_millis(5);
 
 impl Crowd {
@@ -248,9 +242,8 @@ fn runnable_in(loadavg: &str) -> Option<usize> {
     runnable.parse().ok()
 }
 
-/// Makes the allocator return large blocks to the system when they are freed:
-/// without this it raises its threshold with the first of them. 256 KiB is near
-/// the initial threshold.
+/// Makes the allocator return freed large blocks to the system. By default it raises its
+/// threshold with the first one freed; 256 KiB is near the initial threshold.
 pub fn return_large_blocks() {
     // SAFETY: these take no pointers, and may be called at any time.
     #[cfg(target_env = "gnu")]
@@ -260,8 +253,7 @@ pub fn return_large_blocks() {
     }
 }
 
-/// Returns freed memory to the system. Otherwise the allocator keeps it as long
-/// as the program runs.
+/// Returns freed memory to the system, which the allocator would otherwise keep.
 pub fn release_free_memory() {
     // SAFETY: it takes no pointers, and may be called at any time.
     #[cfg(target_env = "gnu")]
@@ -278,7 +270,7 @@ mod tests {
     fn the_kernels_count_of_runnable_threads_is_read() {
         assert_eq!(runnable_in("0.20 0.18 0.12 3/80 11206\n"), Some(3));
         assert_eq!(runnable_in("0.20 0.18"), None);
-        // This thread runs.
+        // This thread is runnable.
         assert!(Crowd::new().runnable().is_some_and(|threads| threads >= 1));
     }
 

@@ -5,24 +5,23 @@ use std::sync::{Mutex, TryLockError};
 use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
 
-/// Returns a histogram of nanoseconds up to a minute, to two significant
-/// digits: small enough that adding it to another takes a few microseconds,
-/// since that happens on the data path.
+/// Returns a histogram of up to a minute in nanoseconds with two significant digits. It
+/// is small because histograms are added on the data path, within a few microseconds.
 pub(crate) fn nanos_histogram() -> Histogram<u64> {
     const MINUTE_NS: u64 = 60_000_000_000;
-    // Only bounds out of order are refused, and these are in order.
+    // Only unordered bounds are refused.
     Histogram::new_with_bounds(1, MINUTE_NS, 2).unwrap_or_else(|_| unreachable!("bounds in order"))
 }
 
-/// Records the lateness of one stage in its own histogram, adds that to the
-/// shared one at intervals, and never waits for a reader.
+/// Records one stage's lateness and periodically adds it to a shared histogram without
+/// blocking on readers.
 #[derive(Debug)]
 pub(crate) struct LatenessRecorder {
     own: Histogram<u64>,
     flushed: Nanos,
 }
 
-/// Interval at which a recorder adds its histogram to the shared one.
+/// Interval between additions to the shared histogram.
 const FLUSH_EVERY: Nanos = Nanos::from_millis(500);
 
 impl LatenessRecorder {
@@ -40,8 +39,8 @@ impl LatenessRecorder {
         }
     }
 
-    /// Adds to the shared histogram if it is due and no reader holds the lock.
-    /// Returns whether it did.
+    /// Adds to the shared histogram if due and no reader holds the lock; returns whether
+    /// it did.
     pub(crate) fn flush(
         &mut self,
         now: Nanos,
@@ -60,7 +59,7 @@ impl LatenessRecorder {
                 Err(poisoned) => poisoned.into_inner(),
             },
         };
-        // Both have the same bounds: adding cannot fail.
+        // Equal bounds: adding cannot fail.
         let _ = total.add(&self.own);
         self.own.reset();
         self.flushed = now;

@@ -1,4 +1,4 @@
-//! Reads files and loads plugins for models of the engine, which does no I/O.
+//! File and plugin loading for the engine's models; the engine does no I/O.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -15,9 +15,9 @@ use crate::plugin::SharedState;
 
 /// Reads the files and loads the plugins that models name.
 ///
-/// Hooks of one link which name the same plugin with the same parameters share one
-/// state of it ([`Loader::begin_link`]). A state that was made to check a specification
-/// is used by the first link that is built with the same loader.
+/// Hooks of one link with the same plugin and parameters share one plugin state
+/// ([`Loader::begin_link`]). A state created to check a specification goes to the first
+/// link built by the same loader.
 #[derive(Debug, Default)]
 pub struct FileLoader {
     faults: Faults,
@@ -27,43 +27,43 @@ pub struct FileLoader {
     states: Mutex<Vec<LoadedState>>,
 }
 
-/// The plugins that a loader loads.
+/// The plugins that a loader accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PluginUse {
-    /// Those that may be named.
+    /// Loads permitted plugins.
     #[default]
     Load,
-    /// None: they are checked to be files that may be named, and another process loads them.
+    /// Only checks that the file is permitted; another process loads it.
     Defer,
-    /// None, with the reason.
+    /// Refuses all plugins with this reason.
     Refuse(&'static str),
 }
 
-/// The hooks of a plugin that another process loads.
+/// Placeholder for a plugin that another process loads.
 #[derive(Debug)]
 struct DeferredPlugin;
 
 impl Plugin for DeferredPlugin {}
 
-/// A state of a plugin, and the file and parameters that it was made of.
+/// A plugin state with the file and parameters that it was created from.
 #[derive(Debug)]
 struct LoadedState {
     file: String,
     parameters: Vec<(String, String)>,
-    /// The hooks that use it, each once: two models of one hook would share its
+    /// Hooks that use the state, each once: two models of one hook would share its
     /// decisions.
     hooks: Vec<Hook>,
     shared: SharedState,
 }
 
 impl FileLoader {
-    /// Returns a loader of files as this process sees them, whose plugins
-    /// report to no run: enough to check models.
+    /// Returns a loader without restrictions whose faults go to no run; enough to check
+    /// models.
     pub fn new() -> FileLoader {
         FileLoader::default()
     }
 
-    /// Makes plugins report their faults to `faults`.
+    /// Returns a loader whose plugins report faults to `faults`.
     pub fn reporting_to(faults: &Faults) -> FileLoader {
         FileLoader {
             faults: faults.clone(),
@@ -71,7 +71,7 @@ impl FileLoader {
         }
     }
 
-    /// Makes the loader stop waiting for files once `stop` is set.
+    /// Aborts waiting for files once `stop` is set.
     #[must_use]
     pub fn until(self, stop: &Arc<AtomicBool>) -> FileLoader {
         FileLoader {
@@ -80,19 +80,19 @@ impl FileLoader {
         }
     }
 
-    /// Limits the files and plugins that may be named.
+    /// Restricts the files and plugins that may be named.
     #[must_use]
     pub fn with_access(self, access: FileAccess) -> FileLoader {
         FileLoader { access, ..self }
     }
 
-    /// Limits the plugins that are loaded.
+    /// Restricts the plugins that are loaded.
     #[must_use]
     pub fn with_plugins(self, plugins: PluginUse) -> FileLoader {
         FileLoader { plugins, ..self }
     }
 
-    /// Returns the files that may be named.
+    /// Returns the permitted files.
     pub fn access(&self) -> &FileAccess {
         &self.access
     }
@@ -100,7 +100,7 @@ impl FileLoader {
     /// Refuses a plugin before its file is looked up.
     ///
     /// # Errors
-    /// No plugins are loaded, or the path is refused.
+    /// Plugins are refused, or the path is.
     pub fn check_plugin(&self, path: &str, access: &FileAccess) -> Result<(), String> {
         if let PluginUse::Refuse(reason) = self.plugins {
             return Err(reason.to_owned());
@@ -110,25 +110,25 @@ impl FileLoader {
             .map_err(|error| error.to_string())
     }
 
-    /// Returns the flag that ends waiting for files.
+    /// Returns the flag that aborts waiting for files.
     pub fn stop(&self) -> Option<Arc<AtomicBool>> {
         self.stop.clone()
     }
 
-    /// Begins to read a file.
+    /// Starts reading a file.
     ///
     /// # Errors
-    /// The path is refused, or no thread can be started to read it.
+    /// The path is refused, or no reader thread can be started.
     pub fn open(&self, path: &Path) -> Result<FileReader, FileError> {
         FileReader::open(path, &self.access, ReadLimits::default(), self.stop.clone())
     }
 }
 
-/// Loads a plugin and makes an unused state of it, on a separate thread: a
-/// plugin's code may take any time. Returns the path by which to load it.
+/// Loads a plugin and creates a state that is dropped unused, on a separate thread
+/// because plugin code may block. Returns the path to load it by.
 ///
 /// # Errors
-/// The plugin or its parameters are invalid, or it takes longer than `time`.
+/// The plugin or its parameters are invalid, or it exceeds `time`.
 pub fn try_plugin(
     path: &str,
     access: &FileAccess,
@@ -143,7 +143,7 @@ pub fn try_plugin(
             let state = SharedState::create(&path.to_string_lossy(), &parameters);
             state.map(|_| path).map_err(|error| error.to_string())
         });
-        // The caller may have given up.
+        // The caller may have timed out.
         let _ = sender.send(created);
     };
     let thread = thread::Builder::new().name("longwire-plugin".to_owned());

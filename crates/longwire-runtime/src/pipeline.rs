@@ -1,5 +1,5 @@
-//! One direction from end to end in virtual time: it runs as fast as two cores
-//! allow, with the same stages as a live run.
+//! One direction end to end in virtual time: the stages of a live run, as fast as two
+//! cores allow.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -23,12 +23,12 @@ use crate::start_error::StartError;
 pub struct PipelineConfig {
     /// The seed of the link's random streams.
     pub seed: u64,
-    /// Ingress pauses while more memory than this is in use, so that no frame
-    /// is ever lost to a full arena.
+    /// Ingress pauses while more memory than this is in use, so that a full arena never
+    /// drops frames.
     pub memory_soft: u64,
     /// The arena's hard limit.
     pub budget: longwire_engine::Bytes,
-    /// Frames may stay in the source's own memory.
+    /// Whether frames may stay in the source's memory.
     pub lend: bool,
     /// The cores of the ingress and the egress stage.
     pub cores: Option<(usize, usize)>,
@@ -41,12 +41,11 @@ pub struct PipelineEnd<T> {
     pub port: T,
     /// The report, with all counters.
     pub report: LinkReport,
-    /// The time from the first release to the end of the input, while both
-    /// stages work.
+    /// Time from the first release to the end of the input, while both stages work.
     pub steady: Duration,
-    /// Frames that left in that time.
+    /// Frames released in that time.
     pub steady_frames: u64,
-    /// The maximum memory of frames, descriptors included, in bytes.
+    /// Peak memory of frames and descriptors, in bytes.
     pub memory_max: u64,
 }
 
@@ -83,8 +82,8 @@ where
     run((source, sink), setup, (config, None), drive)
 }
 
-/// As [`run_to_end`], with both stages in turn on the calling thread, as a run
-/// on few cores has them. The steady time is that of the whole run.
+/// Like [`run_to_end`], with both stages on the calling thread, as in a run on few cores.
+/// The steady time covers the whole run.
 ///
 /// # Errors
 /// [`PipelineError::Start`] if the memory for frames cannot be had;
@@ -98,7 +97,7 @@ pub fn run_on_one_thread<R: RxPort, T: TxPort>(
     run_recorded(source, sink, setup, config, None)
 }
 
-/// As [`run_on_one_thread`], with a recorder that the stages wait for.
+/// Like [`run_on_one_thread`], with a recorder; the stages block while it is full.
 ///
 /// # Errors
 /// As [`run_on_one_thread`]; [`PipelineError::Recorder`] if the recorder fails.
@@ -112,8 +111,8 @@ pub fn run_recorded<R: RxPort, T: TxPort>(
     run((source, sink), setup, (config, recorder), drive_in_turn)
 }
 
-/// Builds the stages of a link and runs them with `drive`, which returns the
-/// output port, the steady time and the frames released in it.
+/// Builds the stages of a link and runs them by `drive`, which returns the output port,
+/// the steady time and the frames released in it.
 fn run<R: RxPort, T: TxPort>(
     ports: (R, T),
     setup: LinkSetup,
@@ -152,7 +151,7 @@ fn run<R: RxPort, T: TxPort>(
     })
 }
 
-/// Runs the stages in turn, until the end.
+/// Alternates the stages until the end.
 fn drive_in_turn<R: RxPort, T: TxPort>(
     mut ingress: Ingress<R>,
     mut egress: Egress<T>,
@@ -172,7 +171,7 @@ fn drive_in_turn<R: RxPort, T: TxPort>(
     Ok((egress.into_port(), took, released(shared)))
 }
 
-/// Runs each stage on a thread, until the end.
+/// Runs each stage on a thread until the end.
 fn drive<R: RxPort + Send, T: TxPort + Send>(
     mut ingress: Ingress<R>,
     mut egress: Egress<T>,
@@ -182,7 +181,7 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     let input_ended = AtomicBool::new(false);
     let emptying_ended = AtomicBool::new(false);
     let (fed, emptied) = std::thread::scope(|scope| {
-        // Both on new threads: pinning must not outlast the run.
+        // New threads, because pinning must not outlast the run.
         let feeding = scope.spawn(|| {
             let _ended = SetAtEnd(&input_ended);
             config.cores.map(|(core, _)| host::pin(core));
@@ -207,8 +206,8 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     Ok((egress.into_port(), steady, frames))
 }
 
-/// Sets a flag when its thread ends, also by a panic: otherwise the other
-/// thread would wait for ever.
+/// Sets a flag on drop, also after a panic: otherwise the other thread would wait
+/// forever.
 struct SetAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -217,7 +216,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Returns the result of a thread, and resumes its panic.
+/// Joins a thread and resumes its panic.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
@@ -244,11 +243,11 @@ fn feed<R: RxPort>(
     }
 }
 
-/// Bursts between two checks of the memory in use, each of which costs a trip
-/// between the cores.
+/// Bursts between checks of the memory in use, each of which moves a cache line between
+/// cores.
 const BURSTS_AHEAD: u32 = 8;
 
-/// Empties the line; returns the time at which the first frame left.
+/// Drains the line; returns the time of the first departure.
 fn empty<T: TxPort>(
     egress: &mut Egress<T>,
     input_ended: &AtomicBool,

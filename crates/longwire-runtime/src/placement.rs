@@ -1,4 +1,4 @@
-//! The placement of stages on threads and cores.
+//! Placement of stages on threads and cores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::stage::{Egress, Ingress};
 use crate::thread::{Bell, Control, Stages, Worker};
 use crate::witness::PauseHistory;
 
-/// The placement of the stages, once decided.
+/// A chosen placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     placement: Placement,
     cores: usize,
     spins: bool,
-    /// The core of each stage, if each has its own: receiving and sending of one direction,
+    /// The core of each stage, if there are enough: receiver and sender of one direction,
     /// then of the other.
     stages: Option<[usize; STAGES]>,
-    /// The time that a cache line takes between the stages of a direction, if that is long.
+    /// Cache-line latency between the stages of a direction, if it is high.
     far: Option<Duration>,
 }
 
@@ -29,14 +29,14 @@ pub struct Layout {
 const STAGES: usize = 4;
 
 impl Layout {
-    /// Chooses the placement: with a core for every stage, each has its own, and those
-    /// of a direction are near each other; with fewer, one thread runs them all in turn
-    /// and leaves the rest of the machine to the programs under test.
+    /// Chooses the placement. With a core per stage, each stage has a thread and a
+    /// direction's stages are on near cores; with fewer cores, one thread runs all stages
+    /// and leaves the other cores to the programs under test.
     pub fn choose(asked: Placement, wait: WaitMode) -> Layout {
         Layout::choose_on(&host::allowed_cores(), asked, wait, crossing::between)
     }
 
-    /// As [`Layout::choose`], with these cores, between which `crossing` measures.
+    /// Like [`Layout::choose`], with these cores and this latency measurement.
     fn choose_on(
         cores: &[usize],
         asked: Placement,
@@ -61,12 +61,12 @@ impl Layout {
         }
     }
 
-    /// Whether stages are spread over several threads.
+    /// Whether there are several threads.
     pub fn is_apart(self) -> bool {
         self.placement != Placement::Together
     }
 
-    /// Describes the placement in a sentence.
+    /// Returns a description in one sentence.
     pub fn describe(self) -> String {
         let how = match self.placement {
             Placement::PerStage => "a thread a stage",
@@ -84,9 +84,9 @@ impl Layout {
         )
     }
 
-    /// Returns the core to which a thread is pinned: if every stage has its
-    /// own, or if threads that never sleep leave a core to others. Otherwise,
-    /// with few cores, the scheduler chooses better.
+    /// Returns the core of a thread: set if every stage has a core, or if threads that
+    /// never sleep leave a core free. Otherwise, with few cores, the scheduler chooses
+    /// better.
     pub fn core_of(self, thread: usize) -> Option<usize> {
         if let Some(stages) = self.stages {
             return stages.get(thread).copied();
@@ -102,9 +102,9 @@ impl Layout {
     }
 }
 
-/// Divides four cores into two pairs so that a cache line takes as little time as possible
-/// in the slower one. Returns them, and that time; as they are if it cannot be measured,
-/// because others use the cores.
+/// Splits four cores into two pairs that minimize the higher cache-line latency; also
+/// returns that latency. Keeps the order if it cannot be measured because the cores are
+/// busy.
 fn near_pairs(
     [a, b, c, d]: [usize; STAGES],
     crossing: impl Fn(usize, usize) -> Option<Duration>,
@@ -124,7 +124,7 @@ fn near_pairs(
     best
 }
 
-/// Builds the threads' workers from each direction's stages.
+/// Builds the workers from the stages of each direction.
 pub(crate) fn workers(
     directions: Vec<(Ingress<AnyRx>, Egress<AnyTx>)>,
     layout: Layout,
@@ -132,7 +132,7 @@ pub(crate) fn workers(
     control: &Arc<Control>,
 ) -> Result<Vec<Worker>, nix::Error> {
     let mut spread: Vec<Stages> = Vec::new();
-    // For each ingress stage's thread, the thread that empties its line.
+    // By ingress thread: the thread that drains its line.
     let mut feeds: Vec<Option<usize>> = Vec::new();
     for (ingress, egress) in directions {
         match layout.placement {
@@ -159,8 +159,8 @@ pub(crate) fn workers(
     connect(spread, &feeds, wait, control)
 }
 
-/// Builds the workers of threads with these stages. For each thread, `feeds`
-/// has the one that empties its lines, if that is another.
+/// Builds the workers of these stages. `feeds` has for each thread the one that drains
+/// its lines, if that is another.
 pub(crate) fn connect(
     mut spread: Vec<Stages>,
     feeds: &[Option<usize>],
@@ -178,8 +178,7 @@ pub(crate) fn connect(
     let pauses: Vec<Arc<PauseHistory>> = spread.iter().map(|_| Arc::default()).collect();
     control.count_pauses(&pauses);
     for (index, stages) in spread.iter_mut().enumerate() {
-        // A frame is late by pauses of the thread that sends it, and of the
-        // thread that received it.
+        // Frames are late by pauses of the sending and of the receiving thread.
         let feeding = feeds.iter().position(|feeds| *feeds == Some(index));
         for thread in [Some(index), feeding].into_iter().flatten() {
             let egress = stages.egress.iter_mut();
@@ -222,7 +221,7 @@ impl Stages {
 mod tests {
     use super::*;
 
-    /// Returns the layout of cores between which a line takes `nanos`.
+    /// Returns the layout for cores with this latency in nanoseconds.
     fn chosen(cores: usize, nanos: impl Fn(usize, usize) -> Option<u64>) -> Layout {
         let cores: Vec<usize> = (0..cores).collect();
         let time = |one, other| nanos(one, other).map(Duration::from_nanos);
@@ -242,12 +241,12 @@ mod tests {
             "the first core is left to others"
         );
         assert_eq!(near.describe(), "placement: a thread a stage (5 cores)");
-        // Odd cores share a cache, and even ones.
+        // Odd cores share a cache; so do even cores.
         let alternating = |one: usize, other: usize| Some([60, 210][(one + other) % 2]);
         let layout = chosen(5, alternating);
         assert_eq!(cores_of(layout), [Some(4), Some(2), Some(3), Some(1), None]);
         assert_eq!(layout.far, None);
-        // The outer ones, and the inner ones.
+        // Outer cores share a cache; so do inner cores.
         let nested = |one: usize, other: usize| Some([60, 210][usize::from(one + other != 5)]);
         assert_eq!(
             cores_of(chosen(5, nested)),

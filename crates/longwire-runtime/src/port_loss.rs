@@ -1,5 +1,4 @@
-//! A port that goes away while a network runs: the network's reaction, and the
-//! report of the loss.
+//! Port loss: a port goes away while a network runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,18 +8,18 @@ use longwire_io::PortError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The reaction of a network when one of its ports goes away.
+/// A network's reaction to the loss of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPortLoss {
-    /// It ends.
+    /// End the run.
     #[default]
     End,
-    /// It continues without the port; frames for it are lost and counted.
+    /// Continue without the port; frames to it are lost and counted.
     Continue,
 }
 
 impl OnPortLoss {
-    /// Returns its name in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             OnPortLoss::End => "end",
@@ -43,7 +42,7 @@ pub struct LostPort {
     pub error: String,
 }
 
-/// Whether a port went away: set by the stage that noticed it, read by others.
+/// Loss of a port, set by the stage that detects it.
 #[derive(Debug, Default)]
 pub(crate) struct LossCell {
     lost: AtomicBool,
@@ -51,7 +50,7 @@ pub(crate) struct LossCell {
 }
 
 impl LossCell {
-    /// Notes that the port went away at `now`. The first report counts.
+    /// Records the loss at `now`; only the first report is kept.
     pub fn set(&self, now: Nanos, error: &PortError) {
         let first = self.first.lock();
         let mut first = first.unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +65,7 @@ impl LossCell {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// Returns the loss, if the port is lost, in a run that began at `epoch`.
+    /// Returns the loss, relative to the start `epoch`.
     pub fn get(&self, epoch: Nanos) -> Option<LostPort> {
         if !self.is_set() {
             return None;

@@ -1,8 +1,7 @@
-//! Recording a run: arrivals, verdicts, handovers.
+//! Recording of arrivals, verdicts and handovers.
 //!
-//! Stages gather events in batches and hand them to a separate thread, which
-//! writes them. A stage never waits for it: events for which the writer is too
-//! slow are lost and counted as an artifact.
+//! Stages batch events for a separate writer thread. A live stage never blocks on it: if
+//! the writer is too slow, events are dropped and counted as an artifact.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,16 +17,16 @@ use crate::host;
 use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
 
-/// An event, in the order in which one stage saw it.
+/// An event; events keep the order in which their stage saw them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A wire frame came in at a port.
+    /// A wire frame arrived at a port.
     Entered {
         /// The port.
         port: PortIndex,
-        /// The arrival as the network assigned it.
+        /// The arrival assigned by the network.
         arrival: Nanos,
-        /// Its length on the wire, in bytes, without framing.
+        /// Length on the wire in bytes, without framing.
         wire_len: u32,
         /// Its bytes, in [`Batch::bytes`].
         bytes: Range<usize>,
@@ -36,17 +35,16 @@ pub enum Event {
     Arrived {
         /// The link.
         link: LinkId,
-        /// The frame's number on its link, from 0 on in the order of offers.
+        /// The frame's number on its link, from 0 in order of offers.
         frame: u64,
-        /// The arrival as the link assigned it.
+        /// The arrival assigned by the link.
         arrival: Nanos,
-        /// Its length on the wire, in bytes.
+        /// Length on the wire in bytes.
         len: u32,
-        /// Frames and bytes in the queue right after.
+        /// Occupancy of the queue right after the offer.
         queue: (Packets, Bytes),
     },
-    /// A link decided about a frame: a verdict for itself, then one for each
-    /// duplicate.
+    /// A link's verdict about a frame or, after the first, about a duplicate of it.
     Decided {
         /// The link.
         link: LinkId,
@@ -64,21 +62,21 @@ pub enum Event {
     },
 }
 
-/// Events that one stage saw.
+/// Events of one stage.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The link of the stage, or for frames that leave the number of the output port.
+    /// The stage's link; for departing frames, the number of the output port.
     pub link: LinkId,
     /// The events.
     pub events: Vec<Event>,
-    /// The bytes of their frames, one after the other.
+    /// Concatenated bytes of the frames.
     pub bytes: Vec<u8>,
 }
 
-/// The instant that a run's schedules count from, on two clocks.
+/// Origin of a run's schedules, on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
-    /// On CLOCK_MONOTONIC, the scale of all of a run's times.
+    /// On CLOCK_MONOTONIC, the clock of a run.
     pub monotonic: Nanos,
     /// Since the Unix epoch.
     pub wall: Nanos,
@@ -91,7 +89,7 @@ impl Epoch {
         wall: Nanos::ZERO,
     };
 
-    /// Returns the present instant.
+    /// Returns the current instant.
     pub fn now() -> Epoch {
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Epoch {
@@ -103,15 +101,14 @@ impl Epoch {
         }
     }
 
-    /// Converts a time of the run to a time since the Unix epoch.
+    /// Converts a run time to time since the Unix epoch.
     pub fn wall_time(&self, time: Nanos) -> Nanos {
         let since = time.saturating_sub(self.monotonic);
         let before = self.monotonic.saturating_sub(time);
         self.wall.saturating_add(since).saturating_sub(before)
     }
 
-    /// Converts the times of a verdict to times since the Unix epoch;
-    /// `Nanos::MAX` stays.
+    /// Converts a verdict's times to time since the Unix epoch; `Nanos::MAX` stays.
     pub fn wall_verdict(&self, verdict: &Verdict) -> Verdict {
         let wall = |time| match time {
             Nanos::MAX => Nanos::MAX,
@@ -128,12 +125,12 @@ impl Epoch {
     }
 }
 
-/// Writes the events of stages. Called on a separate thread.
+/// Writes the events of stages, on a separate thread.
 pub trait Recorder: Send {
     /// Receives the start of the run.
     fn start(&mut self, epoch: Epoch);
 
-    /// Whether it needs the frames at ports, not only verdicts.
+    /// Whether it needs frames at ports in addition to verdicts.
     fn wants_frames(&self) -> bool {
         true
     }
@@ -141,42 +138,38 @@ pub trait Recorder: Send {
     /// Writes a batch.
     ///
     /// # Errors
-    /// The batch cannot be written; the run continues, and reports the error at
-    /// its end.
+    /// The batch cannot be written; the run continues and reports the error at its end.
     fn record(&mut self, batch: &Batch) -> Result<(), String>;
 
-    /// Ends the recording after the run.
+    /// Ends the recording.
     ///
     /// # Errors
     /// The remaining data cannot be written.
     fn finish(&mut self) -> Result<(), String>;
 }
 
-/// The maximum number of batches waiting for the recorder. When it is reached,
-/// a stage extends its current batch.
+/// Maximum number of batches queued for the recorder; beyond it, a stage extends its
+/// current batch.
 const BATCHES: usize = 256;
 
-/// Beyond this many bytes or events, a batch that the recorder cannot take is
-/// lost.
+/// Size in bytes and events above which a batch is dropped if the queue is full.
 const GATHERED_BYTES_MAX: usize = 16 << 20;
 const GATHERED_EVENTS_MAX: usize = 1 << 18;
 
-/// A batch is handed over at this many bytes or events, or at the end of a
-/// burst.
+/// Size in bytes and events at which a batch is handed over before the end of a burst.
 const BATCH_BYTES: usize = 256 * 1024;
 const BATCH_EVENTS: usize = 4096;
 
-/// Written batches whose memory stages use again: fresh memory costs a page fault for
-/// each 4 KiB of frames.
+/// Written batches for reuse: fresh memory costs a page fault per 4 KiB of frames.
 #[derive(Clone, Debug, Default)]
 struct SpareBatches(Arc<Mutex<Vec<Batch>>>);
 
-/// The maximum number of spare batches, and of bytes in each.
+/// Maximum number of spare batches, and of bytes in each.
 const SPARE: usize = 32;
 const SPARE_BYTES_MAX: usize = 4 * BATCH_BYTES;
 
 impl SpareBatches {
-    /// Returns an empty batch. Never waits for another thread.
+    /// Returns an empty batch without blocking.
     fn take(&self, link: LinkId) -> Batch {
         let spare = self.0.try_lock().ok().and_then(|mut spare| spare.pop());
         match spare {
@@ -185,7 +178,7 @@ impl SpareBatches {
         }
     }
 
-    /// Keeps the memory of a written batch.
+    /// Keeps a written batch for reuse.
     fn keep(&self, mut batch: Batch) {
         if batch.bytes.capacity() > SPARE_BYTES_MAX {
             return;
@@ -206,29 +199,27 @@ pub struct RecordHandle {
     spare: SpareBatches,
     batch: Batch,
     lost: u64,
-    /// The stage waits for the recorder: in virtual time that delays no frame.
+    /// Block instead of dropping events; in virtual time that delays no frame.
     waits: bool,
 }
 
-/// The thread that writes.
+/// The writer thread.
 pub(crate) struct RecordWriter {
     thread: JoinHandle<Result<(), String>>,
-    /// The remaining record handles will not be used again.
+    /// Set if the remaining record handles will not be used again.
     no_more: Arc<AtomicBool>,
 }
 
 impl RecordWriter {
-    /// Lets the thread end although record handles are left: the threads that
-    /// own them do not end.
+    /// Lets the thread end despite remaining record handles, whose threads do not end.
     pub fn no_more(&self) {
         self.no_more.store(true, Ordering::Release);
     }
 
-    /// Waits until everything is written, or until the program must end without
-    /// it.
+    /// Waits until everything is written or the program must end.
     ///
     /// # Errors
-    /// Not everything was written.
+    /// Some events were not written.
     pub fn end(self) -> Result<(), String> {
         const LOOK: Duration = Duration::from_millis(2);
         while !self.thread.is_finished() {
@@ -246,10 +237,10 @@ impl RecordWriter {
     }
 }
 
-/// A recording before the run starts, if the run is recorded.
+/// The parts of a recording before the run starts, if it is recorded.
 pub(crate) struct RecordingParts(Option<Recording>);
 
-/// A recorder and the two ends of its queue.
+/// A recorder and both ends of its queue.
 struct Recording {
     recorder: Box<dyn Recorder>,
     sender: SyncSender<Batch>,
@@ -258,7 +249,7 @@ struct Recording {
 }
 
 impl RecordingParts {
-    /// Prepares a recording by this recorder.
+    /// Prepares a recording with this recorder.
     pub fn by(recorder: Option<Box<dyn Recorder>>) -> RecordingParts {
         let (sender, receiver) = sync_channel(BATCHES);
         RecordingParts(recorder.map(|recorder| Recording {
@@ -269,7 +260,7 @@ impl RecordingParts {
         }))
     }
 
-    /// Whether the frames at ports are recorded, not only verdicts.
+    /// Whether frames at ports are recorded in addition to verdicts.
     pub fn wants_frames(&self) -> bool {
         let recording = self.0.as_ref();
         recording.is_some_and(|recording| recording.recorder.wants_frames())
@@ -287,7 +278,7 @@ impl RecordingParts {
         })
     }
 
-    /// Starts the thread that writes until all record handles are gone.
+    /// Starts the writer thread, which runs until all record handles are dropped.
     pub fn start(self, epoch: Epoch) -> Result<Option<RecordWriter>, StartError> {
         let Some(mut recording) = self.0 else {
             return Ok(None);
@@ -307,14 +298,14 @@ impl RecordingParts {
 }
 
 impl Recording {
-    /// Writes until all record handles are gone or will not be used again.
+    /// Writes until all record handles are dropped or will not be used again.
     fn write(mut self, no_more: &AtomicBool) -> Result<(), String> {
-        /// Interval between checks whether the handles will be used again.
+        /// Interval of checks whether the handles will be used again.
         const LOOK: Duration = Duration::from_millis(100);
         drop(self.sender);
         let mut outcome = Ok(());
-        // Batches are taken also after a failure: later events are lost in one
-        // place only.
+        // After a failure, batches are drained and discarded, so that later events are
+        // lost in one place.
         loop {
             match self.receiver.recv_timeout(LOOK) {
                 Ok(batch) if outcome.is_ok() => {
@@ -339,8 +330,8 @@ fn empty(link: LinkId) -> Batch {
 }
 
 impl RecordHandle {
-    /// Makes the handle wait for the recorder rather than lose events, for
-    /// virtual time.
+    /// Makes the handle block on a full queue instead of dropping events; for virtual
+    /// time.
     pub(crate) fn waiting(self) -> RecordHandle {
         RecordHandle {
             waits: true,
@@ -358,7 +349,7 @@ impl RecordHandle {
         }
     }
 
-    /// Adds an event of a link, which has no bytes.
+    /// Adds a link's event, which has no bytes.
     pub(crate) fn push_event(&mut self, event: Event) {
         self.batch.events.push(event);
         if self.batch.events.len() >= BATCH_EVENTS {
@@ -366,7 +357,7 @@ impl RecordHandle {
         }
     }
 
-    /// Hands over the gathered events, at the end of a burst.
+    /// Hands over the current batch at the end of a burst.
     pub(crate) fn flush(&mut self) {
         if self.batch.events.is_empty() {
             return;
@@ -387,7 +378,7 @@ impl RecordHandle {
         }
     }
 
-    /// Hands over the remaining events, and waits until they are taken.
+    /// Hands over the remaining events, blocking until there is space.
     pub(crate) fn finish(&mut self) {
         let next = self.spare.take(self.batch.link);
         let last = std::mem::replace(&mut self.batch, next);
@@ -397,7 +388,7 @@ impl RecordHandle {
         }
     }
 
-    /// Returns the number of events that the recorder did not take.
+    /// Returns the number of events that the recorder rejected.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }

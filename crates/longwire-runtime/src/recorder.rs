@@ -1,4 +1,4 @@
-//! Captures of the frames that entered and left, and the log of verdicts.
+//! Captures of arrived and departed frames, and the verdict log.
 
 use longwire_capture::log::{LogError, RowSink, VerdictLog};
 use longwire_capture::{CaptureError, CaptureWriter};
@@ -6,15 +6,14 @@ use longwire_engine::{FrameMeta, LinkId};
 
 use crate::record::{Batch, Epoch, Event, Recorder};
 
-/// Writes what a run records, live or in virtual time.
+/// Writes the recording of a live or virtual-time run.
 pub struct FileRecorder {
     epoch: Epoch,
     captures: Option<BothEnds>,
     log: Option<VerdictLog>,
 }
 
-/// Captures of the frames that entered, and of those that left, with an interface for
-/// each port.
+/// Captures of arrived and departed frames, with an interface per port.
 struct BothEnds {
     entered: CaptureWriter,
     left: CaptureWriter,
@@ -42,9 +41,9 @@ impl BothEnds {
 }
 
 impl FileRecorder {
-    /// Creates the captures `PREFIX.in.pcapng` and `PREFIX.out.pcapng`, with an interface
-    /// for each port, and writes rows about these links to each of `log`. `None` if there
-    /// is neither prefix nor log.
+    /// Creates the captures `PREFIX.in.pcapng` and `PREFIX.out.pcapng` with an interface
+    /// per port, and writes rows about these links to each of `log`. Returns `None`
+    /// without prefix and log.
     ///
     /// # Errors
     /// If a file cannot be created.
@@ -67,7 +66,7 @@ impl FileRecorder {
         })))
     }
 
-    /// Writes an event of the stage of link `of`, or of output port `of`.
+    /// Writes an event of link or output port `of`.
     fn write(&mut self, of: LinkId, event: &Event, all_bytes: &[u8]) -> Result<(), RecordError> {
         match event {
             Event::Entered {

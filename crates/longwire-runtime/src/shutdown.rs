@@ -1,4 +1,4 @@
-//! A program that was asked to stop more than once.
+//! Hurried stop, after repeated requests to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,9 +6,8 @@ pub use crate::plugin::{end_process, ends, on_stuck_main};
 
 static HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// Makes stopping runs not wait for threads that do not end: their reports hold
-/// the counts so far and name the threads that were left behind. Safe in a
-/// signal handler.
+/// Makes stopping runs not wait for stuck threads: their reports hold the counts so far
+/// and name those threads. Async-signal-safe.
 pub fn hurry() {
     HURRIED.store(true, Ordering::Release);
 }

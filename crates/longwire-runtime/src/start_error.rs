@@ -3,7 +3,7 @@
 use longwire_io::delay_line::ArenaError;
 use longwire_packet::bridge::BridgeError;
 
-/// Why a run could not start.
+/// An error at the start of a run.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum StartError {

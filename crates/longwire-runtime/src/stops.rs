@@ -1,11 +1,9 @@
-//! Notices when the whole process was stopped: by SIGSTOP or Ctrl-Z, a debugger
-//! or a freezer.
+//! Detection of stops of the whole process: SIGSTOP, Ctrl-Z, a debugger or a freezer.
 //!
-//! A thread sleeps in short turns. When it wakes long after its time, the
-//! kernel's accounts show the cause: it waited for a core, the machine stood
-//! still, or its context was switched once more than its sleep explains, as
-//! every thread's is when its process is stopped and continued. All runs of a
-//! process share the thread.
+//! A thread sleeps in short turns. When it wakes late, the kernel's accounts show the
+//! cause: it waited for a core, the machine paused, or its context was switched once more
+//! than its sleep explains, which happens when a process is stopped and continued. All
+//! runs of a process share the thread.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -17,47 +15,47 @@ use crate::host;
 use crate::waiting::PauseLog;
 use crate::witness::{Accounts, AccountsFile};
 
-/// The length of a turn.
+/// Length of a turn.
 const TURN: Nanos = Nanos::from_millis(10);
 
-/// A thread that wakes this late was stopped, or had no core.
+/// Lateness above which the thread was stopped or lacked a core.
 const STOP_MIN: Nanos = Nanos::from_millis(5);
 
-/// The number of stops remembered for runs that have not ended.
+/// Maximum number of stops kept for runs that have not ended.
 const REMEMBERED: usize = 10_000;
 
-/// The thread's record, while a run wants it.
+/// The thread's record, while a run uses it.
 static RECORD: Mutex<Weak<StopRecord>> = Mutex::new(Weak::new());
 
-/// Watches the process, and reports the stops at its end.
+/// Watches the process during a run; its end returns the stops.
 #[derive(Debug)]
 pub(crate) struct StopWatch {
     record: Arc<StopRecord>,
     since: Nanos,
 }
 
-/// The stops of the process, which a thread notices.
+/// The stops that the thread detected.
 #[derive(Debug, Default)]
 struct StopRecord {
     noticed: Mutex<NoticedStops>,
     /// Wakes the thread.
     wake: Condvar,
-    /// Wakes those who wait for the end of a turn.
+    /// Wakes waiters for the end of a turn.
     turned: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct NoticedStops {
-    /// When each was noticed, and its length.
+    /// Time of detection and length of each stop.
     stops: Vec<(Nanos, Nanos)>,
     turns: u64,
 }
 
 impl StopWatch {
-    /// Starts to watch.
+    /// Starts the watch.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// The thread cannot be started.
     pub fn start() -> std::io::Result<StopWatch> {
         let mut shared = RECORD.lock().unwrap_or_else(PoisonError::into_inner);
         let record = match shared.upgrade() {
@@ -81,11 +79,11 @@ impl StopWatch {
         })
     }
 
-    /// Ends the watch; returns the stops.
+    /// Ends the watch and returns the stops.
     pub fn end(self) -> PauseLog {
         let record = &self.record;
         let mut noticed = record.lock();
-        // A stop of this moment is noticed with the end of the turn.
+        // A current stop is detected at the end of the turn.
         let turns = noticed.turns;
         record.wake.notify_all();
         while noticed.turns == turns {
@@ -104,7 +102,7 @@ impl StopRecord {
         self.noticed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps for a turn at most; returns how long after its time the thread woke.
+    /// Sleeps for at most a turn; returns the lateness of the wake-up.
     fn sleep(&self) -> Nanos {
         let noticed = self.lock();
         let due = monotonic_now().saturating_add(TURN);
@@ -113,7 +111,7 @@ impl StopRecord {
         monotonic_now().saturating_sub(due)
     }
 
-    /// Ends a turn, with a stop if there was one.
+    /// Ends a turn; records a stop if there was one.
     fn turn(&self, stopped: Option<Nanos>) {
         let mut noticed = self.lock();
         noticed.turns += 1;
@@ -124,7 +122,7 @@ impl StopRecord {
     }
 }
 
-/// Notices stops for as long as a run wants to know of them.
+/// Watches for stops while a run needs them.
 fn watch(record: &Weak<StopRecord>) {
     let file = AccountsFile::open();
     let read = || file.as_ref().and_then(AccountsFile::read);
@@ -141,8 +139,8 @@ fn watch(record: &Weak<StopRecord>) {
     }
 }
 
-/// Estimates the length of a stop from the lateness of a sleeping thread: half a turn is added, as
-/// the part of the stop within the turn does not make it late.
+/// Estimates a stop's length from the lateness of a sleeping thread. Half a turn is
+/// added, because the part of the stop within the turn causes no lateness.
 fn stopped(late: Nanos, before: Accounts, after: Accounts) -> Option<Nanos> {
     let length = late.saturating_sub(after.waited.saturating_sub(before.waited));
     let is_stop = after.switched_since(before) > 1 && length >= STOP_MIN;
@@ -170,7 +168,7 @@ mod tests {
             stopped(late, accounts(0, 7), accounts(0, 9)),
             with_half_a_turn
         );
-        // It had no core.
+        // The thread had no core.
         assert_eq!(stopped(late, accounts(0, 7), accounts(4_997, 9)), None);
     }
 
@@ -182,10 +180,10 @@ mod tests {
         assert_eq!(other.end().count, 0);
     }
 
-    /// Set in the environment of the process that is stopped.
+    /// Environment variable that marks the process to be stopped.
     const STOPPED: &str = "LONGWIRE_TEST_IS_STOPPED";
 
-    /// The process that the next test stops: watches until its input ends.
+    /// The process that the next test stops; watches until its input ends.
     #[test]
     fn is_stopped() {
         if std::env::var_os(STOPPED).is_none() {
@@ -199,8 +197,8 @@ mod tests {
         eprintln!("{} {}", stops.count, stops.total.as_nanos());
     }
 
-    /// Stops another process for some time; returns how long that was, and the number and
-    /// the length of the stops that it noticed.
+    /// Stops another process; returns the actual length, and the number and total length
+    /// of the stops it detected.
     fn stop_for(length: Duration) -> (Duration, u64, Duration) {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
@@ -236,7 +234,7 @@ mod tests {
             return eprintln!("not run: the kernel keeps no accounts");
         }
         for length in [20, 200, 1_000].map(Duration::from_millis) {
-            // A busy machine may keep the other process from running before or after.
+            // A busy machine may delay the other process before or after the stop.
             let found = (0..5)
                 .map(|_| stop_for(length))
                 .find(|(took, count, total)| {

@@ -5,15 +5,13 @@ use longwire_engine::presets::PresetError;
 use longwire_engine::spec::SpecError;
 use longwire_io::PortError;
 
-/// Returns the name closest to `text`, if one is close: at most one letter in
-/// four, and one more, must be inserted, deleted, replaced, or swapped with the
-/// next.
+/// Returns the closest name within an edit distance of 1 + n/4 for n letters; an edit
+/// inserts, deletes or replaces a letter, or swaps two adjacent ones.
 pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.trim().to_lowercase();
     let most = 1 + text.chars().count() / 4;
     let letters = text.chars().count();
-    // A text that consists of changes only, or that fills a screen, is close to
-    // no name.
+    // A text this short is close to every short name; a very long one is not a name.
     if letters <= most || letters > LETTERS_MAX {
         return None;
     }
@@ -26,18 +24,17 @@ pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// Longer texts are not names.
+/// Longer texts are never names.
 const LETTERS_MAX: usize = 100;
 
-/// Returns ` (did you mean 'rate'?)`, or nothing; `known` has commas between
-/// names.
+/// Returns ` (did you mean 'rate'?)`, or an empty string; `known` is comma-separated.
 pub fn aside(name: &str, known: &str) -> String {
     let close = closest(name, known.split(", "));
     close.map_or_else(String::new, |close| format!(" (did you mean '{close}'?)"))
 }
 
-/// Returns the names closest to `text`, at most `most`: they, or one of their words between
-/// dots and hyphens, differ in at most half of the letters.
+/// Returns at most `most` names closest to `text`: the name, or one of its words between
+/// dots and hyphens, differs in at most half of its letters.
 pub fn nearest<'a>(
     text: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -67,8 +64,8 @@ pub fn either(names: &[&str]) -> String {
     }
 }
 
-/// Returns the message about an invalid model. A nearly correct name is
-/// answered with the correct one rather than with all names.
+/// Returns the message about an invalid model. A misspelt name is answered with a
+/// suggestion instead of all names.
 pub fn spec_error(error: &SpecError) -> String {
     let close = |name: &str, known: &str| {
         closest(name, known.split(", ")).map(|close| format!("did you mean '{close}'?"))
@@ -88,8 +85,7 @@ pub fn spec_error(error: &SpecError) -> String {
     short.unwrap_or_else(|| error.to_string())
 }
 
-/// Returns the message of [`spec_error`], without any text of a file that the
-/// model read.
+/// Like [`spec_error`], without the content of files that the model read.
 pub fn spec_error_without_content(error: &SpecError) -> String {
     match error {
         SpecError::Content { .. } => error.without_content(),
@@ -97,12 +93,12 @@ pub fn spec_error_without_content(error: &SpecError) -> String {
     }
 }
 
-/// Returns the message about an invalid option, as [`spec_error`] does.
+/// Returns the message about an invalid option, like [`spec_error`].
 pub fn option_error(error: &OptionError) -> String {
     format!("{}: {}", error.option, spec_error(&error.source))
 }
 
-/// Presets by names that people also have for such links.
+/// Aliases of presets.
 const OTHER_NAMES: [(&str, &[&str]); 12] = [
     ("2g", &["edge"]),
     ("4g", &["lte"]),
@@ -118,7 +114,7 @@ const OTHER_NAMES: [(&str, &[&str]); 12] = [
     ("lan", &["datacenter"]),
 ];
 
-/// Returns the message about an invalid preset, as [`spec_error`] does.
+/// Returns the message about an invalid preset, like [`spec_error`].
 pub fn preset_error(error: &PresetError) -> String {
     match error {
         PresetError::Unknown { name, known } => {
@@ -139,7 +135,7 @@ pub fn preset_error(error: &PresetError) -> String {
     }
 }
 
-/// Returns the message about an invalid port, as [`spec_error`] does.
+/// Returns the message about an invalid port, like [`spec_error`].
 pub fn port_error(error: &PortError) -> String {
     if let PortError::Unknown { text, known } = error {
         // Known ports are written KIND:ARGUMENT.
@@ -168,7 +164,7 @@ mod tests {
             "unknown preset 'Satellite'; did you mean 'geo-satellite' or 'starlink'?"
         );
         assert!(said("nothing-like-it").contains("known: dialup"));
-        // Every name that is suggested exists.
+        // All suggested names exist.
         for (_, names) in OTHER_NAMES {
             assert!(names.iter().all(|name| said(name).is_empty()), "{names:?}");
         }

@@ -1,4 +1,4 @@
-//! Conversion of counters into a report.
+//! Conversion of counters to a report.
 
 use std::sync::PoisonError;
 
@@ -18,7 +18,7 @@ pub(crate) fn link(
 ) -> LinkReport {
     let in_flight = shared.in_flight();
     let mut stages = StageTotals::default();
-    // Egress first: a frame that has left must have arrived, also in a snapshot.
+    // Egress first, so that a snapshot never shows more departures than arrivals.
     stages.add(&shared.egress);
     stages.add(&shared.link.stage);
     let decided = shared.link.link.totals();
@@ -55,16 +55,16 @@ pub(crate) fn lateness_buckets(shared: &LinkShared) -> Vec<(f64, u64)> {
     buckets(&lateness)
 }
 
-/// Returns the lateness of all causes, and the emulator's own.
+/// Returns the total lateness, and the emulator's own.
 pub(crate) fn both_lateness(shared: &LinkShared) -> (Spread, Spread) {
-    // While all of it is locked, no corrections to later frames are shared.
+    // Holding this lock keeps later corrections from being shared.
     let all = shared.lateness.lock();
     let all = all.unwrap_or_else(PoisonError::into_inner);
     let own = stage::own(&shared.corrections, all.clone());
     (Spread::of_nanos(&all), Spread::of_nanos(&own))
 }
 
-/// Returns the accuracy of departures, if that was recorded.
+/// Returns the accuracy of departures, if recorded.
 fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
     let errors = shared.gap_errors.lock();
     let errors = errors.unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
     })
 }
 
-/// Returns the report of send stamps, if there is a source of them.
+/// Returns the report of send stamps, if the port makes them.
 fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
     let counts = *shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
     let counts = counts?;
@@ -94,7 +94,7 @@ fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
     })
 }
 
-/// Returns each option with its value; options given several times are joined.
+/// Returns each option with its value; joins repeated options.
 pub(crate) fn config_by_option(parts: &[(&'static str, String)]) -> Map<String, Value> {
     let mut config = Map::new();
     for (option, value) in parts {

@@ -1,4 +1,4 @@
-//! Threads: which stages run on which, and the loop that runs them.
+//! Threads: their stages and the loop that runs them.
 
 use std::any::Any;
 use std::os::fd::BorrowedFd;
@@ -23,8 +23,7 @@ use crate::witness::PauseHistory;
 
 pub(crate) use longwire_io::Bell;
 
-/// The stages that a thread runs in turn: the halves of one direction, or both
-/// of each.
+/// The stages that a thread runs in turn: one stage or both of one or more directions.
 #[derive(Default)]
 pub(crate) struct Stages {
     pub ingress: Vec<Ingress<AnyRx>>,
@@ -33,33 +32,32 @@ pub(crate) struct Stages {
     pub fabric: Option<Box<Fabric<AnyTx>>>,
 }
 
-/// State that the threads of a run share.
+/// State shared by the threads of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pub stop: AtomicBool,
-    /// A thread has lost a port, or has panicked.
+    /// A thread lost a port or panicked.
     pub failed: AtomicBool,
-    /// The number of threads all of whose inputs have ended.
+    /// Number of threads whose inputs have all ended.
     pub inputs_ended: AtomicU64,
-    /// Faults of plugins; a fault ends the run.
+    /// Plugin faults; a fault ends the run.
     pub faults: Faults,
-    /// The pauses that threads witness, a history for each.
+    /// Pause history of each thread.
     pub pauses: Mutex<Vec<Arc<PauseHistory>>>,
 }
 
 impl Control {
-    /// Whether the run must end: a port or a thread was lost, or a plugin
-    /// failed.
+    /// Whether the run must end: a port or thread was lost, or a plugin failed.
     pub fn must_end(&self) -> bool {
         self.failed.load(Ordering::SeqCst) || self.faults.any()
     }
 
-    /// Has the pauses of threads counted in reports.
+    /// Includes these threads' pauses in reports.
     pub fn count_pauses(&self, of: &[Arc<PauseHistory>]) {
         self.histories().extend_from_slice(of);
     }
 
-    /// Returns the pauses of the machine that the threads have witnessed so far.
+    /// Returns the machine's pauses that threads witnessed so far.
     pub fn pauses(&self) -> Pauses {
         let mut sum = Pauses::default();
         for history in self.histories().iter() {
@@ -73,19 +71,19 @@ impl Control {
     }
 }
 
-/// Adds a log of pauses to a report's, which are in microseconds.
+/// Adds a pause log to a report, which is in microseconds.
 pub(crate) fn add_pauses(pauses: &mut Pauses, log: &PauseLog) {
     pauses.count += log.count;
     pauses.total_us += log.total.as_micros_f64();
     pauses.max_us = pauses.max_us.max(log.max.as_micros_f64());
 }
 
-/// The results of a thread.
+/// The result of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadEnd {
     pub error: Option<PortError>,
     pub margin: Nanos,
-    /// How long it waited for a core that was in use.
+    /// Time spent waiting for a busy core.
     pub core_wait: Nanos,
     /// CPU time of this thread.
     pub cpu: Nanos,
@@ -96,8 +94,8 @@ pub(crate) struct ThreadEnd {
 }
 
 impl ThreadEnd {
-    /// Returns the end of a thread that panicked: a defect of Longwire,
-    /// reported like any other end.
+    /// Returns the result of a panicked thread: a defect of Longwire, reported like other
+    /// errors.
     pub fn panicked(panic: &(dyn Any + Send)) -> ThreadEnd {
         let message = panic.downcast_ref::<&str>().copied();
         let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -105,7 +103,7 @@ impl ThreadEnd {
         ThreadEnd::failed(format!("a thread panicked; please report this: {message}"))
     }
 
-    /// Returns the end of a thread that does not stop and is not waited for.
+    /// Returns the result of a stuck thread, which is not joined.
     pub fn left_behind() -> ThreadEnd {
         ThreadEnd::failed("a thread did not end when the run was stopped".to_owned())
     }
@@ -121,25 +119,25 @@ impl ThreadEnd {
     }
 }
 
-/// A thread's stages and surroundings; it runs the loop.
+/// A thread's stages and environment; runs the loop.
 pub(crate) struct Worker {
     pub stages: Stages,
     pub wait: WaitMode,
     pub bell: Arc<Bell>,
-    /// The pauses that the thread publishes.
+    /// Witnessed pauses, published by the thread.
     pub pauses: Arc<PauseHistory>,
-    /// The bells of threads that may sleep until this one's ingress stages
-    /// publish; empty where threads never sleep.
+    /// Bells of threads that may sleep until this one's ingress stages publish; empty if
+    /// threads never sleep.
     pub fed: Vec<Arc<Bell>>,
     /// The bells of all threads of the run.
     pub all: Vec<Arc<Bell>>,
     pub control: Arc<Control>,
-    /// The number of threads with inputs.
+    /// Number of threads with inputs.
     pub inputs: u64,
 }
 
 impl Worker {
-    /// Returns the plan of thread `index` of a run, on this core if it has one.
+    /// Returns the plan of thread `index` of a run, pinned to `core` if given.
     pub fn plan(self, index: usize, core: Option<usize>, config: &RunConfig) -> ThreadPlan {
         let realtime = config.realtime;
         ThreadPlan {
@@ -150,8 +148,8 @@ impl Worker {
         }
     }
 
-    /// Runs the stages until stopped, until every input has ended and been
-    /// sent, or until a port or a plugin fails.
+    /// Runs the stages until the run is stopped, all inputs have ended and drained, or a
+    /// port or plugin fails.
     pub fn run(mut self, realtime: bool) -> ThreadEnd {
         let mut waiter =
             Waiter::new(self.wait, realtime, Arc::clone(&self.pauses)).gather_within(self.slack());
@@ -177,7 +175,8 @@ impl Worker {
         }
     }
 
-    /// Returns how long frames may wait at the ports of this thread without a late release.
+    /// Returns the maximum time that frames may wait at this thread's ports without a
+    /// late release.
     fn slack(&self) -> Nanos {
         let slack = self.stages.ingress.iter().map(Ingress::slack).min();
         slack.unwrap_or(Nanos::ZERO)
@@ -199,7 +198,7 @@ impl Worker {
             if turn.input_ended && !counted_end {
                 counted_end = true;
                 self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
-                // Each of them may have waited for this alone.
+                // Each thread may be waiting for this alone.
                 self.all.iter().for_each(|bell| bell.ring());
             }
             if turn.frames > 0 {
@@ -246,7 +245,7 @@ impl Worker {
         Ok(turn)
     }
 
-    /// Whether every input has ended, and every frame has left.
+    /// Whether all inputs have ended and all frames have left.
     fn is_done(&mut self) -> bool {
         self.control.inputs_ended.load(Ordering::SeqCst) == self.inputs
             && self.stages.egress.iter_mut().all(Egress::is_empty)
@@ -261,8 +260,8 @@ impl Worker {
         let Some(mut until) = waiter.plan(next_at) else {
             return;
         };
-        // Announce the sleep, then look once more: otherwise a frame published
-        // between the last look and the announcement would wait unseen.
+        // Announce the sleep, then check once more: otherwise a frame published between
+        // check and announcement would be missed.
         self.bell.asleep();
         let fabric = self.stages.fabric.as_mut().and_then(|f| f.next_release());
         let egress = self.stages.egress.iter_mut();
@@ -271,7 +270,7 @@ impl Worker {
             until = until.min(waiter.wake_at(monotonic_now(), next));
         }
         if let Some(gathering) = waiter.gathering() {
-            // The last look at the ports was in this turn.
+            // The ports were polled in this turn.
             until = until.min(monotonic_now().saturating_add(gathering));
             waiter.sleep(until, &[], self.bell.event());
         } else {
@@ -284,8 +283,8 @@ impl Worker {
         self.bell.awake();
     }
 
-    /// Returns the descriptors of ports that have not ended; a port without one limits the
-    /// sleep `until` when it is polled.
+    /// Returns the descriptors of active ports; a port without one limits the sleep
+    /// `until` by its polling interval.
     fn sources(&self, until: &mut Nanos) -> Vec<BorrowedFd<'_>> {
         let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
         let mut sources = Vec::with_capacity(self.stages.ingress.len());
@@ -299,7 +298,7 @@ impl Worker {
     }
 }
 
-/// The result of one turn of a thread's loop.
+/// The result of one turn of the loop.
 #[derive(Debug, Default)]
 struct WorkerTurn {
     /// Frames that arrived or left.
@@ -310,7 +309,7 @@ struct WorkerTurn {
     input_ended: bool,
 }
 
-/// Returns the earlier of two times, if there are any.
+/// Returns the earlier of two optional times.
 pub(crate) fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

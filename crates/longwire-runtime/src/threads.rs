@@ -1,4 +1,4 @@
-//! The threads of a run: starting, watching and stopping them.
+//! Starting, watching and stopping a run's threads.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,46 +18,46 @@ use crate::stops::StopWatch;
 use crate::thread::{Bell, Control, ThreadEnd, add_pauses};
 use crate::waiting::PauseLog;
 
-/// Interval at which a waiting thread checks a run.
+/// Polling interval of waits.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The threads of a run and their shared state. Dropped, they are stopped, and
-/// their results are lost.
+/// The threads of a run and their shared state. Drop stops them and discards their
+/// results.
 pub(crate) struct Threads {
     control: Arc<Control>,
     running: Vec<RunningThread>,
-    /// Each thread sends its index in `running` when it ends.
+    /// Each thread sends its index in `running` at its end.
     ending: (Sender<usize>, Receiver<usize>),
-    /// The thread that writes the recording.
+    /// The writer thread of the recording.
     recorder: Option<RecordWriter>,
     stop_watch: Option<StopWatch>,
 }
 
-/// A thread before it runs.
+/// A thread to start.
 pub(crate) struct ThreadPlan {
     pub name: String,
     pub bell: Arc<Bell>,
-    /// Prepares the thread; returns notes about that.
+    /// Prepares the thread; returns notes.
     pub prepare: Box<dyn FnOnce() -> Vec<String> + Send>,
     pub body: Box<dyn FnOnce() -> ThreadEnd + Send>,
 }
 
-/// A thread that was started.
+/// A started thread.
 struct RunningThread {
     bell: Arc<Bell>,
     thread: JoinHandle<ThreadEnd>,
-    /// The kernel's number of the thread.
+    /// Kernel thread id.
     id: i32,
 }
 
-/// The results of the threads of a run.
+/// The results of a run's threads.
 pub(crate) struct ThreadResults {
     ends: Vec<ThreadEnd>,
     stops: PauseLog,
     error: Option<String>,
 }
 
-/// Reports that a thread ends, also by a panic: then the run has failed.
+/// Reports the end of a thread; after a panic the run has failed.
 struct EndGuard {
     control: Arc<Control>,
     ending: Sender<usize>,
@@ -69,7 +69,7 @@ impl Drop for EndGuard {
         if std::thread::panicking() {
             self.control.failed.store(true, Ordering::SeqCst);
         }
-        // A dropped run does not receive it.
+        // Fails if the run was dropped.
         let _ = self.ending.send(self.place);
     }
 }
@@ -94,11 +94,10 @@ impl Threads {
         &self.control
     }
 
-    /// Starts a thread and waits until it has prepared itself; its new notes
-    /// about that are added to `notes`.
+    /// Starts a thread and waits for its preparation; adds new notes to `notes`.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// The thread cannot be started.
     pub fn spawn(&mut self, plan: ThreadPlan, notes: &mut Vec<String>) -> Result<(), StartError> {
         let ThreadPlan {
             name,
@@ -127,19 +126,19 @@ impl Threads {
         Ok(())
     }
 
-    /// Keeps a writing thread, which is waited for when all are stopped.
+    /// Stores the recording's writer thread, joined when all others have stopped.
     pub fn keep(&mut self, recorder: Option<RecordWriter>) {
         self.recorder = recorder;
     }
 
-    /// Whether all have ended, or must: a port was lost or a plugin failed.
+    /// Whether all threads have ended, or must because a port was lost or a plugin
+    /// failed.
     pub fn ended(&self) -> bool {
         let mut threads = self.running.iter();
         self.control.must_end() || threads.all(|running| running.thread.is_finished())
     }
 
-    /// Waits until they have ended, for `timeout` at most; returns whether they
-    /// have.
+    /// Waits for the end, at most `timeout`; returns whether it was reached.
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         while !self.ended() {
@@ -152,8 +151,8 @@ impl Threads {
         true
     }
 
-    /// Stops all threads, the recorder last: by then it has received every
-    /// event. A thread that does not end is left behind.
+    /// Stops all threads, then the recorder, which has received all events by then. Stuck
+    /// threads are not joined.
     pub fn stop(&mut self) -> ThreadResults {
         let ends = self.end();
         let recorded = self.recorder.take().map(RecordWriter::end);
@@ -185,7 +184,7 @@ impl Threads {
             for (thread, end) in running.iter_mut().zip(&mut ends) {
                 let id = thread.as_ref().map(|thread| thread.id);
                 if let Some(left) = id.and_then(|id| left_behind.look(id)) {
-                    // Not joined: it ends with the process.
+                    // Not joined; it ends with the process.
                     *thread = None;
                     *end = left;
                 }
@@ -204,24 +203,24 @@ fn joined(thread: JoinHandle<ThreadEnd>) -> ThreadEnd {
         .unwrap_or_else(|panic| ThreadEnd::panicked(&*panic))
 }
 
-/// The number of looks at a stopping thread within which its plugin must
-/// return: 2 s. Outside a plugin there is no limit.
+/// Polls of a stopping thread before its plugin counts as stuck: 2 s. Outside plugins
+/// there is no limit.
 const LOOKS_MAX: u32 = 100;
 
-/// The limit for any thread in a hurried stop.
+/// The same limit for all threads in a hurried stop.
 const LOOKS_HURRIED: u32 = 5;
 
-/// Finds threads that the end of a run does not wait for.
+/// Detects stuck threads, which are not joined.
 #[derive(Default)]
 struct StuckThreads {
-    /// Threads, the calls in which they were found, and how often in a row.
+    /// Thread ids, the calls that they were seen in, and the number of consecutive
+    /// sightings.
     seen: Vec<(i32, Option<Call>, u32)>,
     any: bool,
 }
 
 impl StuckThreads {
-    /// Examines a thread that has not ended; returns its end, if it is left
-    /// behind.
+    /// Examines a running thread; returns its result if it is stuck.
     fn look(&mut self, thread: i32) -> Option<ThreadEnd> {
         let call = call_of(thread);
         let before = self.seen.iter().position(|(other, _, _)| *other == thread);
@@ -263,7 +262,7 @@ impl ThreadResults {
         self.ends.iter_mut().find_map(|end| end.inside.take())
     }
 
-    /// Adds the errors, notes and resources of the threads to a report.
+    /// Adds the threads' errors, notes and resource usage to a report.
     pub fn add_to(self, report: &mut RunReport) {
         if report.error.is_none() {
             report.error = self.error;

@@ -1,4 +1,4 @@
-//! Waiting until a frame arrives or a release is due.
+//! Waiting for a frame or a release.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -14,79 +14,72 @@ use crate::config::WaitMode;
 use crate::host::{self, Crowd};
 use crate::witness::{PauseHistory, Witness};
 
-/// The initial wake margin; the thread then learns.
+/// Initial wake margin.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
 const MARGIN_MIN: Nanos = Nanos::from_micros(2);
-/// Beyond this the machine was paused or busy, and no margin would help.
+/// A longer latency means that the machine paused or was busy; no margin helps.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
-/// Steps of the margin after a wake-up that took longer than it, and after one that did
-/// not. Their ratio makes it settle where three of four wake-ups are in time: beyond that,
-/// much spinning improves few releases. Steps of a fixed size let a pause of the machine
-/// count as one late wake-up, however long it was.
+/// Steps of the margin after a wake-up slower than it, and after a faster one. Their
+/// ratio makes it converge to the 0.75-quantile; more spinning improves few releases.
+/// Fixed steps let a pause of any length count as one slow wake-up.
 const MARGIN_UP: Nanos = Nanos::from_nanos(900);
 const MARGIN_DOWN: Nanos = Nanos::from_nanos(300);
 
-/// How long a thread polls after traffic before it sleeps: the next frame of a
-/// burst or of a conversation is often close.
+/// Polling time after traffic before a thread sleeps: the next frame of a burst or
+/// conversation is often close.
 const LINGER: Nanos = Nanos::from_micros(50);
 
-/// The number of times in a row that lingering brings no frame before a thread ceases to
-/// linger.
+/// Consecutive lingers without a frame after which a thread stops lingering.
 const LINGERS_UNPAID: u32 = 8;
 
-/// A thread that has ceased to linger tries again after traffic this many times.
+/// Traffic events after which such a thread tries lingering again.
 const LINGER_RETRY: u32 = 64;
 
-/// Limits of the time for which frames are left to gather at ports that stamp arrivals, on
-/// links with a delay. The upper one is a quarter of what a packet port's ring holds of the
-/// fastest arrivals; below the lower one, gathering saves nothing.
+/// Limits of the gathering time at ports that stamp arrivals, for links with delay. The
+/// upper limit is a quarter of a packet port's ring at the highest arrival rate;
+/// gathering for less than the lower one saves nothing.
 const GATHER_MAX: Nanos = Nanos::from_millis(1);
 const GATHER_MIN: Nanos = Nanos::from_micros(100);
 
-/// The maximum share of each window, as 1/n, that a thread spins when others
-/// need the cores.
+/// Maximum spinning share of each window, as 1/n, on a crowded machine.
 const CROWDED_SHARE: u64 = 5;
 const WINDOW: Nanos = Nanos::from_millis(10);
 
-/// When others need the cores and frames are frequent, a thread sleeps for this
-/// long before it looks for more, as a network card moderates its interrupts:
-/// waking for every frame would cost the programs under test more than the
-/// frames do. Arrivals are stamped by the kernel, so a delay longer than this
-/// stays exact.
+/// Sleep between polls for frequent frames on a crowded machine, like the interrupt
+/// moderation of a network card: waking per frame would cost the programs under test more
+/// than the frames do. The kernel stamps arrivals, so longer delays stay exact.
 const MODERATION: Nanos = Nanos::from_micros(50);
 
-/// Wakes per window above which wake-ups are moderated.
+/// Wake-ups per window above which they are moderated.
 const WAKES_MANY: u32 = 50;
 
-/// Buffers per window, 150,000 a second, from which arrivals are a flood: small frames as fast
-/// as a program can send them. A thread of raised priority then preempts the programs that
-/// receive them so often that they lose frames in their sockets.
+/// Buffers per window (150,000/s) from which arrivals are a flood: small frames as fast
+/// as a program can send. A thread of raised priority would then preempt the receiving
+/// programs so often that their sockets drop frames.
 const FLOOD: u64 = 1_500;
 
-/// The time after a flood until the thread has its priority again.
+/// Time after a flood until the priority is raised again.
 const FLOOD_ENDS: Nanos = Nanos::from_millis(50);
 
-/// Without a release to wait for, a thread still wakes at this interval, so
-/// that a port's losses and a stop are noticed.
+/// Maximum sleep, so that port losses and stops are noticed.
 const IDLE: Nanos = Nanos::from_millis(250);
 
-/// Interval at which an input port is polled that has no descriptor to wait
-/// for.
+/// Polling interval of an input port without a descriptor.
 pub(crate) const POLL: Nanos = Nanos::from_millis(1);
 
-/// How long a spinning thread only reads the clock before it looks for frames
-/// again: in this time it witnesses pauses of the machine.
+/// Time that a spinning thread only reads the clock between polls; it witnesses pauses of
+/// the machine meanwhile.
 const SPIN_TURN: Nanos = Nanos::from_nanos(250);
 
-/// Waits for one thread, and learns how late the kernel wakes it.
+/// Waits for one thread and learns the kernel's wake-up latency.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     mode: WaitMode,
-    /// The thread has a raised priority, where it has the right to one.
+    /// Whether the thread requests a raised priority.
     realtime: bool,
     crowd: Crowd,
     margins: Margins,
-    /// The last sleep that was planned: its end, and the class of its length, unless it is long.
+    /// End of the last planned sleep, and its class unless it is long.
     planned: (Nanos, Option<usize>),
     may_spin: bool,
     window: Window,
@@ -94,30 +87,29 @@ pub(crate) struct Waiter {
     priority: FloodPriority,
     last_active: Nanos,
     linger: Linger,
-    /// How long frames may gather at the ports; zero if each must be read at once.
+    /// Time that frames may gather at the ports; zero to read each at once.
     gather: Nanos,
-    /// The last turn of the spinning loop, if it has been spinning since.
+    /// Last turn of the spinning loop, if uninterrupted.
     spinning_since: Option<Nanos>,
     pub witness: Witness,
 }
 
-/// Wake margins by the length of the sleep: a core that has been idle for longer takes
-/// longer to wake.
+/// Wake margins by length of sleep: a core idle for longer wakes more slowly.
 #[derive(Clone, Copy, Debug)]
 struct Margins([Nanos; CLASSES]);
 
-/// Classes of lengths: up to 32 us, up to 64 us and so on, and from 1 ms.
+/// Length classes: up to 32 us, up to 64 us and so on, and from 1 ms.
 const CLASSES: usize = 7;
 
-/// A sleep of this length or more is long. It ends early, and the thread sleeps again: after
-/// a short sleep, a core wakes faster and by a steadier latency. In a virtual machine, the
-/// median latency after 100 ms is 100 us, and 40 us with a wake-up 400 us before.
+/// Lower limit of a long sleep, which is split: after a short sleep, a core wakes faster
+/// and with less jitter. In a virtual machine the median latency after 100 ms is 100 us,
+/// and 40 us with a wake-up 400 us before.
 const LONG: Nanos = Nanos::from_millis(2);
 
-/// How long before its release a thread wakes from a long sleep.
+/// Time before the release at which a long sleep ends.
 const LONG_ENDS_BEFORE: Nanos = Nanos::from_micros(400);
 
-/// Returns the class of a sleep by its length, the margin included; `None` if it is long.
+/// Returns the class of a sleep, margin included; `None` if it is long.
 fn class_of(length: Nanos) -> Option<usize> {
     let units = length.as_nanos() / 32_768;
     let class = units.checked_ilog2().map_or(0, |log| log as usize + 1);
@@ -125,8 +117,7 @@ fn class_of(length: Nanos) -> Option<usize> {
 }
 
 impl Margins {
-    /// Moves a margin towards a percentile of the wake-up latency: up when a wake-up came
-    /// later than it, down when not.
+    /// Moves a margin toward a quantile of the wake-up latency.
     fn learn(&mut self, class: usize, latency: Nanos) {
         let margin = &mut self.0[class];
         let next = if latency > *margin {
@@ -138,32 +129,32 @@ impl Margins {
     }
 }
 
-/// A thread's activity in the present window.
+/// A thread's activity in the current window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     start: Nanos,
     spun: Nanos,
-    /// How often frames woke it.
+    /// Wake-ups by frames.
     wakes: u32,
-    /// The same in the window before.
+    /// Wake-ups by frames in the previous window.
     wakes_before: u32,
-    /// Frames that arrived.
+    /// Arrived frames.
     arrivals: usize,
-    /// The same in the window before.
+    /// Arrived frames in the previous window.
     arrivals_before: usize,
 }
 
-/// Whether a thread has given up its raised priority for a flood.
+/// State of a thread's priority during floods.
 #[derive(Clone, Copy, Debug, Default)]
 struct FloodPriority {
     is_normal: bool,
-    /// The last window with a flood.
+    /// Time of the last window with a flood.
     seen: Nanos,
 }
 
 impl FloodPriority {
-    /// Notes at `now` whether frames flood the machine while others need its cores. Returns
-    /// whether the priority is to be normal, if it changes.
+    /// Records at `now` whether frames flood a crowded machine. Returns whether to use
+    /// normal priority, if that changes.
     fn note(&mut self, now: Nanos, floods: bool) -> Option<bool> {
         if floods {
             self.seen = now;
@@ -175,24 +166,24 @@ impl FloodPriority {
     }
 }
 
-/// Decides whether to poll on after traffic, from what that brought before.
+/// Decides whether to linger after traffic, by its past success.
 #[derive(Clone, Copy, Debug, Default)]
 struct Linger {
-    /// The thread lingers now.
+    /// Whether the thread lingers now.
     now: bool,
-    /// The number of times in a row that it brought nothing.
+    /// Consecutive lingers without a frame.
     unpaid: u32,
-    /// How often traffic was not followed by lingering since the last time that it was.
+    /// Traffic events without lingering since the last linger.
     skipped: u32,
 }
 
 impl Linger {
-    /// Whether to linger after the present traffic.
+    /// Whether to linger after the current traffic.
     fn pays(self) -> bool {
         self.unpaid < LINGERS_UNPAID || self.skipped >= LINGER_RETRY
     }
 
-    /// Notes traffic; if frames `arrived`, lingering has paid.
+    /// Records traffic; lingering has paid if frames `arrived`.
     fn traffic(&mut self, arrived: bool) {
         if !self.now {
             self.skipped = self.skipped.saturating_add(1);
@@ -201,7 +192,7 @@ impl Linger {
         }
     }
 
-    /// Notes that the thread sleeps.
+    /// Records that the thread sleeps.
     fn sleeps(&mut self) {
         if self.now {
             self.now = false;
@@ -211,7 +202,7 @@ impl Linger {
     }
 }
 
-/// Pauses of the machine that a thread has seen.
+/// The machine's pauses that a thread witnessed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PauseLog {
     pub count: u64,
@@ -229,8 +220,8 @@ impl PauseLog {
 }
 
 impl Waiter {
-    /// Waits for the calling thread, which publishes its pauses. If `realtime`, the thread
-    /// has a raised priority, and gives it up during floods.
+    /// Returns a waiter for the calling thread, which publishes its pauses. If
+    /// `realtime`, the thread has a raised priority and drops it during floods.
     pub fn new(mode: WaitMode, realtime: bool, pauses: Arc<PauseHistory>) -> Waiter {
         Waiter {
             mode,
@@ -250,10 +241,10 @@ impl Waiter {
         }
     }
 
-    /// Lets frames gather at the ports, all of which stamp arrivals. No frame has its
-    /// release earlier than `slack` after its arrival.
+    /// Lets frames gather at the ports, which must all stamp arrivals. `slack` is the
+    /// minimum time from arrival to release.
     pub fn gather_within(self, slack: Nanos) -> Waiter {
-        // A managed queue needs a part of it for its decisions.
+        // A managed queue needs part of the slack for its decisions.
         let gather = Nanos::from_nanos(slack.as_nanos() / 4).min(GATHER_MAX);
         let worth_it = gather >= GATHER_MIN && self.mode != WaitMode::Spin;
         Waiter {
@@ -262,29 +253,28 @@ impl Waiter {
         }
     }
 
-    /// Notes that the stages of this thread have just processed frames.
+    /// Records that the thread just processed frames.
     pub fn active(&mut self) {
         self.last_active = monotonic_now();
         self.spinning_since = None;
     }
 
-    /// Notes that `frames` have just arrived.
+    /// Records arrivals.
     pub fn arrived(&mut self, frames: usize) {
         self.window.arrivals += frames;
         self.linger.traffic(frames > 0);
     }
 
-    /// Returns how long to sleep without watching the ports, if frames are so frequent that
-    /// waking for each would cost more.
+    /// Returns how long to sleep without watching the ports, if frames are so frequent
+    /// that waking for each would cost more.
     pub fn gathering(&self) -> Option<Nanos> {
         let arrivals = self.window.arrivals.max(self.window.arrivals_before) as u64;
         let frequent = self.gather.saturating_mul(arrivals) >= WINDOW;
         frequent.then_some(self.gather)
     }
 
-    /// Takes one turn of waiting. Returns until when the thread should sleep,
-    /// if it should. The caller then announces its sleep, looks once more, and
-    /// calls [`Waiter::sleep`].
+    /// Takes one turn of waiting. Returns the time to sleep until, if any; the caller
+    /// then announces its sleep, checks once more and calls [`Waiter::sleep`].
     pub fn plan(&mut self, next_at: Option<Nanos>) -> Option<Nanos> {
         let now = monotonic_now();
         self.look_around(now);
@@ -304,10 +294,9 @@ impl Waiter {
         Some(wake_at.unwrap_or(Nanos::MAX).min(now.saturating_add(IDLE)))
     }
 
-    /// Checks whether others need the cores, and whether there is spinning time
-    /// left in this window: where the programs under test wait for a core, a
-    /// spinning emulator slows down the system that it measures; a few exact
-    /// releases are worth a little of it.
+    /// Updates whether the machine is crowded and spinning time is left in this window.
+    /// If programs under test wait for a core, a spinning emulator slows the system that
+    /// it measures; a few exact releases justify a little of that.
     fn look_around(&mut self, now: Nanos) {
         let age = now.saturating_sub(self.window.start);
         if age >= WINDOW {
@@ -337,12 +326,12 @@ impl Waiter {
         };
     }
 
-    /// Whether to let frames gather rather than wake for each.
+    /// Whether to let frames gather instead of waking for each.
     fn moderates(&self) -> bool {
         self.crowded && self.window.wakes.max(self.window.wakes_before) >= WAKES_MANY
     }
 
-    /// Returns when to wake for a release at `next`, and plans a sleep until then.
+    /// Plans a sleep until shortly before a release at `next`; returns its end.
     pub fn wake_at(&mut self, now: Nanos, next: Nanos) -> Nanos {
         let class = class_of(next.saturating_sub(now));
         let margin = match class {
@@ -354,13 +343,13 @@ impl Waiter {
         self.planned.0
     }
 
-    /// Returns the longest wake margin.
+    /// Returns the maximum wake margin.
     pub fn margin_max(&self) -> Nanos {
         let margins = self.margins.0.into_iter().max();
         margins.filter(|_| self.may_spin).unwrap_or(Nanos::ZERO)
     }
 
-    /// One turn of the spinning loop.
+    /// Takes one turn of the spinning loop.
     fn spin(&mut self, now: Nanos, next_at: Option<Nanos>) {
         if let Some(last) = self.spinning_since {
             let gap = now.saturating_sub(last);
@@ -381,8 +370,7 @@ impl Waiter {
         }
     }
 
-    /// Sleeps until `until`, until one of `sources` is readable, or until
-    /// the bell rings.
+    /// Sleeps until `until`, a readable source or the bell.
     pub fn sleep(&mut self, until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) {
         let start = monotonic_now();
         let moderated_until = start.saturating_add(MODERATION);
@@ -396,9 +384,8 @@ impl Waiter {
         }
         let woken = wait_for(until, sources, bell);
         let now = monotonic_now();
-        // A deadline that had passed when the wait began ends it at once.
-        // Earlier time is the emulator's own lateness: neither a pause of the
-        // machine nor a slow wake-up.
+        // A deadline before the wait ends it at once. The time before is the emulator's
+        // own lateness, neither a pause of the machine nor wake-up latency.
         let due = until.max(start);
         self.witness.slept(start, due, now);
         match woken {
@@ -419,7 +406,7 @@ impl Waiter {
     }
 }
 
-/// The cause of the end of a sleep.
+/// The cause of a wake-up.
 enum WakeCause {
     Timer,
     Frames,
@@ -434,7 +421,7 @@ fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) -> WakeCause
         .collect();
     let timeout = until.saturating_sub(monotonic_now());
     let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
-    // An error, as a rule an interruption, ends the wait as a frame does.
+    // An error, usually EINTR, ends the wait like a frame.
     let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
     if polled.last().and_then(PollFd::any).unwrap_or(false) {
         bell.clear();

@@ -24,7 +24,7 @@ fn the_margin_follows_the_wake_up_latency_within_its_bounds() {
     }
     let learnt = waiter.margin_max();
     assert!(learnt > Nanos::from_micros(140), "{learnt}");
-    // One pause of the machine must not cost a core for long.
+    // One pause of the machine must not raise the spinning time for long.
     learn(&mut waiter, Nanos::from_secs(1));
     assert_eq!(
         waiter.margin_max(),
@@ -42,7 +42,7 @@ fn block_sleeps_to_the_release_itself_and_spin_never_sleeps() {
     assert!(new_waiter(WaitMode::Spin).plan(None).is_none());
     assert!(new_waiter(WaitMode::Spin).plan(Some(next)).is_none());
     let mut block = new_waiter(WaitMode::Block);
-    // A second is longer than a thread ever sleeps.
+    // Longer than the maximum sleep.
     assert!(block.plan(Some(next)).is_some_and(|until| until < next));
     let near = monotonic_now().saturating_add(Nanos::from_millis(100));
     assert_eq!(block.plan(Some(near)), Some(near));
@@ -169,12 +169,12 @@ fn a_time_that_had_passed_before_the_wait_is_no_pause() {
             waiter.sleep(past, &[], &bell);
         };
         sleep_past(&mut waiter);
-        // The same where frames gather.
+        // Also with gathering.
         waiter.plan(None);
         waiter.window.wakes = WAKES_MANY;
         assert_eq!(waiter.moderates(), crowded);
         sleep_past(&mut waiter);
-        // The machine may have stood still for a moment.
+        // The machine may have paused.
         let longest = waiter.witness.log().max;
         assert!(longest < Nanos::from_secs(10), "{longest}");
         assert_eq!(waiter.margins.0, margins, "it did not wake up");
@@ -233,7 +233,7 @@ fn lingering_ends_when_it_brings_nothing_and_is_tried_again() {
     assert!(!linger.pays());
     (0..LINGER_RETRY).for_each(|_| linger.traffic(true));
     assert!(linger.pays());
-    // Now it brings a frame.
+    // A linger that brings a frame.
     linger.now = true;
     linger.traffic(true);
     linger.sleeps();
@@ -261,12 +261,12 @@ fn only_many_arrivals_on_busy_cores_are_a_flood() {
         let start = monotonic_now();
         waiter.look_around(start);
         waiter.arrived(arrivals);
-        // The priority follows the window that ends.
+        // The priority changes at the end of a window.
         waiter.look_around(start.saturating_add(WINDOW));
         waiter.priority.is_normal
     };
     let flood = FLOOD as usize;
-    // The first look around only learns that the cores are busy.
+    // The first check only detects busy cores.
     assert!(is_normal(true, flood));
     assert!(!is_normal(true, flood - 1));
     assert!(!is_normal(false, 10 * flood));

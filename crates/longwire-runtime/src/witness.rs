@@ -1,13 +1,11 @@
-//! Evidence that the machine stood still while a thread did nothing but wait.
+//! Evidence that the machine paused while a thread only waited.
 //!
-//! A pause counts only where Longwire itself cannot be the cause: between two
-//! readings of the clock with no work in between, or between the time for which
-//! a timer was set and the thread's wake-up. The kernel's accounts of the
-//! thread then rule out the other causes: time during which it waited for a
-//! core that was in use (`run_delay` in schedstat) is subtracted, and a switch
-//! of context that the wait does not explain (a signal that stops the process,
-//! a debugger, a freezer) voids the evidence. The thread watches itself, so the
-//! evidence is always of the core that it is on.
+//! A pause counts only if Longwire cannot be its cause: between two clock readings
+//! without work in between, or between a timer's expiry and the thread's wake-up. The
+//! kernel's accounts of the thread rule out other causes: time spent waiting for a busy
+//! core (`run_delay` in schedstat) is subtracted, and a context switch that the wait does
+//! not explain (a stopping signal, a debugger, a freezer) voids the evidence. Each thread
+//! watches itself, so the evidence concerns its own core.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,39 +17,38 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::waiting::PauseLog;
 
-/// A shorter delay is an ordinary wake-up.
+/// Shorter delays are normal wake-up latency.
 pub(crate) const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 
-/// A longer one excuses no lateness: the run was disturbed.
+/// Longer pauses do not excuse lateness: the run was disturbed.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
 
-/// The kernel's accounts are read again before a wait when they are older than
-/// this.
+/// Age at which the kernel's accounts are read again before a wait.
 const FRESH: Nanos = Nanos::from_millis(1);
 
-/// Giving a core away and getting it back takes longer.
+/// Minimum duration of a voluntary context switch.
 const SWITCH_MIN: Nanos = Nanos::from_micros(2);
 
-/// The number of pauses remembered: a frame is late by recent ones.
+/// Maximum number of recent pauses kept to excuse late frames.
 const REMEMBERED: usize = 512;
 
-/// The pauses of one thread, for those that account for its frames and for reports.
+/// The pauses of one thread, shared with accounts and reports.
 #[derive(Debug, Default)]
 pub(crate) struct PauseHistory(Mutex<WitnessedPauses>);
 
 #[derive(Debug, Default)]
 struct WitnessedPauses {
-    /// All of them.
+    /// All pauses.
     log: PauseLog,
-    /// The last ones that excuse lateness.
+    /// Recent pauses, which excuse lateness.
     recent: VecDeque<Pause>,
 }
 
-/// One pause: its start and its end.
+/// Start and end of a pause.
 type Pause = (Nanos, Nanos);
 
 impl PauseHistory {
-    /// Adds a pause, after those before.
+    /// Adds a pause; pauses are in order of time.
     pub fn add(&self, (start, end): Pause) {
         let mut pauses = self.pauses();
         let length = end.saturating_sub(start);
@@ -65,7 +62,7 @@ impl PauseHistory {
         pauses.recent.push_back((start, end));
     }
 
-    /// Returns the number and the lengths of all pauses so far.
+    /// Returns the log of all pauses so far.
     pub fn log(&self) -> PauseLog {
         self.pauses().log
     }
@@ -74,7 +71,7 @@ impl PauseHistory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the parts of pauses between two times to `found`.
+    /// Adds the parts of pauses within an interval to `found`.
     fn collect(&self, (start, end): Pause, found: &mut Vec<Pause>) {
         let pauses = self.pauses();
         let recent = pauses
@@ -87,8 +84,7 @@ impl PauseHistory {
     }
 }
 
-/// Returns how much of the time between `start` and `end` at least one of these
-/// threads stood still.
+/// Returns how long at least one of these threads was paused between `start` and `end`.
 pub(crate) fn stood_still(threads: &[Arc<PauseHistory>], start: Nanos, end: Nanos) -> Nanos {
     let mut found = Vec::new();
     for pauses in threads {
@@ -107,14 +103,14 @@ pub(crate) fn stood_still(threads: &[Arc<PauseHistory>], start: Nanos, end: Nano
 /// The kernel's accounts of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounts {
-    /// How long it has waited for a core that was in use.
+    /// Time spent waiting for a busy core.
     pub waited: Nanos,
-    /// How often it gave its core away to wait.
+    /// Number of voluntary context switches.
     voluntary: i64,
 }
 
 impl Accounts {
-    /// Returns how often the thread gave its core away since `before`.
+    /// Returns the number of voluntary context switches since `before`.
     pub fn switched_since(self, before: Accounts) -> i64 {
         self.voluntary - before.voluntary
     }
@@ -125,13 +121,12 @@ impl Accounts {
     }
 }
 
-/// The file from which a thread reads the kernel's accounts of itself.
+/// The kernel's accounts of the thread that opened it.
 #[derive(Debug)]
 pub(crate) struct AccountsFile(File);
 
 impl AccountsFile {
-    /// Opens the accounts of the calling thread; `None` where the kernel keeps
-    /// none.
+    /// Opens the accounts of the calling thread; `None` if the kernel keeps none.
     pub fn open() -> Option<AccountsFile> {
         let file = AccountsFile(File::open("/proc/thread-self/schedstat").ok()?);
         file.read().map(|_| file)
@@ -168,8 +163,8 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Returns a witness of a thread, which publishes its findings. The thread
-    /// must call [`Witness::begin`].
+    /// Returns a witness that publishes to `shared`. The thread must call
+    /// [`Witness::begin`].
     pub fn new(shared: Arc<PauseHistory>) -> Witness {
         Witness {
             file: None,
@@ -180,14 +175,13 @@ impl Witness {
         }
     }
 
-    /// Opens the accounts of the calling thread. Where the kernel keeps none,
-    /// no pause is ever found.
+    /// Opens the accounts of the calling thread. Without them, no pause is ever found.
     pub fn begin(&mut self) {
         self.file = AccountsFile::open();
         self.refresh(Nanos::ZERO);
     }
 
-    /// Prepares for a wait of the thread, when there is nothing urgent.
+    /// Refreshes the accounts before a wait.
     #[inline]
     pub fn before_wait(&mut self, now: Nanos) {
         if now.saturating_sub(self.read_at) >= FRESH {
@@ -195,12 +189,12 @@ impl Witness {
         }
     }
 
-    /// Examines a sleep since `start`, with a timer set for `due`, which is not
-    /// before `start`: the time between would count as a pause.
+    /// Examines a sleep from `start` with a timer set for `due`, which must not precede
+    /// `start`: the difference would count as a pause.
     #[inline]
     pub fn slept(&mut self, start: Nanos, due: Nanos, woke: Nanos) {
-        // A call that returned at once switched no context. If it counted, a
-        // stop by a signal in the same millisecond would seem to be explained.
+        // A call that returned at once switched no context; counting it would explain a
+        // stop by a signal in the same millisecond.
         if woke.saturating_sub(start) >= SWITCH_MIN {
             self.sleeps += 1;
         }
@@ -209,8 +203,7 @@ impl Witness {
         }
     }
 
-    /// Examines two readings of the clock, `before` and `now`, without work in
-    /// between.
+    /// Examines two clock readings without work in between.
     #[inline]
     pub fn spun(&mut self, before: Nanos, now: Nanos) {
         if now.saturating_sub(before) >= PAUSE_MIN {
@@ -224,7 +217,7 @@ impl Witness {
         self.shared.log()
     }
 
-    /// Returns how long the thread has waited for a core that was in use.
+    /// Returns the time that the thread spent waiting for busy cores.
     pub fn waited(&self) -> Nanos {
         let accounts = self.file.as_ref().and_then(AccountsFile::read);
         accounts.unwrap_or_default().waited
@@ -243,7 +236,7 @@ impl Witness {
         }
     }
 
-    /// Reads the accounts; returns whether there are any.
+    /// Reads the accounts; returns whether they exist.
     fn refresh(&mut self, now: Nanos) -> bool {
         let Some(accounts) = self.file.as_ref().and_then(AccountsFile::read) else {
             return false;
@@ -255,8 +248,8 @@ impl Witness {
     }
 }
 
-/// Returns how much of a `gap` the machine stood still, by the accounts before
-/// and after it; the thread slept `sleeps` times in between.
+/// Returns how much of `gap` the machine was paused, from the accounts before and after
+/// it and the number of sleeps in between.
 fn standstill(gap: Nanos, before: Accounts, after: Accounts, sleeps: i64) -> Option<Nanos> {
     let explained = after.switched_since(before) <= sleeps;
     let stood = gap.saturating_sub(after.waited.saturating_sub(before.waited));
@@ -287,11 +280,11 @@ mod tests {
         let before = accounts(50, 10);
         let of = |after| standstill(micros(4_000), before, after, 1);
         assert_eq!(of(accounts(50, 11)), Some(micros(4_000)));
-        // For a part of the time, others had the core.
+        // Other threads had the core for part of the time.
         assert_eq!(of(accounts(1_050, 11)), Some(micros(3_000)));
-        // All of the time: an overloaded core is no pause.
+        // An overloaded core is not a pause.
         assert_eq!(of(accounts(4_040, 11)), None);
-        // A stop switches the context once more than the sleep did.
+        // A stop adds one context switch to the sleep's.
         assert_eq!(of(accounts(50, 12)), None);
     }
 
@@ -301,7 +294,7 @@ mod tests {
         let of = |after| standstill(micros(500), before, after, 0);
         assert_eq!(of(before), Some(micros(500)));
         assert_eq!(of(accounts(540, 10)), None);
-        // It blocked.
+        // The thread blocked.
         assert_eq!(of(accounts(50, 11)), None);
     }
 
@@ -322,8 +315,8 @@ mod tests {
         assert_eq!(stood_still(&[], micros(0), micros(9)), Nanos::ZERO);
     }
 
-    /// Returns a witness of this thread, and the history that it publishes;
-    /// `None` where the kernel keeps no accounts.
+    /// Returns a witness of this thread and its history; `None` if the kernel keeps no
+    /// accounts.
     fn witness() -> Option<(Witness, Arc<PauseHistory>)> {
         let shared = Arc::new(PauseHistory::default());
         let mut witness = Witness::new(Arc::clone(&shared));
@@ -331,7 +324,7 @@ mod tests {
         witness.file.is_some().then_some((witness, shared))
     }
 
-    /// Gives the core away `times` times.
+    /// Blocks `times` times.
     fn block(times: usize) {
         for _ in 0..times {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -343,25 +336,25 @@ mod tests {
         let Some((mut witness, shared)) = witness() else {
             return;
         };
-        // A page that has to be read would void one of them.
+        // A page fault with I/O would void one of them.
         let seen = (1..=5).any(|second| {
             let due = Nanos::from_secs(second);
             witness.before_wait(due);
-            // The sleep itself switches the context once.
+            // The sleep itself switches context once.
             block(1);
             witness.slept(due, due, due.saturating_add(Nanos::from_millis(90)));
             shared.log().count == 1
         });
         assert!(seen, "{:?}", shared.log());
         let all = stood_still(&[Arc::clone(&shared)], Nanos::ZERO, Nanos::MAX);
-        // Others may have had the core for a part of the time.
+        // Other threads may have had the core for part of the time.
         assert!(all <= Nanos::from_millis(90), "{all}");
         assert!(all >= PAUSE_MIN, "{all}");
-        // It blocked more often than it slept.
+        // More blocks than sleeps.
         let due = Nanos::from_secs(6);
         witness.before_wait(due);
         block(2);
-        // Waits that found something at once make up for none of it.
+        // Waits that returned at once do not count as sleeps.
         for _ in 0..3 {
             witness.slept(due, due, due.saturating_add(Nanos::from_nanos(800)));
         }
@@ -397,9 +390,9 @@ mod tests {
         };
         let now = Nanos::from_secs(5);
         witness.before_wait(now);
-        // No work between the two readings.
+        // No work between the readings.
         witness.spun(now, now.saturating_add(micros(2_000)));
-        // Longer than a pause of the machine: counted, and no excuse.
+        // Longer than `PAUSE_MAX`: counted, but no excuse.
         witness.spun(now, now.saturating_add(Nanos::from_secs(1)));
         assert_eq!(shared.log().count, 2);
         assert_eq!(shared.log().max, Nanos::from_secs(1));
