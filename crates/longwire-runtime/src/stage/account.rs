@@ -1,5 +1,4 @@
-//! The accounts of an egress stage: the frames that left, their lateness, and
-//! the consumers of both.
+//! Accounting of an egress stage: departures, their lateness, and the consumers of both.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::ledger::{Artifact, BurstCounts, StageCells};
 use crate::record::{Event, RecordHandle};
 use crate::sent::SentLog;
 
-/// Returns the number of wire frames in a buffer, and their bytes.
+/// Returns the number of wire frames in a buffer and their total bytes.
 #[inline]
 pub(crate) fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     match frame.offload.segments {
@@ -32,7 +31,7 @@ pub(crate) fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     }
 }
 
-/// Returns a frame as ports take it.
+/// Returns a frame in the form that ports accept.
 #[inline]
 fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     TxFrame {
@@ -44,74 +43,72 @@ fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     }
 }
 
-/// Frames further apart than this are not joined, even if both are due because the
-/// emulator is late: at such a pace joining saves little, and a capture at the receiver
-/// shows the frames as they are on the wire.
+/// Maximum distance of joined frames, even if both are overdue: at such a rate joining
+/// saves little, and a capture at the receiver shows the frames as on the wire.
 const JOINED_WITHIN: Nanos = Nanos::from_micros(20);
 
 /// Resolution of recorded lateness, in nanoseconds.
 const LATENESS_STEP: u64 = 64;
 
-/// A frame that was given to the port.
+/// A frame pushed to the port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PushedFrame {
     release: Nanos,
     wire_frames: u32,
     wire_bytes: u32,
-    /// The last link that the frame crossed, where links are counted too, or [`NO_LINK`].
+    /// The last link that the frame crossed if links are counted too, else [`NO_LINK`].
     link: LinkId,
-    /// The next frame of the batch is in the same buffer of the port.
+    /// Whether the next frame of the batch shares its buffer in the port.
     joined: bool,
 }
 
 const NO_LINK: LinkId = LinkId(u32::MAX);
 
-/// Interval of reading the port's losses, which may take a system call.
+/// Polling interval of the port's losses, which may take a system call.
 const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
 
-/// A frame that left later than the tolerance.
+/// A frame that left late.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateFrame {
-    /// The last link that the frame crossed, where links are counted too.
+    /// The last link that the frame crossed, if links are counted too.
     pub link: Option<LinkId>,
     pub lateness: Nanos,
-    /// The number of wire frames in it.
+    /// Number of wire frames.
     pub wire_frames: u64,
-    /// How the port's account counts it.
+    /// The artifact that the port's account counts.
     pub artifact: Artifact,
 }
 
-/// The accounts of an egress stage.
+/// Accounting of an egress stage.
 pub(crate) struct Account {
     counts: BurstCounts,
     lateness: LatenessRecorder,
-    /// Decides which lateness is an artifact, and its cause.
+    /// Classifies lateness by its cause.
     pub judge: Judge,
-    /// Late frames are late because the network is overloaded.
+    /// Whether late frames count as overload.
     pub overloaded: bool,
-    /// The last time at which the port was full: frames released before that
-    /// waited for its receiver.
+    /// Last time that the port was full: frames released earlier waited for its receiver.
     pub full_at: Nanos,
-    /// Frames that were given to the port and have not left.
+    /// Frames pushed to the port that have not left.
     pub batch: Vec<PushedFrame>,
-    /// Parts of one train that are due together, not pushed yet: the last frames of the
+    /// Parts of one train that are due together and not yet pushed: the tail of the
     /// batch.
     train: Joiner,
-    /// The number of these frames.
+    /// Number of parts in `train`.
     in_train: usize,
-    /// The batch has frames that share a buffer.
+    /// Whether frames of the batch share buffers.
     joined: bool,
     /// When the port's losses were last read.
     losses_read: Nanos,
     record_handle: Option<Box<RecordHandle>>,
-    /// How long before its release a frame is handed over: the port holds it
-    /// until then. Zero for ports that send at once.
+    /// Time before its release at which a frame is pushed to a port that holds it; zero
+    /// for ports that send at once.
     pub lead: Nanos,
-    /// Notes each frame before it leaves.
+    /// Logs each frame before it leaves.
     pub log: Option<Box<SentLog>>,
     pub departures: Option<Box<Departures>>,
     pub timeless: bool,
-    /// Notes address requests that leave.
+    /// Watches address requests that leave.
     pub addresses: Option<PortAddresses>,
     pub shared: Arc<LinkShared>,
 }
@@ -144,19 +141,19 @@ impl Account {
         }
     }
 
-    /// The counters of the stage.
+    /// Returns the counters of the stage.
     #[inline]
     pub fn cells(&self) -> &StageCells {
         &self.shared.egress
     }
 
-    /// Counts a record that has left the line for good.
+    /// Counts a record that was removed from the line.
     #[inline]
     pub fn taken_off(&mut self, frame: &Descriptor) {
         self.counts.crossed(wire_frames_of(frame).0.into());
     }
 
-    /// Gives a frame, due by `due_by`, to the port. Parts of one train are joined before.
+    /// Pushes a frame due by `due_by` to the port; joins parts of one train first.
     #[inline(always)]
     pub fn give<T: TxPort>(
         &mut self,
@@ -167,7 +164,7 @@ impl Account {
         self.give_from(port, None, frame, due_by)
     }
 
-    /// As [`Account::give`], for a frame whose last link is `link`.
+    /// Like [`Account::give`], for a frame whose last link is `link`.
     #[inline(always)]
     pub fn give_from<T: TxPort>(
         &mut self,
@@ -189,8 +186,8 @@ impl Account {
         pushed
     }
 
-    /// Gives an ICMP error of a router to the port: it is no frame of the link, and counts
-    /// as none.
+    /// Pushes a router's ICMP error to the port; it does not count as a frame of the
+    /// link.
     pub fn give_icmp<T: TxPort>(
         &mut self,
         port: &mut T,
@@ -218,7 +215,7 @@ impl Account {
         pushed
     }
 
-    /// Gives a frame that continues a train, begins one, or comes after one.
+    /// Pushes a frame that continues, begins or follows a train.
     #[inline(never)]
     fn give_part<T: TxPort>(
         &mut self,
@@ -226,7 +223,7 @@ impl Account {
         frame: &Descriptor,
         bytes: &[u8],
     ) -> PushResult {
-        // A port that keeps frames until their release gets each by itself.
+        // A port that holds frames until their release takes them one by one.
         let joins = port.takes_offload() && self.lead == Nanos::ZERO;
         let part = frame.part.filter(|_| joins);
         let last = self.batch.last().map(|last| last.release);
@@ -256,9 +253,9 @@ impl Account {
         PushResult::Taken
     }
 
-    /// Gives the joined train to the port. Its frames are recorded as they are joined: a
-    /// port that then refuses the train, although it took its parts' lengths, leaves them
-    /// in the recording.
+    /// Pushes the joined train to the port. Its frames were recorded when joined, so they
+    /// stay in the recording if the port refuses the train although it accepted the
+    /// lengths of its parts.
     fn push_train<T: TxPort>(&mut self, port: &mut T) -> PushResult {
         if !self.train.is_open() {
             return PushResult::Taken;
@@ -281,8 +278,7 @@ impl Account {
         pushed
     }
 
-    /// Takes the frames of the batch from `first` on back from the counts; returns their
-    /// number.
+    /// Removes the batch's frames from `first` on from the counts; returns their number.
     fn take_back(&mut self, first: usize) -> u64 {
         self.publish_counts();
         let mut frames = 0;
@@ -295,7 +291,7 @@ impl Account {
         frames
     }
 
-    /// Accounts for a frame that was given to the port.
+    /// Accounts for a frame pushed to the port.
     #[inline]
     fn pushed(&mut self, link: Option<LinkId>, frame: &Descriptor, bytes: &[u8], due_by: Nanos) {
         let (wire_frames, wire_bytes) = wire_frames_of(frame);
@@ -311,7 +307,7 @@ impl Account {
             addresses.delivered(bytes, due_by.saturating_sub(self.lead).max(frame.release));
         }
         if let Some(record_handle) = &mut self.record_handle {
-            // A frame given early is held until its release.
+            // The port holds an early frame until its release.
             let handover = due_by.saturating_sub(self.lead).max(frame.release);
             record_handle.push(bytes, |bytes| Event::Left { handover, bytes });
         }
@@ -321,8 +317,8 @@ impl Account {
         }
     }
 
-    /// Makes the port send its batch, and accounts for the frames that left.
-    /// Returns their number, and the time at which that was known.
+    /// Flushes the port and accounts for the frames that left. Returns their number and
+    /// the time after the flush.
     #[inline]
     pub fn flush<T: TxPort>(
         &mut self,
@@ -332,7 +328,7 @@ impl Account {
         self.flush_noting(port, clock, |_| {})
     }
 
-    /// As [`Account::flush`], and passes each late frame to `late`.
+    /// Like [`Account::flush`]; passes each late frame to `late`.
     #[inline]
     pub fn flush_noting<T: TxPort>(
         &mut self,
@@ -363,7 +359,7 @@ impl Account {
         Ok((left, end))
     }
 
-    /// Returns the number of entries of the batch in the first `buffers` of the port.
+    /// Returns the number of batch entries in the port's first `buffers` buffers.
     #[inline]
     fn frames_in(&mut self, buffers: usize) -> usize {
         if !self.joined {
@@ -380,7 +376,7 @@ impl Account {
         frames
     }
 
-    /// Logs the batch, which leaves with the flush that follows.
+    /// Logs the batch, which leaves with the next flush.
     #[inline]
     fn leaving(&mut self, handover: Nanos) {
         if let Some(log) = &mut self.log {
@@ -388,12 +384,12 @@ impl Account {
         }
     }
 
-    /// Accounts for the lateness of the first `left` frames of the batch, which
-    /// left between these times.
+    /// Accounts for the lateness of the batch's first `left` frames, which left between
+    /// these times.
     ///
-    /// The port takes them one after the other, so each has its share of the
-    /// call. A call's time is not all the emulator's: where both ends are on
-    /// this machine, the kernel does the receiver's work in it.
+    /// The port takes frames one after the other, so each has its share of the call. That
+    /// time is not all the emulator's: if both ends are on this machine, the kernel does
+    /// the receiver's work in the call.
     fn handed_over(
         &mut self,
         left: usize,
@@ -409,7 +405,7 @@ impl Account {
         let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
         let mut handover = start;
         let threshold = self.judge.threshold();
-        // Equal latenesses are recorded at once.
+        // Equal latenesses are recorded together.
         let mut alike = (Nanos::ZERO, 0);
         for handed in self.batch.drain(..left) {
             let PushedFrame {
@@ -453,16 +449,16 @@ impl Account {
         self.rest(end);
     }
 
-    /// Clears the batch when the port has nothing left of it. Frames that did
-    /// not leave were lost in the port, which counts them.
+    /// Clears the batch if the port is empty. Frames that did not leave were lost in the
+    /// port, which counts them.
     #[inline]
     fn none_waits(&mut self) {
         let pushed = self.batch.len() - self.in_train;
         self.batch.drain(..pushed);
     }
 
-    /// Counts the frames in the last `waiting` buffers of the port as in flight, and those
-    /// of a train that it did not take: they will not leave any more. Returns their number.
+    /// Counts frames that will never leave as in flight: those in the port's last
+    /// `waiting` buffers, and the parts of an unpushed train. Returns their number.
     fn unsent(&mut self, waiting: usize) -> u64 {
         let pushed = &self.batch[..self.batch.len() - self.in_train];
         let buffers = pushed.iter().filter(|frame| !frame.joined).count();
@@ -474,12 +470,12 @@ impl Account {
         frames
     }
 
-    /// Counts frames that the port will never send.
+    /// Counts frames that the port will never send as refused.
     pub fn refuse(&self, frames: u64) {
         self.cells().artifacts[Artifact::Refused].add(frames);
     }
 
-    /// Counts the frames that a lost port had accepted and not sent as refused.
+    /// Counts the accepted, unsent frames of a lost port as refused.
     pub fn port_lost(&mut self) {
         self.train.clear();
         self.in_train = 0;
@@ -487,7 +483,7 @@ impl Account {
         self.refuse(frames);
     }
 
-    /// Publishes the records, at intervals.
+    /// Publishes the records at intervals.
     pub fn rest(&mut self, now: Nanos) {
         self.publish_counts();
         if self.lateness.flush(now, &self.shared.lateness, false) {
@@ -504,7 +500,7 @@ impl Account {
         self.counts.publish_out(&self.shared.egress);
     }
 
-    /// Publishes the counts, and what the recorder and the log lost.
+    /// Publishes the counts, and the losses of recorder and log.
     fn publish(&mut self) {
         self.publish_counts();
         if self.record_handle.is_none() && self.log.is_none() {
@@ -518,7 +514,7 @@ impl Account {
         self.cells().artifacts[Artifact::Unrecorded].set(lost);
     }
 
-    /// Publishes the port's own losses, at intervals.
+    /// Publishes the port's own losses at intervals.
     #[inline]
     pub fn look_at_losses<T: TxPort>(&mut self, port: &mut T, now: Nanos) {
         if now.saturating_sub(self.losses_read) >= LOSSES_EVERY {
@@ -535,8 +531,8 @@ impl Account {
         artifacts[Artifact::PortDown].set(losses.no_carrier);
     }
 
-    /// Publishes the last records, the port's own losses included. Returns the number of
-    /// frames that the port had accepted and has not sent.
+    /// Publishes the last records, with the port's own losses. Returns the number of
+    /// frames accepted and not sent.
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) -> u64 {
         let unsent = self.unsent(port.unsent());
         self.read_losses(port);

@@ -1,10 +1,10 @@
-//! Address requests that were delivered and not answered: ARP requests
-//! (RFC 826) and neighbour solicitations (RFC 4861).
+//! Unanswered address requests: ARP requests (RFC 826) and neighbour solicitations (RFC
+//! 4861).
 //!
-//! A host that gets no answer drops its packets before they enter the link:
-//! neither drops nor artifacts show that. Requests are seen at their handover
-//! to an output port, answers at their arrival at an input port. Only short
-//! frames are examined, which are copied anyway.
+//! A host without an answer drops its packets before they enter the link, so neither
+//! drops nor artifacts show them. Requests are seen at their handover to an output port,
+//! answers at their arrival at an input port. Only short frames are examined, which are
+//! copied anyway.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,17 +13,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use longwire_engine::Nanos;
 use longwire_packet::frame::mac_header_len;
 
-/// The longest frame that is examined: a neighbour solicitation with two VLAN
-/// tags and several options.
+/// Maximum length of examined frames: a neighbour solicitation with two VLAN tags and
+/// several options.
 const LEN_MAX: usize = 128;
 
-/// The time within which a delivered request must be answered.
+/// Timeout of a delivered request.
 const TIMEOUT: Nanos = Nanos::from_secs(1);
 
-/// The most requests that wait for an answer; more are not watched.
+/// Maximum number of pending requests; further ones are not watched.
 const PENDING_MAX: usize = 4096;
 
-/// The most addresses whose port is remembered.
+/// Maximum number of addresses whose port is remembered.
 const OWNERS_MAX: usize = 1 << 16;
 
 const ARP: [u8; 2] = [0x08, 0x06];
@@ -33,14 +33,14 @@ const ICMPV6: u8 = 58;
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
-/// The address requests of a run and their answers.
+/// A run's address requests and their answers.
 #[derive(Debug, Default)]
 pub(crate) struct AddressWatch {
     ports: Vec<String>,
     state: Mutex<WatchState>,
 }
 
-/// One port's part in an [`AddressWatch`].
+/// A port's part of an [`AddressWatch`].
 #[derive(Clone, Debug)]
 pub(crate) struct PortAddresses {
     watch: Arc<AddressWatch>,
@@ -51,13 +51,13 @@ pub(crate) struct PortAddresses {
 struct WatchState {
     /// In order of delivery.
     pending: VecDeque<PendingRequest>,
-    /// The port from which an address was last answered.
+    /// The port that last answered for an address.
     owners: HashMap<IpAddr, usize>,
-    /// Requests without an answer, by port.
+    /// Unanswered requests by port.
     unanswered: Vec<u64>,
 }
 
-/// A request that was delivered.
+/// A delivered request.
 #[derive(Debug)]
 struct PendingRequest {
     delivered: Nanos,
@@ -65,7 +65,7 @@ struct PendingRequest {
     address: IpAddr,
 }
 
-/// A frame of address resolution.
+/// An address resolution frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Message {
     Request(IpAddr),
@@ -73,7 +73,7 @@ enum Message {
 }
 
 impl AddressWatch {
-    /// Returns a watch over ports of these names.
+    /// Returns a watch over these ports.
     pub fn new(ports: Vec<String>) -> Arc<AddressWatch> {
         let state = WatchState {
             unanswered: vec![0; ports.len()],
@@ -93,8 +93,7 @@ impl AddressWatch {
         }
     }
 
-    /// Returns notes for the final report, as of `now`. Requests that can still
-    /// be answered in time are left out.
+    /// Returns notes for the final report as of `now`, without pending requests.
     pub fn notes(&self, now: Nanos) -> Vec<String> {
         let mut state = self.state();
         state.expire(now);
@@ -117,7 +116,7 @@ impl AddressWatch {
 }
 
 impl PortAddresses {
-    /// Examines a frame that is handed to the port.
+    /// Examines a frame handed to the port.
     #[inline]
     pub fn delivered(&self, frame: &[u8], at: Nanos) {
         if is_candidate(frame)
@@ -127,7 +126,7 @@ impl PortAddresses {
         }
     }
 
-    /// Examines a frame that has arrived at the port.
+    /// Examines a frame that arrived at the port.
     #[inline]
     pub fn arrived(&self, frame: &[u8], at: Nanos) {
         if is_candidate(frame)
@@ -141,7 +140,7 @@ impl PortAddresses {
 impl WatchState {
     fn request(&mut self, port: usize, address: IpAddr, at: Nanos) {
         self.expire(at);
-        // A station at another port has the address: this side need not answer.
+        // A station at another port has the address, so none here needs to answer.
         let elsewhere = self
             .owners
             .get(&address)
@@ -159,14 +158,14 @@ impl WatchState {
         if self.owners.len() < OWNERS_MAX || self.owners.contains_key(&address) {
             self.owners.insert(address, port);
         }
-        // Includes those that a switch delivered at other ports.
+        // Includes requests that a switch flooded to other ports.
         let answered = |request: &PendingRequest| {
             request.address == address && at <= request.delivered.saturating_add(TIMEOUT)
         };
         self.pending.retain(|request| !answered(request));
     }
 
-    /// Counts the requests whose time has expired.
+    /// Counts expired requests.
     fn expire(&mut self, now: Nanos) {
         while let Some(oldest) = self.pending.front()
             && oldest.delivered.saturating_add(TIMEOUT) < now
@@ -177,8 +176,7 @@ impl WatchState {
     }
 }
 
-/// Returns whether a frame may be one of address resolution, by two or three of
-/// its bytes.
+/// Returns whether a frame may be address resolution, by two or three of its bytes.
 #[inline]
 fn is_candidate(frame: &[u8]) -> bool {
     if frame.len() > LEN_MAX || frame.len() < 42 {
@@ -191,8 +189,8 @@ fn is_candidate(frame: &[u8]) -> bool {
     }
 }
 
-/// Parses a frame of address resolution. Probes and announcements (RFC 5227),
-/// and duplicate address detection (RFC 4862), need no answer and are left out.
+/// Parses an address resolution frame. Ignores probes and announcements (RFC 5227) and
+/// duplicate address detection (RFC 4862), which need no answer.
 #[cold]
 fn message(frame: &[u8]) -> Option<Message> {
     let at = mac_header_len(frame) as usize;

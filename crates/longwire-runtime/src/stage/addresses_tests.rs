@@ -1,6 +1,6 @@
 use super::*;
 
-/// An ARP frame of this operation, between these last bytes of 10.0.0.0/24.
+/// Returns an ARP frame; `sender` and `target` are last bytes in 10.0.0.0/24.
 fn arp_frame(operation: u8, sender: u8, target: u8) -> Vec<u8> {
     let mut frame = vec![0xff; 12];
     frame.extend([0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, operation]);
@@ -74,11 +74,11 @@ fn only_requests_without_an_answer_in_time_are_counted() {
     b.arrived(&arp_frame(2, 2, 1), at(1000));
     b.delivered(&arp_frame(1, 1, 3), at(2000));
     b.delivered(&arp_frame(1, 1, 4), at(2100));
-    // Too late for 10.0.0.3.
+    // Past the timeout of 10.0.0.3.
     b.arrived(&arp_frame(2, 3, 1), at(3001));
     b.arrived(&arp_frame(2, 4, 1), at(3001));
     a.delivered(&discovery_frame(135, ASKED, ASKING), at(4000));
-    // Not over yet.
+    // Still pending.
     b.delivered(&arp_frame(1, 1, 5), at(5000));
     let notes = watch.notes(at(6000));
     assert_eq!(notes.len(), 2, "{notes:?}");

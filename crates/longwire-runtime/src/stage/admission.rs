@@ -1,5 +1,5 @@
-//! Admission of arriving frames: they are offered to the link, and put on the
-//! delay line if it delivers them.
+//! Admission of arriving frames: offers them to the link and puts delivered ones on the
+//! delay line.
 
 use std::sync::Arc;
 
@@ -15,42 +15,41 @@ use super::segments::{CutForm, Cutter, Run, TrainNumbers};
 use crate::counters::LinkShared;
 use crate::ledger::{Artifact, BurstCounts};
 
-/// Offers arriving frames to the link and puts delivered ones on the delay
-/// line.
+/// Offers arriving frames to the link and puts delivered ones on the delay line.
 pub(super) struct Admission {
     /// The link, if it decides at arrival; one with a managed queue belongs to
     /// the egress stage, and frames pass on undecided.
     decider: Option<Decider>,
-    /// The tag of frames on the line.
+    /// Tag of frames on the line.
     pub tag: u32,
-    /// The link's MTU: long frames are cut here, also for a link of the egress
+    /// The link's MTU. Long frames are fragmented here, also for a link of the egress
     /// stage.
     mtu: Mtu,
-    /// Super-packets are always cut into their frames.
+    /// Whether super-packets are always cut into wire frames.
     cut_all: bool,
-    /// Frames pass on as they are, undecided.
+    /// Whether frames pass unchanged and undecided.
     pub(super) undecided: bool,
     pub line: DelayLineWriter,
     pub(super) form: CutForm,
     lend_from: usize,
-    /// Memory of what is cut from super-packets.
+    /// Buffer for frames cut from super-packets.
     pub(super) piece: Vec<u8>,
     pub(super) trains: TrainNumbers,
-    /// The bytes of a changed frame.
+    /// Buffer for a modified frame.
     scratch: Vec<u8>,
     fragments: Fragments,
-    /// The arrival of the last frame.
+    /// Arrival of the last frame.
     pub latest: Nanos,
     bursts: u32,
     counts: BurstCounts,
-    /// Notes answers to address requests.
+    /// Watches answers to address requests.
     pub addresses: Option<PortAddresses>,
-    /// Wire frames that could not be cut from a super-packet.
+    /// Number of wire frames that could not be cut from a super-packet.
     pub unmade: u64,
     pub shared: Arc<LinkShared>,
 }
 
-/// The parts of an admission.
+/// The parts of an [`Admission`].
 pub(super) struct AdmissionParts {
     pub link: Option<Decider>,
     pub mtu: Mtu,
@@ -59,7 +58,7 @@ pub(super) struct AdmissionParts {
     pub lend_from: Option<usize>,
 }
 
-/// Bursts between two readings of the memory in use.
+/// Bursts between readings of the memory in use.
 const MEMORY_EVERY: u32 = 16;
 
 impl Admission {
@@ -87,7 +86,7 @@ impl Admission {
         }
     }
 
-    /// Processes an arriving buffer.
+    /// Admits an arriving buffer.
     #[inline]
     pub fn admit(&mut self, frame: RxFrame<'_>) {
         self.latest = frame.arrival;
@@ -103,8 +102,7 @@ impl Admission {
         }
     }
 
-    /// The common case: one buffer, one wire frame, delivered unchanged or
-    /// lost.
+    /// The common case: one buffer with one wire frame, delivered unchanged or lost.
     #[inline]
     fn admit_wire_frame(&mut self, frame: RxFrame<'_>) {
         let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
@@ -124,8 +122,7 @@ impl Admission {
         }
     }
 
-    /// Processes a wire frame that was cut from a train, of a link that takes frames one
-    /// by one.
+    /// Admits a wire frame cut from a train, for a link that takes frames one by one.
     fn admit_part(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
         if self.undecided {
             self.count_arrival(frame.wire_len);
@@ -135,8 +132,8 @@ impl Admission {
         }
     }
 
-    /// Processes one wire frame of a link that changes, cuts or copies frames,
-    /// is recorded, or decides later.
+    /// Admits a wire frame of a link that edits, fragments or duplicates frames, is
+    /// recorded, or decides later.
     #[cold]
     fn admit_changing(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
         if self.admit_fragments(&frame) {
@@ -147,15 +144,15 @@ impl Admission {
                 return self.keep_changed(frame, part, delivery);
             }
             OfferOutcome::Deliver(delivery) => delivery.release,
-            // The egress stage offers it: its release is not known, and its
-            // arrival is passed on instead.
+            // The egress stage will offer it; pass its arrival instead of the unknown
+            // release.
             OfferOutcome::Later => frame.arrival,
             OfferOutcome::Lost => return,
         };
         self.keep_part(&frame, release, part);
     }
 
-    /// Puts a frame on the line, which may be a part of a train.
+    /// Puts a frame on the line, possibly as part of a train.
     #[inline(never)]
     pub(super) fn keep_part(
         &mut self,
@@ -175,8 +172,7 @@ impl Admission {
         self.count_kept(kept, 1);
     }
 
-    /// Puts a frame on the line. Only the common case inlines it: more copies would make
-    /// none.
+    /// Puts a frame on the line. Inlined only into the common case.
     #[inline(always)]
     fn keep(&mut self, frame: &RxFrame<'_>, release: Nanos) {
         let note = self.note(release, frame.wire_len);
@@ -194,14 +190,13 @@ impl Admission {
         count_kept(&mut self.counts, &self.shared, kept, wire_frames);
     }
 
-    /// Puts a frame on the line whose bytes change, or that is delivered
-    /// several times.
+    /// Puts an edited or duplicated frame on the line.
     #[cold]
     fn keep_changed(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>, first: Delivery) {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         scratch.extend_from_slice(frame.bytes);
-        // Changed bytes stay apart: joining would write right checksums.
+        // Edited frames must not be joined, which would repair their checksums.
         let part = part.filter(|_| !first.edits.any());
         let mut next = Some(first);
         let mut copy = false;
@@ -227,8 +222,8 @@ impl Admission {
         self.scratch = scratch;
     }
 
-    /// Whether the link cuts the frame into fragments; they have then been
-    /// admitted one by one.
+    /// Fragments a frame if it exceeds the MTU and admits the fragments; returns whether
+    /// it did.
     fn admit_fragments(&mut self, frame: &RxFrame<'_>) -> bool {
         let mut fragments = std::mem::take(&mut self.fragments);
         let cut = fragments.cut(self.mtu, frame.bytes);
@@ -241,13 +236,13 @@ impl Admission {
         cut
     }
 
-    /// Cuts a super-packet, and admits its frames one by one, finished for a link.
+    /// Cuts a super-packet and admits its frames one by one; a link gets finished frames.
     fn admit_cut(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
         while cutter.next_wire_len().is_some() {
-            // All frames are one run, which is cut below.
+            // Treat all frames as one run, cut below.
             cutter.decided(Some(frame.arrival));
         }
         let form = match self.form {
@@ -267,8 +262,8 @@ impl Admission {
         self.piece = piece;
     }
 
-    /// Processes a super-packet: the link decides about each wire frame in it,
-    /// and frames that leave at the same time stay together.
+    /// Admits a super-packet: the link decides each wire frame, and frames that leave
+    /// together share a buffer.
     fn admit_offloaded(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
@@ -309,7 +304,7 @@ impl Admission {
         self.counts.passed(1, len.into());
     }
 
-    /// Offers one wire frame to the link, if the link is here.
+    /// Offers a wire frame to the link, if this stage owns it.
     fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> OfferOutcome {
         self.count_arrival(len);
         let Some(decider) = &mut self.decider else {
@@ -321,7 +316,7 @@ impl Admission {
         }
     }
 
-    /// Returns the note of a finished wire frame.
+    /// Returns the line record of a finished wire frame.
     #[inline]
     pub(super) fn note(&self, release: Nanos, wire_len: u32) -> Note {
         Note {
@@ -340,18 +335,17 @@ impl Admission {
         }
     }
 
-    /// Publishes the counts of the burst, then its frames: one that leaves has been
-    /// counted.
+    /// Publishes the counts of the burst before its frames, so that departures never
+    /// exceed arrivals.
     pub fn publish(&mut self) {
         self.counts.publish_in(&self.shared.ingress);
         self.line.publish();
     }
 
-    /// Publishes the memory in use, and the records of the link.
+    /// Publishes the memory in use and the link's records.
     pub fn publish_counts(&mut self) {
         self.counts.publish_in(&self.shared.ingress);
-        // The memory in use depends on the reader: reading it costs a trip
-        // between the cores.
+        // Reading the memory in use moves a cache line from the reader's core.
         if self.bursts.is_multiple_of(MEMORY_EVERY) {
             let memory = self.line.memory_in_use();
             self.shared.ingress.memory.memory_max.raise(memory);
@@ -363,7 +357,7 @@ impl Admission {
     }
 }
 
-/// Counts wire frames that were to be put on the delay line.
+/// Counts wire frames that were put on the line, or lost for lack of memory.
 #[inline]
 fn count_kept(
     counts: &mut BurstCounts,
@@ -382,12 +376,12 @@ fn count_kept(
 /// The outcome of offering a frame.
 enum OfferOutcome {
     Deliver(Delivery),
-    /// The egress stage has the link.
+    /// The egress stage owns the link.
     Later,
     Lost,
 }
 
-/// Returns a finished wire frame, all of whose bytes are here.
+/// Returns a finished, complete wire frame.
 fn whole(bytes: &[u8], arrival: Nanos) -> RxFrame<'_> {
     RxFrame {
         bytes,

@@ -1,5 +1,4 @@
-//! A link with the counters and records of its verdicts, in the stage that owns
-//! it.
+//! A link with its verdict counters and records, in the stage that owns it.
 
 use std::sync::Arc;
 
@@ -23,11 +22,11 @@ pub(super) struct LinkAccounts {
     pub link_id: LinkId,
     shared: Arc<LinkShared>,
     record_handle: Option<Box<RecordHandle>>,
-    /// Frames offered so far, if they are recorded.
+    /// Number of offers, if recorded.
     offered: u64,
-    /// Logs what is decided ahead of its time, for clients.
+    /// Logs decisions made ahead of time, for clients.
     log: Option<Box<OfferLogger>>,
-    /// The way of ICMP errors back to the port where frames arrive.
+    /// Returns ICMP errors to the port of arrival.
     icmp: Option<Box<IcmpSender>>,
 }
 
@@ -51,17 +50,17 @@ impl Decider {
         }
     }
 
-    /// Logs all decisions, for a replay that clients look at.
+    /// Logs all decisions, for clients of a replay.
     pub(crate) fn log_to(&mut self, log: OfferLogger) {
         self.accounts.log = Some(Box::new(log));
     }
 
-    /// Sends ICMP errors of the link's router from now on.
+    /// Sends the ICMP errors of the link's router from now on.
     pub(crate) fn send_icmp_by(&mut self, icmp: IcmpSender) {
         self.accounts.icmp = Some(Box::new(icmp));
     }
 
-    /// Offers one wire frame.
+    /// Offers a wire frame.
     #[inline(always)]
     pub(super) fn offer(&mut self, meta: FrameMeta, bytes: &[u8]) -> Verdict {
         let accounts = &mut self.accounts;
@@ -83,30 +82,30 @@ impl Decider {
         verdict
     }
 
-    /// Counts a further delivery of the frame offered last.
+    /// Counts another delivery of the last offered frame.
     pub(super) fn copied(&mut self, delivery: &Delivery) {
         let accounts = &mut self.accounts;
         accounts.decided(accounts.last_offered(), Verdict::Deliver(*delivery), true);
     }
 
-    /// Whether arrivals are recorded, frame by frame.
+    /// Whether arrivals are recorded.
     pub(super) fn records(&self) -> bool {
         self.accounts.records()
     }
 
-    /// Ends the recording: no more frames will arrive.
+    /// Ends the recording after the last arrival.
     pub(super) fn finish(&mut self) {
         self.accounts.finish(&self.link);
     }
 
-    /// Publishes the lengths of the queue, what the recorder lost, and what was logged.
+    /// Publishes queue lengths, recorder losses and the log.
     pub(super) fn publish(&mut self) {
         self.accounts.publish(&self.link);
     }
 }
 
 impl LinkAccounts {
-    /// Logs a frame that is about to be offered.
+    /// Logs a frame before its offer.
     #[inline]
     pub fn log_offer(&mut self, meta: FrameMeta) {
         if let Some(log) = &mut self.log {
@@ -114,7 +113,7 @@ impl LinkAccounts {
         }
     }
 
-    /// Logs that the queue decides up to `time`.
+    /// Logs that the queue has decided up to `time`.
     pub fn log_time(&mut self, time: Nanos) {
         if let Some(log) = &mut self.log {
             log.reached(time);
@@ -129,8 +128,8 @@ impl LinkAccounts {
         }
     }
 
-    /// Sends the error of the link's router about the frame offered last. Without a way back
-    /// it is counted all the same.
+    /// Sends the router's ICMP error about the last offered frame; counts it even without
+    /// a reverse path.
     #[cold]
     pub fn send_icmp_error(&self, at: Nanos, error: &[u8]) {
         let icmp = self.icmp.as_ref();
@@ -139,12 +138,12 @@ impl LinkAccounts {
         }
     }
 
-    /// Returns the number of the frame offered last, if that is recorded.
+    /// Returns the recorded number of the last offered frame.
     fn last_offered(&self) -> u64 {
         self.offered.saturating_sub(1)
     }
 
-    /// Counts a verdict about a frame; `copy`: a further delivery of it.
+    /// Counts a verdict; `copy` marks further deliveries of the frame.
     pub fn decided(&mut self, frame: u64, verdict: Verdict, copy: bool) {
         self.shared.link.link.decided(&verdict, copy);
         self.record_verdict(frame, verdict);
@@ -169,7 +168,7 @@ impl LinkAccounts {
         self.record_handle.is_some()
     }
 
-    /// Records the frame offered last, if offers are recorded; returns its number.
+    /// Records an offer if offers are recorded; returns the frame's number.
     #[cold]
     pub fn record_offer(&mut self, link: &Link, len: u32, bytes: &[u8]) -> u64 {
         let Some(record_handle) = &mut self.record_handle else {
@@ -178,7 +177,7 @@ impl LinkAccounts {
         let frame = self.offered;
         self.offered += 1;
         let (link_id, arrival, queue) = (self.link_id, link.last_arrival(), link.occupancy());
-        // The ports of pairs and of feeds have the numbers of the links behind them.
+        // Ports of pairs and feeds have the numbers of their links.
         let port = PortIndex(link_id.0 as u16);
         record_handle.push(bytes, |bytes| Event::Entered {
             port,
@@ -196,7 +195,7 @@ impl LinkAccounts {
         frame
     }
 
-    /// Ends the recording: no more frames will arrive.
+    /// Ends the recording after the last arrival.
     pub fn finish(&mut self, link: &Link) {
         if let Some(record_handle) = &mut self.record_handle {
             record_handle.finish();
@@ -204,7 +203,7 @@ impl LinkAccounts {
         self.publish(link);
     }
 
-    /// Publishes the lengths of the queue, what the recorder lost, and what was logged.
+    /// Publishes queue lengths, recorder losses and the log.
     pub fn publish(&mut self, link: &Link) {
         if let Some(log) = &mut self.log {
             log.enter();

@@ -1,5 +1,4 @@
-//! The accuracy of a replay's departures: each gap against the schedule's, and
-//! the drift of the clock.
+//! Accuracy of a replay's departures: gap errors relative to the schedule, and drift.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,11 +12,11 @@ use crate::lateness::{LatenessRecorder, nanos_histogram};
 pub(crate) struct Departures {
     gap_errors: LatenessRecorder,
     drift: Drift,
-    /// The lateness of the last frame.
+    /// Lateness of the last frame.
     last: Option<Nanos>,
 }
 
-/// The published part, for reports.
+/// The published state, for reports.
 #[derive(Debug)]
 pub(crate) struct DeparturesShared {
     pub gap_errors: Mutex<Histogram<u64>>,
@@ -42,8 +41,8 @@ impl Departures {
         }
     }
 
-    /// Notes the lateness of a frame that was due at `release`. The error of a
-    /// gap between two frames is the difference of their latenesses.
+    /// Records the lateness of a frame due at `release`. A gap error is the difference of
+    /// two consecutive latenesses.
     #[inline]
     pub fn record(&mut self, release: Nanos, lateness: Nanos) {
         if let Some(last) = self.last.replace(lateness) {
@@ -53,7 +52,7 @@ impl Departures {
         self.drift.add(release, lateness);
     }
 
-    /// Adds to the published part, if it is due.
+    /// Adds to the published state if due.
     pub fn flush(&mut self, now: Nanos, shared: &DeparturesShared, force: bool) {
         if self.gap_errors.flush(now, &shared.gap_errors, force) {
             *shared.drift.lock().unwrap_or_else(PoisonError::into_inner) = self.drift;
@@ -61,12 +60,10 @@ impl Departures {
     }
 }
 
-/// A straight line through latenesses, by least squares: its slope is how much
-/// slower than the schedule frames leave.
+/// Least-squares fit of lateness over time; its slope is the drift.
 ///
-/// Sums are relative to the first frame, in seconds and microseconds, where
-/// floats of 53 bits are exact enough for days.
-/// floats of 53 bits are exact enough for days.
+/// Sums are relative to the first frame, in seconds and microseconds, for which 53-bit
+/// floats are precise enough for days.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drift {
     origin: Option<Nanos>,
@@ -90,8 +87,8 @@ impl Drift {
         self.time_late += time * late;
     }
 
-    /// Returns the slope in microseconds a second: parts per million. `None`
-    /// where frames are too few or all due at once.
+    /// Returns the slope in microseconds per second, which is ppm; `None` if there are
+    /// too few frames or all are due at once.
     pub fn parts_per_million(&self) -> Option<f64> {
         let Drift {
             frames,
@@ -110,8 +107,7 @@ impl Drift {
 mod tests {
     use super::*;
 
-    /// Returns the departures of frames every 70 us with these latenesses, by
-    /// frame number.
+    /// Returns the departures of frames every 70 us with lateness `late(frame number)`.
     fn departures(late: impl Fn(u64) -> u64) -> (Departures, DeparturesShared) {
         let (mut departures, shared) = (Departures::new(), DeparturesShared::new());
         for number in 0..100_000 {
@@ -139,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_slow_clock_is_a_drift() {
-        // 7 ns in 70 us.
+        // 7 ns per 70 us.
         let (departures, _) = departures(|number| 7 * number);
         let drift = departures.drift.parts_per_million().unwrap();
         assert!((drift - 100.0).abs() < 1e-6, "{drift}");

@@ -1,5 +1,5 @@
-//! The egress stage: takes due frames off the delay line, batches and sends
-//! them, and accounts for their lateness.
+//! The egress stage: takes due frames off the delay line, sends them in batches, and
+//! accounts for their lateness.
 
 use std::sync::Arc;
 
@@ -26,22 +26,22 @@ use crate::witness::PauseHistory;
 
 /// The parts of an egress stage.
 pub struct EgressParts<T> {
-    /// The port frames leave by.
+    /// The output port.
     pub port: T,
-    /// The delay line on which frames wait.
+    /// The delay line.
     pub line: DelayLineReader,
     /// The clock.
     pub clock: Clock,
-    /// Releases on the line never decrease: the line itself is the release
+    /// Whether releases on the line never decrease, so that the line is the release
     /// queue.
     pub in_order: bool,
     /// The link, if it has a managed queue: frames arrive undecided.
     pub link: Option<Decider>,
-    /// Records the frames that leave.
+    /// Records departing frames.
     pub record_handle: Option<RecordHandle>,
-    /// A handover later than this is an artifact.
+    /// Handovers later than this are artifacts.
     pub tolerance: Nanos,
-    /// Frames released before this belong to the start of the run.
+    /// Frames released before this time belong to the start of the run.
     pub grace_until: Nanos,
 }
 
@@ -56,13 +56,13 @@ pub struct Egress<T> {
     icmp: Option<Box<IcmpReceiver>>,
 }
 
-/// The place where frames wait for their release.
+/// Storage of frames until their release.
 enum WaitingFrames {
-    /// On the line, which is in the order of releases.
+    /// The line itself, in order of release.
     OnLine,
-    /// Off the line and sorted, because its releases may decrease.
+    /// A queue that sorts, because releases may decrease.
     Sorted(ReleaseQueue<HeldFrame>),
-    /// Off the line, in a managed queue or sorted after it.
+    /// A managed queue, then a queue that sorts.
     Managed(Box<ManagedLine>),
 }
 
@@ -71,11 +71,11 @@ enum WaitingFrames {
 pub(crate) struct SendOutcome {
     /// Frames that left.
     pub frames: usize,
-    /// The port accepted no further frame.
+    /// Whether the port is full.
     pub full: bool,
 }
 
-/// Maximum time until a full port is tried again.
+/// Maximum time before a full port is retried.
 pub(crate) const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 
 impl<T: TxPort> Egress<T> {
@@ -99,29 +99,28 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Excuses lateness by the pauses of a thread that frames pass.
+    /// Adds a thread whose pauses excuse lateness.
     pub(crate) fn excuse_by(&mut self, pauses: &Arc<PauseHistory>) {
         self.account.judge.threads.push(Arc::clone(pauses));
     }
 
-    /// Notes address requests that leave from now on.
+    /// Watches departing address requests from now on.
     pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
         self.account.addresses = Some(addresses);
     }
 
-    /// Compares gaps between departures with the schedule from now on.
+    /// Compares departure gaps with the schedule from now on.
     pub(crate) fn watch_departures(&mut self) {
         self.account.departures = Some(Box::new(Departures::new()));
     }
 
-    /// Counts no frame as late: frames have no times.
+    /// Never counts frames as late: they have no times.
     pub(crate) fn ignore_lateness(&mut self) {
         self.account.timeless = true;
     }
 
-    /// Asks the port for the send stamp of one frame in `every`, and reports on
-    /// them from now on. Returns the source of the stamps; `None` if there is
-    /// none.
+    /// Requests the send stamp of one frame in `every` and reports stamps from now on.
+    /// Returns their source; `None` if the port has none.
     pub(crate) fn watch_sends(&mut self, every: u32) -> Option<StampedBy> {
         let by = self.port.sample_every(every)?;
         let shared = &self.account.shared.send_stamps;
@@ -129,7 +128,7 @@ impl<T: TxPort> Egress<T> {
         Some(by)
     }
 
-    /// Notes each frame in `log` before it leaves.
+    /// Logs each frame to `log` before it leaves.
     pub(crate) fn log_to(&mut self, log: SentLog) {
         self.account.log = Some(Box::new(log));
     }
@@ -139,7 +138,7 @@ impl<T: TxPort> Egress<T> {
         &self.port
     }
 
-    /// Sends due frames, at most one burst.
+    /// Sends at most one burst of due frames.
     ///
     /// # Errors
     /// The error of the output port's flush.
@@ -159,7 +158,7 @@ impl<T: TxPort> Egress<T> {
         })
     }
 
-    /// Gives ICMP errors of the router at this port to it; returns whether it is full.
+    /// Pushes the router's ICMP errors to this port; returns whether the port is full.
     #[inline]
     fn send_icmp(&mut self, now: Nanos) -> bool {
         let Some(errors) = &mut self.icmp else {
@@ -177,7 +176,7 @@ impl<T: TxPort> Egress<T> {
         false
     }
 
-    /// Sends the ICMP errors that come from here from now on.
+    /// Sends these ICMP errors from now on.
     pub(crate) fn send_icmp_of(&mut self, icmp: IcmpReceiver) {
         self.icmp = Some(Box::new(icmp));
     }
@@ -187,8 +186,8 @@ impl<T: TxPort> Egress<T> {
         front == Some(true)
     }
 
-    /// Takes frames off the line that do not wait there, and makes the decisions of a
-    /// managed queue: afterwards the next departure is known.
+    /// Moves frames from the line to their queue and makes a managed queue's decisions:
+    /// afterwards the next departure is known.
     #[inline]
     pub(crate) fn prepare(&mut self, now: Nanos) {
         if self.port.needs_idle_fill() {
@@ -203,7 +202,7 @@ impl<T: TxPort> Egress<T> {
                 }
             }
             WaitingFrames::Managed(managed) => {
-                // Before the line is emptied: frames that arrived by then are on it.
+                // Read before the line is drained: frames that arrived by then are on it.
                 let seen_until = self.account.shared.seen_until.get();
                 let due_by = now.saturating_add(self.account.lead);
                 managed.take_in(&mut self.line, &mut self.account);
@@ -212,8 +211,7 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Sends frames due at `now`, at most one burst; with a `turn`, only those that it
-    /// allows.
+    /// Sends at most one burst of frames due at `now`; a `turn` restricts them.
     ///
     /// # Errors
     /// The error of the output port's flush.
@@ -231,14 +229,14 @@ impl<T: TxPort> Egress<T> {
             WaitingFrames::Managed(_) => self.send_managed(due_by, turn, &mut full),
         }
         if full && self.account.batch.is_empty() {
-            // Full of frames pushed before.
+            // Full of earlier frames.
             self.account.full_at = now;
         }
         let frames = self.flush(now)?;
         Ok(SendOutcome { frames, full })
     }
 
-    /// Sends the frames that the port has accepted; returns the number of those that left.
+    /// Flushes the port; returns the number of frames that left.
     ///
     /// # Errors
     /// The error of the output port's flush.
@@ -254,14 +252,14 @@ impl<T: TxPort> Egress<T> {
         Ok(frames)
     }
 
-    /// Publishes the accounts while nothing is due.
+    /// Publishes the accounts while idle.
     pub(crate) fn idle(&mut self, now: Nanos) {
         self.account.rest(now);
         self.account.look_at_losses(&mut self.port, now);
         self.look_at_stamps(now);
     }
 
-    /// Lets the port send fillers between frames.
+    /// Lets the port fill the gaps between frames.
     #[inline]
     fn keep_busy(&mut self, now: Nanos) -> Result<(), PortError> {
         if self.port.needs_idle_fill() {
@@ -273,8 +271,7 @@ impl<T: TxPort> Egress<T> {
         Ok(())
     }
 
-    /// Sends from the line, which is the release queue: its front is the next
-    /// frame due.
+    /// Sends from the line, whose front is the next due frame.
     #[inline(always)]
     fn send_in_order(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
         while self.account.batch.len() < BURST {
@@ -292,7 +289,7 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Sends frames that may overtake one another.
+    /// Sends frames that may be reordered.
     fn send_sorted(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
         while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
             if self.is_next_beyond(turn) {
@@ -307,8 +304,8 @@ impl<T: TxPort> Egress<T> {
             let next = self.line.descriptor(&frame);
             let given = (&next, self.line.bytes(&frame));
             if self.account.give(&mut self.port, given, due_by) == PushResult::Full {
-                // Its place among frames of the same release is lost; a port
-                // with space does not report itself full.
+                // Loses its place among equal releases; acceptable, as a port with space
+                // does not reject frames.
                 queue.push(link, release, frame);
                 *full = true;
                 break;
@@ -318,7 +315,7 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Sends what a managed queue delivered.
+    /// Sends the deliveries of a managed queue.
     fn send_managed(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
         while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
             if self.is_next_beyond(turn) {
@@ -344,7 +341,7 @@ impl<T: TxPort> Egress<T> {
         self.line.settle();
     }
 
-    /// Whether a frame has to wait for another port.
+    /// Whether another port must send first.
     #[inline(always)]
     fn is_beyond(&self, turn: Option<&Turn>, release: Nanos, number: u32) -> bool {
         turn.is_some_and(|turn| !turn.allows(self.place_of(release, number)))
@@ -363,7 +360,7 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Returns the place of the next departure, of the frames that [`Egress::prepare`] saw.
+    /// Returns the place of the next departure that [`Egress::prepare`] has seen.
     pub(crate) fn next_place(&mut self) -> Option<DeparturePlace> {
         let (release, number) = match &mut self.waiting {
             WaitingFrames::OnLine => {
@@ -379,8 +376,8 @@ impl<T: TxPort> Egress<T> {
         Some(self.place_of(release, number))
     }
 
-    /// Notes that frames due at `now` wait for a full port, this one or another one that
-    /// has to send first.
+    /// Records that frames due at `now` wait for a full port: this one, or one that must
+    /// send first.
     pub(crate) fn waits_for_receiver(&mut self, now: Nanos) {
         self.account.full_at = now;
     }
@@ -395,8 +392,8 @@ impl<T: TxPort> Egress<T> {
         self.next_release()
     }
 
-    /// Returns when to hand over the next frame, among those published by now:
-    /// at its release, or earlier by the lead of the port.
+    /// Returns the handover time of the next published frame: its release, or earlier by
+    /// the port's lead.
     pub fn next_release(&mut self) -> Option<Nanos> {
         if self.has_icmp() {
             return Some(Nanos::ZERO);
@@ -404,15 +401,15 @@ impl<T: TxPort> Egress<T> {
         let published = self.line.front().map(|next| next.release);
         let release = match &mut self.waiting {
             WaitingFrames::OnLine => published,
-            // Frames still on the line are not sorted yet.
+            // Frames on the line are not sorted yet.
             WaitingFrames::Sorted(queue) => published.into_iter().chain(queue.next_at()).min(),
             WaitingFrames::Managed(managed) => published.into_iter().chain(managed.next_at()).min(),
         };
         release.map(|release| release.saturating_sub(self.account.lead))
     }
 
-    /// Takes the send stamps received, at intervals: after a handover, when the
-    /// next departure is as far off as possible.
+    /// Reads send stamps at intervals, after a handover, when the next departure is
+    /// farthest.
     #[inline]
     fn look_at_stamps(&mut self, now: Nanos) {
         if let Some(stamps) = &mut self.stamps
@@ -422,8 +419,8 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Returns the first release later than `time`, if it is known without
-    /// sorting and near the front.
+    /// Returns the first release after `time` if it is near the front and the queue is
+    /// the line.
     pub(crate) fn release_beyond(&mut self, time: Nanos) -> Option<Nanos> {
         match &self.waiting {
             WaitingFrames::OnLine => self.line.release_beyond(time, BURST as u64),
@@ -436,7 +433,7 @@ impl<T: TxPort> Egress<T> {
         self.port
     }
 
-    /// Whether no frame waits any more.
+    /// Whether no frames wait.
     pub fn is_empty(&mut self) -> bool {
         self.port.unsent() == 0
             && !self.has_icmp()
@@ -448,7 +445,7 @@ impl<T: TxPort> Egress<T> {
             }
     }
 
-    /// Publishes the last counts, the port's own losses included.
+    /// Publishes the last counts, with the port's own losses.
     pub(crate) fn finish(&mut self) {
         if let Some(stamps) = &mut self.stamps {
             stamps.finish(&mut self.port, &self.account.shared.send_stamps);

@@ -7,18 +7,18 @@ use super::*;
 use crate::report::LinkReport;
 use crate::summary;
 
-/// A port whose device may hold frames, and stamps some of them.
+/// A port whose device may hold frames and stamp some of them.
 #[derive(Default)]
 struct Device {
     lead: Option<Nanos>,
-    /// The time after its release at which a frame is stamped; `None`: never.
+    /// Stamp minus release; `None` for no stamps.
     stamped_after: Option<i64>,
     every: u32,
     pushed: Vec<Nanos>,
     waiting: usize,
     stamps: Vec<SendStamp>,
     looks: u32,
-    /// Its receiver accepts no frame.
+    /// Rejects all frames.
     full: bool,
 }
 
@@ -75,7 +75,7 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_micros(micros)
 }
 
-/// Returns a stage on a clock that the test sets, and the writer of its line.
+/// Returns a stage with a manual clock, and the writer of its line.
 fn stage(
     port: Device,
     in_order: bool,
@@ -138,7 +138,7 @@ fn frames_that_a_device_holds_are_handed_over_early_and_are_not_late() {
         clock.advance(micros(5_200));
         egress.step().expect("a step");
         assert_eq!(egress.port().pushed, [5_000, 5_500].map(micros));
-        // 9,000 is handed over 30 us after its release: that is late.
+        // 9,000 leaves 30 us after its release, which is late.
         clock.advance(micros(9_030));
         egress.step().expect("a step");
         egress.finish();
@@ -157,13 +157,13 @@ fn late_frames_are_counted_by_what_made_them_late() {
     let pauses = Arc::new(PauseHistory::default());
     egress.excuse_by(&pauses);
     pauses.add((micros(2_000), micros(2_990)));
-    // The start; a pause for all but 10 us of the time; neither of these.
+    // In the grace; with a pause that explains all but 10 us; with no excuse.
     for (release, at) in [(500, 600), (2_000, 3_000), (4_000, 4_100)] {
         fill(&mut line, [release]);
         clock.advance(micros(at));
         egress.step().expect("a step");
     }
-    // A port that is full for 200 us.
+    // The port is full for 200 us.
     egress.port.full = true;
     fill(&mut line, [5_000]);
     clock.advance(micros(5_050));
@@ -208,7 +208,7 @@ fn stamps_say_when_frames_left_and_not_when_they_were_handed_over() {
         clock.advance(micros(number * 1_000));
         egress.step().expect("a step");
     }
-    // Taken at intervals, not with every frame.
+    // Read at intervals, not per frame.
     let looks = egress.port().looks;
     assert!((9..=12).contains(&looks), "{looks}");
     egress.finish();
@@ -243,7 +243,7 @@ fn many_stamps_are_taken_in_more_and_shorter_looks() {
     };
     let (mut egress, mut line, clock, shared) = stage(device, true);
     egress.watch_sends(1);
-    // 10,000 stamps a second for a second.
+    // 10,000 stamps/s for a second.
     for number in 0..10_000u64 {
         fill(&mut line, [number * 100]);
         clock.advance(micros(number * 100));

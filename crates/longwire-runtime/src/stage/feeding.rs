@@ -1,6 +1,5 @@
-//! The feeding stage: takes frames from a feed ahead of their time, offers each
-//! to its link as of its time, and puts delivered frames on the delay line of
-//! its output.
+//! The feeding stage: reads frames from a feed ahead of time, offers each to its link at
+//! its time, and puts delivered frames on the delay line of its output.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -21,42 +20,40 @@ use crate::counters::LinkShared;
 use crate::feed::{Feed, FeedFrame, FeedStatus};
 use crate::ledger::Artifact;
 
-/// Frames taken from a feed between two readings of memory and clock.
+/// Frames taken from a feed between readings of memory and clock.
 const FRAMES_AHEAD: usize = 8 * BURST;
 
-/// Where a link holds frames back by its own delay, at least this much of the
-/// trace beyond the present is read.
+/// Minimum read-ahead if a link delays frames.
 const LEAD: Nanos = Nanos::from_millis(50);
 
-/// Interval at which the feed's status is read.
+/// Polling interval of the feed's status.
 const STATUS_EVERY: Nanos = Nanos::from_millis(100);
 
 /// One output of a feed.
 pub(crate) struct FeedingOutput {
     /// The link, if it decides at arrival.
     pub link: Option<Decider>,
-    /// The link's MTU: frames that it fragments are cut before they are
-    /// offered.
+    /// The link's MTU; longer frames are fragmented before their offer.
     pub mtu: Mtu,
     /// The delay line of delivered frames.
     pub line: DelayLineWriter,
     pub shared: Arc<LinkShared>,
-    /// The link adds no delay: frames wait only for their time.
+    /// Whether the link adds no delay.
     pub transparent: bool,
 }
 
-/// The published state of a feeding stage, for reports.
+/// The published state of a feeding stage.
 #[derive(Debug, Default)]
 pub(crate) struct FeedShared {
     pub status: Mutex<FeedStatus>,
-    /// The maximum time by which a frame was read after it was due.
+    /// Maximum lateness of reading a frame.
     pub behind_max: Mutex<Nanos>,
-    /// The beginnings and ends of long gaps that were read and have not passed.
+    /// Start and end of long gaps that were read and have not passed.
     gaps: Mutex<VecDeque<(Nanos, Nanos)>>,
 }
 
 impl FeedShared {
-    /// Returns how long it is until the next frame is due, if `now` lies in a long gap.
+    /// Returns the time until the next frame if `now` lies in a long gap.
     pub fn gap_left(&self, now: Nanos) -> Option<Nanos> {
         let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
         while gaps.front().is_some_and(|(_, end)| *end <= now) {
@@ -74,20 +71,20 @@ impl FeedShared {
     }
 }
 
-/// The shortest gap that is announced.
+/// Minimum length of an announced gap.
 const GAP_LONG: Nanos = Nanos::from_secs(10);
 
-/// The maximum number of gaps kept; of others, none are announced.
+/// Maximum number of pending gaps; further ones are not announced.
 const GAPS_MAX: usize = 1_024;
 
-/// The result of one step of a feeding stage.
+/// The result of a step of a feeding stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedStep {
     /// Frames were put on delay lines.
     Fed,
-    /// There is no space until about this time.
+    /// No space until about this time.
     Full(Nanos),
-    /// The input has no frame for the moment.
+    /// The input has no frame yet.
     Later,
     /// The input has ended.
     Ended,
@@ -97,19 +94,18 @@ pub(crate) enum FeedStep {
 pub(crate) struct FeedStage {
     feed: Box<dyn Feed>,
     outputs: Vec<OutputState>,
-    /// The number of the next frame, which wraps around.
+    /// Number of the next frame, modulo 2^32.
     number: u32,
     numbers: Arc<FeedNumbers>,
-    /// When the replay starts.
+    /// Start of the replay.
     start: Nanos,
-    /// Bytes that waiting frames may use before reading pauses.
+    /// Bytes of waiting frames above which reading pauses.
     read_ahead: u64,
-    /// The time of the last frame.
+    /// Time of the last frame.
     latest: Nanos,
-    /// The maximum time by which a frame was read after it was due.
+    /// Maximum lateness of reading a frame.
     behind_max: Nanos,
-    /// The lines were full of frames that were due: the port causes the
-    /// lateness.
+    /// Whether the lines were full of due frames, so that the port causes the lateness.
     port_is_late: bool,
     shared: Arc<FeedShared>,
     status_at: Nanos,
@@ -119,14 +115,13 @@ pub(crate) struct FeedStage {
 struct OutputState {
     admission: Admission,
     transparent: bool,
-    /// The length of the last pause; reading pauses until a good part has
-    /// drained.
+    /// Length of the last pause of reading, which ends after a good part has drained.
     paused: Option<Nanos>,
 }
 
 impl FeedStage {
-    /// Returns a stage whose frames count from `start`. Reading pauses while
-    /// more than `read_ahead` bytes wait for an output.
+    /// Returns a stage whose frames count from `start`. Reading pauses while more than
+    /// `read_ahead` bytes wait for an output.
     pub fn new(
         feed: Box<dyn Feed>,
         outputs: Vec<FeedingOutput>,
@@ -163,7 +158,7 @@ impl FeedStage {
         }
     }
 
-    /// Returns the number of frames on the lines.
+    /// Returns the published frame number.
     pub fn numbers(&self) -> Arc<FeedNumbers> {
         Arc::clone(&self.numbers)
     }
@@ -173,12 +168,12 @@ impl FeedStage {
         Arc::clone(&self.shared)
     }
 
-    /// Returns a descriptor that becomes readable when a slow input has more.
+    /// Returns a descriptor that becomes readable when a slow input has data.
     pub fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.feed.readable()
     }
 
-    /// Reads some frames, if there is space for them.
+    /// Reads some frames if there is space.
     pub fn step(&mut self) -> Result<FeedStep, PortError> {
         if self.ended {
             return Ok(FeedStep::Ended);
@@ -199,8 +194,7 @@ impl FeedStage {
         }
     }
 
-    /// Takes frames from the feed. An error is returned with the frames before
-    /// it.
+    /// Takes frames from the feed. An error is returned along with the frames before it.
     fn take(&mut self, now: Nanos) -> (usize, bool, Option<PortError>) {
         let FeedStage {
             feed,
@@ -213,8 +207,8 @@ impl FeedStage {
             shared,
             ..
         } = self;
-        // Frames without times are never late, and those that wait for a slow
-        // port are not read late.
+        // Frames without times are never late, and those that wait for a slow port are
+        // not read late.
         let judged = feed.is_paced() && !*port_is_late;
         let mut frames = 0;
         let received = feed.feed(FRAMES_AHEAD, &mut |fed: FeedFrame<'_>| {
@@ -252,9 +246,8 @@ impl FeedStage {
         for output in &mut self.outputs {
             let admission = &mut output.admission;
             admission.publish();
-            // After publishing: a thread that sees this time must see the
-            // frames. All outputs have seen the frames due by then, also
-            // outputs that received none of these.
+            // After publishing, because a thread that sees this time must see the frames.
+            // Set for all outputs, also those without new frames.
             let seen = if end { Nanos::MAX } else { self.latest };
             admission.shared.seen_until.set(seen);
             admission.publish_counts();
@@ -267,7 +260,7 @@ impl FeedStage {
         self.publish_status(now);
     }
 
-    /// Returns until about when reading must pause, if it must.
+    /// Returns when reading may resume; `None` if it need not pause.
     fn full_until(&mut self, now: Nanos) -> Option<Nanos> {
         let (read_ahead, ahead) = (self.read_ahead, self.latest.saturating_sub(now));
         let pauses = self
@@ -306,15 +299,15 @@ impl FeedStage {
     }
 }
 
-/// The minimum of a pause of reading, and the maximum where frames do not wait
-/// for their time: then the port's speed must be found out.
+/// Minimum pause of reading, and its maximum if frames are unpaced: then the port's speed
+/// is unknown.
 const PAUSE_MIN: Nanos = Nanos::from_micros(20);
 const PAUSE_MAX: Nanos = Nanos::from_millis(2);
 
 impl OutputState {
-    /// Returns how long reading must pause, if too many frames wait; `ahead` is
-    /// how far into the future was read. Frames held back by a link's own delay
-    /// do not count, as long as the memory's budget is not in danger.
+    /// Returns how long reading must pause, if too many frames wait; `ahead` is the
+    /// present read-ahead. Frames that a link delays do not count unless the memory
+    /// budget is at risk.
     fn pause(&mut self, read_ahead: u64, ahead: Nanos) -> Option<Nanos> {
         let line = &self.admission.line;
         let in_use = line.memory_in_use();
@@ -329,7 +322,7 @@ impl OutputState {
             return None;
         }
         let pause = match self.paused {
-            // A quarter of what was read ahead has left by then.
+            // A quarter of the read-ahead has left by then.
             _ if ahead > PAUSE_MAX => Nanos::from_nanos(ahead.as_nanos() / 4),
             None => PAUSE_MIN,
             Some(last) => last.saturating_mul(2).min(PAUSE_MAX),

@@ -1,5 +1,5 @@
-//! Admission by the gate of a lane: frames are decided before they are put on the line,
-//! and a super-packet whose frames leave together stays one buffer.
+//! Admission by a lane's gate: frames are decided before they are put on the line, and
+//! frames of a super-packet that leave together stay one buffer.
 
 use longwire_engine::Verdict;
 use longwire_io::delay_line::Note;
@@ -11,12 +11,12 @@ use super::segments::{CutForm, Cutter, Run};
 use crate::fabric::Gate;
 use crate::ledger::Artifact;
 
-/// Bytes of a record besides those of its frame, at most: two heads and the alignment.
+/// Maximum bytes of a record besides its frame: two headers and alignment.
 const RECORD_EXTRA: usize = 48;
 
 impl Admission {
-    /// Processes an arriving buffer of a stage without a link; its frames pass the link by
-    /// the gate if they can.
+    /// Admits a buffer of a stage without a link; its frames cross the link by the gate
+    /// if possible.
     #[inline]
     pub fn admit_through(&mut self, frame: RxFrame<'_>, gate: &mut Gate<'_>) {
         if !self.undecided || !gate.admits(frame.arrival) || !self.leaves_as_it_is(&frame) {
@@ -46,8 +46,8 @@ impl Admission {
         gate.follow(&self.line, verdict != Verdict::Queued);
     }
 
-    /// Whether the output port takes the offloads of a frame, and its segments are what
-    /// its headers say.
+    /// Whether the output port supports the frame's offloads, and its segments match its
+    /// headers.
     #[inline]
     fn leaves_as_it_is(&self, frame: &RxFrame<'_>) -> bool {
         frame.offload == Offload::NONE
@@ -58,14 +58,14 @@ impl Admission {
                     .is_none_or(|segments| can_cut(frame.bytes, segments))
     }
 
-    /// Offers the wire frames of a super-packet. Those that are decided and leave together
-    /// are one record of the line; a queued one is a record by itself, as its release is not
-    /// known.
+    /// Offers the wire frames of a super-packet. Decided frames that leave together
+    /// become one record; a queued frame becomes a separate record, as its release is
+    /// unknown.
     fn admit_train_through(&mut self, frame: &RxFrame<'_>, gate: &mut Gate<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
-        // Bytes that the run which is not on the line yet needs there.
+        // Bytes that the pending run needs on the line.
         let mut run_bytes = 0;
         while let Some(len) = cutter.next_wire_len() {
             self.count_arrival(len);
@@ -102,7 +102,7 @@ impl Admission {
         self.piece = piece;
     }
 
-    /// Puts a run on the line as one record, for which there is space.
+    /// Puts a run on the line as one record; there is space for it.
     fn keep_through(
         &mut self,
         cutter: &mut Cutter<'_>,

@@ -1,5 +1,5 @@
-//! ICMP errors of a link's router, on their way from the stage with the link to the one that
-//! sends by the port where the packets came in.
+//! ICMP errors of a link's router, passed from the link's stage to the stage that sends
+//! by the port of arrival.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -7,31 +7,31 @@ use std::sync::{Arc, OnceLock};
 use longwire_engine::Nanos;
 use longwire_io::Bell;
 
-/// Errors that wait at most; the rest is lost, as ICMP may be.
+/// Maximum number of queued errors; further ones are dropped, as ICMP permits.
 const WAITING_MAX: usize = 1_024;
 
-/// The bells of the threads of a run, once they are built.
+/// The bells of a run's threads, set once they exist.
 pub(crate) type Bells = Arc<OnceLock<Vec<Arc<Bell>>>>;
 
-/// An error, and the arrival of the packet that it is about.
+/// An error, with the arrival of the offending packet.
 pub(super) struct IcmpError {
     pub at: Nanos,
     pub bytes: Vec<u8>,
 }
 
-/// The end at the link.
+/// The link's end.
 pub(crate) struct IcmpSender {
     errors: SyncSender<IcmpError>,
     bells: Bells,
 }
 
-/// The end at the port.
+/// The port's end.
 pub(crate) struct IcmpReceiver {
     errors: Receiver<IcmpError>,
     next: Option<IcmpError>,
 }
 
-/// Returns both ends of the way to a port.
+/// Returns both ends of the queue to a port.
 pub(crate) fn icmp_line(bells: &Bells) -> (IcmpSender, IcmpReceiver) {
     let (sender, errors) = sync_channel(WAITING_MAX);
     let bells = Arc::clone(bells);
@@ -43,7 +43,7 @@ pub(crate) fn icmp_line(bells: &Bells) -> (IcmpSender, IcmpReceiver) {
 }
 
 impl IcmpSender {
-    /// Sends an error; returns whether there was room.
+    /// Sends an error; returns `false` if the queue is full.
     pub(super) fn send(&self, at: Nanos, bytes: &[u8]) -> bool {
         let bytes = bytes.to_vec();
         let sent = self.errors.try_send(IcmpError { at, bytes }).is_ok();

@@ -1,5 +1,5 @@
-//! The ingress stage: reads a burst, offers each wire frame to the link, and
-//! puts delivered frames on the delay line.
+//! The ingress stage: reads a burst, offers each wire frame to the link, and puts
+//! delivered frames on the delay line.
 
 use std::sync::Arc;
 
@@ -21,26 +21,24 @@ use crate::port_loss::OnPortLoss;
 
 /// The parts of an ingress stage.
 pub struct IngressParts<R> {
-    /// The port frames come from.
+    /// The input port.
     pub port: R,
-    /// The link; `None` when it has a managed queue, and belongs to the egress
-    /// stage.
+    /// The link; `None` if it has a managed queue and belongs to the egress stage.
     pub link: Option<Decider>,
-    /// The link's MTU: frames that it fragments are cut before they are
-    /// offered.
+    /// The link's MTU; longer frames are fragmented before their offer.
     pub mtu: Mtu,
     /// The delay line of delivered frames.
     pub line: DelayLineWriter,
     /// The clock.
     pub clock: Clock,
-    /// The form of frames with offloads, which the output port supports.
+    /// Form of offloaded frames, which the output port must support.
     pub form: CutForm,
-    /// Frames of at least this length stay in the port's own memory, if the
-    /// output port can send from there.
+    /// Minimum length of frames that stay in the port's memory, if the output port can
+    /// send from it.
     pub lend_from: Option<usize>,
 }
 
-/// Whether frames can stay in the input port's memory for this output port.
+/// Whether the output port can send from the input port's memory.
 pub fn shares_memory(input: &impl RxPort, output: &impl TxPort) -> bool {
     input.region().is_some() && input.region() == output.region()
 }
@@ -51,13 +49,13 @@ pub struct Ingress<R> {
     admission: Admission,
     clock: Clock,
     ended: bool,
-    /// The time at which the port's own losses were last read.
+    /// Last reading of the port's losses.
     losses_read: Nanos,
     on_port_loss: OnPortLoss,
     slack: Nanos,
 }
 
-/// Interval of reading the kernel's losses, which takes a system call.
+/// Polling interval of the kernel's losses, which takes a system call.
 const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
 
 impl<R: RxPort> Ingress<R> {
@@ -81,8 +79,8 @@ impl<R: RxPort> Ingress<R> {
         }
     }
 
-    /// Sets a lower bound of the time from an arrival to its release. It has an effect
-    /// only if the port stamps arrivals.
+    /// Sets the minimum time from arrival to release; a no-op unless the port stamps
+    /// arrivals.
     pub(crate) fn release_after(self, least: Nanos) -> Ingress<R> {
         let stamped = self.port.stamps_arrivals();
         Ingress {
@@ -91,13 +89,13 @@ impl<R: RxPort> Ingress<R> {
         }
     }
 
-    /// Returns how long a frame may wait at the port without a late release.
+    /// Returns the maximum time that a frame may wait at the port without a late release.
     pub(crate) fn slack(&self) -> Nanos {
         self.slack
     }
 
-    /// Sets the reaction to the loss of the port; if the network continues, the
-    /// stage ends as at the end of its input.
+    /// Sets the reaction to the loss of the port. If the network continues, the stage
+    /// ends as at the end of input.
     pub(crate) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Ingress<R> {
         Ingress {
             on_port_loss,
@@ -105,7 +103,7 @@ impl<R: RxPort> Ingress<R> {
         }
     }
 
-    /// Notes answers to address requests from now on.
+    /// Watches answers to address requests from now on.
     pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
         self.admission.addresses = Some(addresses);
     }
@@ -115,27 +113,26 @@ impl<R: RxPort> Ingress<R> {
         &self.port
     }
 
-    /// Returns the memory of waiting frames, in bytes.
+    /// Returns the memory in use by waiting frames, in bytes.
     pub fn memory_in_use(&self) -> u64 {
         self.admission.line.memory_in_use()
     }
 
-    /// Whether no frame will arrive any more.
+    /// Whether the input has ended.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Handles one burst.
+    /// Processes one burst.
     ///
     /// # Errors
-    /// The error of the input port; a lost port is an end and no error for a stage that
-    /// continues without it.
+    /// The input port failed; a loss that the network survives is the end of input
+    /// instead.
     pub fn step(&mut self) -> Result<Step, PortError> {
         self.step_with(|admission, frame| admission.admit(frame))
     }
 
-    /// Handles one burst of a stage without a link, on the thread of the stage that has
-    /// the link.
+    /// Processes one burst of a stage without a link, on the thread of the link's stage.
     pub(crate) fn step_through(&mut self, gate: &mut Gate<'_>) -> Result<Step, PortError> {
         self.step_with(|admission, frame| admission.admit_through(frame, gate))
     }
@@ -178,15 +175,14 @@ impl<R: RxPort> Ingress<R> {
         let admission = &mut self.admission;
         if received.frames > 0 {
             admission.publish();
-            // After publishing: a thread that sees this time must see the
-            // frames.
+            // After publishing: a thread that sees this time must see the frames.
             self.clock.advance(admission.latest);
         }
         if received.end {
             self.ended = true;
             self.clock.advance(Nanos::MAX);
         }
-        // A port that returned less than requested had no more.
+        // A partial burst drained the port.
         admission.shared.seen_until.set(match received.frames {
             _ if received.end => Nanos::MAX,
             BURST.. => admission.latest,
@@ -213,7 +209,7 @@ impl<R: RxPort> Ingress<R> {
         self.admission.publish_counts();
     }
 
-    /// Notes that the stage's thread sleeps until a frame arrives.
+    /// Records that the thread sleeps until a frame arrives.
     pub(crate) fn before_sleep(&self) {
         self.admission.shared.seen_until.asleep();
     }

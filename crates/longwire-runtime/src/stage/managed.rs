@@ -1,8 +1,7 @@
 //! A managed queue in a live run.
 //!
-//! Frames arrive over the line undecided, each with its arrival. The egress
-//! stage offers them to the link and keeps their bytes while they are queued
-//! and until they are released.
+//! Frames arrive on the line undecided, with their arrivals. The egress stage offers them
+//! to the link, and keeps their bytes while they are queued or wait for their release.
 
 use longwire_engine::{
     Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, Nanos, ReleaseQueue,
@@ -14,32 +13,32 @@ use slab::Slab;
 use super::account::Account;
 use super::decider::{Decider, LinkAccounts};
 
-/// A frame that was taken off the line.
+/// A frame taken off the line.
 struct TakenFrame {
     frame: HeldFrame,
-    /// Its number among all recorded offers.
+    /// Number among recorded offers.
     offered: u64,
-    /// Its handles: in the queue, or waiting for a release.
+    /// Number of handles, in the queue or waiting for release.
     handles: u32,
 }
 
-/// A handle of a frame that was taken off the line.
+/// A handle of a [`TakenFrame`].
 #[derive(Clone, Copy, Debug)]
 struct ManagedFrame(usize);
 
-/// A delivery that is due.
+/// A due delivery.
 pub(super) struct DueDelivery {
     frame: ManagedFrame,
     release: Nanos,
 }
 
-/// A link with a managed queue, and the frames that wait in and after it.
+/// A link with a managed queue, and the frames in and after it.
 pub(super) struct ManagedLine {
     lane: Lane<ManagedFrame>,
     accounts: LinkAccounts,
     taken: Slab<TakenFrame>,
     released: ReleaseQueue<ManagedFrame>,
-    /// Maximum time between an event and its decision.
+    /// Maximum decision delay.
     slack: Nanos,
 }
 
@@ -52,8 +51,8 @@ struct ManagedHost<'a> {
     account: &'a mut Account,
 }
 
-/// Maximum time between an event and its decision: frames that the kernel holds
-/// back for this long count as having arrived later than they did.
+/// Maximum decision delay. Frames that the kernel holds longer count as having arrived
+/// later.
 const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 impl ManagedLine {
@@ -83,9 +82,8 @@ impl ManagedLine {
         (&mut self.lane, host)
     }
 
-    /// Takes in all frames on the line. A frame whose arrival the link moves to
-    /// a later time, because the queue was decided beyond its arrival, is late
-    /// by as much.
+    /// Takes in all frames on the line. If the queue has already decided beyond a frame's
+    /// arrival, the link moves the arrival, and the frame is late by the difference.
     pub fn take_in(&mut self, line: &mut DelayLineReader, account: &mut Account) {
         let (lane, mut host) = self.borrow(line, account);
         while let Some(frame) = host.line.take() {
@@ -123,7 +121,7 @@ impl ManagedLine {
         }
     }
 
-    /// Returns the release and the tag of the next delivery.
+    /// Returns release and tag of the next delivery.
     pub fn peek(&mut self, line: &DelayLineReader) -> Option<(Nanos, u32)> {
         let (release, frame) = self.released.peek()?;
         let taken = self.taken.get(frame.0)?;
@@ -136,7 +134,7 @@ impl ManagedLine {
         Some(DueDelivery { frame, release })
     }
 
-    /// Returns the frame for the port.
+    /// Returns the frame in the form that ports accept.
     pub fn frame<'a>(
         &'a self,
         due: &DueDelivery,
@@ -153,14 +151,14 @@ impl ManagedLine {
         )
     }
 
-    /// Puts a delivery back after the port was full. Its place among frames of
-    /// the same release is lost; a port with space does not report itself full.
+    /// Returns a delivery to the queue after the port rejected it. It loses its place
+    /// among equal releases; acceptable, as a port with space does not reject frames.
     pub fn put_back(&mut self, due: DueDelivery) {
         let link_id = self.accounts.link_id;
         self.released.push(link_id, due.release, due.frame);
     }
 
-    /// Notes that a delivery has left.
+    /// Records that a delivery left.
     pub fn sent(&mut self, due: DueDelivery, line: &mut DelayLineReader, account: &mut Account) {
         let (_, mut host) = self.borrow(line, account);
         host.free(due.frame);
@@ -185,7 +183,7 @@ impl ManagedLine {
 }
 
 impl ManagedHost<'_> {
-    /// Returns the arrival and the length of a frame on the line.
+    /// Returns arrival and length of a frame on the line.
     fn meta(&self, frame: &HeldFrame) -> FrameMeta {
         let descriptor = self.line.descriptor(frame);
         FrameMeta {
@@ -194,7 +192,7 @@ impl ManagedHost<'_> {
         }
     }
 
-    /// Returns a handle. The frame is freed with the last one.
+    /// Drops a handle; the last one frees the frame.
     fn free(&mut self, frame: ManagedFrame) {
         let taken = &mut self.taken[frame.0];
         self.account.taken_off(&self.line.descriptor(&taken.frame));

@@ -1,5 +1,5 @@
-//! The stages of a direction: `ingress` reads, decides and puts frames on the
-//! delay line; `egress` waits, sends and accounts.
+//! Stages of a direction: `ingress` reads, decides and puts frames on the delay line;
+//! `egress` waits, sends and accounts.
 
 mod account;
 mod addresses;
@@ -33,23 +33,22 @@ pub(crate) use send_stamps::SendStampsShared;
 
 use longwire_engine::Nanos;
 
-/// The result of one step of a stage.
+/// The result of a stage's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// Frames processed.
     pub frames: usize,
-    /// The time of the next work of the stage, if known.
+    /// Time of the stage's next work, if known.
     pub next_at: Option<Nanos>,
-    /// The stage has ended.
+    /// Whether the stage has ended.
     pub ended: bool,
 }
 
-/// The maximum number of frames in one step of a stage, so that stages that
-/// share a thread take turns.
+/// Maximum number of frames per step, so that stages can share a thread.
 pub const BURST: usize = 64;
 
-/// Assigns the link to its stage: to ingress if it decides as frames arrive, to
-/// egress if its queue decides later.
+/// Assigns the link to ingress if it decides at arrival, to egress if its queue decides
+/// later.
 pub(crate) fn place_link(decider: Decider) -> (Option<Decider>, Option<Decider>) {
     if decider.link.is_managed() {
         (None, Some(decider))

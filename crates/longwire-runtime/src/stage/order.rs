@@ -1,16 +1,16 @@
-//! The order of departures by several ports.
+//! Order of departures over several ports.
 
 use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicU32};
 
 use longwire_engine::Nanos;
 
-/// The place of a frame among the departures by all ports.
+/// A frame's place among the departures of all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeparturePlace {
-    /// When the frame is handed over.
+    /// Time of handover.
     pub at: Nanos,
-    /// Its number in the feed, which wraps around; it breaks ties.
+    /// Frame number in the feed, modulo 2^32; breaks ties.
     pub number: u32,
 }
 
@@ -27,12 +27,12 @@ impl PartialOrd for DeparturePlace {
     }
 }
 
-/// The frames that one port may send before another port has to.
+/// The frames that a port may send before another port must.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    /// The next departure by another port.
+    /// Next departure of another port.
     pub before: Option<DeparturePlace>,
-    /// Frames with lower numbers are on the lines of all ports.
+    /// All frames with lower numbers are on their lines.
     pub published: u32,
 }
 
@@ -50,9 +50,9 @@ impl Turn {
     }
 }
 
-/// The number of published frames of a feed, modulo 2^32. Lines are published one after the
-/// other: without this number, a reader could see a frame and miss an earlier one on another
-/// line.
+/// Number of published frames of a feed, modulo 2^32. Lines are published one after the
+/// other: without this number, a reader could see a frame and miss an earlier one on
+/// another line.
 #[derive(Debug, Default)]
 pub(crate) struct FeedNumbers(AtomicU32);
 
@@ -62,7 +62,7 @@ impl FeedNumbers {
         self.0.store(number, atomic::Ordering::Release);
     }
 
-    /// Returns the number of published frames; to be called before the lines are read.
+    /// Returns the number of published frames; call it before reading the lines.
     pub fn published(&self) -> u32 {
         self.0.load(atomic::Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! The causes of lateness: the emulator itself, the machine, or the start.
+//! Causes of lateness: the emulator, the machine or the start.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,19 +12,18 @@ use crate::witness::{PAUSE_MIN, PauseHistory, stood_still};
 /// The cause of a frame's lateness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LatenessCause {
-    /// Within the tolerance.
+    /// Within the tolerance: not late.
     Timely,
-    /// The emulator itself.
+    /// The emulator.
     Own,
-    /// Witnessed pauses of the machine, without which it would have been in
-    /// time.
+    /// Witnessed pauses of the machine; otherwise timely.
     Machine,
     /// The start of the run: released within the grace.
     Start,
 }
 
 impl LatenessCause {
-    /// Returns the artifact that a late frame is.
+    /// Returns the artifact for this cause.
     pub fn artifact(self) -> Option<Artifact> {
         match self {
             LatenessCause::Timely => None,
@@ -38,18 +37,18 @@ impl LatenessCause {
 /// Determines the causes of lateness.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
-    /// A handover later than this is an artifact.
+    /// Handovers later than this are artifacts.
     pub tolerance: Nanos,
-    /// Frames released before this belong to the start.
+    /// Frames released before this time belong to the start.
     pub grace_until: Nanos,
-    /// The pauses of the threads that frames pass.
+    /// Pauses of the threads that handle the frames.
     pub threads: Vec<Arc<PauseHistory>>,
-    /// The difference between own lateness and all, since it was last shared.
+    /// Own lateness minus total lateness since the last share.
     corrections: Option<Box<Corrections>>,
 }
 
-/// The values to remove from the histogram of all lateness, and those to add,
-/// to obtain the emulator's own.
+/// Values to remove from and add to the histogram of total lateness to obtain the
+/// emulator's own.
 #[derive(Debug)]
 pub(crate) struct Corrections {
     out: Histogram<u64>,
@@ -65,14 +64,14 @@ impl Corrections {
     }
 }
 
-/// The corrections of a direction, if there are any.
+/// The corrections of a direction, if any.
 pub(crate) type CorrectionsShared = Mutex<Option<Box<Corrections>>>;
 
-/// Returns the emulator's own lateness, from the histogram of all.
+/// Returns the emulator's own lateness from the histogram of total lateness.
 pub(crate) fn own(shared: &CorrectionsShared, mut all: Histogram<u64>) -> Histogram<u64> {
     let corrections = shared.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(corrections) = corrections.as_deref() {
-        // Bounds are equal, and removed values were recorded before.
+        // Equal bounds, and removed values were recorded before.
         let _ = all.subtract(&corrections.out);
         let _ = all.add(&corrections.in_place);
     }
@@ -80,7 +79,7 @@ pub(crate) fn own(shared: &CorrectionsShared, mut all: Histogram<u64>) -> Histog
 }
 
 impl Judge {
-    /// Returns a judge without threads whose pauses count.
+    /// Returns a judge that accounts for no thread's pauses.
     pub fn new(tolerance: Nanos, grace_until: Nanos) -> Judge {
         Judge {
             tolerance,
@@ -115,9 +114,8 @@ impl Judge {
         (cause, own)
     }
 
-    /// Like [`Judge::cause`], and notes the difference between the emulator's
-    /// own lateness and `recorded`, the value of the frame's lateness in the
-    /// histogram of all.
+    /// Like [`Judge::cause`]; also records the correction from `recorded`, the frame's
+    /// value in the histogram of total lateness.
     #[cold]
     pub fn judge(
         &mut self,
@@ -145,8 +143,7 @@ impl Judge {
         cause
     }
 
-    /// Shares the corrections; to be called after the histogram of all was
-    /// shared.
+    /// Shares the corrections; call it after sharing the histogram of total lateness.
     pub fn share(&mut self, shared: &CorrectionsShared) {
         let Some(own) = self.corrections.take() else {
             return;
@@ -155,7 +152,7 @@ impl Judge {
         match shared.as_deref_mut() {
             None => *shared = Some(own),
             Some(total) => {
-                // Both have the same bounds: adding cannot fail.
+                // Equal bounds: adding cannot fail.
                 let _ = total.out.add(&own.out);
                 let _ = total.in_place.add(&own.in_place);
             }

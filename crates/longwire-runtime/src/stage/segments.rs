@@ -1,4 +1,4 @@
-//! Super-packets: which of their frames leave together.
+//! Cutting of super-packets into runs of frames that leave together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,19 +7,19 @@ use longwire_io::Offload;
 use longwire_io::port::Segments;
 use longwire_io::port::offload::{self, TrainPart, WireFrames};
 
-/// The form in which the frames of a buffer with offloads are carried.
+/// Form of the frames of an offloaded buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutForm {
-    /// Frames that leave together are one buffer, with the offloads of the input.
+    /// Frames that leave together form one buffer, with the offloads of the input.
     Trains,
-    /// Wire frames, with checksums left to the output port. For a stage without a link: the
-    /// deciding stage finishes those of which it needs the bytes.
+    /// Wire frames, checksums left to the output port. For a stage without a link; the
+    /// deciding stage finishes frames whose bytes it needs.
     Unfinished,
-    /// Wire frames, finished.
+    /// Wire frames with finished checksums.
     Finished,
 }
 
-/// Adjacent wire frames of one buffer that leave at the same time.
+/// Adjacent wire frames of a buffer with equal release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub release: Nanos,
@@ -27,16 +27,16 @@ pub(crate) struct Run {
     end: usize,
 }
 
-/// Adjacent wire frames of a buffer, as one buffer.
+/// Adjacent wire frames as one buffer.
 pub(crate) struct CutFrames<'a> {
     pub bytes: &'a [u8],
     pub offload: Offload,
     pub wire_frames: u64,
-    /// Its place in the buffer, if it is not all of it.
+    /// Position in the original buffer, unless it is all of it.
     pub part: Option<TrainPart>,
 }
 
-/// Splits one buffer, wire frame by wire frame.
+/// Splits a buffer by wire frame.
 #[derive(Debug)]
 pub(crate) struct Cutter<'a> {
     bytes: &'a [u8],
@@ -47,14 +47,14 @@ pub(crate) struct Cutter<'a> {
     wire_frames: usize,
     next: usize,
     run: Option<Run>,
-    /// Memory of what is cut.
+    /// Scratch memory.
     piece: &'a mut Vec<u8>,
 }
 
-/// Bits of a number that distinguish the trains of one input port.
+/// Bits of a train number that are unique per input port.
 const TRAIN_BITS: u32 = 32;
 
-/// Numbers the trains of an input port, apart from those of others.
+/// Allocates train numbers of an input port, distinct from those of other ports.
 #[derive(Debug)]
 pub(super) struct TrainNumbers {
     port: u64,
@@ -71,8 +71,7 @@ impl TrainNumbers {
         }
     }
 
-    /// Returns the number of the next train. It wraps: a train that is 2^32 older has
-    /// left.
+    /// Returns the next train number. It may wrap: a train 2^32 older has left.
     pub fn next(&mut self) -> u64 {
         self.next = self.next.wrapping_add(1);
         self.port | u64::from(self.next)
@@ -80,7 +79,7 @@ impl TrainNumbers {
 }
 
 impl<'a> Cutter<'a> {
-    /// Returns a cutter of a buffer, the train of this number; `piece` is scratch memory.
+    /// Returns a cutter of train number `train`; `piece` is scratch memory.
     pub fn new(
         train: u64,
         bytes: &'a [u8],
@@ -110,7 +109,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Takes the decision for that wire frame; returns the run that it ends.
+    /// Records the decision for the next wire frame; returns the run that it ends.
     pub fn decided(&mut self, release: Option<Nanos>) -> Option<Run> {
         let index = self.next;
         self.next += 1;
@@ -128,7 +127,7 @@ impl<'a> Cutter<'a> {
         std::mem::replace(&mut self.run, started)
     }
 
-    /// Returns the frame about which the decision was taken last, as a run.
+    /// Returns the last decided frame as a run.
     pub fn last_frame(&self, release: Nanos) -> Run {
         Run {
             release,
@@ -137,13 +136,13 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns the run that ends with the buffer.
+    /// Returns the final run.
     pub fn last_run(&mut self) -> Option<Run> {
         self.run.take()
     }
 
-    /// Makes the buffers that carry a run: one for [`CutForm::Trains`], otherwise one for
-    /// each wire frame. Returns the number of wire frames that could not be made, as the
+    /// Builds the buffers of a run: one for [`CutForm::Trains`], otherwise one per wire
+    /// frame. Returns the number of wire frames that could not be built because the
     /// headers contradict the segments.
     #[must_use]
     pub fn cut(&mut self, run: Run, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) -> u64 {
@@ -183,7 +182,7 @@ impl<'a> Cutter<'a> {
         unmade
     }
 
-    /// Returns the place of the wire frame `first`, from which it can be joined again.
+    /// Returns the position of wire frame `first`, for joining.
     fn part(&self, first: usize, segments: Segments) -> Option<TrainPart> {
         Some(TrainPart {
             train: self.train,
@@ -192,7 +191,7 @@ impl<'a> Cutter<'a> {
         })
     }
 
-    /// Keeps the buffer as it is, with its checksum finished unless the port does that.
+    /// Keeps the buffer unchanged; finishes its checksum unless the port does that.
     fn keep_whole(&mut self, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) {
         let mut whole = CutFrames {
             bytes: self.bytes,

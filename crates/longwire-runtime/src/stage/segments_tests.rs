@@ -1,4 +1,4 @@
-//! Tests of cutting buffers by what the link decides.
+//! Tests of cutting buffers by the link's decisions.
 
 use longwire_io::port::offload::{Checksum, SegmentKind, Segments};
 
@@ -7,8 +7,7 @@ use super::*;
 const HEADERS: usize = 14 + 20 + 20;
 const PAYLOAD: usize = 100;
 
-/// A TCP super-packet with this many full segments of payload, the bytes of
-/// segment `n` all `n`.
+/// Returns a TCP super-packet with full segments; all bytes of segment `n` are `n`.
 fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
     let mut frame = vec![0u8; HEADERS];
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -37,8 +36,8 @@ fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
     (frame, offload)
 }
 
-/// Cuts a super-packet by these decisions; returns for each buffer its release,
-/// its wire frames, and the segments whose bytes it carries.
+/// Cuts a super-packet by these decisions; returns each buffer's release, wire frames,
+/// and segments by their bytes.
 fn cut(decisions: &[Option<u64>], form: CutForm) -> Vec<(u64, u64, Vec<u8>)> {
     let (frame, offload) = super_packet(decisions.len());
     let mut piece = Vec::new();
@@ -99,7 +98,7 @@ fn a_port_without_offloads_gets_wire_frames() {
 fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
     let (mut frame, mut offload) = super_packet(1);
     offload.segments = None;
-    // The pseudo-header sum, as a sender leaves it.
+    // The pseudo-header sum, as senders leave it.
     let transport_len = (frame.len() - 34) as u32;
     let sum = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
     let folded = ((sum & 0xffff) + (sum >> 16)) as u16;
@@ -130,7 +129,7 @@ fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
 #[test]
 fn frames_that_cannot_be_cut_are_counted() {
     let (mut frame, offload) = super_packet(5);
-    // Now a fragment, which no segmentation can begin with.
+    // A fragment cannot be segmented.
     frame[20] = 0x20;
     for form in [CutForm::Trains, CutForm::Unfinished, CutForm::Finished] {
         let mut piece = Vec::new();

@@ -1,5 +1,5 @@
-//! Send stamps: the times at which the kernel or the device sent some of the
-//! frames, compared with their releases.
+//! Send stamps: times at which the kernel or the device sent sampled frames, compared
+//! with their releases.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,18 +11,17 @@ use longwire_io::port::{SendStamp, StampedBy};
 
 use crate::lateness::{LatenessRecorder, nanos_histogram};
 
-/// Interval at which stamps are taken from the port.
+/// Interval of reading the port's stamps.
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);
 
-/// The maximum number of stamps at a look. Each may cost a system call (about a
-/// microsecond), and a departure may be waiting: where more arrive, looks are
-/// more frequent, and shorter in proportion.
+/// Maximum number of stamps per reading. Each may cost a system call (about 1 us) while a
+/// departure waits; at higher rates, readings are proportionally more frequent.
 const PER_LOOK: u64 = 32;
 
-/// Looks are no more frequent than this.
+/// Minimum interval of readings.
 const LOOK_MIN: Nanos = Nanos::from_millis(1);
 
-/// Number of looks, and the wait for each, for outstanding stamps at the end.
+/// Number of readings for outstanding stamps at the end, and the wait before each.
 const LAST_LOOKS: usize = 5;
 const LAST_WAIT: Duration = Duration::from_millis(2);
 
@@ -35,26 +34,26 @@ pub(super) struct SendStamps {
     look_at: Nanos,
 }
 
-/// Counts of send stamps, without their lateness.
+/// Counts of send stamps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendStampCounts {
-    /// The source of the stamps.
+    /// Source of the stamps.
     pub by: StampedBy,
-    /// One frame out of this many is stamped.
+    /// Sampling interval in frames.
     pub every: u32,
     /// Stamps received.
     pub count: u64,
-    /// Stamps before their frame's release, which count as not late.
+    /// Stamps before their release; they count as not late.
     pub early: u64,
-    /// The maximum time before a release.
+    /// Maximum time before a release.
     pub earliest: Nanos,
 }
 
-/// The published part, for reports.
+/// The published state, for reports.
 #[derive(Debug)]
 pub(crate) struct SendStampsShared {
     pub lateness: Mutex<Histogram<u64>>,
-    /// `None` without a source of stamps.
+    /// `None` if the port makes no stamps.
     pub counts: Mutex<Option<SendStampCounts>>,
 }
 
@@ -89,13 +88,13 @@ impl SendStamps {
         }
     }
 
-    /// Whether a look is due.
+    /// Whether a reading is due.
     #[inline]
     pub fn is_time(&self, now: Nanos) -> bool {
         now >= self.look_at
     }
 
-    /// Takes the stamps received so far.
+    /// Reads the stamps received so far.
     #[cold]
     pub fn look(&mut self, now: Nanos, port: &mut impl TxPort, shared: &SendStampsShared) {
         let came = self.take(port);
@@ -108,7 +107,7 @@ impl SendStamps {
         }
     }
 
-    /// Takes outstanding stamps, at the end.
+    /// Reads outstanding stamps at the end.
     pub fn finish(&mut self, port: &mut impl TxPort, shared: &SendStampsShared) {
         self.take(port);
         for _ in 0..LAST_LOOKS {
@@ -119,7 +118,7 @@ impl SendStamps {
         shared.publish(self.counts);
     }
 
-    /// Takes stamps; returns their number.
+    /// Reads stamps; returns their number.
     fn take(&mut self, port: &mut impl TxPort) -> u64 {
         let before = self.counts.count;
         port.sampled(&mut |stamp| self.came(stamp));
