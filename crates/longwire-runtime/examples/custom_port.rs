@@ -1,5 +1,5 @@
-//! Ports of one's own: a live link of 20 ms between two channels of the standard
-//! library, without any network device.
+//! Custom ports: a live link of 20 ms between two channels of the standard library,
+//! without a network device.
 //!
 //! ```sh
 //! cargo run -p longwire-runtime --example custom_port
@@ -18,10 +18,10 @@ use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Event, PortError, PushResult, ReceiveResult, RxFrame, TxFrame};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 
-/// The receiving half of a port: frames that the program puts into a channel.
+/// The receiving half of a port: frames that the program sends to a channel.
 struct Input {
     frames: Receiver<Vec<u8>>,
-    /// Signalled after each frame, so that the run can sleep meanwhile.
+    /// Signalled after each frame, so that the run can sleep in between.
     event: Arc<Event>,
 }
 
@@ -55,7 +55,7 @@ struct Output(Sender<Vec<u8>>);
 
 impl OwnTx for Output {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        // A program that has stopped reading loses the frame.
+        // Lost if the program has stopped reading.
         let _ = self.0.send(frame.bytes.to_vec());
         PushResult::Taken
     }

@@ -1,5 +1,5 @@
-//! A replay of one's own frames: a feed that computes them, sent at exact times into a
-//! capture file through a link.
+//! A replay of generated frames: a feed sends them at exact times through a link into a
+//! capture file.
 //!
 //! ```sh
 //! cargo run -p longwire-runtime --example replay -- out.pcap
@@ -15,7 +15,7 @@ use longwire_io::{PortError, ReceiveResult};
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
 use longwire_runtime::{Feed, FeedFrame, FeedStatus, LinkSetup, NetworkPlan, RunConfig, start};
 
-/// Fifty frames, one every 10 ms, whose last byte counts.
+/// Fifty frames, one per 10 ms, numbered in their last byte.
 struct Countdown {
     left: u8,
 }

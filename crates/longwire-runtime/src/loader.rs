@@ -57,7 +57,7 @@ struct LoadedState {
 }
 
 impl FileLoader {
-    /// Returns a loader without restrictions whose faults go to no run; enough to check
+    /// Returns a loader with default file access whose faults go to no run; enough to check
     /// models.
     pub fn new() -> FileLoader {
         FileLoader::default()

@@ -1,4 +1,4 @@
-//! A trace far larger than the memory that reading it may use.
+//! Reading a trace far larger than the available memory.
 #![allow(missing_docs, reason = "tests")]
 
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
 
-/// Returns the resident memory, in bytes.
+/// Returns the resident memory in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -18,7 +18,7 @@ fn resident() -> u64 {
     kib * 1024
 }
 
-/// Writes a trace of records whose data are holes in the file.
+/// Writes a trace whose record data are holes in the file.
 fn sparse(path: &str, records: u64, len: u32) {
     let file = File::create(path).unwrap();
     let mut head = Vec::new();

@@ -1,7 +1,7 @@
-//! The cells in which threads count, and the totals that reports read from them.
+//! Counter cells written by threads, and the totals that reports read from them.
 //!
-//! A cell has one writer: counting is a load, an addition and a store, without an atomic
-//! addition. Readers see each count as it is; a frame may pass between two reads.
+//! Each cell has one writer, so counting is a load, an add and a store without an atomic
+//! read-modify-write. Cells are read one by one; a frame may pass between two reads.
 
 use std::ops::Index;
 use std::sync::OnceLock;
@@ -18,24 +18,24 @@ use super::table::{
     QueueLengthCells, QueueLengths, Traffic, TrafficCells,
 };
 
-/// The counters of one link. In a network its deciding thread counts in them; in a pair,
-/// the stage that owns the link.
+/// Counters of one link, written by the deciding thread of a network or by the owning
+/// stage of a pair.
 #[derive(Debug, Default)]
 pub struct LinkCells {
     traffic: TrafficCells,
-    /// Deliveries that were decided; frames leave at their releases.
+    /// Decided deliveries; frames leave at their releases.
     scheduled: CountCell,
-    /// Made when one of them first counts: of many links, most only pass frames on.
+    /// Allocated on first use: most of many links only forward frames.
     others: OnceLock<Box<OtherCells>>,
 }
 
-/// The counters of a link that not every frame changes.
+/// Counters that most frames do not touch.
 #[derive(Debug, Default)]
 struct OtherCells {
     drops: [CountCell; REASONS],
     effects: EffectCells,
     handovers: HandoverCells,
-    /// The delays, of a link that is watched.
+    /// Delays of a watched link.
     delays: OnceLock<DelayCells>,
 }
 
@@ -78,14 +78,14 @@ impl LinkCells {
         self.traffic.bytes_in.add(len.into());
     }
 
-    /// Counts frames that left the link, with these bytes together.
+    /// Counts frames that left the link, and their total bytes.
     #[inline]
     pub fn left(&self, frames: u64, bytes: u64) {
         self.traffic.packets_out.add(frames);
         self.traffic.bytes_out.add(bytes);
     }
 
-    /// Counts a verdict on a frame; `copy`: a further delivery of it.
+    /// Counts a verdict; `copy` marks further deliveries of the frame.
     #[inline]
     pub fn decided(&self, verdict: &Verdict, copy: bool) {
         match verdict {
@@ -95,7 +95,7 @@ impl LinkCells {
         }
     }
 
-    /// Counts the effects of a delivery; `copy`: it is a duplicate.
+    /// Counts a delivery's effects; `copy` marks a duplicate.
     #[inline]
     pub fn delivered(&self, delivery: &Delivery, copy: bool) {
         self.scheduled.add(1);
@@ -111,12 +111,12 @@ impl LinkCells {
         }
     }
 
-    /// Returns the histograms of delays, which are counted from the first call on.
+    /// Returns the delay histograms; counting starts with the first call.
     pub fn watch_delays(&self) -> &DelayCells {
         self.others().delays.get_or_init(DelayCells::default)
     }
 
-    /// Returns the histograms of delays, if the link is watched.
+    /// Returns the delay histograms of a watched link.
     #[inline]
     pub fn delays(&self) -> Option<&DelayCells> {
         self.others.get()?.delays.get()
@@ -132,7 +132,7 @@ impl LinkCells {
         self.others().drops[reason.index()].add(1);
     }
 
-    /// Counts wire frames that were handed over late together.
+    /// Counts wire frames of one late handover.
     pub(crate) fn late(&self, frames: u64, lateness: Nanos, overloaded: bool) {
         let handovers = &self.others().handovers;
         if overloaded {
@@ -143,7 +143,7 @@ impl LinkCells {
         handovers.late_max_ns.raise(lateness.as_nanos());
     }
 
-    /// Replaces the counts by those of a link that counts elsewhere.
+    /// Overwrites the counts with those of a link that counts elsewhere.
     pub(crate) fn replace(&self, totals: &LinkTotals) {
         self.traffic.set(&totals.traffic);
         self.scheduled.set(totals.scheduled);
@@ -172,7 +172,7 @@ impl LinkCells {
                 .map(|others| others.handovers.read())
                 .unwrap_or_default(),
             scheduled,
-            // Last: a frame that has left has also arrived.
+            // Read last, so that departures never exceed arrivals.
             traffic: Traffic {
                 packets_in: self.traffic.packets_in.get(),
                 bytes_in: self.traffic.bytes_in.get(),
@@ -183,19 +183,19 @@ impl LinkCells {
 }
 
 impl LinkTotals {
-    /// Returns every counter that each link has: those of [`LinkTotals::counted`].
+    /// Returns the counters of every link, as in [`LinkTotals::counted`].
     pub fn counters() -> impl Iterator<Item = &'static Counter> {
         let groups = [Traffic::COUNTERS, Effects::COUNTERS, Handovers::COUNTERS];
         groups.into_iter().flatten()
     }
 
-    /// Returns each counter with its value; drops apart.
+    /// Returns all counters but drops, with their values.
     pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
         let counted = self.traffic.counted().chain(self.effects.counted());
         counted.chain(self.handovers.counted())
     }
 
-    /// Adds the counts of another link.
+    /// Adds another link's counts.
     pub fn add(&mut self, other: &LinkTotals) {
         self.traffic.add(&other.traffic);
         self.scheduled += other.scheduled;
@@ -204,14 +204,13 @@ impl LinkTotals {
         self.handovers.add(&other.handovers);
     }
 
-    /// Returns the number of frames and copies of them that neither left nor were dropped.
+    /// Returns the number of frames and copies that neither left nor were dropped.
     pub fn held(&self) -> u64 {
         let gone = self.traffic.packets_out + self.drops.total();
         (self.traffic.packets_in + self.effects.duplicated).saturating_sub(gone)
     }
 
-    /// Returns the number of frames in the queue: arrived, and neither delivered nor
-    /// dropped.
+    /// Returns the number of queued frames: arrived, and neither delivered nor dropped.
     pub fn queued(&self) -> u64 {
         let delivered = self.scheduled.saturating_sub(self.effects.duplicated);
         let gone = delivered + self.drops.total();
@@ -219,21 +218,20 @@ impl LinkTotals {
     }
 }
 
-/// The counters of one stage at a port. A stage on another thread has others, on another
-/// cache line.
+/// Counters of one stage at a port, on a separate cache line per stage.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct StageCells {
     pub traffic: TrafficCells,
-    /// Wire frames that the stage put on the delay line, or took off it for good.
+    /// Wire frames that the stage put on the delay line or removed from it.
     pub crossed: CountCell,
     pub artifacts: ArtifactCells,
     pub queue: QueueLengthCells,
     pub memory: MemoryCells,
 }
 
-/// Counts of one burst. A stage adds them up for itself and publishes the sums: a load and
-/// a store of shared cells for each frame would cost 5 to 9 % of the time of a short one.
+/// Counts of one burst, accumulated locally and published once: updating shared cells per
+/// frame would add 5 to 9 % to the cost of a short frame.
 #[derive(Debug, Default)]
 pub(crate) struct BurstCounts {
     packets: u64,
@@ -242,20 +240,20 @@ pub(crate) struct BurstCounts {
 }
 
 impl BurstCounts {
-    /// Counts wire frames that arrived or were given to the port.
+    /// Counts wire frames that arrived or were pushed to the port.
     #[inline]
     pub fn passed(&mut self, wire_frames: u64, bytes: u64) {
         self.packets += wire_frames;
         self.bytes += bytes;
     }
 
-    /// Counts wire frames that were put on the delay line, or taken off it.
+    /// Counts wire frames put on the delay line or removed from it.
     #[inline]
     pub fn crossed(&mut self, wire_frames: u64) {
         self.crossed += wire_frames;
     }
 
-    /// Adds the arrivals of the burst to the cells of the stage.
+    /// Adds the burst to the stage's arrivals.
     #[inline]
     pub fn publish_in(&mut self, stage: &StageCells) {
         let burst = std::mem::take(self);
@@ -264,7 +262,7 @@ impl BurstCounts {
         stage.crossed.add(burst.crossed);
     }
 
-    /// Adds the departures of the burst to the cells of the stage.
+    /// Adds the burst to the stage's departures.
     #[inline]
     pub fn publish_out(&mut self, stage: &StageCells) {
         let burst = std::mem::take(self);
@@ -287,7 +285,7 @@ impl Index<Artifact> for ArtifactCells {
     }
 }
 
-/// Counts of the stages between two ports, as of one moment.
+/// A snapshot of the stages between two ports.
 #[derive(Debug, Default)]
 pub(crate) struct StageTotals {
     pub traffic: Traffic,
@@ -304,7 +302,7 @@ impl StageTotals {
         self.artifacts[kind as usize]
     }
 
-    /// Adds the counts of one more stage.
+    /// Adds the counts of a stage.
     pub fn add(&mut self, stage: &StageCells) {
         self.traffic.add(&stage.traffic.read());
         self.queue.add(&stage.queue.read());

@@ -1,37 +1,36 @@
-//! A row of the ledger, and the macros that define types by rows.
+//! Rows of the ledger, and the macros that define types from rows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A row of the ledger: a counter, and its names for users.
+/// A counter: a row of the ledger, with its names for users.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// The name in JSON and of the measure of `--require`.
+    /// Name in JSON and of the `--require` measure.
     pub name: &'static str,
     /// The unit.
     pub unit: Unit,
-    /// How several values become one.
+    /// Aggregation of several values.
     pub fold: Fold,
-    /// The name in the text of `ctl`; empty if that does not show it.
+    /// Label in the text of `ctl`; empty if not shown.
     pub label: &'static str,
-    /// The metrics for Prometheus, one for each scope that exports the counter.
+    /// Prometheus metrics, one per scope that exports the counter.
     pub metrics: &'static [MetricHelp],
-    /// The group and the name of the row in the text report of a pair, where it is
-    /// shown unless it is 0.
+    /// Group and name of the row in the text report of a pair, shown unless it is 0.
     pub row: Option<(&'static str, &'static str)>,
 }
 
 /// A metric of a counter.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MetricHelp {
-    /// The object that the metric is about.
+    /// The object that the metric describes.
     pub scope: Scope,
-    /// The name, without scope and unit: `received` of `link_received_frames`.
+    /// Name without scope and unit: `received` in `link_received_frames`.
     pub stem: &'static str,
     /// One line of help.
     pub help: &'static str,
 }
 
-/// The object that a metric is about.
+/// The object that a metric describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// One direction of a link.
@@ -45,7 +44,7 @@ pub enum Scope {
 /// The unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
-    /// Wire frames.
+    /// Bytes of frames without framing, or of memory.
     Frames,
     /// Bytes of frames, without framing, or of memory.
     Bytes,
@@ -55,17 +54,17 @@ pub enum Unit {
     Rows,
 }
 
-/// How several values of a counter become one.
+/// Aggregation of a counter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// They are added.
+    /// The sum.
     Sum,
-    /// The maximum counts.
+    /// The maximum.
     Max,
 }
 
 impl Fold {
-    /// Returns the value of both.
+    /// Aggregates two values.
     #[inline]
     pub const fn of(self, a: u64, b: u64) -> u64 {
         match self {
@@ -76,23 +75,23 @@ impl Fold {
     }
 }
 
-/// A count that one thread writes and any thread reads.
+/// A counter with one writer and any number of readers.
 #[derive(Debug, Default)]
 pub struct CountCell(AtomicU64);
 
 impl CountCell {
-    /// Adds without an atomic addition, which would cost more: no other thread writes.
+    /// Adds without an atomic read-modify-write, as there is only one writer.
     #[inline]
     pub fn add(&self, more: u64) {
         self.set(self.get().wrapping_add(more));
     }
 
-    /// Takes back what was counted too early.
+    /// Corrects an earlier count.
     pub fn subtract(&self, less: u64) {
         self.set(self.get().saturating_sub(less));
     }
 
-    /// Keeps the maximum.
+    /// Raises the count to `value` if that is greater.
     #[inline]
     pub fn raise(&self, value: u64) {
         if value > self.get() {

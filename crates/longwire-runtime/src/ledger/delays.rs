@@ -1,39 +1,39 @@
-//! Histograms of a link's delays: the deciding thread counts, clients read.
+//! Histograms of a link's delays, written by the deciding thread.
 
 use longwire_engine::{Delivery, Nanos};
 
 use super::counter::CountCell;
 
-/// Times are counted in units of 2^10 ns, about 1 us.
+/// Resolution: 2^10 ns, about 1 us.
 const UNIT_BITS: u32 = 10;
 
-/// A power of two of times has 2^6 classes: a class is at most 1/64 of its times wide.
+/// Each power of two has 2^6 classes, so a class is at most 1/64 wide.
 const SUB_BITS: u32 = 6;
 const SUBS: usize = 1 << SUB_BITS;
 
-/// Powers of two above the first `SUBS` units. Longer times, from 36 minutes on, are counted
-/// in the last class.
+/// Powers of two above the first `SUBS` units. Times from 36 minutes on fall into the
+/// last class.
 const POWERS: usize = 25;
 
-/// The number of classes of a histogram.
+/// Number of classes.
 const CLASSES: usize = SUBS * (POWERS + 1);
 
-/// The delays of the frames that a link delivered, since it is watched. A cell has one
-/// writer, the thread that decides about the link's frames.
+/// Delays of a link's delivered frames since it is watched. The only writer is the link's
+/// deciding thread.
 #[derive(Debug)]
 pub struct DelayCells {
-    /// From arrival to departure: waiting in the queue and serialisation.
+    /// Arrival to departure: queueing and serialisation.
     queueing: Box<[CountCell]>,
-    /// From arrival to release.
+    /// Arrival to release.
     total: Box<[CountCell]>,
-    /// The latest departure, in ns on the clock of arrivals.
+    /// Latest departure in ns, on the clock of arrivals.
     departure: CountCell,
-    /// Bits that were served one after the other, and the time that took, in ns.
+    /// Bits served, and the service time in ns.
     served_bits: CountCell,
     service: CountCell,
 }
 
-/// Counts of both histograms at one moment.
+/// A snapshot of both histograms.
 #[derive(Clone, Debug, Default)]
 pub struct DelayCounts {
     queueing: Vec<u64>,
@@ -42,12 +42,12 @@ pub struct DelayCounts {
     service: u64,
 }
 
-/// Quantiles of the delays between two moments.
+/// Quantiles of the delays between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayQuantiles {
-    /// Median and 99th percentile from arrival to departure.
+    /// 0.5- and 0.99-quantile of arrival to departure.
     pub queueing: [Nanos; 2],
-    /// The same from arrival to release.
+    /// The same of arrival to release.
     pub total: [Nanos; 2],
 }
 
@@ -65,14 +65,14 @@ impl Default for DelayCells {
 }
 
 impl DelayCells {
-    /// Counts a delivery of a frame of `len` bytes that arrived at `arrival`.
+    /// Counts a delivery of a frame with `len` bytes and this arrival.
     pub fn delivered(&self, arrival: Nanos, len: u32, delivery: &Delivery) {
         let queueing = delivery.departure.saturating_sub(arrival);
         let total = delivery.release.saturating_sub(arrival);
         self.queueing[class_of(queueing)].add(1);
         self.total[class_of(total)].add(1);
-        // The link serves a frame from its arrival, or from the departure of the one before.
-        // A departure that is not later is that of a copy.
+        // Service begins at the arrival or at the previous departure. A copy does not
+        // depart later.
         let begun = arrival.as_nanos().max(self.departure.get());
         let service = delivery.departure.as_nanos().saturating_sub(begun);
         if service > 0 {
@@ -82,13 +82,12 @@ impl DelayCells {
         self.departure.raise(delivery.departure.as_nanos());
     }
 
-    /// Returns how long the link needs at `now` to send the frames that it has decided
-    /// about.
+    /// Returns the backlog of decided frames at `now`.
     pub fn backlog(&self, now: Nanos) -> Nanos {
         Nanos::from_nanos(self.departure.get()).saturating_sub(now)
     }
 
-    /// Reads the counts into `counts`.
+    /// Copies the counts to `counts`.
     pub fn read(&self, counts: &mut DelayCounts) {
         let read = |cells: &[CountCell], into: &mut Vec<u64>| {
             into.clear();
@@ -102,8 +101,8 @@ impl DelayCells {
 }
 
 impl DelayCounts {
-    /// Returns the rate at which the link served frames after `before`, in bits a second
-    /// without framing; `None` if it served none, or is infinitely fast.
+    /// Returns the service rate since `before` in bit/s without framing; `None` without
+    /// service, or if the rate is infinite.
     pub fn rate_since(&self, before: &DelayCounts) -> Option<f64> {
         let service = self
             .service
@@ -113,8 +112,8 @@ impl DelayCounts {
         Some(bits as f64 / service as f64 * 1e9)
     }
 
-    /// Returns the quantiles of what was counted after `before`; `None` if nothing was.
-    /// A quantile is the middle of its class: off by 0.8 % at most, or by 0.5 us.
+    /// Returns the quantiles since `before`; `None` without deliveries. A quantile is the
+    /// middle of its class, with an error of at most 0.8 % or 0.5 us.
     pub fn since(&self, before: &DelayCounts) -> Option<DelayQuantiles> {
         Some(DelayQuantiles {
             queueing: quantiles(&self.queueing, &before.queueing)?,
@@ -133,7 +132,7 @@ fn quantiles(now: &[u64], before: &[u64]) -> Option<[Nanos; 2]> {
         return None;
     }
     let at = |percent: u64| {
-        // The rank of the smallest value that is not below the quantile, from 1 on.
+        // One-based rank of the smallest value not below the quantile.
         let rank = (count * percent).div_ceil(100).max(1);
         let mut passed = 0;
         let class = (0..now.len()).find(|class| {
@@ -145,7 +144,8 @@ fn quantiles(now: &[u64], before: &[u64]) -> Option<[Nanos; 2]> {
     Some([at(50), at(99)])
 }
 
-/// Returns the class of a time: linear up to `SUBS` units, then `SUBS` for each power of two.
+/// Returns the class of a time: linear up to `SUBS` units, then `SUBS` classes per power
+/// of two.
 fn class_of(time: Nanos) -> usize {
     let units = time.as_nanos() >> UNIT_BITS;
     let power = (u64::BITS - units.leading_zeros()).saturating_sub(SUB_BITS + 1);

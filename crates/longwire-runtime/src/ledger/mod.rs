@@ -1,10 +1,9 @@
-//! The ledger: one table of everything that is counted about links, ports and runs.
+//! The ledger: the single table of all counters of links, ports and runs.
 //!
-//! [`table`] lists the counters and the kinds of artifacts. Everything else follows from
-//! it:
+//! [`table`] lists the counters and the kinds of artifacts. It generates:
 //!
-//! * the cells in which a thread counts ([`table::TrafficCells`], [`LinkCells`] …),
-//! * the totals that are read from them and added ([`Traffic`], [`LinkTotals`] …),
+//! * the cells that threads count in ([`table::TrafficCells`], [`LinkCells`] …),
+//! * the totals read from them ([`Traffic`], [`LinkTotals`] …),
 //! * the fields of reports and of the control API, with their JSON schema,
 //! * Prometheus metrics, `longwire ctl`, the text report, and the measures of `--require`.
 //!
@@ -17,8 +16,8 @@
 //! assert!(effects.counted().any(|(counter, count)| counter.name == "corrupted" && count == 3));
 //! ```
 //!
-//! A new counter of links is a row of [`Effects`] in `table.rs` and the line that counts
-//! it in `cells.rs`.
+//! To add a counter of links, add a row of [`Effects`] to `table.rs` and the line that
+//! counts it to `cells.rs`.
 
 mod cells;
 mod counter;

@@ -1,4 +1,4 @@
-//! Counts by the names of a family: drops by reason, artifacts by kind.
+//! Counts by name: drops by reason, artifacts by kind.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use longwire_engine::DropReason;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The number of reasons of drops.
+/// Number of drop reasons.
 pub(super) const REASONS: usize = DropReason::ALL.len();
 
 /// Counts by name, in the order of the names.
@@ -17,17 +17,17 @@ pub(super) const REASONS: usize = DropReason::ALL.len();
 pub struct NamedCounts(BTreeMap<Cow<'static, str>, u64>);
 
 impl NamedCounts {
-    /// Returns the sum of all.
+    /// Returns the total.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Returns the count of a name; 0 if there is none.
+    /// Returns the count of a name, or 0.
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns the counts above 0.
+    /// Returns the nonzero counts.
     pub fn nonzero(&self) -> impl Iterator<Item = (&str, u64)> {
         let counts = self.0.iter().map(|(name, count)| (name.as_ref(), *count));
         counts.filter(|(_, count)| *count > 0)
@@ -72,7 +72,7 @@ impl Drops {
         Drops(counts)
     }
 
-    /// Returns the sum of all.
+    /// Returns the total.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -84,7 +84,7 @@ impl Drops {
         reasons.map(move |reason| (reason.name(), drops[reason]))
     }
 
-    /// Returns the counts above 0 by name.
+    /// Returns the nonzero counts by name.
     pub fn nonzero(&self) -> NamedCounts {
         self.iter().filter(|(_, count)| *count > 0).collect()
     }

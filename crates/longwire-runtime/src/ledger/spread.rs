@@ -1,4 +1,4 @@
-//! Distributions: the statistics of a set of values, and their tables.
+//! Distributions: statistics of a set of values.
 
 use hdrhistogram::Histogram;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -34,7 +34,7 @@ pub struct Spread {
     pub stddev: f64,
 }
 
-/// Serializes a number to three digits.
+/// Serializes a number with three decimals.
 fn thousandths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1e3).round() / 1e3)
 }
@@ -42,11 +42,11 @@ fn thousandths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Er
 /// A statistic of a [`Spread`].
 #[derive(Clone, Copy, Debug)]
 pub struct Statistic {
-    /// The name in JSON and of the measure of `--require`.
+    /// Name in JSON and of the `--require` measure.
     pub name: &'static str,
-    /// The name in the text report.
+    /// Name in the text report.
     pub label: &'static str,
-    /// Reads it.
+    /// Returns the statistic.
     pub of: fn(&Spread) -> f64,
 }
 
@@ -84,8 +84,8 @@ const BOUNDS: [u64; 19] = {
     bounds
 };
 
-/// Returns upper bounds in seconds, and the number of nanosecond values up to each and
-/// above the bound before; the last bound is infinite.
+/// Returns upper bounds in seconds, each with the number of nanosecond values between the
+/// previous bound and it; the last bound is infinite.
 pub fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let mut counts = [0; BOUNDS.len() + 1];
     for step in histogram.iter_recorded() {
@@ -96,9 +96,9 @@ pub fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     bounds.chain([f64::INFINITY]).zip(counts).collect()
 }
 
-/// A histogram of times in reports: pairs of an upper bound in microseconds, null where
-/// there is none, and the number of values up to it and above the bound before; buckets
-/// without values are left out. In memory, bounds are in seconds ([`buckets`]).
+/// Histograms in reports: pairs of an upper bound in microseconds, or null for infinity,
+/// and the number of values between the previous bound and it; empty buckets are omitted.
+/// In memory, bounds are in seconds ([`buckets`]).
 pub(crate) mod histogram {
     use schemars::{Schema, SchemaGenerator, json_schema};
     use serde::{Deserialize, Deserializer, Serializer};
@@ -145,7 +145,7 @@ pub(crate) mod histogram {
 }
 
 impl Spread {
-    /// A distribution that nothing measured: no number, which meets no requirement.
+    /// A distribution without measurements: NaN, which meets no requirement.
     pub const UNMEASURED: Spread = Spread {
         count: 0,
         min: f64::NAN,
@@ -158,7 +158,8 @@ impl Spread {
         stddev: f64::NAN,
     };
 
-    /// Summarises a histogram of nanoseconds, in microseconds, rounded to nanoseconds.
+    /// Returns the statistics of a histogram of nanoseconds, in microseconds with three
+    /// decimals.
     pub fn of_nanos(histogram: &Histogram<u64>) -> Spread {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
         if histogram.is_empty() {
@@ -177,7 +178,7 @@ impl Spread {
         }
     }
 
-    /// Whether the statistics of lateness are the same.
+    /// Whether the lateness statistics are equal.
     pub fn is_as_late_as(&self, other: &Spread) -> bool {
         LATENESS
             .iter()

@@ -1,5 +1,4 @@
-//! The stages and threads of a network before it runs, and the facts that its
-//! reports read.
+//! Stages and threads of a network before it runs, and the sources of its reports.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -20,7 +19,7 @@ use crate::summary;
 use crate::thread::{Bell, Control};
 use crate::threads::ThreadPlan;
 
-/// The common part of all networks, on which their stages are built.
+/// Common inputs for building the stages of any network.
 pub(crate) struct Foundation<'a> {
     pub config: &'a RunConfig,
     pub epoch: Epoch,
@@ -29,38 +28,38 @@ pub(crate) struct Foundation<'a> {
 }
 
 impl Foundation<'_> {
-    /// Returns the end of the grace at the start.
+    /// Returns the end of the start grace.
     pub fn grace_until(&self) -> Nanos {
         self.epoch.monotonic.saturating_add(self.config.grace)
     }
 }
 
-/// The threads of a network before they run, and what observes them.
+/// A network's threads before they run, and the sources of its reports.
 #[derive(Default)]
 pub(crate) struct Assembly {
     pub threads: Vec<ThreadPlan>,
     pub notes: Vec<String>,
     pub sources: ReportSources,
     pub addresses: Arc<AddressWatch>,
-    /// Takes orders to the deciding thread, which the bell wakes.
+    /// Channel and bell of the deciding thread.
     pub orders: Option<(Sender<Order>, Arc<Bell>)>,
-    /// Keeps cores from deep sleep.
+    /// Keeps cores out of deep sleep.
     pub awake: Option<StayAwake>,
 }
 
-/// Counters that reports read.
+/// Counters for reports.
 #[derive(Default)]
 pub(crate) struct ReportSources {
     pub links: Vec<ReportSource>,
     pub inputs: Vec<ReplayInput>,
     pub ports: Vec<(String, Arc<LinkShared>)>,
-    /// The names of the ports of a pair, whose counters are those of its links.
+    /// Port names of a pair, whose counters are those of its links.
     pub pair: Option<[String; 2]>,
-    /// The outputs of a replay that clients look at.
+    /// Outputs of a replay with clients.
     pub observed: Vec<Arc<ObservedOutput>>,
 }
 
-/// Data of a direction for reports.
+/// Report data of a direction.
 pub(crate) struct ReportSource {
     pub name: String,
     pub config: Vec<(&'static str, String)>,
@@ -73,13 +72,13 @@ impl ReportSource {
     }
 }
 
-/// Facts of a run for its reports: constants and counters.
+/// Constants and counters of a run for its reports.
 pub(crate) struct RunFacts {
     pub seed: u64,
     pub epoch: Epoch,
-    /// A frame handed over later than this is an artifact.
+    /// Handovers later than this are artifacts.
     pub tolerance: Nanos,
-    /// The time from which its duration counts.
+    /// Start of the run's duration.
     pub began: Nanos,
     pub notes: Vec<String>,
     pub sources: ReportSources,
@@ -87,18 +86,18 @@ pub(crate) struct RunFacts {
     pub control: Arc<Control>,
 }
 
-/// Counters of the stages at the ports, as of one moment.
+/// A snapshot of the stages at the ports.
 pub(crate) struct PortCounts(Vec<StageTotals>);
 
 impl RunFacts {
-    /// Reads the counters of the ports. Read on the deciding thread, they are of the
-    /// same moment as its own.
+    /// Reads the counters of the ports. On the deciding thread, they are consistent with
+    /// that thread's counters.
     pub fn port_counts(&self) -> PortCounts {
         let ports = self.sources.ports.iter();
         PortCounts(ports.map(|(_, shared)| shared.port_totals()).collect())
     }
 
-    /// Brings the counters of a replay's outputs up to the present.
+    /// Updates the counters of a replay's outputs.
     pub fn refresh(&self) {
         let now = monotonic_now();
         for output in &self.sources.observed {
@@ -111,7 +110,7 @@ impl RunFacts {
         self.report_of(&self.port_counts(), None)
     }
 
-    /// Returns the report with these counters.
+    /// Returns the report for these counters.
     pub fn report_of(&self, ports: &PortCounts, inside: Option<InsideCounts>) -> RunReport {
         let (links, inputs) = (self.sources.links.iter(), self.sources.inputs.iter());
         let put_on_lines: u64 = ports.0.iter().map(|totals| totals.put_on_line).sum();
@@ -148,7 +147,7 @@ impl RunFacts {
         let ports = self.sources.ports.iter().zip(&counts.0);
         let ports =
             ports.map(|((name, shared), totals)| PortReport::of(name, (shared, totals), epoch));
-        // The outputs of a replay are its links.
+        // A replay's outputs are its links.
         ports
             .chain(links.iter().map(PortReport::of_output))
             .collect()

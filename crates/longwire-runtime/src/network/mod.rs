@@ -1,7 +1,7 @@
-//! Live networks: a plan, its start, and the network while it runs.
+//! Live networks: a plan, its start, and the running network.
 //!
-//! A [`NetworkPlan`] names the ports, or the feed, and what carries frames
-//! between them. [`start`] chooses the stages and threads from it:
+//! A [`NetworkPlan`] has the ports or the feed, and the links between them. [`start`]
+//! derives stages and threads from it:
 //!
 //! ```text
 //!  a link that no one changes    each direction: ingress stage ═▶ egress stage   pair.rs
@@ -9,7 +9,7 @@
 //!  a feed with outputs           reading thread ═▶ sending thread                replay/build.rs
 //! ```
 //!
-//! A [`RunningNetwork`] is the same for all of them, and so is its
+//! All of them run as a [`RunningNetwork`] and have the same
 //! [`RunReport`](crate::RunReport).
 
 mod assembly;

@@ -1,5 +1,4 @@
-//! A link between two ports that no one changes: frames are decided as they
-//! arrive.
+//! An unchangeable link between two ports: frames are decided at arrival.
 
 use std::sync::Arc;
 
@@ -29,12 +28,12 @@ pub(super) struct PairPlan {
     pub b: Port,
     pub ab: LinkSetup,
     pub ba: Option<LinkSetup>,
-    /// The names of the ports in reports.
+    /// Names of the ports in reports.
     pub names: [String; 2],
 }
 
 impl PairPlan {
-    /// Returns the network of two ports that [`is_pair`] as a link between them.
+    /// Returns the plan of a network that [`is_pair`].
     pub fn of(
         ports: Vec<(String, Port)>,
         parts: FabricParts,
@@ -74,7 +73,7 @@ impl PairPlan {
         };
         let mut stages = Vec::new();
         let bells = Bells::default();
-        // Without a link back, no stage sends by the port where frames arrive.
+        // Without a reverse link, no stage sends by the port of arrival.
         let is_answered = |link: &LinkSetup| both && link.config.router.is_some();
         let routers = [Some(&ab), ba.as_ref()].map(|link| link.is_some_and(is_answered));
         let icmp = routers.map(|is_router| is_router.then(|| icmp_line(&bells)).unzip());
@@ -85,7 +84,7 @@ impl PairPlan {
             link.config.epoch = foundation.epoch.monotonic;
             let link_id = LinkId(from as u32);
             let recorded = foundation.recorded;
-            // Frames that leave are recorded by the number of their port.
+            // Departures are recorded by port number.
             let departures = recorded.handle(LinkId(1 - link_id.0));
             let recorded = (recorded.handle(link_id), departures);
             let direction = DirectionConfig {
@@ -102,7 +101,7 @@ impl PairPlan {
             if let Some(errors) = icmp_to[from].take() {
                 direction.egress.send_icmp_of(errors);
             }
-            // Without a link back, answers cannot arrive.
+            // Without a reverse link, answers cannot arrive.
             if both {
                 direction.ingress.watch_addresses(addresses.port(from));
                 direction.egress.watch_addresses(addresses.port(1 - from));
@@ -114,7 +113,7 @@ impl PairPlan {
         notes.push(layout.describe());
         let workers = placement::workers(stages, layout, config.wait, foundation.control)?;
         let all = workers.first().map(|worker| worker.all.clone());
-        // A network is started once.
+        // A network starts once.
         let _ = bells.set(all.unwrap_or_default());
         let threads = workers.into_iter().enumerate();
         Ok(Assembly {
@@ -129,7 +128,7 @@ impl PairPlan {
     }
 }
 
-/// Whether nothing changes a network, and all frames of its first port cross link 0, those
+/// Whether a network never changes, all frames of its first port cross link 0, and those
 /// of the second link 1 or none.
 pub(super) fn is_pair(parts: &FabricParts) -> bool {
     let (switch, links) = (&parts.switch, parts.links.len());
@@ -143,7 +142,7 @@ pub(super) fn is_pair(parts: &FabricParts) -> bool {
             let path = parts.paths.get(path as usize);
             path.is_some_and(|path| *path == [LinkId(port.into())])
         }
-        // Only where no link leads from the port.
+        // Only if no link leads from the port.
         Some(Target::Drop) => usize::from(port) == links,
         _ => false,
     };
@@ -151,26 +150,25 @@ pub(super) fn is_pair(parts: &FabricParts) -> bool {
     is_fixed && is_joined && switch.switching == pairs && crosses(0) && crosses(1) && links < 3
 }
 
-/// Both stages of a direction, with their counters.
+/// Both stages of a direction and their counters.
 pub(crate) struct Direction<R, T> {
     pub ingress: Ingress<R>,
     pub egress: Egress<T>,
     pub source: ReportSource,
 }
 
-/// The properties of a direction besides its link and its ports.
+/// Properties of a direction besides its link and ports.
 pub(crate) struct DirectionConfig {
     pub seed: u64,
     pub link_id: LinkId,
     pub clock: Clock,
-    /// Memory of its frames.
+    /// Memory budget of its frames.
     pub budget: Bytes,
-    /// Long frames stay in the memory of their port where the other one shares
-    /// it.
+    /// Whether long frames may stay in their port's memory if the other port shares it.
     pub lend: bool,
     pub tolerance: Nanos,
     pub grace_until: Nanos,
-    /// The way of ICMP errors back to the port where frames arrive.
+    /// Sends ICMP errors back to the port of arrival.
     pub icmp: Option<IcmpSender>,
 }
 
@@ -232,31 +230,31 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
     }
 }
 
-/// From this length on, lending a frame costs less than copying it.
+/// Minimum length at which lending a frame is cheaper than copying it.
 pub const LEND_FROM: usize = 256;
 
-/// The range of the default memory of a direction's frames.
+/// Range of the default memory of a direction's frames.
 const MEMORY_MIN: Bytes = Bytes(256 << 20);
 const MEMORY_MAX: Bytes = Bytes(4 << 30);
 
-/// Returns the default budget: four times the content of the link's queue and
-/// delay line (small frames need descriptors too), or 256 MiB, whichever is
-/// more, and at most 4 GiB. Only used memory is taken from the system.
+/// Returns the default budget: four times the capacity of the link's queue and delay
+/// line, because small frames need descriptors too, within 256 MiB to 4 GiB. Only used
+/// memory is allocated.
 pub(crate) fn memory_for(config: &LinkConfig) -> Bytes {
     memory_of(memory_held(config), MEMORY_MAX)
 }
 
-/// Returns the budget for this many bytes of frames, at most `max`.
+/// Returns the budget for `held` bytes of frames, at most `max`.
 pub(crate) fn memory_of(held: u64, max: Bytes) -> Bytes {
     Bytes(held.saturating_mul(4).clamp(MEMORY_MIN.0, max.0))
 }
 
-/// Returns the maximum number of bytes in a link's queue and delay line.
+/// Returns the capacity of a link's queue and delay line in bytes.
 pub(crate) fn memory_held(config: &LinkConfig) -> u64 {
     let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
     let line = match config.rate.bit_rate() {
         Some(rate) => rate.bytes_in(config.delay.mean().saturating_mul(2)).0,
-        // Ten gigabits a second is more than a live port carries here.
+        // 10 Gbit/s is more than a live port carries here.
         None => config.delay.mean().as_nanos().saturating_mul(5) / 4,
     };
     queue.saturating_add(line)

@@ -8,23 +8,21 @@ use crate::fabric::FabricParts;
 use crate::feed::Feed;
 use crate::replay::{ReplayConfig, ReplayOutput, ReplayPlan};
 
-/// The plan of a network: its ports or feeds, and what carries frames between
-/// them.
+/// The plan of a network: its ports or feeds, and the links between them.
 pub struct NetworkPlan(pub(super) Carriers);
 
-/// The carriers of the frames.
+/// The links and their inputs.
 pub(super) enum Carriers {
-    /// A link that decides frames as they arrive: the least work for a frame.
+    /// A link that decides at arrival: the least work per frame.
     Pair(Box<PairPlan>),
-    /// Links that decide in event time, so that they can be changed.
+    /// Links in event time, which can be changed.
     Fabric(Vec<(String, Port)>, Box<FabricParts>),
-    /// Links that decide as of the times of feeds.
+    /// Links that decide at the times of a feed.
     Replay(ReplayPlan),
 }
 
 impl NetworkPlan {
-    /// Returns the plan of a link between two ports that no one changes: `ab`
-    /// from `a` to `b`, `ba` back.
+    /// Returns the plan of an unchangeable link: `ab` from `a` to `b`, `ba` back.
     pub fn link(a: Port, b: Port, ab: LinkSetup, ba: Option<LinkSetup>) -> NetworkPlan {
         NetworkPlan(Carriers::Pair(Box::new(PairPlan {
             a,
@@ -35,14 +33,13 @@ impl NetworkPlan {
         })))
     }
 
-    /// Returns the plan of a network between these ports, each with its name,
-    /// that can be changed while it runs.
+    /// Returns the plan of a network between named ports that can be changed at run time.
     pub fn changeable(ports: Vec<(String, Port)>, parts: FabricParts) -> NetworkPlan {
         NetworkPlan(Carriers::Fabric(ports, Box::new(parts)))
     }
 
-    /// Returns the plan of a network between these ports that nothing changes but the orders
-    /// of its `parts`; `links` are the names of its links, by number.
+    /// Returns the plan of a network that changes only by the orders of its `parts`;
+    /// `links` are its link names by number.
     pub fn fixed(
         ports: Vec<(String, Port)>,
         parts: FabricParts,
@@ -55,7 +52,7 @@ impl NetworkPlan {
         NetworkPlan::changeable(ports, parts)
     }
 
-    /// Returns the plan of a replay of `feed` to its outputs, which share its order.
+    /// Returns the plan of a replay of `feed`; its outputs share the order of departures.
     pub fn replay(
         feed: Box<dyn Feed>,
         outputs: Vec<ReplayOutput>,

@@ -17,7 +17,7 @@ use crate::stage::AddressWatch;
 use crate::start_error::StartError;
 use crate::threads::Threads;
 
-/// A running network. Dropped, it is stopped, and its report is lost.
+/// A running network. Drop stops it and discards its report.
 pub struct RunningNetwork {
     facts: Arc<RunFacts>,
     threads: Threads,
@@ -26,8 +26,8 @@ pub struct RunningNetwork {
     _awake: Option<StayAwake>,
 }
 
-/// Starts a network. With a `recorder`, the whole run is recorded: then
-/// super-packets are cut into their frames.
+/// Starts a network. With a `recorder` the run is recorded, and super-packets are cut
+/// into wire frames.
 ///
 /// # Errors
 /// If the parts of the plan do not fit together, or memory or threads cannot be
@@ -37,7 +37,7 @@ pub fn start(
     config: RunConfig,
     recorder: Option<Box<dyn Recorder>>,
 ) -> Result<RunningNetwork, StartError> {
-    // Schedules of all links count from one instant.
+    // Common origin of all schedules.
     let epoch = match &plan.0 {
         Carriers::Replay(replay) => replay.config.epoch(),
         _ => config.epoch.unwrap_or_else(Epoch::now),
@@ -57,7 +57,7 @@ pub fn start(
         Carriers::Replay(replay) => replay.assemble(&foundation)?,
     };
     threads.keep(recorded.start(epoch)?);
-    // A replay begins when its first frame is due.
+    // A replay begins at its first due frame.
     let began = if assembly.sources.inputs.is_empty() {
         monotonic_now()
     } else {
@@ -91,7 +91,7 @@ impl RunningNetwork {
         &self.facts.notes
     }
 
-    /// Returns the instant that schedules count from, on both clocks.
+    /// Returns the origin of schedules, on both clocks.
     pub fn epoch(&self) -> Epoch {
         self.facts.epoch
     }
@@ -101,27 +101,25 @@ impl RunningNetwork {
         self.handle.as_ref()
     }
 
-    /// Returns a handle that reads counters, takes no orders, and has no answer to queries.
+    /// Returns a handle that reads counters, takes no orders and answers no queries.
     pub fn observer(&self) -> FabricHandle {
         FabricHandle::observer(Arc::clone(self.threads.control()), Arc::clone(&self.facts))
     }
 
-    /// Whether the run has ended by itself: every input has ended and all of a
-    /// replay has been sent, a port was lost, or a plugin failed.
+    /// Whether the run has ended: all inputs ended and drained, a port was lost, or a
+    /// plugin failed.
     pub fn ended(&self) -> bool {
         self.threads.ended()
     }
 
-    /// Returns how long it is until the next frame of a replay is due, during a gap of 10 s
-    /// or more.
+    /// Returns the time until a replay's next frame, during a gap of at least 10 s.
     pub fn gap_left(&self) -> Option<Nanos> {
         let now = monotonic_now();
         let inputs = self.facts.sources.inputs.iter();
         inputs.filter_map(|input| input.gap_left(now)).min()
     }
 
-    /// Waits for the run to end by itself, for `timeout` at most; returns
-    /// whether it has.
+    /// Waits for the end of the run, at most `timeout`; returns whether it was reached.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.threads.wait(timeout)
     }
@@ -134,15 +132,14 @@ impl RunningNetwork {
         }
     }
 
-    /// Stops the run and returns its complete report. Frames that still wait
-    /// count as in flight.
+    /// Stops the run and returns its final report. Waiting frames count as in flight.
     pub fn stop(mut self) -> RunReport {
-        // While the deciding thread still answers: it may not end if a plugin holds it.
+        // While the deciding thread still answers; a plugin may keep it from ending.
         let running = self.handle.as_ref().filter(|_| !self.ended());
         let inside = running.and_then(FabricHandle::inside);
         let mut stopped = self.threads.stop();
         let inside = stopped.inside().or(inside);
-        // The last batches count too.
+        // Includes the last bursts.
         let mut report = self.facts.report_of(&self.facts.port_counts(), inside);
         stopped.add_to(&mut report);
         report.add_closing_notes(self.addresses.notes(monotonic_now()));

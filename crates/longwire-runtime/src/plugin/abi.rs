@@ -1,6 +1,5 @@
-//! The C side of `include/longwire_plugin.h`, field by field: the same
-//! names, the same order. The header documents them; a test compiles it and
-//! compares sizes and places.
+//! C types of `include/longwire_plugin.h`, field by field. The header documents them; a
+//! test compiles it and compares sizes and offsets.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::{PhantomData, PhantomPinned};
@@ -14,8 +13,7 @@ pub const NEVER: i64 = i64::MAX;
 pub const INVALID: i64 = i64::MIN;
 pub const UNKNOWN: i64 = -1;
 
-/// A fate that no plugin returns: the value of results before the hook fills
-/// them.
+/// Initial value of results before a hook fills them; plugins never return it.
 pub const NO_FATE: u8 = u8::MAX;
 
 #[repr(C)]
@@ -45,7 +43,7 @@ pub struct Parameters {
     not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// Reads a parameter's value in some unit.
+/// Reads a parameter in one unit.
 pub type Read<T> = unsafe extern "C" fn(*const Parameters, *const c_char, *mut T) -> c_int;
 
 #[repr(C)]
@@ -84,7 +82,7 @@ pub struct Hints {
 pub type Decide<T> =
     unsafe extern "C" fn(*mut c_void, *mut Random, *const Packet, usize, *mut T) -> c_int;
 
-/// The hook that changes bytes.
+/// A hook that rewrites bytes.
 pub type Rewrite =
     unsafe extern "C" fn(*mut c_void, *mut Random, *const Packet, usize, *const *mut u8) -> c_int;
 
@@ -109,6 +107,6 @@ pub struct Plugin {
     pub rewrite: Option<Rewrite>,
 }
 
-/// The exported function's type, and its name with the zero byte.
+/// Type of the exported function; its name follows.
 pub type Entry = unsafe extern "C" fn() -> *const Plugin;
 pub const ENTRY: &str = "longwire_plugin";

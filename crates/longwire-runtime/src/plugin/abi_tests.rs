@@ -1,4 +1,4 @@
-//! The header and `abi.rs` agree: a C compiler compares them.
+//! Compares `abi.rs` with the header by a C compiler.
 
 use std::io::Write;
 use std::mem::offset_of;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::abi::{self, Hints, Host, Packet, Plugin};
 
-/// Assertions that a C compiler must accept.
+/// Static assertions for a C compiler.
 struct Claims(String);
 
 impl Claims {
@@ -32,8 +32,7 @@ macro_rules! claim_fields {
     };
 }
 
-/// Returns whether a C program that includes the header compiles without
-/// warnings.
+/// Returns whether a C program with the header compiles without warnings.
 fn compiles(body: &str) -> bool {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let mut compiler = Command::new("cc")
@@ -130,7 +129,7 @@ fn the_header_has_the_same_constants_and_types() {
         ("LONGWIRE_ERROR", i64::from(abi::ERROR)),
         ("LONGWIRE_UNKNOWN", abi::UNKNOWN),
         ("LONGWIRE_NEVER - 1", abi::NEVER - 1),
-        // C has no literal for the least number itself.
+        // C has no literal for the minimum.
         ("LONGWIRE_INVALID + 1", abi::INVALID + 1),
         ("LONGWIRE_DELIVER", 0),
         ("LONGWIRE_LOSE", 1),
@@ -140,7 +139,7 @@ fn the_header_has_the_same_constants_and_types() {
     ] {
         body += &format!("_Static_assert({name} == {value}LL, \"{name}\");\n");
     }
-    // Types that C would convert implicitly are compared as pointers.
+    // C converts these types implicitly, so compare pointers to them.
     body += "typedef int (*decide)(void *, struct longwire_random *, \
              const struct longwire_packet *, size_t, int64_t *);\n\
              decide delay_of(const struct longwire_plugin *p) { return p->delay; }\n\

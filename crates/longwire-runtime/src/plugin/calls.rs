@@ -1,10 +1,10 @@
-//! The call that each thread makes into a plugin, for the watchdog, for the end
-//! of a run and for signal handlers.
+//! The plugin call of each thread, for the watchdog, the end of a run and signal
+//! handlers.
 //!
-//! Each thread that calls plugins has a slot of atomics. A call costs a few
-//! stores to it and no system call. Slots and call sites are never freed, so
-//! that a signal handler can read them at any time; a slot is reused when its
-//! thread has ended, and a plugin's file has one call site.
+//! Each thread that calls plugins has a slot of atomics; a call costs a few stores and no
+//! system call. Slots and call sites are never freed, so that signal handlers can read
+//! them; a slot is reused after its thread has ended, and each plugin file has one call
+//! site.
 
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -17,7 +17,7 @@ use crate::faults::{Faults, WeakFaults};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Function {
-    /// Its file's initialisers and `longwire_plugin`.
+    /// The file's initialisers and `longwire_plugin`.
     Load,
     Create,
     Lose,
@@ -28,7 +28,7 @@ pub(crate) enum Function {
     Destroy,
 }
 
-/// Names, in the order of [`Function`].
+/// Names in the order of [`Function`].
 const NAMES: [&str; 8] = [
     "longwire_plugin",
     "create",
@@ -41,22 +41,22 @@ const NAMES: [&str; 8] = [
 ];
 
 impl Function {
-    /// Returns its name in the header.
+    /// Returns the name in the header.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 }
 
-/// A plugin's file, as calls refer to it.
+/// A plugin file as the target of calls.
 #[derive(Debug)]
 pub(crate) struct CallSite {
-    /// The path as the user wrote it.
+    /// The path as given by the user.
     file: String,
-    /// The runs that use the plugin and receive its faults.
+    /// Runs that use the plugin and receive its faults.
     runs: Mutex<Vec<WeakFaults>>,
 }
 
-/// Every call site. They are few: one for each plugin's file.
+/// All call sites, one per plugin file.
 static SITES: Mutex<Vec<&'static CallSite>> = Mutex::new(Vec::new());
 
 impl CallSite {
@@ -83,8 +83,7 @@ impl CallSite {
         }
     }
 
-    /// Reports a fault to the runs that use the plugin; returns whether there
-    /// are any.
+    /// Reports a fault to the runs that use the plugin; returns whether there are any.
     pub fn report(&self, message: &str) -> bool {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut any = false;
@@ -95,8 +94,7 @@ impl CallSite {
         any
     }
 
-    /// Calls a function of the plugin; until it returns, this thread's slot
-    /// names it.
+    /// Calls a plugin function; this thread's slot names it meanwhile.
     #[inline]
     pub fn during<T>(&'static self, function: Function, call: impl FnOnce() -> T) -> T {
         let slot = own_slot();
@@ -111,26 +109,25 @@ impl CallSite {
     }
 }
 
-/// The current call of one thread; written by that thread alone.
+/// The current call of one thread, which is the only writer.
 #[derive(Debug)]
 pub(super) struct ThreadSlot {
-    /// The thread's number in the kernel, 0 while the slot is free.
+    /// Kernel thread id; 0 while the slot is free.
     thread: AtomicI32,
-    /// The plugin whose function runs, or null.
+    /// The plugin being called, or null.
     site: AtomicPtr<CallSite>,
     function: AtomicUsize,
-    /// Calls that have returned.
+    /// Number of completed calls.
     calls: AtomicU64,
-    /// The slot created before this one.
+    /// The slot created before.
     next: AtomicPtr<ThreadSlot>,
 }
 
-/// The slot created last.
+/// The latest slot.
 static SLOTS: AtomicPtr<ThreadSlot> = AtomicPtr::new(null_mut());
 
 thread_local! {
-    /// This thread's slot. It has no destructor, so a signal handler may read
-    /// it at any time.
+    /// This thread's slot. It has no destructor, so signal handlers may always read it.
     static OWN: Cell<Option<&'static ThreadSlot>> = const { Cell::new(None) };
     /// Frees the slot when the thread ends.
     static RELEASE: Release = const { Release };
@@ -140,7 +137,7 @@ struct Release;
 
 impl Drop for Release {
     fn drop(&mut self) {
-        // `exit` runs destructors first: a thread that ends inside a call has
+        // `exit` runs destructors first: a thread that ends inside a plugin call has
         // called it, and that call is examined later.
         if let Some(slot) = OWN.get()
             && slot.call().is_none()
@@ -156,7 +153,7 @@ fn own_slot() -> &'static ThreadSlot {
     OWN.get().unwrap_or_else(take_slot)
 }
 
-/// Takes a free slot for this thread, or creates one.
+/// Returns a free slot for this thread, or a new one.
 #[cold]
 fn take_slot() -> &'static ThreadSlot {
     let thread = thread_id();
@@ -168,8 +165,8 @@ fn take_slot() -> &'static ThreadSlot {
     });
     let slot = free.unwrap_or_else(|| new_slot(thread));
     OWN.set(Some(slot));
-    // Only registers the destructor; where that is too late, at the end of the
-    // thread, the slot is never reused.
+    // Only registers the destructor; if the thread is too far gone for that, the slot is
+    // never reused.
     let _ = RELEASE.try_with(|_| ());
     slot
 }
@@ -193,7 +190,7 @@ fn new_slot(thread: i32) -> &'static ThreadSlot {
     slot
 }
 
-/// Returns all slots. Safe in a signal handler.
+/// Returns all slots. Async-signal-safe.
 pub(super) fn slots() -> impl Iterator<Item = &'static ThreadSlot> {
     let at = |slot: &AtomicPtr<ThreadSlot>| {
         let slot = slot.load(Ordering::Acquire);
@@ -203,31 +200,31 @@ pub(super) fn slots() -> impl Iterator<Item = &'static ThreadSlot> {
     std::iter::successors(at(&SLOTS), move |slot| at(&slot.next))
 }
 
-/// Returns the current call of this thread. Safe in a signal handler.
+/// Returns this thread's current call. Async-signal-safe.
 pub(super) fn own_call() -> Option<Call> {
     OWN.try_with(Cell::get).ok().flatten()?.call()
 }
 
-/// Returns the current call of another thread.
+/// Returns another thread's current call.
 pub(crate) fn call_of(thread: i32) -> Option<Call> {
     let mut slots = slots().filter(|slot| slot.thread() == thread);
     slots.find_map(ThreadSlot::call)
 }
 
-/// Returns the kernel's number of the calling thread. Safe in a signal handler.
+/// Returns the kernel thread id of the caller. Async-signal-safe.
 pub(crate) fn thread_id() -> i32 {
-    // The function `gettid` is missing in glibc before 2.30, for which packages are built.
+    // `gettid` is missing in glibc before 2.30, which packages support.
     // SAFETY: the call takes nothing and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
 impl ThreadSlot {
-    /// Returns the kernel's number of the thread, 0 while the slot is free.
+    /// Returns the kernel thread id; 0 while the slot is free.
     pub fn thread(&self) -> i32 {
         self.thread.load(Ordering::Acquire)
     }
 
-    /// Returns the current call of the thread.
+    /// Returns the thread's current call.
     pub fn call(&self) -> Option<Call> {
         let number = self.calls.load(Ordering::Relaxed);
         let site = self.site.load(Ordering::Acquire);
@@ -242,8 +239,7 @@ impl ThreadSlot {
     }
 }
 
-/// A call that has not returned. Two observations with equal results saw one
-/// call.
+/// A running call. Equal observations are of the same call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     site: &'static CallSite,
@@ -252,7 +248,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Returns the plugin's file, as the user wrote it.
+    /// Returns the plugin's path as given by the user.
     pub fn file(&self) -> &'static str {
         &self.site.file
     }
@@ -262,7 +258,7 @@ impl Call {
         NAMES.get(self.function).copied().unwrap_or("a function")
     }
 
-    /// Whether it is a hook of a run, not the creation or the end of its state.
+    /// Whether it is a hook of a run, not the creation or destruction of a state.
     pub fn is_hook(&self) -> bool {
         use Function::{Create, Destroy, Load};
         ![Load, Create, Destroy]
@@ -270,13 +266,13 @@ impl Call {
             .contains(&self.function)
     }
 
-    /// Reports a fault of this call to the runs that use the plugin; returns
-    /// whether there are any.
+    /// Reports a fault of this call to the runs that use the plugin; returns whether
+    /// there are any.
     pub fn report(&self, what: &str) -> bool {
         self.site.report(&self.describe(what))
     }
 
-    /// Returns the message about this call.
+    /// Returns a message about this call.
     pub fn describe(&self, what: &str) -> String {
         format!("plugin {}: {}: {what}", self.file(), self.function())
     }

@@ -1,8 +1,8 @@
-//! Crashes and `exit` in a plugin: they end the process with the plugin's name
-//! and never with exit code 0.
+//! Crashes and `exit` in plugins: the process ends with the plugin's name, and never with
+//! exit code 0.
 //!
-//! Handlers are installed when the first plugin is loaded. They use
-//! async-signal-safe calls only and read only memory that is never freed.
+//! Handlers are installed with the first plugin. They make only async-signal-safe calls
+//! and read only memory that is never freed.
 
 use std::ffi::{c_int, c_void};
 use std::io::Write;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 use super::calls::{self, Call};
 
-/// Signals by which the kernel and the C library report a crash.
+/// Signals of a crash.
 const CRASHES: [(c_int, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV, invalid memory access"),
     (libc::SIGABRT, "SIGABRT, abort"),
@@ -23,7 +23,7 @@ const CRASHES: [(c_int, &str); 5] = [
     (libc::SIGILL, "SIGILL, illegal instruction"),
 ];
 
-/// The exit code of a run that a plugin has ended.
+/// Exit code after a plugin ended the run.
 const EXIT_FAILED: c_int = 1;
 
 /// Installs the handlers, once.
@@ -40,11 +40,10 @@ pub(super) fn install() {
     });
 }
 
-/// The previous handlers, by the index in [`CRASHES`].
+/// Previous handlers by index in [`CRASHES`].
 static BEFORE: [BeforeCell; CRASHES.len()] = [const { BeforeCell::new() }; CRASHES.len()];
 
-/// A disposition of a signal that is written once, before the handler that
-/// reads it can run.
+/// A signal disposition, written once before its reader, the handler, can run.
 struct BeforeCell {
     handler: AtomicUsize,
     flags: AtomicI32,
@@ -75,16 +74,15 @@ fn install_one(index: usize, signal: c_int) {
     // SAFETY: as above.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_crash as *const () as usize;
-    // On the alternate stack of Rust's threads: the usual one may have
-    // overflowed.
+    // Use the alternate stack of Rust's threads: the usual stack may have overflowed.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: `on_crash` has the type that SA_SIGINFO asks for and is
     // async-signal-safe. Where it is refused, the crash has no name.
     unsafe { libc::sigaction(signal, &raw const ours, std::ptr::null_mut()) };
 }
 
-/// Prints the plugin's name, runs the previous handler, and ends the process by
-/// the same signal.
+/// Prints the plugin's name, runs the previous handler, and ends the process by the same
+/// signal.
 ///
 /// # Safety
 /// The arguments are the kernel's, for this signal.
@@ -138,13 +136,13 @@ fn name_crash(what: &str) {
     }
 }
 
-/// Set when the program ends normally.
+/// Set at the normal end of the program.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// A thread called `exit` and was stopped there.
+/// Set when a thread called `exit` and was blocked there.
 static EXITED: AtomicBool = AtomicBool::new(false);
 
-/// Called by `exit`, on the thread that called it.
+/// Runs in `exit`, on the calling thread.
 extern "C" fn at_exit() {
     if ENDS.load(Ordering::Acquire) {
         return;
@@ -153,14 +151,14 @@ extern "C" fn at_exit() {
     let in_main = is_main(calls::thread_id());
     if let Some(call) = calls::own_call() {
         if !in_main && call.report(WHAT) {
-            // The run ends with its report, on the main thread.
+            // The main thread ends the run and reports it.
             EXITED.store(true, Ordering::Release);
             rest_for_ever();
         }
         end_now(Some(&call), WHAT);
     }
     if in_main {
-        // Called by the program itself, with its own exit code.
+        // The program itself exits with its own code.
         return;
     }
     write_parts(&["error: a thread of a plugin called exit; there is no report\n"]);
@@ -169,20 +167,20 @@ extern "C" fn at_exit() {
 
 /// Marks the normal end of the program.
 ///
-/// To be called at the end of `main`: an earlier `exit` is attributed to a
-/// plugin, which must not decide the exit code.
+/// Call it at the end of `main`: an earlier `exit` is attributed to a plugin, which must
+/// not decide the exit code.
 pub fn ends() {
     ENDS.store(true, Ordering::Release);
     if EXITED.load(Ordering::Acquire) {
-        // A thread waits inside `exit` and holds its lock. Its call was a
-        // fault, so the run has failed.
+        // A thread blocks inside `exit` and holds its lock. Its call was a fault, so the
+        // run has failed.
         let _ = std::io::stdout().flush();
         exit_at_once();
     }
 }
 
-/// Ends the process at once with exit code 1, and prints why; names a plugin
-/// that does not return. Safe in a signal handler.
+/// Ends the process at once with exit code 1, and prints `why`; names a plugin that is
+/// stuck. Async-signal-safe.
 pub fn end_process(why: &str) -> ! {
     let call = calls::slots().find_map(calls::ThreadSlot::call);
     match call {
@@ -191,8 +189,8 @@ pub fn end_process(why: &str) -> ! {
     }
 }
 
-/// Ends the process with the message `what`, preceded by the plugin and the
-/// function of a call that does not return. Safe in a signal handler.
+/// Ends the process with the message `what`, prefixed with the stuck plugin and function.
+/// Async-signal-safe.
 pub(super) fn end_now(call: Option<&Call>, what: &str) -> ! {
     match call {
         Some(call) => write_parts(&[
@@ -209,8 +207,7 @@ pub(super) fn end_now(call: Option<&Call>, what: &str) -> ! {
     exit_at_once()
 }
 
-/// Returns whether a thread is the one that runs `main`. Safe in a signal
-/// handler.
+/// Whether a thread runs `main`. Async-signal-safe.
 pub(super) fn is_main(thread: i32) -> bool {
     // SAFETY: the call takes nothing and touches no memory of ours.
     thread == unsafe { libc::getpid() }
@@ -223,14 +220,14 @@ fn rest_for_ever() -> ! {
     }
 }
 
-/// Ends the process with exit code 1. Safe in a signal handler.
+/// Ends the process with exit code 1. Async-signal-safe.
 pub(super) fn exit_at_once() -> ! {
     // SAFETY: ends the process at once; always allowed, also in a signal
     // handler.
     unsafe { libc::_exit(EXIT_FAILED) }
 }
 
-/// Writes a line to standard error in one piece. Safe in a signal handler.
+/// Writes a line to standard error in one call. Async-signal-safe.
 fn write_parts(parts: &[&str]) {
     let mut line = [0u8; 1_024];
     let mut len = 0;

@@ -1,5 +1,4 @@
-//! The functions that Longwire offers to plugins: random numbers and messages.
-//! They are called from C.
+//! The functions that plugins can call: random numbers and messages.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
@@ -13,11 +12,11 @@ use longwire_units::random::Stream;
 
 use super::{abi, parameters};
 
-/// The maximum number of lines that a state may log: a message for each packet
-/// would cost more than the rest of its processing.
+/// Maximum number of lines that a state may log: a message per packet would cost more
+/// than the rest of its processing.
 const LINES_MAX: u32 = 100;
 
-/// The host struct of one plugin state and the data after it.
+/// The host struct of one plugin state, followed by private data.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct PluginHost {
@@ -59,7 +58,7 @@ impl PluginHost {
         }
     }
 
-    /// Returns the pointer that the plugin receives.
+    /// Returns the pointer for the plugin.
     pub fn as_raw(&self) -> *const abi::Host {
         std::ptr::from_ref(self).cast()
     }
@@ -70,7 +69,7 @@ impl PluginHost {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Notes a failure. The first message is kept.
+    /// Records a failure; only the first message is kept.
     pub fn note_failure(&self, message: String) {
         let mut kept = self.message.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.failed.swap(true, Ordering::Relaxed) {
@@ -78,7 +77,7 @@ impl PluginHost {
         }
     }
 
-    /// Returns the message of the failure.
+    /// Returns the failure message.
     pub fn failure(&self) -> String {
         let kept = self.message.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.is_empty() {
@@ -89,8 +88,8 @@ impl PluginHost {
     }
 }
 
-/// Calls `work` and notes a panic as a failure: no panic may reach the C code
-/// that called us.
+/// Calls `work` and records a panic as a failure: unwinding into the calling C code is
+/// undefined behavior.
 pub(super) fn guarded<T>(host: &PluginHost, otherwise: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         host.note_failure("a panic in Longwire itself; please report this".to_owned());
@@ -98,7 +97,7 @@ pub(super) fn guarded<T>(host: &PluginHost, otherwise: T, work: impl FnOnce() ->
     })
 }
 
-/// Returns a C string as text; invalid UTF-8 is replaced, NULL is empty.
+/// Returns a C string as text; invalid UTF-8 is replaced, and NULL is empty.
 ///
 /// # Safety
 /// `text` is null or a string that ends with a zero byte and lives during the
@@ -125,8 +124,7 @@ unsafe extern "C" fn fail(host: *const abi::Host, message: *const c_char) -> c_i
     abi::ERROR
 }
 
-/// Writes a line to stderr. A closed stderr is no fault of the plugin, so it
-/// must not cause a panic in its call.
+/// Writes a line to stderr. A closed stderr must not cause a panic in the plugin's call.
 fn print_line(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -148,13 +146,13 @@ unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
                 host.name
             ));
         } else {
-            // Keeps the count from wrapping.
+            // Prevents the counter from wrapping.
             host.lines.store(LINES_MAX + 1, Ordering::Relaxed);
         }
     });
 }
 
-/// The random stream that a hook receives, and the first invalid request to it.
+/// The random stream of a hook, and its first misuse.
 pub(super) struct HookRandom<'a> {
     stream: &'a mut Stream,
     misuse: Option<String>,
@@ -168,12 +166,12 @@ impl<'a> HookRandom<'a> {
         }
     }
 
-    /// Returns the pointer that a hook receives.
+    /// Returns the pointer for the hook.
     pub fn as_raw(&mut self) -> *mut abi::Random {
         std::ptr::from_mut(self).cast()
     }
 
-    /// Returns the first invalid request.
+    /// Takes the message about the first misuse.
     #[inline]
     pub fn misuse(&mut self) -> Option<String> {
         self.misuse.take()

@@ -1,4 +1,4 @@
-//! A state of a plugin: created, used by its hooks, and destroyed.
+//! Lifetime of a plugin state: creation, hooks, destruction.
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
@@ -12,7 +12,7 @@ use super::host::{HookRandom, PluginHost};
 use super::library::{Library, PluginError};
 use super::parameters::CreateParameters;
 
-/// A hook that fills an array of results, and its place in a plugin.
+/// A hook that fills an array of results: its function and its field.
 pub(super) type DecideHook<T> = (Function, fn(&abi::Plugin) -> Option<Decide<T>>);
 
 /// Decides which frames are lost.
@@ -37,10 +37,10 @@ pub(super) struct Instance {
 unsafe impl Send for Instance {}
 
 impl Instance {
-    /// Creates a state.
+    /// Creates a plugin state.
     ///
     /// # Errors
-    /// The plugin refuses its parameters.
+    /// The plugin rejects its parameters.
     pub fn create(
         library: Arc<Library>,
         parameters: &[(String, String)],
@@ -67,12 +67,12 @@ impl Instance {
             None => abi::OK,
         };
         if result != abi::OK || host.has_failed() {
-            // The plugin itself must clean up after a failed creation.
+            // A plugin cleans up after its failed creation itself.
             return Err(PluginError::Create(host.failure()));
         }
         let unknown = given.unknown_parameter();
         drop(given);
-        // From here on the state is destroyed in any case.
+        // From here on the state is always destroyed.
         let mut instance = Instance {
             library,
             host,
@@ -92,7 +92,7 @@ impl Instance {
         self.library.require(hook)
     }
 
-    /// Returns the call site of its calls.
+    /// Returns its call site.
     pub fn site(&self) -> &'static CallSite {
         self.library.site()
     }
@@ -102,7 +102,7 @@ impl Instance {
         self.hints
     }
 
-    /// Calls the hook `ready`; `None` if the plugin has none.
+    /// Calls the hook `ready`; `None` if the plugin lacks it.
     #[inline]
     pub fn ready(&mut self, random: &mut HookRandom<'_>, from: i64) -> Result<Option<i64>, String> {
         let Some(hook) = self.library.plugin().ready else {
@@ -118,8 +118,7 @@ impl Instance {
         Ok(Some(ready))
     }
 
-    /// Calls the hook `rewrite`. `bytes` holds each packet's bytes, and the
-    /// packets point to them.
+    /// Calls the hook `rewrite`; the packets point to `bytes`.
     #[inline]
     pub fn rewrite(
         &mut self,
@@ -140,7 +139,7 @@ impl Instance {
         self.after(Function::Rewrite, result, random)
     }
 
-    /// Calls one of the hooks that fill an array of results.
+    /// Calls a hook that fills an array of results.
     #[inline]
     pub fn decide<T>(
         &mut self,
@@ -162,7 +161,7 @@ impl Instance {
         self.after(function, result, random)
     }
 
-    /// Checks whether a hook that has returned succeeded.
+    /// Checks the result of a hook.
     #[inline]
     fn after(
         &self,
@@ -233,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// A state that keeps its host, as plugins do.
+    /// A state that keeps its host, like real plugins.
     struct Kept {
         host: *const abi::Host,
     }
@@ -277,8 +276,8 @@ mod tests {
         abi::OK
     }
 
-    /// The plugin consists of Rust functions, so that Miri can run it: Miri
-    /// checks that the host's address stays valid when the state is moved.
+    /// The plugin is in Rust, so that Miri can check that the host's address stays valid
+    /// when the state moves.
     #[test]
     fn a_state_uses_its_host_after_it_has_moved() {
         let plugin = abi::Plugin {

@@ -1,4 +1,4 @@
-//! Loading a plugin's file and checking its version.
+//! Loading of a plugin file and its version check.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -11,7 +11,7 @@ use super::calls::{CallSite, Function};
 use super::host::text_of;
 use super::{abi, crash, watchdog};
 
-/// Why a plugin was refused.
+/// An error of loading a plugin.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PluginError {
@@ -56,7 +56,7 @@ pub enum PluginError {
     Hints(String),
 }
 
-/// A plugin's file after loading.
+/// A loaded plugin file.
 pub(super) struct Library {
     plugin: abi::Plugin,
     name: String,
@@ -70,11 +70,11 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Loads a file. A name without a slash is a file of the current folder,
-    /// not one of the system's libraries.
+    /// Loads a file. A name without a slash is in the working directory, not a system
+    /// library.
     ///
     /// # Errors
-    /// The file is no plugin of this version.
+    /// The file is not a plugin of this version.
     pub fn load(file: &str) -> Result<Library, PluginError> {
         let path = if file.contains('/') {
             file.to_owned()
@@ -82,7 +82,7 @@ impl Library {
             format!("./{file}")
         };
         match Path::new(&path).metadata() {
-            // Opening a FIFO would wait for its other end.
+            // Opening a FIFO would block.
             Ok(metadata) if !metadata.is_file() => return Err(PluginError::NotRegular),
             Ok(_) => {}
             Err(_) => return Err(PluginError::Missing),
@@ -93,8 +93,7 @@ impl Library {
         // plugin is trusted like the program itself.
         let open = || unsafe { Loaded::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
         let loaded = site.during(Function::Load, open);
-        // Never unloaded: threads that the plugin started, and functions that
-        // it registered for the program's end, would lose their code.
+        // Never unloaded: the plugin's threads and exit handlers would lose their code.
         let loaded = ManuallyDrop::new(loaded.map_err(PluginError::Load)?);
         // SAFETY: a function of this name has the type of the header.
         let entry = unsafe { loaded.get::<abi::Entry>(abi::ENTRY) };
@@ -112,7 +111,7 @@ impl Library {
         Ok(Library { plugin, name, site })
     }
 
-    /// Returns a plugin of the test's own code.
+    /// Returns a plugin of the test's code.
     #[cfg(test)]
     pub fn of(plugin: abi::Plugin, name: &str) -> Library {
         Library {
@@ -122,7 +121,7 @@ impl Library {
         }
     }
 
-    /// Returns the call site of its calls.
+    /// Returns its call site.
     #[inline]
     pub fn site(&self) -> &'static CallSite {
         self.site
@@ -139,7 +138,7 @@ impl Library {
     }
 
     /// # Errors
-    /// It does not have this hook.
+    /// It lacks this hook.
     pub fn require(&self, hook: Hook) -> Result<(), PluginError> {
         let present = self.present();
         let (wanted, option) = match hook {
@@ -181,7 +180,7 @@ impl fmt::Debug for Library {
     }
 }
 
-/// Returns a copy of a plugin's struct, after checking its version.
+/// Returns a copy of a plugin's struct after a version check.
 ///
 /// # Safety
 /// The pointer is null or to a struct that begins with a version and a size,

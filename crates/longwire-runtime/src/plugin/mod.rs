@@ -1,9 +1,9 @@
-//! Models of the user in C: the Rust side of `include/longwire_plugin.h`.
-//! docs/plugins.md describes how they are written.
+//! User models in C: the Rust side of `include/longwire_plugin.h`, documented in
+//! docs/plugins.md.
 //!
-//! A [`CPlugin`] is one hook of one state of a plugin. It validates every
-//! result: one out of range, like an error that the plugin returns, is reported
-//! to [`Faults`], which ends the run; the plugin is not called again.
+//! A [`CPlugin`] is one hook of a plugin state. It validates every result: a result out
+//! of range, like an error of the plugin, is reported to [`Faults`], which ends the run;
+//! the plugin is not called again.
 
 mod abi;
 #[cfg(test)]
@@ -33,13 +33,13 @@ use host::HookRandom;
 use instance::{DELAY, DEPART, Instance, LOSE};
 use state::StateAccess;
 
-/// One hook of a plugin's state.
+/// One hook of a plugin state.
 ///
-/// The engine decides about one frame at a time; the functions for several are
-/// for measurements, and for tests that the results are the same.
+/// The engine decides one frame at a time; the batch functions are for measurements, and
+/// for tests that their results are the same.
 #[derive(Debug)]
 pub struct CPlugin {
-    /// The path as the user wrote it, for messages.
+    /// The path as given by the user, for messages.
     file: Arc<str>,
     state: StateAccess,
     hints: PluginHints,
@@ -48,10 +48,10 @@ pub struct CPlugin {
 }
 
 impl CPlugin {
-    /// Loads a plugin for one hook, with a separate state.
+    /// Loads a plugin for one hook, with its own state.
     ///
     /// # Errors
-    /// The file is no plugin, has no such hook, or refuses its parameters.
+    /// The file is not a plugin, lacks the hook, or rejects its parameters.
     pub fn load(
         file: &str,
         hook: Hook,
@@ -118,8 +118,8 @@ impl CPlugin {
         self.sound(checked).map_or([Nanos::ZERO; N], |()| drawn)
     }
 
-    /// Returns the departures of frames in order: [`Plugin::depart`] of each,
-    /// whose service begins when the frame before it has left.
+    /// Returns the departures of frames in order: [`Plugin::depart`] of each; service
+    /// begins when the previous frame has left.
     pub fn depart_batch<const N: usize>(
         &mut self,
         frames: &[FrameContext<'_>; N],
@@ -156,7 +156,7 @@ impl CPlugin {
         self.sound(checked).map_or(at_once, |()| left)
     }
 
-    /// Changes the bytes of frames in order: [`Plugin::rewrite`] of each.
+    /// Rewrites the bytes of frames in order: [`Plugin::rewrite`] of each.
     pub fn rewrite_batch<const N: usize>(
         &mut self,
         at: [Nanos; N],
@@ -184,8 +184,8 @@ impl CPlugin {
         self.sound(called);
     }
 
-    /// Whether the plugin must not be called: a fault was reported, or a frame
-    /// is at the end of time, which C code could not calculate with.
+    /// Whether the plugin must not be called: after a fault, or for a frame at the end of
+    /// time, which would overflow in C code.
     #[inline]
     fn is_out(&self, frames: &[FrameContext<'_>]) -> bool {
         self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX)
@@ -198,7 +198,7 @@ impl CPlugin {
             at_ns: self.relative(frame.at),
             arrival_ns: self.relative(frame.frame.arrival),
             bytes: frame.bytes.as_ptr(),
-            // The caller may pass more than this frame: a super-packet.
+            // `bytes` may extend beyond this frame, in a super-packet.
             bytes_count: (frame.bytes.len() as u64).min(u64::from(len)) as u32,
             length: len,
             wire_bits,
@@ -207,8 +207,7 @@ impl CPlugin {
         }
     }
 
-    /// Returns a time as the plugin counts it, from the link's beginning;
-    /// earlier times count as the beginning.
+    /// Returns a time relative to the link's start, at least 0.
     #[inline]
     fn relative(&self, time: Nanos) -> i64 {
         let since = time.saturating_sub(self.epoch).as_nanos();
@@ -223,8 +222,7 @@ impl CPlugin {
         Ok(self.epoch.saturating_add(since))
     }
 
-    /// Returns the valid result of a hook; `None`, after a report, if it
-    /// failed.
+    /// Returns a hook's valid result; reports an invalid one and returns `None`.
     #[inline]
     fn sound<T>(&self, checked: Result<T, String>) -> Option<T> {
         match checked {
@@ -289,7 +287,7 @@ impl Plugin for CPlugin {
     }
 }
 
-/// Returns the meaning of a fate; an unknown number is refused.
+/// Converts a fate; rejects unknown numbers.
 #[inline]
 fn reason(fate: u8) -> Result<Option<DropReason>, String> {
     Ok(match fate {
@@ -303,7 +301,7 @@ fn reason(fate: u8) -> Result<Option<DropReason>, String> {
     })
 }
 
-/// Checks a result that is a time.
+/// Converts a time result.
 #[inline]
 fn time(nanos: i64) -> Result<Nanos, String> {
     match nanos {
@@ -314,7 +312,7 @@ fn time(nanos: i64) -> Result<Nanos, String> {
     }
 }
 
-/// Returns the message about a wrong result for a packet.
+/// Returns a message about an invalid result for a packet.
 #[cold]
 fn about(hook: &str, packet: &abi::Packet, why: &str) -> String {
     let abi::Packet { length, at_ns, .. } = packet;

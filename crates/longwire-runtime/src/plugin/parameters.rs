@@ -1,5 +1,4 @@
-//! A plugin's parameters and the functions that read them. They are called from
-//! C, in `create`.
+//! Plugin parameters, and the functions that read them, called from C in `create`.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -15,15 +14,15 @@ use super::host::{PluginHost, guarded, text_of};
 pub(super) struct CreateParameters<'a> {
     host: &'a PluginHost,
     pairs: Vec<(CString, CString)>,
-    /// The keys requested so far, in order.
+    /// Requested keys, in order.
     asked: RefCell<Vec<String>>,
 }
 
 impl<'a> CreateParameters<'a> {
-    /// Holds the user's parameters.
+    /// Returns the user's parameters.
     ///
     /// # Errors
-    /// One of them cannot be passed to C.
+    /// A parameter cannot be passed to C.
     pub fn new(
         host: &'a PluginHost,
         pairs: &[(String, String)],
@@ -42,12 +41,12 @@ impl<'a> CreateParameters<'a> {
         })
     }
 
-    /// Returns the pointer that `create` receives.
+    /// Returns the pointer for `create`.
     pub fn as_raw(&self) -> *const abi::Parameters {
         std::ptr::from_ref(self).cast()
     }
 
-    /// Returns the message about a parameter that the plugin has not requested.
+    /// Returns the message about a parameter that the plugin never requested.
     pub fn unknown_parameter(&self) -> Option<String> {
         let asked = self.asked.borrow();
         let unasked = |key: &CString| !asked.iter().any(|other| other.as_bytes() == key.as_bytes());
@@ -63,7 +62,7 @@ impl<'a> CreateParameters<'a> {
         ))
     }
 
-    /// Returns the value of a key, and notes the key as requested.
+    /// Returns the value of a key and marks the key as requested.
     fn value(&self, key: &str) -> Option<&CStr> {
         let mut asked = self.asked.borrow_mut();
         if !asked.iter().any(|other| other == key) {
@@ -74,7 +73,7 @@ impl<'a> CreateParameters<'a> {
         found.map(|(_, value)| value.as_c_str())
     }
 
-    /// Parses a value that may be missing.
+    /// Parses an optional value.
     fn read<T>(
         &self,
         key: &str,
@@ -89,7 +88,7 @@ impl<'a> CreateParameters<'a> {
     }
 }
 
-/// Returns the parameters of a pointer that `create` received.
+/// Converts the pointer of `create` back to its parameters.
 ///
 /// # Safety
 /// The pointer is that of [`CreateParameters::as_raw`], of a value that lives.
@@ -128,7 +127,7 @@ pub(super) unsafe extern "C" fn require(raw: *const abi::Parameters, key: *const
     })
 }
 
-/// Reads a parameter and writes its value to `out`, if it was given.
+/// Reads a parameter and, if given, writes its value to `out`.
 ///
 /// # Safety
 /// As of [`text`]; `out` is null or valid for writing a value.
@@ -169,7 +168,7 @@ pub(super) unsafe extern "C" fn time(
     key: *const c_char,
     out: *mut i64,
 ) -> c_int {
-    // The longest time that can be written is a day.
+    // A time is at most a day.
     let signed = |time: Nanos| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
     // SAFETY: the caller guarantees all three.
     unsafe { read(raw, key, out, Nanos::from_str, signed) }

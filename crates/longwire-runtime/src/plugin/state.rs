@@ -1,4 +1,4 @@
-//! A plugin's state and the hooks that use it: one, or several of a link.
+//! A plugin state, used by one or several hooks of a link.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,21 +8,21 @@ use super::instance::Instance;
 use super::library::{Library, PluginError};
 use super::{CPlugin, Faults};
 
-/// A plugin's state that several hooks of a link may use.
+/// A plugin state that several hooks of a link may share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedState {
-    /// The path as the user wrote it, for messages.
+    /// The path as given by the user, for messages.
     file: Arc<str>,
-    // Hooks of one link are called by one thread, but the types of two boxed
-    // models do not show that.
+    // Hooks of one link run on one thread, but the types of two boxed models do not prove
+    // it.
     instance: Arc<Mutex<Instance>>,
 }
 
 impl SharedState {
-    /// Loads a plugin and creates a state of it.
+    /// Loads a plugin and creates a state.
     ///
     /// # Errors
-    /// The file is no plugin, or it refuses its parameters.
+    /// The file is not a plugin, or rejects its parameters.
     pub fn create(file: &str, parameters: &[(String, String)]) -> Result<SharedState, PluginError> {
         let library = Arc::new(Library::load(file)?);
         let instance = Instance::create(library, parameters)?;
@@ -35,7 +35,7 @@ impl SharedState {
     /// Returns one of its hooks.
     ///
     /// # Errors
-    /// The plugin does not have it.
+    /// The plugin lacks it.
     pub fn hook(&self, hook: Hook, faults: &Faults) -> Result<CPlugin, PluginError> {
         let instance = self.instance.lock();
         let instance = instance.unwrap_or_else(PoisonError::into_inner);
@@ -59,18 +59,16 @@ impl SharedState {
 /// A hook's access to its state.
 #[derive(Debug)]
 pub(super) enum StateAccess {
-    /// Only this hook uses it. The lock is never taken: it only shows that a shared
-    /// reference to the hook gives no access to the state.
+    /// Exclusive. The lock is never taken; it makes the type `Sync`.
     Own(Mutex<Instance>),
-    /// Several hooks use it. A lock costs more than the call itself (decision
-    /// 0012).
+    /// Shared by several hooks. A lock costs more than the call itself (decision 0012).
     Shared(Arc<Mutex<Instance>>),
-    /// Temporary value while one becomes the other.
+    /// Temporary value during a transition.
     Gone,
 }
 
 impl StateAccess {
-    /// Drops the lock if this is the only hook that still uses the state.
+    /// Drops the lock if no other hook uses the state.
     pub fn settle(&mut self) {
         *self = match std::mem::replace(self, StateAccess::Gone) {
             StateAccess::Shared(instance) => match Arc::try_unwrap(instance) {
@@ -81,7 +79,7 @@ impl StateAccess {
         };
     }
 
-    /// Calls one of the state's hooks.
+    /// Calls a hook of the state.
     #[inline]
     pub fn call<T>(
         &mut self,

@@ -1,9 +1,8 @@
-//! The watchdog: ends the run of a plugin whose hook does not return.
+//! The watchdog: ends a run whose plugin is stuck in a hook.
 //!
-//! Its thread starts with the first plugin. It counts how often it finds a
-//! thread in the same call instead of measuring time: while the process is
-//! stopped or starved, the count does not grow.
-//! process is stopped or starved, nothing is counted.
+//! Its thread starts with the first plugin. It counts how often it finds a thread in the
+//! same call instead of measuring time: the count does not grow while the process is
+//! stopped or starved.
 
 use std::sync::{Mutex, Once, PoisonError};
 use std::thread::Builder;
@@ -13,17 +12,16 @@ use super::calls::{self, Call};
 use super::crash;
 use crate::shutdown;
 
-/// Interval between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The number of looks within which a hook must return: 5 s, for work of
-/// microseconds.
+/// Polls within which a hook must return: 5 s, for work of microseconds.
 const LOOKS_MAX: u32 = 100;
 
-/// The report about such a hook.
+/// The message about such a hook.
 const STUCK: &str = "has not returned for 5 s";
 
-/// The report about a plugin that keeps a run from ending.
+/// The message about a plugin that keeps a run from ending.
 const STUCK_AT_END: &str = "has not returned since the run was stopped";
 
 /// Starts the watchdog, once.
@@ -31,8 +29,7 @@ pub(super) fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let thread = Builder::new().name("longwire-watchdog".to_owned());
-        // Without a thread there is no watchdog; the run needs several more
-        // threads and reports when it gets none.
+        // Best effort: a run needs several more threads and reports if it gets none.
         let _ = thread.spawn(|| {
             let mut watch = Watch::default();
             loop {
@@ -47,15 +44,15 @@ pub(super) fn start() {
     });
 }
 
-/// Calls seen at the last look.
+/// Calls seen at the last poll.
 #[derive(Default)]
 struct Watch {
     seen: Vec<(i32, Call, u32)>,
 }
 
 impl Watch {
-    /// Returns the calls that have used up their looks with this one, each
-    /// once. In a hurry a call has two looks.
+    /// Returns the calls that exceed their limit with this poll, each once. In a hurried
+    /// stop the limit is two polls.
     fn look(
         &mut self,
         in_calls: impl Iterator<Item = (i32, Call)>,
@@ -73,7 +70,7 @@ impl Watch {
             }
             if looks == LOOKS_MAX {
                 stuck.push((thread, call));
-                // Never equal again.
+                // Never equal to the limit again.
                 looks += 1;
             }
             self.seen.push((thread, call, looks));
@@ -82,7 +79,7 @@ impl Watch {
     }
 }
 
-/// Ends a run that waits for a call.
+/// Ends a run that is stuck in a call.
 fn end_run(thread: i32, call: Call) {
     let what = if shutdown::is_hurried() {
         STUCK_AT_END
@@ -91,7 +88,7 @@ fn end_run(thread: i32, call: Call) {
     };
     call.report(what);
     if crash::is_main(thread) {
-        // No other thread can end the program.
+        // The main thread is stuck, so end the process here.
         let last = LAST_WORDS
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -107,12 +104,12 @@ fn end_run(thread: i32, call: Call) {
 /// See [`on_stuck_main`].
 static LAST_WORDS: Mutex<Option<LastWords>> = Mutex::new(None);
 
-/// A function that receives the message about a call.
+/// Receives the message about a call.
 type LastWords = Box<dyn FnOnce(String) + Send>;
 
-/// Registers `last`, which is called on another thread when a plugin blocks the
-/// main thread for ever; the process ends with exit code 1 after it. For a
-/// program that calls plugins on its main thread and has a report to write.
+/// Registers `last`, called on another thread when a plugin blocks the main thread
+/// forever; the process then ends with exit code 1. For programs that call plugins on the
+/// main thread and have a report to write.
 pub fn on_stuck_main(last: impl FnOnce(String) + Send + 'static) {
     let mut kept = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     *kept = Some(Box::new(last));
@@ -128,12 +125,12 @@ mod tests {
         site.during(function, own_call).expect("in a call")
     }
 
-    /// Returns after how many looks a call that is always seen is reported.
+    /// Returns the number of polls after which a persistent call is reported.
     fn looks_of(call: Call, hurry: bool) -> Option<u32> {
         let mut watch = Watch::default();
         let mut looks = 1..=3 * LOOKS_MAX;
         let found = looks.find(|_| !watch.look([(7, call)].into_iter(), hurry).is_empty());
-        // It is reported only once.
+        // Reported only once.
         for _ in 0..2 * LOOKS_MAX {
             assert!(watch.look([(7, call)].into_iter(), hurry).is_empty());
         }
@@ -144,7 +141,7 @@ mod tests {
     fn a_hook_that_does_not_return_is_found_once() {
         assert_eq!(looks_of(call(Function::Delay), false), Some(LOOKS_MAX));
         assert_eq!(looks_of(call(Function::Delay), true), Some(2));
-        // Reading a large table may take a state as long as it likes.
+        // Creation has no limit: a state may read a large table.
         assert_eq!(looks_of(call(Function::Create), false), None);
     }
 
@@ -152,7 +149,7 @@ mod tests {
     fn hooks_that_return_are_never_found() {
         let mut watch = Watch::default();
         for _ in 0..3 * LOOKS_MAX {
-            // A new call each time, on the same thread.
+            // A new call each time on the same thread.
             let next = call(Function::Lose);
             assert!(watch.look([(7, next)].into_iter(), true).is_empty());
         }

@@ -1,11 +1,10 @@
 //! Timers armed ahead of time.
 //!
-//! Arming the timer that is the next to expire on a core makes the kernel
-//! program the hardware, which costs microseconds on a virtual machine. While
-//! another timer expires sooner, arming one more costs only a system call; and
-//! when that one expires, the kernel programs the hardware for the next one
-//! automatically, before it wakes a thread. So a thread that knows its wake-ups
-//! ahead of time keeps two armed.
+//! Arming the timer that expires next on a core makes the kernel program the hardware,
+//! which costs microseconds on a virtual machine. While another timer expires sooner,
+//! arming costs only a system call; when that one expires, the kernel programs the
+//! hardware for the next before it wakes a thread. So a thread that knows its wake-ups
+//! ahead keeps two timers armed.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -23,13 +22,12 @@ pub(crate) struct Alarms {
 #[derive(Debug)]
 struct Alarm {
     timer: TimerFd,
-    /// The departure that it was armed for.
+    /// The departure it is armed for.
     departure: Nanos,
     at: Nanos,
 }
 
-/// Alarms whose times differ by no more than this are equal: the margin before
-/// a departure changes a little all the time.
+/// Maximum difference of equal alarms: the margin before a departure fluctuates slightly.
 const NEAR: Nanos = Nanos::from_micros(2);
 
 impl Alarms {
@@ -39,16 +37,15 @@ impl Alarms {
         })
     }
 
-    /// Returns an alarm at about `at` for the next departure: its exact time,
-    /// and the descriptor that becomes readable then. Arms it if necessary.
+    /// Returns the exact time and the descriptor of an alarm at about `at` for the next
+    /// departure; arms it if necessary.
     pub fn get(
         &mut self,
         departure: Nanos,
         at: Nanos,
     ) -> Result<(Nanos, BorrowedFd<'_>), nix::Error> {
         let [first, second] = &self.alarms;
-        // The one armed for a departure that has passed, rather than the one
-        // ahead.
+        // The alarm of the past departure, not the one armed ahead.
         let older = usize::from(second.departure < first.departure);
         let place = self.place_of(departure).unwrap_or(older);
         let alarm = &mut self.alarms[place];
@@ -58,19 +55,18 @@ impl Alarms {
         Ok((alarm.at, alarm.timer.as_fd()))
     }
 
-    /// Arms an alarm for the departure after `next`, whose own alarm stays.
+    /// Arms an alarm for the departure after `next`, whose alarm stays.
     pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos, at: Nanos) {
         let beside = usize::from(self.alarms[0].departure == next);
         let place = self.place_of(departure).unwrap_or(beside);
         let alarm = &mut self.alarms[place];
         if !alarm.is_for(departure, at) {
-            // An alarm that could not be armed ahead is armed when it is
-            // needed.
+            // Best effort: it is armed again when needed.
             let _ = alarm.arm(departure, at);
         }
     }
 
-    /// Whether an alarm is armed for a departure.
+    /// Whether a departure has an alarm.
     pub fn has(&self, departure: Nanos) -> bool {
         self.place_of(departure).is_some()
     }
@@ -96,7 +92,7 @@ impl Alarm {
         self.departure == departure && off_by <= NEAR.as_nanos()
     }
 
-    /// Arming also clears an expiration.
+    /// Also clears an expiration.
     fn arm(&mut self, departure: Nanos, at: Nanos) -> Result<(), nix::Error> {
         // Zero would disarm it.
         let time = std::time::Duration::from_nanos(to_kernel(at).as_nanos().max(1));
@@ -130,14 +126,14 @@ mod tests {
             armed.contains(&at(1)) && armed.contains(&at(2)),
             "{armed:?}"
         );
-        // The margin has changed by a little since.
+        // The margin has changed slightly.
         let later = at(2).saturating_add(Nanos::from_nanos(1_500));
         assert_eq!(alarms.get(far(2), later).expect("armed").0, at(2));
-        // It has changed by more: the same alarm is used.
+        // A larger change rearms the same alarm.
         let later = at(2).saturating_add(Nanos::from_micros(9));
         assert_eq!(alarms.get(far(2), later).expect("armed").0, later);
         assert!(times(&alarms).contains(&at(1)));
-        // The alarm of a past departure is reused for the one ahead.
+        // The alarm of a past departure is reused.
         alarms.arm_ahead(far(2), far(3), at(3));
         let armed = times(&alarms);
         assert!(

@@ -1,4 +1,4 @@
-//! Building a replay: delay lines, links, stages and threads.
+//! Construction of a replay: delay lines, links, stages and threads.
 
 use std::sync::Arc;
 
@@ -26,14 +26,13 @@ use crate::thread::Bell;
 use crate::threads::ThreadPlan;
 use crate::witness::PauseHistory;
 
-/// Reading begins this long before a requested start.
+/// Time before a requested start at which reading begins.
 const READ_BEFORE_START: Nanos = Nanos::from_secs(2);
 
-/// Bytes read ahead for a port that takes frames at its own speed: few enough
-/// to stay in a cache.
+/// Read-ahead in bytes for an unpaced port: small enough for a cache.
 const READ_AHEAD_TOP_SPEED: u64 = 1 << 20;
 
-/// A feed and the outputs of its frames.
+/// A feed and its outputs.
 pub(crate) struct ReplayPlan {
     pub feed: Box<dyn Feed>,
     pub outputs: Vec<ReplayOutput>,
@@ -41,11 +40,10 @@ pub(crate) struct ReplayPlan {
 }
 
 impl ReplayPlan {
-    /// Builds the stages of a replay and their threads.
+    /// Builds a replay's stages and threads.
     ///
     /// # Errors
-    /// Memory cannot be obtained, or the number of outputs does not match the
-    /// feed.
+    /// Memory cannot be allocated, or the number of outputs does not match the feed.
     pub fn assemble(self, foundation: &Foundation<'_>) -> Result<Assembly, StartError> {
         let (needed, given) = (self.feed.outputs(), self.outputs.len());
         if needed != given {
@@ -71,7 +69,7 @@ impl ReplayPlan {
     }
 }
 
-/// Requests cores that wake quickly.
+/// Requests short wake-up latency of idle cores.
 fn stay_awake(notes: &mut Vec<String>) -> Option<StayAwake> {
     let asked = StayAwake::ask();
     notes.push(match &asked {
@@ -83,7 +81,7 @@ fn stay_awake(notes: &mut Vec<String>) -> Option<StayAwake> {
     asked.ok()
 }
 
-/// Returns the reading and the sending thread.
+/// Returns the plans of the reading and the sending thread.
 fn threads(
     feeding: FeedStage,
     mut egress: Vec<Egress<AnyTx>>,
@@ -100,7 +98,8 @@ fn threads(
     for stage in &mut egress {
         stage.excuse_by(&pauses);
     }
-    // A core for the sender, where the reader and the rest of the machine have others.
+    // A separate core for the sender if others remain for the reader and the rest of the
+    // machine.
     let core = cores.last().copied().filter(|_| cores.len() >= 3);
     let placed = match core {
         Some(_) => "with a core of its own",
@@ -137,7 +136,7 @@ fn threads(
         name: "longwire-read".to_owned(),
         bell: Arc::new(Bell::new()?),
         prepare: Box::new(move || {
-            // The sender reports the same.
+            // The sender reports the same refusals.
             host::prepare_thread(None, realtime);
             vec![placement]
         }),
@@ -156,7 +155,7 @@ struct ReplayBuilder<'a> {
 }
 
 impl ReplayBuilder<'_> {
-    /// Builds the feeding stage with its outputs.
+    /// Builds the feeding stage and its outputs.
     fn feeding(
         &mut self,
         mut feed: Box<dyn Feed>,
@@ -247,12 +246,11 @@ impl ReplayBuilder<'_> {
         })
     }
 
-    /// Enables the accounts of the output's departures: by their handover, and
-    /// by the port's send stamps.
+    /// Measures an output's departures by handovers and send stamps.
     fn watch(&mut self, egress: &mut Egress<AnyTx>, name: &str) {
         match egress.port().launch_lead() {
             None => egress.watch_departures(),
-            // The handover does not determine when frames leave.
+            // The handover does not determine the departure.
             Some(lead) => self.assembly.notes.push(format!(
                 "{name}: frames are handed over {lead} early and held until their time: \
                  lateness counts those handed over too late; only send stamps show when they \

@@ -10,53 +10,52 @@ use crate::ledger::LinkCells;
 use crate::record::Epoch;
 use crate::sent::SentLog;
 
-/// An output of a replay: a link and the port after it.
+/// An output of a replay: a link and its port.
 pub struct ReplayOutput {
-    /// The port. Its receiving half is closed.
+    /// The port; its receiving half is closed.
     pub port: Port,
-    /// The emulated link before it.
+    /// The emulated link.
     pub link: LinkSetup,
-    /// Notes each frame before it leaves, for a receiver in the same process.
+    /// Logs each frame before it leaves, for a receiver in the same process.
     pub sent: Option<SentLog>,
-    /// Counters as of the present, for clients that look at the replay: brought up to date
-    /// by its [observer](crate::RunningNetwork::observer).
+    /// Counters for clients; updated by the replay's
+    /// [observer](crate::RunningNetwork::observer).
     pub cells: Option<Arc<LinkCells>>,
 }
 
 /// The start of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// As soon as some frames have been read.
+    /// As soon as some frames are read.
     #[default]
     Soon,
-    /// At this time since 1970, by this machine's clock: several machines may
+    /// At this time since 1970 on this machine's clock, so that several machines can
     /// start together.
     At(Nanos),
 }
 
-/// Configuration of a replay, besides that of every run.
+/// Replay-specific configuration.
 #[derive(Clone, Debug)]
 pub struct ReplayConfig {
-    /// How many bytes of frames may wait for an output before reading pauses.
-    /// The default memory of frames follows from it too.
+    /// Bytes of frames that may wait for an output before reading pauses; also determines
+    /// the default memory.
     pub read_ahead: Bytes,
-    /// When it starts.
+    /// The start.
     pub start: Start,
-    /// The port is asked for the send stamp of one frame out of this many; 0
-    /// asks for none. Frames without times are not stamped.
+    /// Sampling interval of send stamps in frames; 0 requests none. Frames without times
+    /// are not stamped.
     pub stamp_every: u32,
 }
 
-/// Time for reading the first frames before the first one is due.
+/// Time to read the first frames before the first is due.
 const PREPARE: Nanos = Nanos::from_millis(100);
 
 impl ReplayConfig {
-    /// Bytes read ahead by default: some seconds of a slow trace, and a small
-    /// part of a fast one, for which the size of a cache is enough.
+    /// Default read-ahead in bytes: seconds of a slow trace, or a small part of a fast
+    /// one, for which a cache is enough.
     pub const READ_AHEAD: Bytes = Bytes(32 << 20);
 
-    /// One frame out of this many is stamped by default: enough for
-    /// percentiles, and too few to cost anything.
+    /// Default sampling interval of send stamps: enough for quantiles at negligible cost.
     pub const STAMP_EVERY: u32 = 100;
 
     /// Returns the start on both clocks.

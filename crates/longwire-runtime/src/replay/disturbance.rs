@@ -1,48 +1,46 @@
-//! Detects whether other work on the machine keeps a thread from waking in
-//! time.
+//! Detection of other work on the machine that delays a thread's wake-ups.
 //!
-//! A kernel without preemption finishes its work for another program before it
-//! wakes a thread, regardless of the thread's class: hundreds of microseconds
-//! where files are written. No margin makes up for that; not sleeping does.
+//! A kernel without preemption finishes its work for another program before it wakes a
+//! thread, regardless of the thread's class: hundreds of microseconds where files are
+//! written. No margin compensates for that; only spinning does.
 
 use longwire_engine::Nanos;
 
-/// A wake-up this much later than usual was delayed by other work on its core,
-/// or by the machine.
+/// Excess latency from which a wake-up counts as delayed by other work or the machine.
 const KEPT_WAITING: Nanos = Nanos::from_micros(30);
 
-/// When this share of the wake-ups is delayed, sleeping costs more accuracy
-/// than a core is worth: the thread spins for a while, then tries again.
+/// Fraction of delayed wake-ups above which accuracy outweighs a core: the thread spins
+/// for a while, then tries again.
 const KEPT_WAITING_MAX: f64 = 0.05;
-/// The share is a mean over about this many wake-ups.
+/// The fraction is averaged over about this many wake-ups.
 const KEPT_WAITING_OVER: f64 = 512.0;
 const SPIN_FOR: Nanos = Nanos::from_millis(500);
 const SPIN_FOR_MAX: Nanos = Nanos::from_secs(8);
 
-/// The share of delayed wake-ups of a thread, and its reaction.
+/// A thread's delayed wake-ups, and its reaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Disturbance {
-    /// The share of the last wake-ups that were delayed: 1 is all of them.
+    /// Fraction of recent wake-ups that were delayed.
     share: f64,
-    /// The thread does not sleep before this.
+    /// The thread spins until this time.
     spins_until: Nanos,
-    /// For how long it did not sleep, the last time, and in all.
+    /// Last and total spinning time.
     last: Nanos,
     total: Nanos,
 }
 
 impl Disturbance {
-    /// Whether the thread must not sleep at `now`.
+    /// Whether the thread must spin at `now`.
     pub fn spins_at(&self, now: Nanos) -> bool {
         now < self.spins_until
     }
 
-    /// Returns for how long the thread did not sleep, in all.
+    /// Returns the total spinning time.
     pub fn total(&self) -> Nanos {
         self.total
     }
 
-    /// Notes a wake-up at `now` that was `beyond` later than usual.
+    /// Records a wake-up at `now` with latency `beyond` the usual.
     pub fn note(&mut self, beyond: Nanos, now: Nanos) {
         let one = f64::from(u8::from(beyond > KEPT_WAITING));
         self.share += (one - self.share) / KEPT_WAITING_OVER;
@@ -51,7 +49,7 @@ impl Disturbance {
             self.spins_until = now.saturating_add(next);
             self.total = self.total.saturating_add(next);
             self.last = next;
-            // A few more wake-ups show whether it continues.
+            // A few more wake-ups show whether the disturbance continues.
             self.share = KEPT_WAITING_MAX * 0.75;
         } else if self.share < KEPT_WAITING_MAX / 8.0 {
             self.last = Nanos::ZERO;
@@ -63,8 +61,8 @@ impl Disturbance {
 mod tests {
     use super::*;
 
-    /// One wake-up in `one_in` is delayed, for a second of gaps of 100 us or of
-    /// as many as are slept for.
+    /// Delays one wake-up in `one_in`, with gaps of 100 us, for a second; skips gaps that
+    /// are spun.
     fn disturbed(one_in: u64) -> Disturbance {
         let mut disturbance = Disturbance::default();
         for number in 1..=10_000u64 {

@@ -1,9 +1,9 @@
-//! Replay: frames that are known ahead of time, sent exactly when they are due.
+//! Replay: sends frames known ahead of time exactly when they are due.
 //!
-//! A reading thread takes frames from a [feed](crate::feed), offers them to
-//! emulated links as of their times, and keeps delay lines filled. A sending
-//! thread does nothing but wait and send, to all ports in one order. Every departure follows from the
-//! schedule and never from the departure before, so errors do not accumulate.
+//! A reading thread takes frames from a [feed](crate::feed), offers them to emulated
+//! links at their times, and keeps delay lines filled. A sending thread only waits and
+//! sends, to all ports in one order. Each departure follows from the schedule, not from
+//! the previous departure, so errors do not accumulate.
 
 mod alarms;
 mod build;

@@ -1,8 +1,8 @@
-//! Counters of a replay's output as of the present, for clients that look at it.
+//! Current counters of a replay's output, for clients.
 //!
-//! A replay reads frames ahead of their time, and its links decide about them then. The
-//! thread that decides logs what it counts with the times of the frames; a client that looks
-//! takes the entries whose time has come. Frames that left are counted when they leave.
+//! A replay reads frames ahead of time, and its links decide then. The deciding thread
+//! logs its counts with the frames' times; a client applies the entries that are due.
+//! Departures are counted when they happen.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,56 +13,56 @@ use crate::counters::LinkShared;
 use crate::fabric::Occupancy;
 use crate::ledger::{Artifact, Handovers, LinkCells, LinkTotals, StageTotals, Traffic};
 
-/// The arrivals of an entry are within this time.
+/// Maximum span of an entry's arrivals.
 const ENTRY_TIME: Nanos = Nanos::from_millis(2);
 
-/// The most entries ahead of the present: two minutes of a trace. Of more, each two become
-/// one.
+/// Maximum number of pending entries: two minutes of a trace. Beyond it, pairs of entries
+/// are merged.
 const ENTRIES_MAX: usize = 1 << 16;
 
-/// The most frames ahead of the present whose delays are kept; of others, none are shown. The
-/// default read-ahead holds fewer.
+/// Maximum number of pending frames whose delays are kept; further delays are dropped.
+/// The default read-ahead holds fewer.
 const DELAYS_MAX: usize = 1 << 19;
 
-/// An output of a replay that clients look at.
+/// An output of a replay with clients.
 pub(crate) struct ObservedOutput {
     cells: Arc<LinkCells>,
     shared: Arc<LinkShared>,
     log: Mutex<OfferLog>,
 }
 
-/// Offered frames whose time has not come, and the counts of those before.
+/// Pending entries, and the counts of the past ones.
 #[derive(Default)]
 struct OfferLog {
     ahead: VecDeque<Offers>,
-    /// Delays in `ahead`.
+    /// Number of delays in `ahead`.
     delays: usize,
-    /// The counts of the last entry whose time has come.
+    /// Counts of the last due entry.
     reached: LinkTotals,
-    /// The departures and lengths of frames in the queue and in service.
+    /// Departures and lengths of frames in the queue and in service.
     queue: VecDeque<(Nanos, u32)>,
 }
 
-/// Frames that were offered within a short time.
+/// Frames offered within a short time.
 struct Offers {
-    /// The arrival of the last one.
+    /// Arrival of the last one.
     until: Nanos,
-    /// The counts of the link up to then.
+    /// Counts of the link up to then.
     totals: LinkTotals,
     delays: Vec<OfferedDelivery>,
 }
 
-/// A delivery of a frame, as of its arrival.
+/// A delivery with the frame's arrival.
 #[derive(Clone, Copy, Debug)]
 struct OfferedDelivery {
     arrival: Nanos,
-    /// The length of the frame in bytes.
+    /// Frame length in bytes.
     len: u32,
     delivery: Delivery,
 }
 
 impl ObservedOutput {
-    /// Returns an output whose counts go to `cells`, which no other thread writes.
+    /// Returns an output that counts into `cells`; no other thread may write them.
     pub fn new(cells: Arc<LinkCells>, shared: Arc<LinkShared>) -> ObservedOutput {
         ObservedOutput {
             cells,
@@ -75,7 +75,7 @@ impl ObservedOutput {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings the cells up to `now`.
+    /// Updates the cells to `now`.
     pub fn refresh(&self, now: Nanos) {
         let mut log = self.log();
         log.reach(now, &self.cells);
@@ -84,7 +84,7 @@ impl ObservedOutput {
         let offered = &log.reached.traffic;
         self.cells.replace(&LinkTotals {
             traffic: Traffic {
-                // A frame that has left has arrived, also within an entry.
+                // Within an entry, departures may exceed the logged arrivals.
                 packets_in: offered.packets_in.max(stages.traffic.packets_out),
                 bytes_in: offered.bytes_in.max(stages.traffic.bytes_out),
                 ..stages.traffic
@@ -106,7 +106,8 @@ impl ObservedOutput {
         }
     }
 
-    /// Returns the frames in the queue at the last refresh, without those that it will drop.
+    /// Returns the queue's occupancy at the last refresh, without frames that it will
+    /// drop.
     pub fn occupancy(&self) -> Occupancy {
         let log = self.log();
         let stages = &self.shared.link.stage;
@@ -122,7 +123,7 @@ impl ObservedOutput {
 }
 
 impl OfferLog {
-    /// Takes the entries up to `now`.
+    /// Applies the entries up to `now`.
     fn reach(&mut self, now: Nanos, cells: &LinkCells) {
         while self.ahead.front().is_some_and(|offers| offers.until <= now) {
             let Some(offers) = self.ahead.pop_front() else {
@@ -158,7 +159,7 @@ impl OfferLog {
         self.ahead.push_back(offers);
     }
 
-    /// Makes one entry of each two.
+    /// Merges pairs of entries.
     fn thin(&mut self) {
         let mut entries = std::mem::take(&mut self.ahead).into_iter();
         while let Some(mut first) = entries.next() {
@@ -172,18 +173,18 @@ impl OfferLog {
     }
 }
 
-/// Logs what a link decides ahead of its time, on the thread that decides.
+/// Logs decisions made ahead of time, on the deciding thread.
 pub(crate) struct OfferLogger {
     output: Arc<ObservedOutput>,
     traffic: Traffic,
-    /// The first and the last time since the last entry.
+    /// First and last time since the last entry.
     open: Option<(Nanos, Nanos)>,
     /// Deliveries since the last entry; `None` if the link adds no delay.
     delays: Option<Vec<OfferedDelivery>>,
 }
 
 impl OfferLogger {
-    /// Returns the log of an output; `delays`: its link adds a delay.
+    /// Returns the log of an output; `delays`: the link adds a delay.
     pub fn new(output: Arc<ObservedOutput>, delays: bool) -> OfferLogger {
         OfferLogger {
             output,
@@ -193,14 +194,14 @@ impl OfferLogger {
         }
     }
 
-    /// Counts a frame that is about to be offered to the link.
+    /// Counts a frame before its offer.
     pub fn offered(&mut self, frame: FrameMeta) {
         self.reached(frame.arrival);
         self.traffic.packets_in += 1;
         self.traffic.bytes_in += u64::from(frame.len);
     }
 
-    /// Notes that the link has decided up to `time`.
+    /// Records that the link has decided up to `time`.
     pub fn reached(&mut self, time: Nanos) {
         match &mut self.open {
             Some((first, last)) if time.saturating_sub(*first) < ENTRY_TIME => {
@@ -213,7 +214,7 @@ impl OfferLogger {
         }
     }
 
-    /// Notes a delivery.
+    /// Records a delivery.
     pub fn delivered(&mut self, frame: FrameMeta, delivery: &Delivery) {
         if let Some(delays) = &mut self.delays {
             delays.push(OfferedDelivery {
@@ -224,7 +225,7 @@ impl OfferLogger {
         }
     }
 
-    /// Makes an entry of what was decided since the last one.
+    /// Appends an entry of the decisions since the last one.
     pub fn enter(&mut self) {
         let Some((_, until)) = self.open.take() else {
             return;
@@ -272,7 +273,8 @@ mod tests {
         let output = ObservedOutput::new(Arc::clone(&cells), Arc::clone(&shared));
         let output = Arc::new(output);
         let mut logger = OfferLogger::new(Arc::clone(&output), true);
-        // One frame every 10 ms, read at once: each waits 15 ms in the queue; the second is lost.
+        // One frame per 10 ms, read at once: each waits 15 ms in the queue; the second is
+        // lost.
         for number in 0..4 {
             let arrival = MILLIS(10 * number);
             logger.offered(FrameMeta { arrival, len: 100 });
@@ -327,7 +329,7 @@ mod tests {
         }
         assert_eq!(log.ahead.len(), ENTRIES_MAX / 2 + 10);
         assert_eq!(log.delays, DELAYS_MAX);
-        // An entry counts two frames: the second of them may not have come.
+        // An entry counts two frames, of which the second may be pending.
         for half in [frames / 2, frames] {
             log.reach(MILLIS(10 * half - 1), &LinkCells::default());
             let reached = log.reached.traffic.packets_in;

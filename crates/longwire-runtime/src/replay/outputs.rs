@@ -1,4 +1,4 @@
-//! The outputs of a replay, which share the order of their feed.
+//! Outputs of a replay, which share the order of their feed.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::clock::monotonic_now;
 use crate::stage::{BURST, DeparturePlace, Egress, FeedNumbers, RETRY_AFTER, Step, Turn};
 use crate::thread::earlier;
 
-/// The egress stages of a replay, which one thread runs: frames leave all ports in the order of
-/// their handovers; ties in the order of the feed.
+/// Egress stages of a replay on one thread. Frames leave in order of handover over all
+/// ports; ties keep the order of the feed.
 pub(super) struct Outputs {
     pub egress: Vec<Egress<AnyTx>>,
-    /// The frames on all lines.
+    /// Published frame number of all lines.
     pub numbers: Arc<FeedNumbers>,
 }
 
-/// Maximum number of frames per step, so that a stop is noticed.
+/// Maximum frames per step, so that a stop is noticed.
 const STEP_MAX: usize = 8 * BURST;
 
 impl Outputs {
@@ -34,9 +34,9 @@ impl Outputs {
         }
     }
 
-    /// Lets the ports send in turn. One that accepts no more holds up the others.
+    /// Lets the ports send in turn; a full port blocks the others.
     fn step_in_order(&mut self) -> Result<Step, PortError> {
-        // Before the lines are read.
+        // Read before the lines.
         let published = self.numbers.published();
         let now = monotonic_now();
         let mut frames = 0;
@@ -44,7 +44,7 @@ impl Outputs {
         for egress in &mut self.egress {
             egress.prepare(now);
             if egress.port().unsent() > 0 {
-                // What a port has accepted leaves before all else.
+                // Accepted frames leave first.
                 frames += egress.flush(now)?;
                 waits |= egress.port().unsent() > 0;
             }
@@ -83,8 +83,8 @@ impl Outputs {
         })
     }
 
-    /// Returns the stage with the next departure, its place, and that of the first
-    /// departure by another stage.
+    /// Returns the stage with the next departure, its place, and the first departure of
+    /// any other stage.
     fn next(&mut self) -> Option<(usize, DeparturePlace, Option<DeparturePlace>)> {
         let mut next: Option<(usize, DeparturePlace)> = None;
         let mut before = None;
@@ -102,20 +102,20 @@ impl Outputs {
         next.map(|(index, place)| (index, place, before))
     }
 
-    /// Returns when the next frame is handed over, among those published by now.
+    /// Returns the handover time of the next published frame.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let stages = self.egress.iter_mut();
         stages.map(Egress::next_release).fold(None, earlier)
     }
 
-    /// Returns the first release later than `time`, if it is known without sorting.
+    /// Returns the first release after `time`, if known without sorting.
     pub fn release_beyond(&mut self, time: Nanos) -> Option<Nanos> {
         let stages = self.egress.iter_mut();
         let releases = stages.map(|egress| egress.release_beyond(time));
         releases.fold(None, earlier)
     }
 
-    /// Whether no frame waits any more.
+    /// Whether no frames wait.
     pub fn is_empty(&mut self) -> bool {
         self.egress.iter_mut().all(Egress::is_empty)
     }

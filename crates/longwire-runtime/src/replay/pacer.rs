@@ -1,9 +1,9 @@
-//! Waiting for the next departure of a replay: exact, and cheap.
+//! Waiting for the next departure of a replay: accurate and cheap.
 //!
-//! A replay knows its departures ahead of time, so its thread has no other work
-//! between two of them: it sleeps until shortly before the next, and spins the
-//! rest. The margin is learnt from the wake-up latency of the kernel, and
-//! bounded by the cost of spinning. Decision 0016 has the measurements.
+//! A replay knows its departures ahead of time and has no other work in between: the
+//! thread sleeps until shortly before the next departure, then spins. The margin is
+//! learnt from the kernel's wake-up latency and bounded by the cost of spinning. Decision
+//! 0016 has the measurements.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -20,31 +20,31 @@ use crate::clock::monotonic_now;
 use crate::config::WaitMode;
 use crate::witness::{PauseHistory, Witness};
 
-/// Initial wake margin before a departure; the thread then learns.
+/// Initial wake margin.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
 const MARGIN_MIN: Nanos = Nanos::from_micros(2);
-/// Beyond this the machine was paused or busy, and no margin would help.
+/// A longer latency means that the machine paused or was busy; no margin helps.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 
-/// Wake-ups out of a thousand that may come later than the margin.
+/// Wake-ups per thousand that may be slower than the margin.
 const LATE_PER_MILLE: u64 = 4;
 
-/// A step of learning is this part of the margin, and of the median.
+/// Learning steps as fractions of margin and median.
 const STEP: u64 = 1_024;
 const STEP_USUAL: u64 = 256;
 
-/// Spinning before departures that are slept for takes at most one part in
-/// this many of the time between them, and at most this long before each.
+/// Maximum spinning before departures: as 1/n of the time between them, and per
+/// departure.
 const SPIN_PART: u64 = 16;
 const SPIN_MAX: Nanos = Nanos::from_micros(40);
 
-/// Maximum time for arming an alarm before a departure.
+/// Maximum time to arm an alarm before a departure.
 const ARMING: Nanos = Nanos::from_micros(2);
 
-/// Sleeping for less than this costs more than spinning.
+/// Shorter sleeps cost more than spinning.
 const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 
-/// Without a departure to wait for, the thread wakes at this interval.
+/// Wake-up interval without a departure.
 const IDLE: Nanos = Nanos::from_millis(100);
 
 /// Waits for one thread.
@@ -54,33 +54,33 @@ pub(crate) struct Pacer {
     alarms: Alarms,
     /// A high quantile of the wake-up latency.
     margin: Nanos,
-    /// Its median.
+    /// Median wake-up latency.
     usual: Nanos,
-    /// The running mean of the time between departures that were slept for.
+    /// Mean time between departures that were slept for.
     between: Nanos,
     slept_for: Option<Nanos>,
-    /// Whether it has slept since the last departure.
+    /// Whether it slept since the last departure.
     slept: bool,
     share: Share,
     disturbance: Disturbance,
     pub witness: Witness,
 }
 
-/// The share of time during which the thread is awake.
+/// The awake fraction of a thread's time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     window: Nanos,
     asleep: Nanos,
-    /// The share in the previous window: 1 is all of it.
+    /// The fraction in the previous window, from 0 to 1.
     awake: f64,
 }
 
-/// The window of the share: a fraction of the second in which the kernel
-/// accounts the time of real-time threads.
+/// Window of the fraction: part of the second over which the kernel throttles real-time
+/// threads.
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 impl Pacer {
-    /// Waits for the calling thread, which publishes its pauses.
+    /// Returns a pacer for the calling thread, which publishes its pauses.
     pub fn new(mode: WaitMode, pauses: Arc<PauseHistory>) -> Result<Pacer, nix::Error> {
         Ok(Pacer {
             mode,
@@ -96,8 +96,7 @@ impl Pacer {
         })
     }
 
-    /// Returns the recent share of time during which the thread was awake: 1 is
-    /// all of it.
+    /// Returns the recent awake fraction of the thread, from 0 to 1.
     pub fn awake(&mut self, now: Nanos) -> f64 {
         let share = &mut self.share;
         let window = now.saturating_sub(share.window);
@@ -109,7 +108,7 @@ impl Pacer {
         share.awake
     }
 
-    /// Returns how long before a departure the thread wakes.
+    /// Returns the current wake margin.
     pub fn margin(&self) -> Nanos {
         let spun = Nanos::from_nanos(self.between.as_nanos() / SPIN_PART).min(SPIN_MAX);
         match self.mode {
@@ -121,12 +120,11 @@ impl Pacer {
         }
     }
 
-    /// Returns until when to sleep before a departure at `next_at`; `None` if
-    /// it is so near, or sleeping so inaccurate, that the thread must spin.
+    /// Returns the end of the sleep before a departure at `next_at`; `None` if the thread
+    /// must spin because it is near or sleeping is inaccurate.
     pub fn sleeps_until(&self, next_at: Option<Nanos>, now: Nanos) -> Option<Nanos> {
         let Some(next) = next_at else {
-            // No frame has been read yet. Even a spinning replay cannot be
-            // late.
+            // Nothing is read yet; even a spinning replay cannot be late.
             return Some(now.saturating_add(IDLE));
         };
         let until = next.saturating_sub(self.margin());
@@ -140,43 +138,42 @@ impl Pacer {
         sleeps.then(|| until.min(now.saturating_add(IDLE)))
     }
 
-    /// Returns the time from which on a departure after `next` is worth a
-    /// separate sleep.
+    /// Returns the earliest departure after `next` that is worth a separate sleep.
     pub fn apart_from(&self, next: Nanos) -> Nanos {
         next.saturating_add(self.margin()).saturating_add(SLEEP_MIN)
     }
 
-    /// Whether there is time, before a departure at `next` that was slept for,
-    /// to arm an alarm for the second one after it.
+    /// Whether there is time to arm an alarm ahead, before a departure at `next` that was
+    /// slept for.
     pub fn may_look_ahead(&self, next: Nanos, now: Nanos) -> bool {
         self.slept && next > now.saturating_add(ARMING)
     }
 
-    /// Whether an alarm is armed for a departure.
+    /// Whether a departure has an alarm.
     pub fn is_armed(&self, departure: Nanos) -> bool {
         self.alarms.has(departure)
     }
 
-    /// Arms the alarm of the next departure, unless it is armed.
+    /// Arms the alarm of the next departure unless it is armed.
     pub fn arm(&mut self, next: Nanos, at: Nanos) {
-        // If that fails, `sleep` works without it.
+        // Best effort: `sleep` works without it.
         let _ = self.alarms.get(next, at);
     }
 
-    /// Arms an alarm for the departure after `next`, whose own alarm is armed.
+    /// Arms an alarm for the departure after `next`, whose alarm is armed.
     pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos) {
         let at = departure.saturating_sub(self.margin());
         self.alarms.arm_ahead(next, departure, at);
     }
 
-    /// Sleeps until `until`, some time before the next departure if one is
-    /// known, or until the bell rings.
+    /// Sleeps until `until`, before the next departure if one is known, or until the bell
+    /// rings.
     pub fn sleep(&mut self, departure: Option<Nanos>, until: Nanos, bell: &Event) {
         let start = monotonic_now();
         self.witness.before_wait(start);
         let alarm = departure.and_then(|departure| self.alarms.get(departure, until).ok());
         let (until, woken) = match alarm {
-            // It has expired already.
+            // Already expired.
             Some((at, _)) if at <= start => return,
             Some((at, timer)) => (at, sleep_for_alarm(timer, bell)),
             None => (until, sleep_for(until.saturating_sub(start), bell)),
@@ -198,7 +195,7 @@ impl Pacer {
         self.take_interval(departure);
     }
 
-    /// Follows the median of the wake-up latency.
+    /// Tracks the median wake-up latency.
     fn learn_usual(&mut self, latency: Nanos) {
         let step = Nanos::from_nanos(self.usual.as_nanos() / STEP_USUAL + 1);
         let next = if latency > self.usual {
@@ -209,7 +206,7 @@ impl Pacer {
         self.usual = next.clamp(MARGIN_MIN, MARGIN_MAX);
     }
 
-    /// Learns the time between departures that are slept for.
+    /// Tracks the mean time between departures that are slept for.
     fn take_interval(&mut self, departure: Option<Nanos>) {
         let Some(departure) = departure else { return };
         if let Some(last) = self.slept_for.replace(departure) {
@@ -219,8 +216,8 @@ impl Pacer {
         }
     }
 
-    /// Returns for how long the thread did not sleep because other work kept it
-    /// from waking in time, if it did so.
+    /// Returns how long the thread spun because other work delayed its wake-ups; `None`
+    /// if it never did.
     pub fn spun_for_others(&self) -> Option<Nanos> {
         Some(self.disturbance.total()).filter(|total| *total > Nanos::ZERO)
     }
@@ -228,8 +225,8 @@ impl Pacer {
     /// Spins until `time`, which is near, or for the maximum margin.
     pub fn spin_until(&mut self, time: Nanos) {
         if !std::mem::take(&mut self.slept) {
-            // Without sleep the thread learns nothing, and a margin as long as
-            // the gaps would stay for ever.
+            // Without sleep the thread learns nothing, and a margin as long as the gaps
+            // would stay forever.
             self.learn(Nanos::ZERO);
         }
         let mut last = monotonic_now();
@@ -242,9 +239,9 @@ impl Pacer {
         }
     }
 
-    /// Follows a high quantile of the wake-up latency by steps up and down, in
-    /// proportion to the odds of the two: the size of a late wake-up does not
-    /// matter, so a pause of the machine costs no core afterwards.
+    /// Tracks a high quantile of the wake-up latency by steps up and down in proportion
+    /// to the odds. The size of a late wake-up is irrelevant, so a pause of the machine
+    /// does not raise the margin for long.
     fn learn(&mut self, latency: Nanos) {
         let step = self.margin.as_nanos() / STEP + 1;
         let next = if latency > self.margin {
@@ -257,14 +254,13 @@ impl Pacer {
     }
 }
 
-/// Sleeps until the alarm expires or the bell rings; returns whether the alarm
-/// expired.
+/// Sleeps until the alarm or the bell; returns whether the alarm expired.
 fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &Event) -> bool {
     let mut polled = [
         PollFd::new(alarm, PollFlags::POLLIN),
         PollFd::new(bell.as_fd(), PollFlags::POLLIN),
     ];
-    // The caller looks again, regardless of the reason for waking.
+    // The caller checks again, regardless of the cause.
     let _ = ppoll(&mut polled, None, None);
     polled[0].any() == Some(true)
 }
@@ -284,12 +280,11 @@ mod tests {
         Pacer::new(mode, Arc::default()).expect("timers")
     }
 
-    /// Returns the margin learnt from latencies, which are given by their rank
-    /// out of 1009.
+    /// Returns the margin learnt from latencies, given by rank from 0 to 1008.
     fn learnt(latency_of: impl Fn(u64) -> Nanos) -> Nanos {
         let mut pacer = new_pacer(WaitMode::Adaptive);
         for number in 0..200_000u64 {
-            // A permutation of 0..1009: latencies are in no order.
+            // A permutation of 0..1009, so that latencies are unordered.
             pacer.learn(latency_of(number * 401 % 1_009));
         }
         pacer.margin()
@@ -297,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_margin_is_a_high_quantile_of_the_wake_up_latency() {
-        // Evenly from 10 to 20 us: the quantile of 99.6 % is 19.96 us.
+        // Uniform from 10 to 20 us: the 0.996-quantile is 19.96 us.
         let margin = learnt(|n| Nanos::from_nanos(10_000 + n * 10_000 / 1_009));
         let expected = 19_600..21_500;
         assert!(expected.contains(&margin.as_nanos()), "{margin}");
@@ -308,7 +303,7 @@ mod tests {
         let mut pacer = new_pacer(WaitMode::Adaptive);
         let margin_at = |pacer: &mut Pacer, gap: u64| {
             for number in 1..20_000u64 {
-                // Two of a hundred wake-ups are very late.
+                // 2 % of the wake-ups are very late.
                 let latency = if number % 50 == 0 { 200 } else { 14 };
                 pacer.learn(Nanos::from_micros(latency));
                 pacer.learn_usual(Nanos::from_micros(latency));
@@ -328,7 +323,7 @@ mod tests {
 
     #[test]
     fn pauses_of_the_machine_do_not_keep_the_thread_spinning() {
-        // A tenth of a percent comes 3 ms late.
+        // 0.1 % are 3 ms late.
         let margin = learnt(|n| match n {
             0 => Nanos::from_millis(3),
             _ => Nanos::from_micros(10),

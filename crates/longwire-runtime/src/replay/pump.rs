@@ -1,4 +1,4 @@
-//! The sending thread of a replay: waits for each departure and sends.
+//! The sending thread of a replay: waits for each departure and sends it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,19 +18,18 @@ pub(crate) struct Pump {
     pub pacer: Pacer,
     pub bell: Arc<Bell>,
     pub control: Arc<Control>,
-    /// The thread uses a real-time class when it can.
+    /// Whether to request a real-time class.
     pub fifo: bool,
 }
 
-/// Above this share of the time, a thread leaves its real-time class: the
-/// kernel stops such threads for 50 ms of each second if they take all of a
-/// core that other threads need. Below the lower share, it returns.
+/// Awake fraction above which a thread leaves its real-time class: the kernel throttles
+/// such threads for 50 ms per second if they occupy a core that others need. It returns
+/// below the lower fraction.
 const LEAVE_FIFO: f64 = 0.85;
 const RETURN_TO_FIFO: f64 = 0.7;
 
 impl Pump {
-    /// Sends until the input has ended and all frames have left, until
-    /// stopped, or until a port fails.
+    /// Sends until the input has ended and drained, the run is stopped, or a port fails.
     pub fn run(mut self) -> ThreadEnd {
         self.pacer.witness.begin();
         let error = self.turns().err();
@@ -69,7 +68,7 @@ impl Pump {
         Ok(())
     }
 
-    /// Leaves the real-time class while the thread takes most of a core.
+    /// Leaves the real-time class while the thread occupies most of a core.
     fn heed_throttling(&mut self, fifo: &mut bool) {
         if !self.fifo {
             return;
@@ -79,7 +78,7 @@ impl Pump {
         let wanted = awake < awake_max;
         if wanted != *fifo {
             *fifo = wanted;
-            // It was allowed before.
+            // It was permitted before.
             let _ = if wanted {
                 host::enter_fifo()
             } else {
@@ -102,8 +101,8 @@ impl Pump {
             }
             return;
         };
-        // Announce the sleep, then look once more: otherwise a frame published
-        // between the last look and the announcement would wait unseen.
+        // Announce the sleep, then check once more: otherwise a frame published between
+        // check and announcement would be missed.
         self.bell.asleep();
         let next = self.outputs.next_release();
         let until = match next {
@@ -120,8 +119,8 @@ impl Pump {
         self.bell.awake();
     }
 
-    /// Before a departure at `next` that was slept for: prepares for the second
-    /// one after it, if it is known and there is time.
+    /// Before a departure at `next` that was slept for, arms an alarm for the second one
+    /// after it, if that is known and there is time.
     fn look_beyond(&mut self, next: Nanos, now: Nanos) {
         if self.pacer.may_look_ahead(next, now)
             && let Some(second) = self.departure_after(next)
@@ -131,21 +130,20 @@ impl Pump {
         }
     }
 
-    /// Arms the alarm after that of a departure at `next`.
+    /// Arms the alarm of the departure after `next`.
     fn arm_after(&mut self, next: Nanos) {
         if let Some(after) = self.departure_after(next) {
             self.pacer.arm_ahead(next, after);
         }
     }
 
-    /// Returns the first departure after one at `next` that is worth a separate
-    /// sleep.
+    /// Returns the first departure after `next` that is worth a separate sleep.
     fn departure_after(&mut self, next: Nanos) -> Option<Nanos> {
         let from = self.pacer.apart_from(next);
         self.outputs.release_beyond(from)
     }
 
-    /// Whether the input has ended since the last look.
+    /// Whether the input has ended since the last check.
     fn ended_unseen(&self, next_at: Option<Nanos>) -> bool {
         next_at.is_none() && self.control.inputs_ended.load(Ordering::SeqCst) > 0
     }

@@ -1,4 +1,4 @@
-//! The reading thread of a replay: keeps delay lines filled ahead of time.
+//! The reading thread of a replay: fills delay lines ahead of time.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::clock::monotonic_now;
 use crate::stage::{FeedStage, FeedStep};
 use crate::thread::{Bell, Control, ThreadEnd, thread_cpu_time};
 
-/// The maximum sleep, so that a stop is noticed.
+/// Maximum sleep, so that a stop is noticed.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
-/// Waits shorter than this are spun.
+/// Shorter waits are spun.
 const SPIN_MAX: Nanos = Nanos::from_micros(50);
 
 /// The reading thread.
 pub(crate) struct Reader {
     pub feeding: FeedStage,
-    /// The bell of the thread that sends the frames.
+    /// The bell of the sending thread.
     pub fed: Arc<Bell>,
     pub control: Arc<Control>,
-    /// The time at which reading begins.
+    /// Start of reading.
     pub begin: Nanos,
 }
 
-/// Notifies the sending thread that reading has ended, also by a panic:
-/// otherwise it would wait for ever.
+/// Notifies the sending thread on drop that reading has ended, also after a panic:
+/// otherwise it would wait forever.
 struct EndNotice {
     control: Arc<Control>,
     fed: Arc<Bell>,
@@ -45,8 +45,8 @@ impl Drop for EndNotice {
 }
 
 impl Reader {
-    /// Reads until the end of the feed, until stopped, or until it cannot be read
-    /// further: the frames read before are still sent.
+    /// Reads until the feed ends or fails, or the run is stopped; frames read before are
+    /// still sent.
     pub fn run(mut self) -> ThreadEnd {
         let _notice = EndNotice {
             control: Arc::clone(&self.control),
@@ -94,10 +94,10 @@ impl Reader {
         Ok(())
     }
 
-    /// Waits for space, or for a slow input. A feed with enough data is not polled: it
+    /// Waits for space or for a slow input. A feed with enough data is not polled, as it
     /// would wake the thread at once.
     fn wait(&self, until: Nanos, source: Option<BorrowedFd<'_>>) {
-        // The last frames of a slow input.
+        // A slow input may have published its last frames.
         self.fed.ring_if_asleep();
         let now = monotonic_now();
         let left = until.saturating_sub(now).min(SLEEP_MAX);
@@ -115,6 +115,6 @@ fn sleep(time: Nanos, source: Option<BorrowedFd<'_>>) {
     let polled = source.map(|source| PollFd::new(source, PollFlags::POLLIN));
     let mut polled: Vec<PollFd<'_>> = polled.into_iter().collect();
     let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));
-    // Early or late: the caller checks again.
+    // The caller checks again.
     let _ = ppoll(&mut polled, Some(timeout), None);
 }

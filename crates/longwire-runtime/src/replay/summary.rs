@@ -12,7 +12,7 @@ use crate::stage::FeedShared;
 pub(crate) struct ReplayInput(pub Arc<FeedShared>);
 
 impl ReplayInput {
-    /// Returns how long it is until the next frame is due, during a gap of 10 s or more.
+    /// Returns the time until the next frame, during a gap of at least 10 s.
     pub fn gap_left(&self, now: Nanos) -> Option<Nanos> {
         self.0.gap_left(now)
     }

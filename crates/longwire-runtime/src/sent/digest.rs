@@ -1,10 +1,10 @@
-//! Digests of frames, without the fields that may change in a network.
+//! Frame digests that ignore fields a network may change.
 
 use std::str::FromStr;
 
 use longwire_packet::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Header fields that do not count when frames are compared.
+/// Header fields ignored by a digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredFields {
     mac: bool,
@@ -35,7 +35,7 @@ pub struct UnknownField(String);
 impl FromStr for IgnoredFields {
     type Err = UnknownField;
 
-    /// Parses names with commas between them, as in `mac,ttl,checksum`.
+    /// Parses comma-separated names, such as `mac,ttl,checksum`.
     fn from_str(text: &str) -> Result<IgnoredFields, UnknownField> {
         let mut ignored = IgnoredFields::default();
         for name in text.split(',').map(str::trim) {
@@ -47,12 +47,12 @@ impl FromStr for IgnoredFields {
     }
 }
 
-/// Bytes in which all ignored fields lie.
+/// Length in bytes that contains all ignored fields.
 const HEAD: usize = 256;
 
-/// Returns a frame's digest: equal for equal frames, and for frames that differ
-/// in ignored fields only. Two others collide with a probability of about 2^-64.
-/// Where `bytes` are only the beginning of the frame, zeros stand for the rest.
+/// Returns the digest of a frame. Frames that differ only in ignored fields have equal
+/// digests; others collide with a probability of about 2^-64. Bytes missing from a
+/// truncated frame count as zeros.
 #[inline]
 pub fn digest(bytes: &[u8], wire_len: u32, ignored: &IgnoredFields) -> u64 {
     let mut digest = Digest::new(wire_len);
@@ -70,7 +70,7 @@ pub fn digest(bytes: &[u8], wire_len: u32, ignored: &IgnoredFields) -> u64 {
     digest.finish(bytes.len(), wire_len)
 }
 
-/// Zeroes the ignored fields of a frame's first bytes.
+/// Zeroes the ignored fields.
 fn blank(head: &mut [u8], ignored: &IgnoredFields) {
     if ignored.mac {
         zero(head, 0, 12);
@@ -106,7 +106,7 @@ fn blank_v4(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
 
 fn blank_v6(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
     if ignored.tos {
-        // The traffic class lies across the first two bytes.
+        // The traffic class spans both bytes.
         head[at] &= 0xf0;
         head[at + 1] &= 0x0f;
     }
@@ -118,8 +118,8 @@ fn blank_v6(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
     }
 }
 
-/// Protocols whose first four bytes are two ports, with the place and the
-/// length of their checksum: TCP, UDP, DCCP, SCTP.
+/// Protocols that start with two ports, with offset and length of their checksum: TCP,
+/// UDP, DCCP, SCTP.
 const WITH_PORTS: [(u8, usize, usize); 4] = [(6, 16, 2), (17, 6, 2), (33, 6, 2), (132, 8, 4)];
 
 /// The same for protocols without ports: ICMP, IGMP, ICMPv6.
@@ -146,8 +146,8 @@ fn zero(head: &mut [u8], from: usize, len: usize) {
     }
 }
 
-/// A word-wise hash: the product of two words is 128 bits long, and its two
-/// halves added without carry depend on all bits of both.
+/// A word-wise hash: both halves of the 128-bit product of two words, combined by XOR,
+/// depend on all their bits.
 struct Digest(u64);
 
 impl Digest {
@@ -163,7 +163,7 @@ impl Digest {
         self.0 = (product as u64 ^ (product >> 64) as u64).rotate_left(23) ^ Digest::KEY;
     }
 
-    /// Takes in bytes; zeros complete a part of a word at their end.
+    /// Hashes bytes; zeros pad the last word.
     #[inline]
     fn absorb(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -177,7 +177,7 @@ impl Digest {
         }
     }
 
-    /// Takes in zeros for the missing words of the whole frame.
+    /// Hashes zeros for the missing words of the frame.
     fn finish(mut self, held: usize, wire_len: u32) -> u64 {
         let missing = (wire_len as usize)
             .div_ceil(8)

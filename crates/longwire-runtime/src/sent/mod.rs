@@ -1,9 +1,9 @@
-//! A log of the frames that a process sends, for a receiver in the same process.
+//! A log of sent frames, for a receiver in the same process.
 //!
-//! The sending stage notes each frame as it hands it to the port, and passes the
-//! notes on before the frames leave. So the effects of the emulated link (it alters,
-//! corrupts, duplicates or drops frames) are part of the log, and a receiver
-//! that compares arrivals with the log finds only what the network did afterwards.
+//! The sending stage logs each frame at its handover and publishes the log before the
+//! frames leave. So the log includes the effects of the emulated link (alteration,
+//! corruption, duplication and drops), and a receiver that compares arrivals with it sees
+//! only what the network did afterwards.
 
 mod digest;
 
@@ -13,35 +13,34 @@ use longwire_engine::Nanos;
 
 pub use digest::{IgnoredFields, UnknownField, digest};
 
-/// The shortest frame on a wire, in bytes: devices pad shorter ones with zeros.
+/// Minimum frame length on a wire in bytes: devices pad shorter frames with zeros.
 const SHORTEST: u32 = 60;
 
-/// The most bursts that a receiver may leave unread.
+/// Maximum number of unread bursts.
 const BURSTS: usize = 1 << 16;
 
-/// The most frames that are kept when there is no room for more bursts.
+/// Maximum number of frames kept when the queue of bursts is full.
 const GATHERED_MAX: usize = 1 << 16;
 
 /// A frame that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentFrame {
-    /// Its digest, as [`fingerprint`] returns it.
+    /// Its digest; see [`fingerprint`].
     pub digest: u64,
-    /// When it was due; of a frame without a time, its handover to the port.
+    /// Its due time; for a frame without one, its handover.
     pub release: Nanos,
-    /// Its length on the wire, padding included, in bytes.
+    /// Its length on the wire with padding, in bytes.
     pub wire_len: u32,
 }
 
-/// Frames that leave together, with the time of their handover.
+/// Frames that leave together, and their handover.
 #[derive(Debug)]
 struct SentBurst {
     handover: Nanos,
     frames: BurstFrames,
 }
 
-/// The frames of a burst. Most bursts of a replay have one frame, which needs no
-/// allocation.
+/// Frames of a burst. Most bursts of a replay have one frame, which needs no allocation.
 #[derive(Debug)]
 enum BurstFrames {
     One(SentFrame),
@@ -65,8 +64,8 @@ pub struct SentFrames {
     name: String,
 }
 
-/// Makes a log and returns both ends. `name` is the sender's name for the report;
-/// `ignored` are the fields that may change on the way.
+/// Returns both ends of a log. `name` is the sender's name in the report; `ignored` are
+/// fields that may change in transit.
 pub fn sent_log(name: &str, ignored: IgnoredFields) -> (SentLog, SentFrames) {
     let (sender, receiver) = sync_channel(BURSTS);
     let log = SentLog {
@@ -84,8 +83,8 @@ pub fn sent_log(name: &str, ignored: IgnoredFields) -> (SentLog, SentFrames) {
     (log, sent)
 }
 
-/// Returns the digest and the wire length by which both ends know a frame. Short
-/// frames count as padded with zeros, as a device may have done.
+/// Returns the digest and wire length that identify a frame. Short frames count as padded
+/// with zeros, as devices do.
 #[inline]
 pub fn fingerprint(bytes: &[u8], ignored: &IgnoredFields) -> (u64, u32) {
     let wire_len = (bytes.len() as u32).max(SHORTEST);
@@ -93,8 +92,8 @@ pub fn fingerprint(bytes: &[u8], ignored: &IgnoredFields) -> (u64, u32) {
 }
 
 impl SentLog {
-    /// Notes a frame that the port has taken and sends with its next flush;
-    /// `release` is when it is due, if it has a time.
+    /// Logs a frame that the port accepted and sends with its next flush; `release` is
+    /// its due time, if any.
     #[inline]
     pub fn note(&mut self, bytes: &[u8], release: Option<Nanos>) {
         let (digest, wire_len) = fingerprint(bytes, &self.ignored);
@@ -105,7 +104,7 @@ impl SentLog {
         });
     }
 
-    /// Passes the notes on to the receiver: their frames leave now.
+    /// Publishes the logged frames, which leave now.
     #[inline]
     pub fn send(&mut self, handover: Nanos) {
         let frames = match self.gathered[..] {
@@ -123,7 +122,7 @@ impl SentLog {
         else {
             return;
         };
-        // Kept for the next burst: fewer and longer bursts fit.
+        // Kept for the next burst.
         match burst.frames {
             BurstFrames::One(frame) => self.gathered.push(frame),
             BurstFrames::Many(frames) => self.gathered = frames,
@@ -134,33 +133,32 @@ impl SentLog {
         }
     }
 
-    /// The number of frames that did not reach the receiver, because it is slow
-    /// or gone.
+    /// Returns the number of frames that did not reach the receiver because it is slow or
+    /// gone.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 }
 
 impl SentFrames {
-    /// The sender's name in reports.
+    /// Returns the sender's name in reports.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The fields that may change on the way.
+    /// Returns the fields that may change in transit.
     pub fn ignored(&self) -> &IgnoredFields {
         &self.ignored
     }
 
-    /// Hands each frame sent since the last call to `take`, with the time at
-    /// which it left.
+    /// Passes each frame sent since the last call to `take`, with its departure.
     pub fn drain(&self, mut take: impl FnMut(SentFrame, Nanos)) {
         for burst in self.receiver.try_iter() {
             let mut sent = |mut frame: SentFrame| {
                 if frame.release == Nanos::ZERO {
                     frame.release = burst.handover;
                 }
-                // One that is given to the port early leaves at its release.
+                // A port with a lead holds frames until their release.
                 take(frame, burst.handover.max(frame.release));
             };
             match burst.frames {

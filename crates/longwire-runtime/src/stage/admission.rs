@@ -17,8 +17,8 @@ use crate::ledger::{Artifact, BurstCounts};
 
 /// Offers arriving frames to the link and puts delivered ones on the delay line.
 pub(super) struct Admission {
-    /// The link, if it decides at arrival; one with a managed queue belongs to
-    /// the egress stage, and frames pass on undecided.
+    /// The link, if it decides at arrival; a link with a managed queue belongs to the
+    /// egress stage, and frames pass undecided.
     decider: Option<Decider>,
     /// Tag of frames on the line.
     pub tag: u32,
@@ -357,7 +357,7 @@ impl Admission {
     }
 }
 
-/// Counts wire frames that were put on the line, or lost for lack of memory.
+/// Counts wire frames that were put on the line, or the artifact if that failed.
 #[inline]
 fn count_kept(
     counts: &mut BurstCounts,

@@ -43,7 +43,7 @@ fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
                 (link.traffic.bytes_out, 0)
             );
             assert_eq!(report.error, None);
-            // File ports stamp with the release: the delay is exact.
+            // File ports stamp frames with their release, so the delay is exact.
             let span = frames[1_999].1 - frames[0].1;
             assert_eq!(span, 1_999 * 50_000);
         }

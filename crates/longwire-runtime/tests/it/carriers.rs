@@ -1,5 +1,5 @@
-//! Carriers follow the states of links, after the frames in transit. In virtual time: the
-//! order of frames and switches at a port is exact.
+//! Carriers follow link states after the frames in transit. Virtual time makes the order
+//! of frames and carrier changes at a port exact.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ enum Event {
 
 use Event::{Carrier, Frame};
 
-/// Notes the frames that leave and the switches of the carrier.
+/// Records departing frames and carrier changes.
 #[derive(Default)]
 struct Noted {
     events: Vec<Event>,
@@ -67,7 +67,7 @@ fn change(link: u32, state: LinkState) -> Operation {
     })
 }
 
-/// Follows the carrier of port 1 on these links.
+/// Makes the carrier of port 1 follow these links.
 fn follow(toward: Vec<u32>) -> Operation {
     Box::new(move |core, _| {
         core.follow_carriers(vec![PortCarrier {
@@ -78,14 +78,14 @@ fn follow(toward: Vec<u32>) -> Operation {
     })
 }
 
-/// Runs frames with the numbers 1 to 80, one each millisecond, from port 0: odd ones across
-/// link 0, even ones across link 1. The switch does not know their station, so they are
-/// flooded to ports 1 and 2. Returns the events at all ports.
+/// Sends frames 1 to 80, one per millisecond, from port 0: odd ones over link 0, even
+/// ones over link 1. The switch does not know their station and floods them to ports 1
+/// and 2. Returns the events at all ports.
 fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 3] {
     run_on(None, links, orders)
 }
 
-/// The same with the links on shards.
+/// Like [`run`], with sharded links.
 fn run_on(
     sharding: Option<Sharding>,
     links: [&str; 2],
@@ -140,7 +140,7 @@ fn run_on(
 fn a_carrier_is_lost_after_the_frames_in_transit() {
     let two = Sharding::new(vec![0, 1], 2, NonZero::<usize>::MIN);
     for sharding in [None, Some(two)] {
-        // Of link 0, frames 1 to 19 arrive 10 ms later, up to the 29th millisecond; 21 to
+        // On link 0, frames 1 to 19 arrive 10 ms later, until the 29th millisecond; 21 to
         // 39 are dropped.
         let orders = vec![
             (0, follow(vec![0])),
@@ -183,7 +183,7 @@ fn a_port_has_a_carrier_while_one_of_its_links_is_not_down() {
         (30, change(1, LinkState::Down)),
         (40, change(1, LinkState::Up)),
         (44, change(1, LinkState::Down)),
-        // Without links toward it, it has a carrier.
+        // Without links to follow, the port has a carrier.
         (65, follow(Vec::new())),
     ];
     let [_, far, _] = run(["delay=1us", "delay=1us"], orders);
@@ -206,7 +206,7 @@ fn frames_are_not_flooded_to_a_port_without_a_carrier() {
     let lost = far.iter().position(|event| *event == Carrier(false));
     let lost = lost.expect("it is lost");
     assert_eq!(far[lost + 1], Carrier(true), "{far:?}");
-    // The link that the carrier does not follow has always been up.
+    // The other link was always up.
     let even = |number: &u8| number.is_multiple_of(2);
     let frames = (1..=80).filter(|number| even(number) || !(20..60).contains(number));
     assert_eq!(other, frames.map(Frame).collect::<Vec<_>>());

@@ -1,6 +1,5 @@
-//! Frames of which the capture kept only the beginning: on a link they take as
-//! long as the whole frames, regardless of the stage that decides, and their
-//! records contain the original length.
+//! Frames truncated by the capture: links serialise their original length, regardless of
+//! the deciding stage, and their records contain it.
 
 use longwire_testbed::support::Folder;
 
@@ -14,7 +13,7 @@ use longwire_runtime::{Placement, RunConfig};
 const FRAMES: u32 = 200;
 const KEPT: usize = 64;
 const LENGTH: u32 = 1_000;
-/// The time of their original length at 80 Mbit/s.
+/// Serialisation time of the original length at 80 Mbit/s.
 const SERIALISED_NS: u64 = 100_000;
 
 fn write_cut(path: &str) {
@@ -22,7 +21,7 @@ fn write_cut(path: &str) {
     for number in 0..FRAMES {
         let mut frame = vec![0u8; KEPT];
         frame[..4].copy_from_slice(&number.to_be_bytes());
-        // Almost at once: they queue up.
+        // Nearly simultaneous, so they queue.
         let stamp = Nanos::from_nanos(1_000_000_000 + u64::from(number));
         let written = writer.write(stamp, &frame, LENGTH);
         written.expect("a frame is written");

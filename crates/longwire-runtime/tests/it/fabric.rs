@@ -1,5 +1,5 @@
-//! Fabrics in virtual time: every frame leaves where and when it should, and
-//! the result is independent of the number of ports.
+//! Fabrics in virtual time: each frame leaves at the right port and time, and the result
+//! is independent of the number of ports.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use longwire_testbed::support::frames::udp4;
 
 use crate::common::{Arrivals, Kept};
 
-/// Frames at given times, seven a call.
+/// Frames at given times, seven per call.
 fn arrivals(frames: Vec<(Nanos, Vec<u8>)>) -> Arrivals {
     Arrivals {
         frames,
@@ -22,8 +22,7 @@ fn arrivals(frames: Vec<(Nanos, Vec<u8>)>) -> Arrivals {
     }
 }
 
-/// Returns a UDP frame of station `from` to station `to`, with its number
-/// inside.
+/// Returns a numbered UDP frame of station `from` to station `to`.
 fn frame(from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
     let mut payload = number.to_be_bytes().to_vec();
     payload.resize(len - 42, 0);
@@ -101,7 +100,7 @@ fn stations_are_learnt_and_links_act() {
     let network = network(links, &[&[0]], classifier, 3);
     let cells = network.cells.clone();
     let inputs = vec![
-        // To a station not yet known: to all other ports. Then to a known one.
+        // To an unknown station: flooded. Then to a known one.
         vec![
             (at(MS), frame(1, 2, 1, 100)),
             (at(30 * MS), frame(1, 2, 4, 100)),
@@ -133,8 +132,7 @@ fn stations_are_learnt_and_links_act() {
     );
 }
 
-/// Two ports share a link: their frames queue one after another, in the order
-/// of their arrivals at either port.
+/// Frames of two ports queue on a shared link in order of arrival.
 #[test]
 fn a_link_may_be_shared_by_ports() {
     let classifier = rules(Target::Drop, &[("dst=10.0.0.9", 0)]);
@@ -189,8 +187,7 @@ fn paths_share_links_and_orders_come_at_their_time() {
         (0..20)
             .map(|n| (at(n * MS + 2), frame(2, 9, 100 + n as u32, 100)))
             .collect(),
-        // Frames without a rule: they pass before 10 ms, and are dropped from
-        // then on.
+        // Frames without a rule pass until 10 ms, then are dropped.
         (0..20)
             .map(|n| (at(n * MS + 3), frame(9, 1, 200 + n as u32, 100)))
             .collect(),
@@ -217,7 +214,7 @@ fn paths_share_links_and_orders_come_at_their_time() {
     assert_eq!(cells[0].totals().traffic.packets_out, 10);
 }
 
-/// Every frame that arrived has left or was counted as lost.
+/// All frames left or were counted as lost.
 #[test]
 fn nothing_is_lost_that_no_link_lost() {
     let classifier = rules(
@@ -245,7 +242,7 @@ fn nothing_is_lost_that_no_link_lost() {
             })
             .collect()
     };
-    // Station 9 sends first, so that no frame is flooded.
+    // Station 9 sends first, so nothing is flooded.
     let nine = vec![(at(0), frame(9, 0xff, 0, 60))];
     let out = run(network, vec![input(1), input(2), input(3), nine]);
     let totals: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
@@ -256,8 +253,7 @@ fn nothing_is_lost_that_no_link_lost() {
     assert!(totals.iter().all(|link| link.queued() == 0));
 }
 
-/// Fragments of one datagram cross one link, and its later ones do not fall under the rule
-/// for the rest.
+/// Fragments of a datagram cross one link; later ones do not match the catch-all rule.
 #[test]
 fn fragments_cross_the_link_of_their_datagram() {
     let rules = rules(Target::Drop, &[("dport=53", 0), ("proto=udp", 1)]);
@@ -268,7 +264,7 @@ fn fragments_cross_the_link_of_their_datagram() {
     for datagram in 0..40u16 {
         for (piece, field) in [0x2000u16, 0x2003, 0x0006].into_iter().enumerate() {
             let port = if datagram % 2 == 0 { 53 } else { 80 };
-            // Later pieces have other bytes in the place of ports.
+            // Later fragments have payload in place of ports.
             let ports = if piece == 0 { (9, port) } else { (0, 53) };
             let number = (u32::from(datagram) << 8 | piece as u32).to_be_bytes();
             let mut bytes = udp4([10, 0, 0, 1], [10, 0, 0, 2], ports, &number);

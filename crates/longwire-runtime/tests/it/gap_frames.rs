@@ -1,5 +1,5 @@
-//! A whole link with gap frames: frames that leave the two stages of a run are
-//! on the wire at the time of the engine's verdict, to the byte time.
+//! A whole link with gap frames: departures are on the wire at the engine's time, to the
+//! byte time.
 
 use crate::common::Arrivals;
 use crate::lanes::{Case, parts};
@@ -14,7 +14,7 @@ use longwire_runtime::fabric::pipeline::run_to_end as fabric_run_to_end;
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
 use longwire_units::random::Stream;
 
-/// Bursts and pauses of frames of all lengths.
+/// Returns bursts and pauses with frames of all lengths.
 fn traffic(count: u64) -> Vec<(Nanos, Vec<u8>)> {
     let mut stream = Stream::of_seed(7);
     let mut at = 1_000_000;
@@ -89,9 +89,8 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
         );
         let releases: Vec<Nanos> = expected.iter().map(|(release, _)| *release).collect();
         let error = spacing_error(seen.frames(), &releases, wire_rate);
-        // Ten times the link's rate leaves space for fillers between any two;
-        // but jitter may release several at once, which the wire then sends one
-        // after the other.
+        // Ten times the link's rate leaves space for fillers between any two frames;
+        // jitter may release several at once, which the wire serialises.
         if delay.starts_with("uniform") {
             assert!(tally.waited > 0);
         } else {
@@ -102,12 +101,12 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
     }
 }
 
-/// A port whose wire must be kept busy: it notes how far it was.
+/// A port whose wire must be kept busy; records how far it was.
 #[derive(Default)]
 struct BusyWire {
     frames: Vec<Nanos>,
     flushed: usize,
-    /// The times until which the wire was filled.
+    /// Times up to which the wire was filled.
     filled: Vec<Nanos>,
     synced: Nanos,
 }

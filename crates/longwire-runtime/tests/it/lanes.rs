@@ -1,5 +1,5 @@
-//! Links whose frames need no switch: every frame leaves when and as it does from the same
-//! network frame by frame, and is recorded as there, also where links change meanwhile.
+//! Links whose frames need no switch: departures and recordings equal those of the same
+//! network frame by frame, also with changes in between.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,13 +15,13 @@ use longwire_units::random::Stream;
 use crate::common::{Arrivals, Kept};
 use crate::shards::{Keeper, Recorded};
 
-/// The arrival and the bytes of a frame.
+/// Arrival and bytes of a frame.
 type Arrival = (Nanos, Vec<u8>);
 
-/// Releases and numbers of frames in the order in which they left.
+/// Releases and numbers of frames in order of departure.
 type Departures = Vec<(Nanos, u64)>;
 
-/// Frames that an output accepts a flush: the others wait.
+/// Frames that an output accepts per flush.
 const ROOM: usize = 5;
 
 fn departures(port: &Kept) -> Departures {
@@ -35,13 +35,13 @@ fn number_of(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(*bytes.first_chunk().expect("a whole number"))
 }
 
-/// Frames in bursts and with pauses, about `pps` a second.
+/// Returns bursts and pauses of about `pps` frames/s.
 fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Arrival> {
     let mut stream = Stream::of_seed(seed);
     let mut at = 1_000_000;
     let gap = 1_000_000_000 / pps;
     let arrival = |number: u64| {
-        // Half of the frames arrive with the one before, or soon after it.
+        // Half of the frames arrive with or soon after the previous one.
         at += match stream.up_to(3) {
             0 => 0,
             1 => stream.up_to(gap / 10),
@@ -58,7 +58,7 @@ fn spec(line: &str) -> LinkSpec {
     line.parse().expect("a valid line")
 }
 
-/// A change of a link at a time.
+/// Time of a change, link and options.
 pub(crate) type Change = (u64, u32, &'static str);
 
 pub(crate) struct Case {
@@ -111,12 +111,12 @@ pub(crate) fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
 struct Outcome {
     left: Vec<Departures>,
     totals: Vec<LinkTotals>,
-    /// Frames that entered, with their ports and arrivals.
+    /// Arrived frames with ports and arrivals.
     entered: Vec<(PortIndex, Nanos, Vec<u8>)>,
     events: Vec<Event>,
 }
 
-/// The part of a run that is recorded.
+/// Recorded part of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Records {
     Nothing,
@@ -125,7 +125,7 @@ pub(crate) enum Records {
 }
 
 impl Records {
-    /// Returns the recorder, and what it will have kept.
+    /// Returns the recorder and its memory.
     pub(crate) fn recorder(self) -> (Option<Box<dyn Recorder>>, Arc<Mutex<Recorded>>) {
         let kept = Arc::new(Mutex::new(Recorded::default()));
         let keeper = Keeper(Arc::clone(&kept), self == Records::Frames);
@@ -148,7 +148,7 @@ pub(crate) fn totals(cells: &[Arc<LinkCells>]) -> Vec<LinkTotals> {
     cells.iter().map(|cells| cells.totals()).collect()
 }
 
-/// With the stages of a live run.
+/// Runs the stages of a live run.
 fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, records: Records) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = records.recorder();
@@ -165,7 +165,7 @@ fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, records: Recor
     outcome(left, &cells, &kept)
 }
 
-/// Frame by frame, without lines.
+/// Runs frame by frame, without lines.
 fn simulated(case: &Case, arrivals: &[Vec<Arrival>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = Records::Frames.recorder();
@@ -215,8 +215,8 @@ fn compare(case: &Case) {
     for (most, records) in ways {
         let mut found = staged(case, &arrivals, most, records);
         if case.up.contains("order=reorder") {
-            // The stages decide a burst after its last arrival, so a frame that overtakes
-            // others may be handed over after them.
+            // The stages decide a burst after its last arrival, so an overtaking frame
+            // may be handed over late.
             found.left[1].sort_by_key(|(release, _)| *release);
         }
         let name = format!("{}, {most}, {records:?}", case.up);
@@ -245,14 +245,14 @@ pub(crate) fn assert_same<T: PartialEq + std::fmt::Debug>(found: &[T], expected:
 pub(crate) const LINKS: [&str; 14] = [
     "",
     "rate=200mbit delay=20ms loss=1%",
-    // Overloaded.
+    // Overloaded links.
     "rate=60mbit delay=5ms loss=10% queue=20p",
     "rate=150mbit delay=1ms queue=8kb",
     "delay=normal:mean=10ms,stddev=3ms loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=2ms loss=1%,at=entry mtu=1000",
     "rate=steps:at=0s/100mbit;50ms/200mbit delay=3ms",
-    // Not decided on the line: frames overtake each other, or are duplicated or changed, or
-    // their queue decides late.
+    // Not decided in place: frames are reordered, duplicated or edited, or their queue
+    // decides late.
     "rate=200mbit delay=uniform:min=1ms,max=9ms loss=2% duplicate=2%",
     "rate=200mbit delay=uniform:min=1ms,max=9ms order=reorder loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=4ms corrupt=5% duplicate=3%",
@@ -278,7 +278,7 @@ fn changes_find_each_frame_where_it_is() {
     let changes = vec![
         (20_000, 0, "rate=80mbit"),
         (30_000, 0, "loss=5%"),
-        // All frames that follow are held back for those on their way.
+        // Holds back later frames behind those in transit.
         (40_000, 0, "delay=1ms"),
         (40_500, 1, "delay=500us rate=unlimited"),
         (41_000, 0, "queue=10p"),

@@ -1,5 +1,5 @@
-//! Trains and unfinished checksums on lanes: every wire frame leaves when and as it does
-//! from the same network frame by frame, whose frames are cut and finished before.
+//! Trains and unfinished checksums on lanes: departures equal those of the same network
+//! frame by frame, with frames cut and finished beforehand.
 
 use std::sync::Mutex;
 
@@ -18,14 +18,14 @@ use crate::shards::Recorded;
 /// The first arrival.
 const START: Nanos = Nanos::from_millis(1);
 
-/// Wire frames that left by each port, the counts of the links, and what was recorded.
+/// Departed wire frames by port, link counters, and the recording.
 type Outcome = (Vec<Vec<Frame>>, Vec<LinkTotals>, Recorded);
 
 fn taken(kept: &Mutex<Recorded>) -> Recorded {
     std::mem::take(&mut *kept.lock().expect("no panic"))
 }
 
-/// Frame by frame, without lines and trains.
+/// Runs frame by frame, without lines and trains.
 fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = Records::Frames.recorder();
@@ -58,7 +58,7 @@ fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     (left, totals(&cells), taken(&kept))
 }
 
-/// With the stages of a live run, between ports that take offloads or do not.
+/// Runs the stages of a live run, between ports with or without offloads.
 fn staged(
     case: &Case,
     buffers: &[Vec<Buffer>; 2],
@@ -87,7 +87,7 @@ fn staged(
     (left, totals(&cells), taken(&kept))
 }
 
-/// Compares all ways; returns the number of frames that left in a buffer with others.
+/// Compares all variants; returns the number of frames that shared a buffer.
 fn compare(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
     let (expected, expected_totals, records) = simulated(case, buffers);
     let mut together = 0;
@@ -107,7 +107,7 @@ fn compare(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
         }
         if recorded == Records::Frames {
             let mut arrivals = found_records.arrivals;
-            // A burst may end between frames of one time.
+            // A burst may end between simultaneous frames.
             arrivals.sort_by_key(|(port, at, _)| (*at, *port));
             assert_same(&arrivals, &records.arrivals, &name);
         }
@@ -177,7 +177,7 @@ fn changes_find_trains_on_their_lines() {
     }
 }
 
-/// Changes close the lanes while trains wait on them, and frames wait elsewhere too.
+/// Changes close the lanes while trains wait on them and frames wait elsewhere.
 #[test]
 fn frequent_changes_cut_trains_that_wait() {
     let toggled = |n: u64| {

@@ -25,7 +25,7 @@ fn quantiles_are_of_what_was_counted_between_two_readings() {
     cells.delivered(Nanos::ZERO, 125, &delivery(900_000_000, 900_000_000));
     cells.read(&mut before);
     assert_eq!(before.since(&before.clone()), None);
-    // 98 frames without a queue, two behind others.
+    // 98 frames without queueing, two queued.
     for _ in 0..98 {
         cells.delivered(Nanos::from_nanos(1_000), 125, &delivery(2_000, 20_001_000));
     }
@@ -57,8 +57,8 @@ fn the_rate_is_that_of_the_time_in_which_frames_were_served() {
         DelayCounts::default(),
         DelayCounts::default(),
     );
-    // 1,000 bits in 1 us each: the second waits for the first, the third comes after a
-    // pause; a copy departs when its original does.
+    // 1 us per 1,000 bits: the second waits for the first, the third follows a pause, and
+    // a copy departs with its original.
     for (arrival, departure) in [(0, 1_000), (500, 2_000), (9_000, 10_000), (9_000, 10_000)] {
         cells.delivered(
             Nanos::from_nanos(arrival),

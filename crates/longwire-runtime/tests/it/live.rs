@@ -1,6 +1,6 @@
-//! Whole live runs between two hosts in network namespaces: real sockets,
-//! super-packets, a port that goes away. Needs the right to create namespaces:
-//! without it the tests are skipped with a message; in CI they fail.
+//! Live runs between two hosts in network namespaces, with real sockets, super-packets
+//! and port loss. Requires the right to create namespaces; without it, the tests are
+//! skipped with a message, and fail in CI.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -23,7 +23,7 @@ impl Hosts {
     }
 
     pub fn with(config: &EnvironmentConfig) -> Option<Hosts> {
-        // Checks whether namespaces are allowed.
+        // Fails without the right to namespaces.
         namespace()?;
         let networks = Networks::new(config);
         Some(Hosts {
@@ -50,13 +50,12 @@ impl Hosts {
         start(plan, config, None).expect("a run")
     }
 
-    /// Sends `bytes` over TCP from near to far, and checks each of them;
-    /// returns the time it took.
+    /// Sends `bytes` over TCP from near to far and checks them; returns the time taken.
     fn tcp(&self, bytes: usize) -> Duration {
         self.tcp_to(self.host(Side::Far).1, bytes)
     }
 
-    /// As [`Hosts::tcp`], to an address of far.
+    /// Like [`Hosts::tcp`], to an address of far.
     pub fn tcp_to(&self, address: Ipv4Addr, bytes: usize) -> Duration {
         let ((near, _), (far, _)) = (self.host(Side::Near), self.host(Side::Far));
         let listener = far.run(|| TcpListener::bind((address, 0)));
@@ -142,7 +141,7 @@ fn tcp_crosses_every_kind_of_port_unharmed() {
         let report = running.stop();
         let up = &report.links[0];
         assert_eq!(report.error, None, "{kind}");
-        // Super-packets count as their wire frames.
+        // Super-packets count as wire frames.
         assert!(
             up.traffic.packets_in >= 4_000_000 / 1448,
             "{kind}: {}",
@@ -163,7 +162,7 @@ fn a_rate_holds_against_super_packets() {
     let running = hosts.start("packet", up, link(None, "2ms"), RunConfig::default());
     let took = hosts.tcp(5_000_000);
     let report = running.stop();
-    // 5 MB at 40 Mbit/s take 1 s, and 4.6 % more for headers.
+    // 5 MB at 40 Mbit/s take 1 s, plus 4.6 % for headers.
     assert!(took >= Duration::from_millis(1_040), "{took:?}");
     let up = &report.links[0];
     assert_eq!(up.drops["mtu"] + up.drops["loss"], 0);
@@ -187,7 +186,7 @@ fn a_delay_holds_with_every_placement() {
             ..RunConfig::default()
         };
         let running = hosts.start("packet", link(None, "30ms"), link(None, "20ms"), config);
-        // The first trip resolves addresses.
+        // The first round trip resolves addresses.
         hosts.round_trip();
         let (mut trips, mut sleeps) = (Vec::new(), Vec::new());
         for _ in 0..11 {
@@ -202,8 +201,8 @@ fn a_delay_holds_with_every_placement() {
             trips[0] >= Duration::from_millis(50),
             "{placement:?}: {trips:?}"
         );
-        // A thread that is not woken sleeps for up to 250 ms. A trip has five wake-ups: a machine
-        // on which each takes 2 ms delays it by itself.
+        // A thread that is not woken sleeps for up to 250 ms. A round trip has five
+        // wake-ups; 2 ms each on a busy machine delay it without a defect.
         let busy = sleeps[5] > Duration::from_millis(12);
         assert!(
             trips[5] < Duration::from_millis(80) || busy,
@@ -263,7 +262,7 @@ fn an_idle_link_sleeps() {
     let time = Duration::from_secs(2);
     std::thread::sleep(time);
     let report = running.stop();
-    // A bench measures the figure itself; spinning would take all of the time.
+    // A bench measures the exact value; spinning would use all of the time.
     assert!(
         report.cpu_s < time.as_secs_f64() / 10.0,
         "{} s",

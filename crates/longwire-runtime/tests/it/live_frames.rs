@@ -1,4 +1,4 @@
-//! Unusual frames of live hosts: packets in tunnels, and those that are longer than usual.
+//! Unusual frames of live hosts: tunnelled packets, and frames above the MTU.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::thread::sleep;
@@ -32,7 +32,7 @@ fn overlay_address(side: Side) -> Ipv4Addr {
 }
 
 impl Hosts {
-    /// Makes a VXLAN device at both hosts.
+    /// Adds a VXLAN device to both hosts.
     fn add_overlay(&self, checksum: bool) {
         for [own, other] in [[Side::Near, Side::Far], [Side::Far, Side::Near]] {
             let ((namespace, local), (_, remote)) = (self.host(own), self.host(other));
@@ -45,7 +45,7 @@ impl Hosts {
         }
     }
 
-    /// Sockets of near, and of far at an address.
+    /// Binds sockets of near and far.
     fn sockets(&self, [near, far]: [Ipv4Addr; 2]) -> (UdpSocket, UdpSocket) {
         let bind = |side, address: Ipv4Addr| {
             let (host, _) = self.host(side);
@@ -89,8 +89,8 @@ fn make_vxlan([local, remote]: [Ipv4Addr; 2], checksum: bool) -> Result<(), NetE
     })
 }
 
-/// Checks that each frame that reached a link is accounted for. Those that a port lost
-/// before, or after it took them, are counted by artifacts alone.
+/// Checks that all frames at a link are accounted for. Frames lost by a port before or
+/// after the link are counted only as artifacts.
 fn assert_sums_agree(report: &RunReport, what: &str) {
     for link in &report.links {
         let lost = [Artifact::Memory, Artifact::Refused, Artifact::Unusable];
@@ -110,8 +110,7 @@ fn up(report: &RunReport) -> &LinkReport {
     &report.links[0]
 }
 
-/// VXLAN leaves the segmentation and the checksums of its packets to the device, and nothing
-/// of the frame says so.
+/// VXLAN leaves segmentation and checksums to the device, without a trace in the frame.
 #[test]
 fn packets_in_vxlan_cross_every_kind_of_port() {
     const SENT: usize = 60;
@@ -173,14 +172,14 @@ fn hosts_may_raise_their_mtu() {
     let (near, far) = hosts.sockets(ends);
     let mut buffer = vec![0; 10_000];
     hosts.set_mtu(Side::Near, 9_000);
-    // Far takes no longer frames: they are refused, and hold up no others.
+    // Far rejects longer frames: they are refused and do not block others.
     near.send(&[1; 8_900]).expect("sent");
     near.send(&[2; 100]).expect("sent");
     assert_eq!(far.recv(&mut buffer).expect("the short one"), 100);
     hosts.set_mtu(Side::Far, 9_000);
     near.send(&[3; 8_900]).expect("sent");
     assert_eq!(far.recv(&mut buffer).expect("the long one"), 8_900);
-    // Those of a host that lowers its MTU again are refused, too.
+    // Refused again after a host lowers its MTU.
     hosts.set_mtu(Side::Far, 1_500);
     near.send(&[4; 8_900]).expect("sent");
     near.send(&[5; 100]).expect("sent");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use longwire_engine::{LinkSpec, Loader, NoLoader};
 use longwire_runtime::{FileAccess, FileError, FileLoader, FileReader, ReadLimits};
 
-/// A file of this test, removed with it.
+/// A file that is removed with the test.
 struct Scratch {
     _folder: Folder,
     path: String,
@@ -70,7 +70,7 @@ fn what_is_no_file_is_refused_with_the_reason() {
     assert!(refusal("no/such/file").contains("no such file"));
 }
 
-/// Returns the result of a thread, which must not wait.
+/// Returns the result of work that must not block.
 fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     std::thread::spawn(move || sender.send(work()));
@@ -119,8 +119,7 @@ fn a_file_beyond_the_limit_is_refused() {
     assert_eq!(read(1 << 20), Ok(1 << 20));
     let error = read((1 << 20) - 1).expect_err("it is too large");
     assert!(error.contains("larger than 0 MiB"), "{error}");
-    // A file that grows while it is read is refused too: the system reports a
-    // size of zero for these.
+    // Growing files are refused too: the system reports size zero for these.
     let endless = Path::new("/proc/self/maps");
     let limits = ReadLimits {
         bytes: 10,
@@ -140,7 +139,7 @@ fn no_thread_is_left_after_a_file_was_read() {
             tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
         names.filter(|name| name.trim() == "longwire-file").count()
     };
-    // Other tests read files too: those of the loop below are among them.
+    // Other tests read files too, so the thread count fluctuates.
     let before = threads();
     for _ in 0..200 {
         let read = FileLoader::new().read(file.path(), &mut |_| Ok(()));

@@ -1,4 +1,4 @@
-//! The tests of this crate in one program: it is linked once.
+//! This crate's tests in one program, to link only once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Whole runs whose link decides late, changes bytes or makes copies.
+//! Runs of links that decide late, edit bytes or duplicate.
 
 use longwire_testbed::support::Folder;
 
@@ -13,7 +13,7 @@ fn managed(limit: QueueLimit) -> Option<Queue> {
     Some(Queue::Managed(Box::new(ManagedFifo::new(limit))))
 }
 
-/// Returns a link that is busy most of the time, with a queue of either kind.
+/// Returns a link at high load with either kind of queue.
 fn slow(queue: Option<Queue>) -> LinkConfig {
     LinkConfig {
         rate: models::RATE.parse("100mbit").expect("a rate"),
@@ -36,8 +36,8 @@ fn a_managed_first_in_first_out_queue_is_one_decided_at_arrival() {
     let at_arrival = slow(Some(Queue::TailDrop(QueueLimit::UNLIMITED)));
     let (_, expected) = run(&folder, at_arrival, RunConfig::default());
     assert_eq!(expected.len(), 1_500);
-    // With stages on separate threads, a frame that is read late has arrived
-    // late for the queue; on one thread never.
+    // On separate threads, a frame read late has arrived late for the queue; not on one
+    // thread.
     for wait in [WaitMode::Adaptive, WaitMode::Block, WaitMode::Spin] {
         let config = RunConfig {
             placement: Placement::Together,
@@ -163,7 +163,7 @@ fn frames_held_back_are_overtaken() {
         assert_eq!(report.links[0].traffic.packets_out, 500);
         assert!(!frames.is_sorted_by_key(|(number, _)| *number));
         let times: std::collections::BTreeMap<u32, u64> = frames.iter().copied().collect();
-        // The stamp of each frame without its delay and its position.
+        // Stamps without delay and position.
         let base = |(number, stamp): (&u32, &u64)| stamp - u64::from(*number) * 100_000;
         let prompt = times.iter().map(base).min().expect("frames");
         let held = times

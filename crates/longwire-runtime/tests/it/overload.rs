@@ -1,5 +1,5 @@
-//! A live network that receives more frames than its output can accept in time
-//! reports an overload, per port and per link; one that keeps up does not.
+//! A live network that receives more frames than its output accepts in time reports an
+//! overload per port and per link; a faster one does not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use longwire_runtime::{
 
 use crate::common::PushFn;
 
-/// Sends frames of two stations in turn, at a steady rate.
+/// Alternates frames of two stations at a steady rate.
 struct Source {
     per_second: u64,
     start: Option<Nanos>,
@@ -69,7 +69,7 @@ impl OwnRx for Source {
     }
 }
 
-/// Takes 50 us for each frame: 20,000 a second.
+/// Takes 50 us per frame: 20,000 frames/s.
 fn slow() -> impl OwnTx {
     PushFn::new(|_| {
         let begun = Instant::now();
@@ -80,7 +80,7 @@ fn slow() -> impl OwnTx {
     })
 }
 
-/// Accepts nothing for half a second from the first frame on, then everything.
+/// Accepts nothing for half a second after the first frame, then everything.
 fn stalled() -> impl OwnTx {
     let mut since = None;
     PushFn::new(move |_| {
@@ -93,9 +93,8 @@ fn stalled() -> impl OwnTx {
     })
 }
 
-/// Starts two links, each for the frames of one station, with these counters.
-/// `behind_max` becomes the longest time, in nanoseconds, in which the network was behind
-/// its input throughout.
+/// Starts two links, one per station, with these counters. `behind_max` becomes the
+/// longest time in nanoseconds during which the network lagged behind its input.
 fn begin(
     per_second: u64,
     output: impl OwnTx + 'static,
@@ -141,7 +140,7 @@ fn begin(
     ];
     let config = RunConfig {
         placement: Placement::Together,
-        // Late frames of the start count like others.
+        // Late frames of the start count too.
         grace: Nanos::ZERO,
         ..RunConfig::default()
     };
@@ -153,7 +152,7 @@ fn two_cells() -> Vec<Arc<LinkCells>> {
     (0..2).map(|_| Arc::default()).collect()
 }
 
-/// Runs two links for a while; returns the reports of ports and links.
+/// Runs two links for a while; returns port and link reports.
 fn run(
     per_second: u64,
     output: impl OwnTx + 'static,
@@ -163,7 +162,7 @@ fn run(
     (report, cells)
 }
 
-/// As [`run`], with the longest time in which the network was behind.
+/// Like [`run`], with the longest lag.
 fn run_with_witness(
     per_second: u64,
     output: impl OwnTx + 'static,
@@ -178,7 +177,7 @@ fn run_with_witness(
     (report, cells, behind)
 }
 
-/// Asserts that each frame that came in went out, was dropped, or is inside.
+/// Asserts that all arrived frames left, were dropped, or are inside.
 fn assert_conserved(report: &RunReport, cells: &[Arc<LinkCells>]) -> u64 {
     let came = report.ports[0].traffic.packets_in;
     let left = report.ports[1].traffic.packets_out;
@@ -202,7 +201,7 @@ fn assert_conserved(report: &RunReport, cells: &[Arc<LinkCells>]) -> u64 {
 
 #[test]
 fn every_report_accounts_for_every_frame() {
-    // Without drops: those are counted where the test reads them a moment later.
+    // Without drops, which are read at a later moment.
     let link = || {
         let spec: LinkSpec = "delay=5ms".parse().expect("a link");
         spec.build(&NoLoader).expect("a link")
@@ -233,13 +232,12 @@ fn an_overload_is_counted_per_port_and_per_link() {
         assert!(totals.handovers.overload > 500, "{totals:?}");
         assert!(totals.handovers.late_max_ns > 500_000_000, "{totals:?}");
     }
-    // Each late frame is counted once.
+    // Each late frame counts once.
     assert!(overload + artifacts["late"] <= report.ports[1].traffic.packets_out);
     assert_links_agree(&report, &cells);
 }
 
-/// Asserts that links count the same frames as late and as overload as the
-/// port.
+/// Asserts that late and overload counts of links and port agree.
 #[track_caller]
 fn assert_links_agree(report: &RunReport, cells: &[Arc<LinkCells>]) {
     let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
@@ -255,7 +253,7 @@ fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
     let (report, cells, behind) = run_with_witness(2_000, stalled(), Duration::from_millis(1_000));
     assert_links_agree(&report, &cells);
     let waited = report.ports[1].artifacts["late_receiver"];
-    // A pause of the machine makes frames late before the receiver does.
+    // A pause of the machine may make frames late before the receiver does.
     assert!(
         waited > 500 || behind > Duration::from_millis(100),
         "{waited} frames, behind for {behind:?}"
@@ -266,7 +264,7 @@ fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
 fn a_network_that_keeps_up_reports_none() {
     let (report, cells, behind) = run_with_witness(2_000, slow(), Duration::from_millis(1_000));
     let overload = report.ports[1].artifacts["overload"];
-    // On a busy machine it may not keep up: an overload needs 250 ms of that.
+    // A busy machine may lag; an overload takes 250 ms of lag.
     assert!(
         overload == 0 || behind > Duration::from_millis(200),
         "{overload} frames, behind for {behind:?}"

@@ -1,5 +1,5 @@
-//! Live runs between ports of the caller and cables in memory: how soon their
-//! frames are seen, and the reaction when one panics. No namespaces.
+//! Live runs between custom ports and in-memory cables: latency of polling, and panics in
+//! ports. No namespaces.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,14 +18,13 @@ use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetw
 
 use crate::common::PushFn;
 
-/// A queue of frames that a test fills and a port hands in.
+/// A queue of frames between a test and its port.
 #[derive(Default)]
 struct Queue {
     frames: Mutex<VecDeque<Vec<u8>>>,
-    /// Signalled when a frame is added, if the port has a descriptor to wait
-    /// for.
+    /// Signalled for each added frame, if the port has a descriptor.
     event: Option<Event>,
-    /// The number of times the port was polled.
+    /// Number of polls.
     calls: AtomicU64,
 }
 
@@ -38,7 +37,7 @@ impl Queue {
     }
 }
 
-/// The receiving half of a port of the test.
+/// The receiving half of the test's port.
 struct FromQueue(Arc<Queue>);
 
 impl OwnRx for FromQueue {
@@ -72,8 +71,8 @@ impl OwnRx for FromQueue {
     }
 }
 
-/// Notes the release of each frame that a link sends: with no delay on the link, that is
-/// the time at which the input port handed it in.
+/// Records the release of each sent frame: on a link without delay, the time at which the
+/// input port provided it.
 #[derive(Clone, Default)]
 struct Noting(Arc<Mutex<Vec<Nanos>>>);
 
@@ -82,7 +81,7 @@ impl Noting {
         self.0.lock().expect("sound").clone()
     }
 
-    /// Returns the sending half that notes.
+    /// Returns the recording sending half.
     fn port(&self) -> AnyTx {
         let seen = Arc::clone(&self.0);
         AnyTx::Own(Box::new(PushFn::new(move |frame: TxFrame<'_>| {
@@ -106,12 +105,11 @@ fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> RunningNetwork {
 
 const FRAMES: usize = 15;
 
-/// Returns how long after it was sent each frame was handed in, sent one by one
-/// to a link that is otherwise idle.
+/// Returns the time from sending to input of frames sent one by one over an idle link.
 fn waits(noting: &Noting, mut send: impl FnMut()) -> Vec<Nanos> {
     let mut sent = Vec::new();
     for _ in 0..FRAMES {
-        // Not a divisor of the interval at which an idle thread polls.
+        // Not a divisor of the idle polling interval.
         std::thread::sleep(Duration::from_millis(37));
         sent.push(monotonic_now());
         send();
@@ -135,8 +133,8 @@ fn waits(noting: &Noting, mut send: impl FnMut()) -> Vec<Nanos> {
 
 const PLACEMENTS: [Placement; 2] = [Placement::Together, Placement::PerStage];
 
-/// Asserts that the median is short: a busy machine delays some frames, an idle thread's
-/// long sleep delays most of them.
+/// Asserts a short median: a busy machine delays some frames, a long sleep of an idle
+/// thread most.
 #[track_caller]
 fn assert_soon(placement: Placement, waits: &[Nanos]) {
     let median = waits[waits.len() / 2];
@@ -153,7 +151,7 @@ fn a_port_that_cannot_be_waited_for_is_asked_often() {
         assert_soon(placement, &waits(&noting, || queue.put(vec![1; 100])));
         let report = running.stop();
         assert_eq!(report.error, None);
-        // Polled often, but not all the time.
+        // Polled often, but not continuously.
         assert!(report.cpu_s < 0.5 * report.duration_s, "{} s", report.cpu_s);
     }
 }
@@ -172,7 +170,7 @@ fn a_port_with_a_descriptor_is_waited_for() {
         let before = queue.calls.load(Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(600));
         let asked = queue.calls.load(Ordering::Relaxed) - before;
-        // One poll every 250 ms, with some tolerance.
+        // One poll per 250 ms, with tolerance.
         assert!(
             asked < 30,
             "{placement:?}: an idle port was asked {asked} times"
@@ -201,7 +199,7 @@ fn a_cable_in_memory_wakes_the_thread_at_its_end() {
     }
 }
 
-/// A pipe's descriptor, after each step of an exchange between its ends.
+/// Checks a pipe's descriptor after each step of an exchange.
 #[test]
 fn the_descriptor_of_a_cable_says_whether_frames_wait() {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -1,4 +1,4 @@
-//! Replays: frames that a feed hands out ahead of time leave when they are due.
+//! Replays: frames handed out ahead of time leave when due.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use longwire_runtime::{
 
 use crate::common::PushFn;
 
-/// Numbered frames at even distances, to outputs in turn.
+/// Numbered, equidistant frames, to outputs in turn.
 struct Even {
     gap: Nanos,
     frames: u64,
     next: u64,
     len: usize,
     outputs: usize,
-    /// After this many frames the input fails.
+    /// Number of frames after which the input fails.
     fails_after: u64,
     paced: bool,
 }
@@ -171,7 +171,7 @@ fn every_frame_leaves_in_order_and_none_before_its_time() {
 #[test]
 fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     let (tx, mut rx) = cable();
-    // 60 bytes every 100 us, twice what the link carries.
+    // 60 bytes per 100 us, twice the link's rate.
     let feed = Even::every(Nanos::from_micros(100), 400);
     let outputs = vec![output(tx, "rate=2400kbit queue=10p delay=5ms")];
     let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
@@ -180,7 +180,7 @@ fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     let link = &report.links[0];
     let dropped = link.drops["queue_full"];
     assert_eq!(link.traffic.packets_out + dropped, 400);
-    // Half of them, except those that fit the queue.
+    // Half of them, except those that fit into the queue.
     assert!((190..=200).contains(&dropped), "{dropped}");
     assert_eq!(numbers(&mut rx).len() as u64, link.traffic.packets_out);
 }
@@ -239,7 +239,7 @@ fn memory_stays_within_what_is_read_ahead() {
         link.memory.memory_max
     );
     assert_eq!(link.artifacts.values().sum::<u64>(), 0);
-    // No frame had a due time.
+    // Frames without times.
     assert!(link.departures.is_none());
 }
 
@@ -272,7 +272,7 @@ fn a_slow_trace_is_not_read_further_ahead_than_asked() {
 
 #[test]
 fn a_start_may_be_asked_for() {
-    // The look must come before the start, which a pause of the machine can prevent.
+    // The look must precede the start, which a pause of the machine can prevent.
     let looked = (0..10).any(|_| {
         let (tx, mut rx) = cable();
         let feed = Even::every(Nanos::from_micros(10), 10);
@@ -293,7 +293,7 @@ fn a_start_may_be_asked_for() {
     assert!(looked, "no look came before the start");
 }
 
-/// No port of a live run takes such a frame, and more memory does not help.
+/// No live port takes such a frame, regardless of memory.
 #[test]
 fn a_frame_too_long_for_a_live_run_counts_as_refused() {
     let (tx, mut rx) = cable();
@@ -323,8 +323,7 @@ fn a_port_for_each_output_is_needed() {
 
 #[test]
 fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
-    // More than fits into the memory: the reading thread does not end by
-    // itself.
+    // Exceeds the memory, so the reading thread never ends by itself.
     let feed = Even {
         outputs: 2,
         ..Even::every(Nanos::from_micros(100), u64::MAX)

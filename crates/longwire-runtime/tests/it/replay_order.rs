@@ -1,4 +1,4 @@
-//! The order of frames that a replay sends by several ports.
+//! Order of a replay's frames over several ports.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,15 +14,15 @@ use longwire_runtime::{
 };
 use longwire_units::random::{Purpose, Stream};
 
-/// A frame that left: its release, its number, its port.
+/// Release, number and port of a departed frame.
 type Departure = (Nanos, u64, usize);
 
-/// Numbered frames to ports in an order that has no pattern, some with equal times.
+/// Numbered frames to random ports, some with equal times.
 struct Mixed {
     frames: u64,
     next: u64,
     due: Nanos,
-    /// The time between two frames; `None`: frames have no times.
+    /// Time between frames; `None` for frames without times.
     gap: Option<Nanos>,
     outputs: usize,
     draws: Stream,
@@ -45,7 +45,7 @@ impl Feed for Mixed {
                 due: self.due,
                 output: (draw >> 8) as usize % self.outputs,
             });
-            // Every second frame is due together with the one before.
+            // About half of the frames are due with the previous one.
             if draw.is_multiple_of(2) {
                 self.due = self.due.saturating_add(self.gap.unwrap_or_default());
             }
@@ -75,7 +75,7 @@ impl Feed for Mixed {
     }
 }
 
-/// A port that notes frames as they leave: with a flush, at most `room` at once.
+/// A port that records departures; at most `room` per flush.
 struct NotingPort {
     index: usize,
     room: usize,
@@ -111,7 +111,7 @@ impl OwnTx for NotingPort {
     }
 }
 
-/// Sends 4,000 frames through a link before each port; returns them as they left.
+/// Sends 4,000 frames through a link per port; returns the departures.
 fn departures(gap: Option<Nanos>, links: &[&str], room: usize) -> (Vec<Departure>, RunReport) {
     let departures = Arc::new(Mutex::new(Vec::new()));
     let outputs = links.iter().enumerate().map(|(index, line)| {
@@ -198,15 +198,14 @@ fn frames_leave_in_the_order_of_their_releases_and_ties_in_that_of_the_feed() {
         assert!((1_000..3_000).contains(&ports), "{links:?}: {ports}");
         let place = |departure: &Departure| (departure.0, departure.1);
         let behind = left.windows(2).find(|two| place(&two[1]) < place(&two[0]));
-        // A frame that the feed gives after it was due follows those that have left.
+        // A frame fed after it was due follows earlier departures.
         let late = report.links.iter().map(|link| link.artifacts["behind"]);
         let is_explained = behind.is_none() || late.sum::<u64>() > 0;
         assert!(is_explained, "{links:?}: {behind:?}");
     }
 }
 
-/// A port that accepts nothing holds up the frames of the others: their lateness is not
-/// the emulator's.
+/// A full port blocks the others; their lateness is not the emulator's own.
 #[test]
 fn a_full_port_holds_up_the_others() {
     let (left, report) = departures(Some(Nanos::from_nanos(100)), &["", ""], 1);

@@ -1,11 +1,11 @@
-//! Digests of frames, with and without fields on the way.
+//! Frame digests with and without mutable fields.
 
 use std::collections::BTreeSet;
 
 use longwire_engine::Nanos;
 use longwire_runtime::sent::{IgnoredFields, SentFrames, digest, fingerprint, sent_log};
 
-/// An Ethernet frame of an IPv4 UDP datagram.
+/// An Ethernet frame with an IPv4 UDP datagram.
 fn udp4() -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     frame.extend([0x45, 0, 0, 48, 0, 1, 0, 0, 64, 17, 0x12, 0x34]);
@@ -33,12 +33,12 @@ fn whole(frame: &[u8], ignored: &str) -> u64 {
     digest(frame, frame.len() as u32, &ignored)
 }
 
-/// Returns the positions of bytes that do not affect the digest.
+/// Returns the positions of ignored bytes.
 fn blind(frame: &[u8], ignored: &str) -> BTreeSet<usize> {
     let unchanged = whole(frame, ignored);
     let is_blind = |at: &usize| {
         let mut changed = frame.to_vec();
-        // Keeps version and protocol from turning into others that are known.
+        // Keeps version and protocol from becoming other known ones.
         changed[*at] ^= 1;
         whole(&changed, ignored) == unchanged
     };
@@ -109,7 +109,7 @@ fn frames_that_differ_little_have_digests_of_their_own() {
         digests.insert(whole(&frame, ""));
     }
     assert_eq!(digests.len(), 50_000);
-    // The low bits alone spread them, for tables.
+    // The low bits alone are well distributed, for hash tables.
     let low: BTreeSet<u64> = digests.iter().map(|digest| digest % 65_536).collect();
     assert!(low.len() > 33_000, "{}", low.len());
 }
@@ -147,7 +147,7 @@ fn frames_arrive_in_order_with_their_handover() {
     log.send(late);
     log.send(late);
     assert_eq!(drained(&sent), [(known(1), late)]);
-    // Handed over before its release: it is held until then.
+    // Handed over early and held until the release.
     log.note(&[2; 70], Some(late));
     log.note(&[3; 70], Some(early));
     assert!(drained(&sent).is_empty());

@@ -1,5 +1,5 @@
-//! Networks on several shards against the same networks on one thread: verdicts,
-//! releases, logs and counters are the same, regardless of the shard of a link.
+//! Sharded networks against the same networks on one thread: verdicts, releases, logs and
+//! counters are equal for any distribution of links.
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
@@ -29,15 +29,15 @@ use longwire_testbed::support::Draws;
 const PORTS: u64 = 3;
 const STATIONS: u64 = 4;
 
-/// A network and its traffic, made from a number.
+/// A random network and its traffic.
 struct Case {
     links: Vec<LinkSpec>,
     paths: Vec<Vec<LinkId>>,
-    /// For each rule the source and destination station, and the target.
+    /// Source, destination and target of each rule.
     rules: Vec<(u8, u8, Target)>,
     unmatched: Target,
     is_bridge: bool,
-    /// Changes: when, of which link, to which parameters.
+    /// Time, link and new options of each change.
     changes: Vec<(Nanos, LinkId, LinkSpec)>,
     frames: Vec<Arrival>,
 }
@@ -45,7 +45,7 @@ struct Case {
 /// A frame's port, its arrival after the epoch, and its bytes.
 type Arrival = (PortIndex, Nanos, Vec<u8>);
 
-/// Returns a link; `is_long`: of which no frame leaves within 100 us.
+/// Returns a link; `is_long`: no frame leaves within 100 us.
 fn spec(draws: &mut Draws, is_long: bool) -> LinkSpec {
     let long = [
         "delay=1ms",
@@ -57,7 +57,7 @@ fn spec(draws: &mut Draws, is_long: bool) -> LinkSpec {
         return draws.pick(&long).parse().expect("a valid link");
     }
     let text = match draws.below(4) {
-        // Many hops without delay, and many events of the same time.
+        // Hops without delay, and simultaneous events.
         0 => "rate=8mbit queue=20p",
         1 => "delay=1ms",
         2 => "rate=10mbit delay=200us queue=codel",
@@ -76,7 +76,7 @@ impl Case {
         Case::from(&mut draws, is_long)
     }
 
-    /// Returns a case whose links all have a delay.
+    /// Returns a case in which all links have a delay.
     fn long(number: u64) -> Case {
         Case::from(&mut draws(number << 32), true)
     }
@@ -107,9 +107,9 @@ impl Case {
         let unmatched = target(draws);
         let change = |draws: &mut Draws| {
             let link = LinkId(draws.below(count) as u32);
-            // Also at the time of frames, and several at once.
+            // Some coincide with frames or each other.
             let at = Nanos::from_micros(draws.below(60) * 500);
-            // Windows may have to become shorter, or end.
+            // Windows may have to shrink or end.
             let is_long = is_long && draws.below(3) > 0;
             (at, link, spec(draws, is_long))
         };
@@ -117,7 +117,7 @@ impl Case {
         let is_bridge = draws.below(2) == 0;
         let mut now = 0;
         let frame = |number: u64, draws: &mut Draws, now: &mut u64| {
-            // Bursts of one time, and steps that meet the times of changes.
+            // Simultaneous bursts, and steps that coincide with changes.
             *now += [0, 0, 100, 500, 1_337][draws.below(5) as usize] * 1_000;
             let (from, to) = (draws.below(stations), draws.below(stations));
             let payload = vec![number as u8; draws.below(1_200) as usize];
@@ -187,7 +187,7 @@ impl Case {
         self.simulate(sharding, Nanos::from_millis(3), &self.frames)
     }
 
-    /// As [`Case::run`], with frames whose times count from `epoch`.
+    /// Like [`Case::run`], with frame times relative to `epoch`.
     fn simulate(&self, sharding: Option<Sharding>, epoch: Nanos, frames: &[Arrival]) -> Outcome {
         let (parts, cells) = self.parts(sharding);
         let events = Arc::new(Mutex::new(Recorded::default()));
@@ -211,7 +211,7 @@ impl Case {
             };
             simulation.frame(*port, meta, bytes, &mut out).unwrap();
         }
-        // By steps: with several shards, frames are then inside between calls.
+        // In steps, so that shards hold frames between calls.
         for step in 1..40 {
             let until = Nanos::from_millis(step * step);
             simulation
@@ -239,7 +239,7 @@ impl Case {
     }
 }
 
-/// All that a run shows.
+/// All observable results of a run.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     left: Vec<(PortIndex, Nanos, u32, Vec<u8>)>,
@@ -250,7 +250,7 @@ struct Outcome {
     inside: u64,
 }
 
-/// The events that a recorder received: frames at ports with their times, and events of links.
+/// Events received by a recorder: frames at ports with times, and link events.
 #[derive(Default)]
 pub(crate) struct Recorded {
     pub(crate) arrivals: Vec<Arrival>,
@@ -258,7 +258,7 @@ pub(crate) struct Recorded {
     epoch: Nanos,
 }
 
-/// Keeps what it receives, with the frames at ports or without.
+/// Keeps received events, with or without frames at ports.
 pub(crate) struct Keeper(pub(crate) Arc<Mutex<Recorded>>, pub(crate) bool);
 
 impl Recorder for Keeper {
@@ -295,7 +295,7 @@ impl Recorder for Keeper {
     }
 }
 
-/// Distributes links at random, regardless of their delays: the worst of plans.
+/// Distributes links at random, regardless of delays: the worst plan.
 fn at_random(links: usize, shards: usize, draws: &mut Draws) -> Sharding {
     let shard_of = (0..links).map(|_| draws.below(shards as u64) as u16);
     let shard_of = shard_of.collect();
@@ -330,8 +330,8 @@ fn any_network_on_any_shards() {
     assert!(dropped > 1_000 && crossed > 1_000, "{dropped} {crossed}");
 }
 
-/// The frames of a batch are handed out together: with many copies of each, batches are
-/// short, so that memory does not grow by all copies of a long one.
+/// Batches with many copies per frame are short, so that memory does not grow by all
+/// copies of a long batch.
 #[test]
 fn copies_make_batches_short() {
     const COPIES: usize = 100;
@@ -371,7 +371,7 @@ fn copies_make_batches_short() {
     assert!(most < 40_000, "{most} frames were handed out at once");
 }
 
-/// The stages of a live run, in virtual time: what leaves by each port.
+/// Runs the stages of a live run in virtual time; returns each port's output.
 fn run_in_stages(case: &Case, sharding: Option<Sharding>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
     let (parts, _) = case.parts(sharding);
     let ports = (0..PORTS).map(|port| {
@@ -389,7 +389,7 @@ fn run_in_stages(case: &Case, sharding: Option<Sharding>) -> Vec<Vec<(Nanos, Vec
     let end = run_to_end(ports.collect(), parts, 7, Bytes(64 << 20)).expect("it runs");
     let left = end.ports.into_iter().map(|port| {
         let mut frames = port.frames;
-        // Those of one time may be decided after others of that time have left.
+        // Simultaneous frames may be decided after others of that time have left.
         frames.sort();
         frames
     });
@@ -400,7 +400,7 @@ fn run_in_stages(case: &Case, sharding: Option<Sharding>) -> Vec<Vec<(Nanos, Vec
 fn any_network_in_the_stages_of_a_live_run() {
     let mut compared = 0;
     for number in 0..60 {
-        // Frames that stay on a link that stands still would never end the run.
+        // Frames on stalled links would keep the run from ending.
         let case = Case {
             changes: Vec::new(),
             ..Case::long(number)
@@ -422,7 +422,7 @@ fn any_network_in_the_stages_of_a_live_run() {
     assert!(compared > 5_000, "{compared} frames");
 }
 
-/// Live runs: the log is that of a simulation of the recorded arrivals on one thread.
+/// Live runs: the log equals that of a simulation of the recorded arrivals on one thread.
 #[test]
 fn any_network_live_on_shards() {
     let numbers: Vec<u64> = (0..12).collect();
@@ -439,7 +439,7 @@ fn any_network_live_on_shards() {
     assert!(compared > 2_000, "{compared} events");
 }
 
-/// Runs a case live and compares its log; returns the number of events.
+/// Compares the log of a live run; returns the number of events.
 fn live(case: &Case, sharding: Sharding) -> usize {
     let (parts, _) = case.parts(Some(sharding));
     let port = |port: u64| {
@@ -480,7 +480,7 @@ fn live(case: &Case, sharding: Sharding) -> usize {
         .into_iter()
         .map(|(port, arrival, bytes)| (port, arrival.saturating_sub(epoch), bytes));
     let expected = case.simulate(None, epoch, &since.collect::<Vec<_>>());
-    // The run may have been stopped while frames were inside.
+    // The run may have stopped while frames were inside.
     let both = events.iter().zip(&expected.events);
     let other = { both }.find(|(live, expected)| live != expected);
     assert_eq!(other, None, "another log");

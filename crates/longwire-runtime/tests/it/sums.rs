@@ -1,5 +1,5 @@
-//! The sums of a network's counters agree at every moment: each frame and copy that reached
-//! a link has left it, was dropped, or is inside.
+//! A network's counters agree at every moment: each frame and copy at a link has left,
+//! was dropped, or is inside.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use longwire_runtime::fabric::{FabricParts, LinkCells, Operation, Simulation, Ta
 use longwire_testbed::support::frames::udp4;
 use proptest::prelude::*;
 
-/// Links that queue, lose, copy, cut, delay and reorder.
+/// Links that queue, lose, duplicate, fragment, delay and reorder.
 const LINKS: [&str; 7] = [
     "rate=2mbit queue=fq-codel duplicate=nth:every=3",
     "rate=1mbit queue=8p delay=30ms loss=nth:every=7",
@@ -27,11 +27,11 @@ const LINKS: [&str; 7] = [
 /// The next event of a network.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A frame from a station, of this length, after some microseconds.
+    /// A frame from a station, after some microseconds.
     Frame { after: u64, port: u16, len: usize },
-    /// A link becomes another one.
+    /// Replaces a link's options.
     Change { link: u32, to: usize },
-    /// A link is down, paused or up.
+    /// Sets a link down, paused or up.
     State { link: u32, state: LinkState },
     /// Time passes, in microseconds.
     Rest { after: u64 },
@@ -61,8 +61,8 @@ fn changing(link: u32, change: LinkChange) -> Operation {
     Box::new(move |core, at| drop(core.change_link(LinkId(link), at, change)))
 }
 
-/// Two ports and three links: the frames of one port cross link 0 and then 1, those of the
-/// other link 1 and then 2.
+/// Two ports and three links: frames of one port cross links 0 and 1, those of the other
+/// links 1 and 2.
 struct Network {
     simulation: Simulation,
     cells: Vec<Arc<LinkCells>>,

@@ -1,5 +1,4 @@
-//! Traces as feeds: the selected frames, their times, and the effects of
-//! faults.
+//! Traces as feeds: selection, times, and faults.
 use longwire_testbed::support::frames::{PLAIN4, ethernet, transport, udp4};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -25,8 +24,8 @@ fn scratch(name: &str) -> String {
     format!("{dir}/{}-{name}", std::process::id())
 }
 
-/// Returns a frame of UDP from 10.0.0.1 or, odd numbers, to it; the number is
-/// the payload.
+/// Returns a UDP frame from 10.0.0.1, or to it for odd numbers; the number is the
+/// payload.
 fn frame(number: u32, len: usize) -> Vec<u8> {
     let (mut from, mut to) = ([10, 0, 0, 1], [10, 0, 0, 2]);
     if !number.is_multiple_of(2) {
@@ -37,7 +36,7 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     udp4(from, to, (0x1000, 0x2000 | number as u16 & 0xff), &payload)
 }
 
-/// Writes a trace with frames of these numbers at these microseconds.
+/// Writes a trace of numbered frames at these microseconds.
 fn trace(name: &str, frames: &[(u64, u32)]) -> String {
     let path = scratch(name);
     let mut writer = CaptureWriter::create(&path).unwrap();
@@ -56,7 +55,7 @@ fn config(traces: &[&String]) -> TraceConfig {
     }
 }
 
-/// Returns all frames that a feed hands out, a few at a time, and its error.
+/// Drains a feed with growing limits; returns its frames and its error.
 fn drain(feed: &mut TraceFeed) -> (Vec<Frame>, Option<PortError>) {
     let mut frames: Vec<Frame> = Vec::new();
     let mut max = 1;
@@ -154,10 +153,10 @@ fn rounds_end_or_do_not() {
     assert_eq!(feed.status().fraction, Some(1.0));
     assert_eq!(frames.len(), 40_000);
     for (n, (due, number, _)) in frames.into_iter().enumerate() {
-        // The mean gap lies between two rounds.
+        // The mean gap separates two rounds.
         assert_eq!((due, number), (n as u64 * 100, n as u32 % 3));
     }
-    // A filter that leaves out everything does not loop for ever.
+    // A filter that rejects everything does not loop forever.
     let none = TraceConfig {
         rounds: None,
         filter: Some(Filter::parse("tcp").unwrap()),
@@ -190,7 +189,7 @@ fn rounds_end_or_do_not() {
     };
     let error = TraceFeed::open(repeated).err().unwrap().to_string();
     assert!(error.contains("only once"), "{error}");
-    // The refusal has consumed the data in the pipe.
+    // The refusal has consumed the pipe's data.
     theirs.write_all(&std::fs::read(&path).unwrap()).unwrap();
     drop(theirs);
     let mut feed = TraceFeed::open(config(&[&pipe])).unwrap();
@@ -223,14 +222,14 @@ fn only_what_is_wanted_is_sent() {
         "it is not taken"
     );
     assert_eq!(drain(&mut feed).0, expected);
-    // No round reads to the end of the trace.
+    // No round reads to the end.
     assert!(count(&feed, "outside_window") < 40);
     let rounds = frames_of(TraceConfig {
         rounds: Some(3),
         ..window.clone()
     });
     assert_eq!(rounds.len(), 15);
-    // One direction each, and only one of them.
+    // One direction each, then a single direction.
     let split = TraceConfig {
         splitter: Some(Splitter::parse("client=10.0.0.1").unwrap()),
         filter: Some(Filter::parse("udp").unwrap()),
@@ -261,7 +260,7 @@ fn disorder_is_kept_and_counted_and_short_records_are_left_out() {
     assert_eq!(feed.status().notes.len(), 2);
 }
 
-/// Appends a pcapng block around `body`, whose length is a multiple of four.
+/// Appends a pcapng block; `body` must be a multiple of four bytes long.
 fn block(file: &mut Vec<u8>, kind: u32, body: &[&[u8]]) {
     let body = body.concat();
     let len = (body.len() as u32 + 12).to_le_bytes();
@@ -277,7 +276,7 @@ fn interfaces_are_chosen_and_others_are_counted() {
         0x0a0d_0d0a,
         &[&0x1a2b_3c4du32.to_le_bytes(), &[1, 0, 0, 0], &[0xff; 8]],
     );
-    // Two of Ethernet, the second called east, and one of IEEE 802.15.4.
+    // Two Ethernet interfaces, the second named east, and one of IEEE 802.15.4.
     block(&mut file, 1, &[&[1, 0, 0, 0, 0, 0, 0, 0]]);
     block(
         &mut file,
@@ -390,7 +389,7 @@ fn altered_frames_come_in_their_places() {
         ..config(&[&path])
     })
     .unwrap();
-    // Fragments do not fit into a call for one; they come with the next.
+    // Fragments that exceed a call's limit come with the next.
     let mut dues = Vec::new();
     let mut bytes = 0;
     loop {
@@ -416,7 +415,7 @@ fn altered_frames_come_in_their_places() {
     assert_eq!(count(&feed, "mtu_fragmented"), 40);
 }
 
-/// A trace of a sender with segmentation offload holds TCP packets that no wire carries.
+/// Traces of senders with segmentation offload contain TCP super-packets.
 #[test]
 fn super_packets_are_cut_into_segments() {
     let segment = transport(4, 6, (4_000, 80), 0x18, &[7; 5_000]);
@@ -455,7 +454,7 @@ fn super_packets_are_cut_into_segments() {
     );
 }
 
-/// The report has a note about frames that were not sent.
+/// The report notes frames that were not sent.
 #[test]
 fn frames_that_cannot_be_anonymised_are_reported() {
     let path = scratch("lldp.pcap");
@@ -489,7 +488,7 @@ fn frames_that_cannot_be_anonymised_are_reported() {
     );
 }
 
-/// Compares merging with its simplest form: a stable sort.
+/// Compares merging with a stable sort.
 #[test]
 fn merging_is_sorting() {
     let mut state = 1u64;
@@ -506,7 +505,7 @@ fn merging_is_sorting() {
             let mut micros = 0;
             let mut frames = Vec::new();
             for n in 0..below(40) as u32 {
-                // Often the same time as the frame before.
+                // Often simultaneous with the previous frame.
                 micros += below(50).saturating_sub(20);
                 frames.push((micros, at * 100 + n));
             }

@@ -1,4 +1,4 @@
-//! Several traces, each with an output: one time base and one order.
+//! Several traces, each with an output, on one time base and in one order.
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
 use longwire_engine::replay::Pace;
@@ -8,7 +8,7 @@ use longwire_runtime::{Feed, FeedFrame};
 /// The stamp of the first frame of the first trace.
 const FIRST: u64 = 1_700_000_000_000_000_000;
 
-/// Writes a trace with frames of minimum size at these microseconds.
+/// Writes a trace of minimum-size frames at these microseconds.
 fn trace(name: &str, micros: &[u64]) -> String {
     let dir = env!("CARGO_TARGET_TMPDIR");
     let path = format!("{dir}/{}-together-{name}.pcap", std::process::id());
@@ -21,7 +21,7 @@ fn trace(name: &str, micros: &[u64]) -> String {
     path
 }
 
-/// Three rounds of these traces.
+/// Three rounds of these traces, each to its own output.
 fn apart(traces: Vec<String>) -> TraceConfig {
     TraceConfig {
         traces,
@@ -31,7 +31,7 @@ fn apart(traces: Vec<String>) -> TraceConfig {
     }
 }
 
-/// Returns the due times of all frames, in microseconds, with their outputs.
+/// Returns due times in microseconds with outputs.
 fn frames(config: TraceConfig, max: usize) -> Vec<(u64, usize)> {
     let outputs = config.traces.len();
     let mut feed = TraceFeed::open(config).unwrap();
@@ -49,7 +49,7 @@ fn frames_of_all_traces_come_in_the_order_of_their_stamps_in_every_round() {
             trace("short", &[100, 110, 120]),
             trace("long", &[0, 110, 500, 1_200]),
         ];
-        // Of frames with one stamp, the first trace's is first.
+        // Equal stamps keep the order of traces.
         let round = [
             (0, 1),
             (100, 0),
@@ -59,7 +59,7 @@ fn frames_of_all_traces_come_in_the_order_of_their_stamps_in_every_round() {
             (500, 1),
             (1_200, 1),
         ];
-        // 1,200 us, and the mean gap of all frames.
+        // 1,200 us plus the mean gap.
         let expected = [0, 1_400, 2_800].map(|base| round.map(|(at, output)| (base + at, output)));
         assert_eq!(frames(apart(traces), max), expected.concat());
     }
@@ -97,7 +97,7 @@ fn a_trace_that_ends_early_or_has_no_frame_holds_up_no_other() {
     assert_eq!(frames(config, 1), [(0, 0), (10, 2), (20, 2)]);
 }
 
-/// A rate and a limit are of all frames: their order is that of the stamps at any pace.
+/// Rate and limit apply to all frames: their order follows the stamps at any pace.
 #[test]
 fn rates_and_top_speed_keep_the_order() {
     let traces = vec![trace("x", &[0, 100, 110]), trace("y", &[50])];

@@ -11,41 +11,39 @@ use super::Moment;
 /// Configuration of a trace feed.
 #[derive(Clone, Debug)]
 pub struct TraceConfig {
-    /// The files; `-` is the standard input.
+    /// Trace files; `-` is standard input.
     pub traces: Vec<String>,
-    /// Merge all traces, in the order of their stamps; otherwise they are sent
-    /// one after the other.
+    /// Merge all traces by stamp instead of sending them one after the other.
     pub merge: bool,
-    /// Send each trace to its own output, all in the order of their stamps.
+    /// Send each trace to a separate output, all in order of their stamps.
     pub apart: bool,
-    /// The only interface of pcapng traces that is sent, by name or by number from 0.
+    /// The only pcapng interface to send, by name or by number from 0.
     pub interface: Option<String>,
     /// The source of the pace.
     pub pace: Pace,
-    /// The limit for gaps of the trace; longer ones are shortened to it.
+    /// Maximum gap; longer ones are shortened to it.
     pub gap_cap: Option<Nanos>,
-    /// The number of rounds, at least one; `None`: without end.
+    /// Number of rounds, at least one; `None` repeats forever.
     pub rounds: Option<u64>,
-    /// The time between two rounds; by default the mean gap.
+    /// Gap between rounds; the mean gap by default.
     pub round_gap: Option<Nanos>,
-    /// The maximum number of frames sent, in all rounds together.
+    /// Maximum number of frames over all rounds.
     pub limit: Option<u64>,
-    /// Frames before this are left out. Offsets count from the first frame of
-    /// each trace, or of all that are merged.
+    /// Skip earlier frames. Offsets count from the first frame of each trace, or of all
+    /// merged traces.
     pub from: Option<Moment>,
-    /// Frames at this and later are left out.
+    /// Skip frames from this position on.
     pub until: Option<Moment>,
-    /// Only matching frames are sent.
+    /// Send only matching frames.
     pub filter: Option<Filter>,
-    /// Alterations of frames.
+    /// Alterations of frames before they are sent.
     pub alterations: Alterations,
-    /// Sends the two directions to two outputs.
+    /// Splits the two directions over two outputs.
     pub splitter: Option<Splitter>,
 }
 
 impl Default for TraceConfig {
-    /// Returns a configuration without traces: one round, at the pace of the
-    /// capture.
+    /// Returns a configuration without traces: one round at the pace of the capture.
     fn default() -> TraceConfig {
         TraceConfig {
             traces: Vec::new(),

@@ -1,4 +1,4 @@
-//! The traces of a feed, one after the other or merged by time.
+//! The traces of a feed, concatenated or merged by time.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,38 +9,38 @@ use nix::poll::{PollFd, PollFlags, poll};
 
 use super::TraceConfig;
 
-/// The traces, in the order in which they were named.
+/// The traces in the order given.
 pub(super) struct Inputs {
     traces: Vec<Trace>,
     merged: bool,
-    /// They are read more than once.
+    /// Whether they are read more than once.
     repeated: bool,
-    /// The trace of the last frame, or the one that has to deliver the next.
+    /// Index of the last frame's trace, or of the one to read next.
     current: usize,
 }
 
 struct Trace {
     reader: CaptureReader,
-    /// The stamp of its next frame, while merging.
+    /// Stamp of its next frame, while merging.
     head: Option<Nanos>,
-    /// The stamp of its first frame.
+    /// Stamp of its first frame.
     first: Option<Nanos>,
     over: bool,
 }
 
-/// The maximum wait for data, in milliseconds, so that a stop is noticed.
+/// Maximum wait for data in milliseconds, so that a stop is noticed.
 const WAIT_MAX: u8 = 50;
 
-/// The result of moving to the next frame.
+/// The result of advancing to the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A frame; [`Inputs::record`] shows it.
+    /// A frame; see [`Inputs::record`].
     Frame,
-    /// No frame for the moment.
+    /// No frame yet.
     Later,
-    /// A trace has ended, and another one follows.
+    /// The end of a trace; another follows.
     Another,
-    /// All traces have ended.
+    /// The end of all traces.
     End,
 }
 
@@ -87,7 +87,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Moves to the next frame.
+    /// Advances to the next frame.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<Next, PortError> {
         if self.merged {
@@ -104,12 +104,12 @@ impl Inputs {
         }
     }
 
-    /// Skips the rest of the current trace: no frame of it is selected.
+    /// Skips the rest of the current trace.
     pub(super) fn pass_over(&mut self) {
         self.traces[self.current].over = true;
     }
 
-    /// Returns the number of the trace of the current frame.
+    /// Returns the index of the current frame's trace.
     pub(super) fn current(&self) -> usize {
         self.current
     }
@@ -120,17 +120,17 @@ impl Inputs {
         self.traces[self.current].reader.current()
     }
 
-    /// Returns the stamp of the first frame: of the current trace, or of all
-    /// that are merged. Requires a current frame.
+    /// Returns the stamp of the first frame of the current trace, or of all merged
+    /// traces. Requires a current frame.
     #[inline]
     pub(super) fn first(&mut self) -> Nanos {
         let stamp = self.record().map_or(Nanos::ZERO, |record| record.stamp);
-        // The first merged frame is the earliest of all first ones.
+        // The first merged frame is the earliest.
         let at = if self.merged { 0 } else { self.current };
         *self.traces[at].first.get_or_insert(stamp)
     }
 
-    /// Begins all traces again.
+    /// Rewinds all traces.
     pub(super) fn again(&mut self) -> Result<(), PortError> {
         for trace in &mut self.traces {
             trace.reader.again()?;
@@ -140,7 +140,7 @@ impl Inputs {
         self.read_ahead()
     }
 
-    /// Returns a descriptor that becomes readable when there is more, after
+    /// Returns a descriptor that becomes readable when there is more data after
     /// [`Next::Later`].
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.traces[self.current].reader.readable()
@@ -151,23 +151,22 @@ impl Inputs {
         self.traces[self.current].reader.ring();
     }
 
-    /// Waits for more data after [`Next::Later`], for a while.
+    /// Waits a limited time for more data after [`Next::Later`].
     pub(super) fn wait(&self) {
         if let Some(readable) = self.readable() {
             let mut wait = [PollFd::new(readable, PollFlags::POLLIN)];
-            // Early or late: the caller checks again.
+            // The caller checks again.
             let _ = poll(&mut wait, WAIT_MAX);
         }
     }
 
-    /// Returns the length of the longest possible frame.
+    /// Returns the maximum frame length.
     pub(super) fn frame_max(&self) -> usize {
         let lengths = self.traces.iter().map(|trace| trace.reader.frame_max());
         lengths.max().unwrap_or(0)
     }
 
-    /// Returns the part of this round that was read, from 0 to 1; `None` with a
-    /// pipe.
+    /// Returns the fraction of this round that was read, from 0 to 1; `None` for pipes.
     pub(super) fn fraction(&self) -> Option<f64> {
         let (mut read, mut size) = (0, 0);
         for (at, trace) in self.traces.iter().enumerate() {
@@ -187,7 +186,7 @@ impl Inputs {
         })
     }
 
-    /// Returns the counts of records that were converted to Ethernet, or left out.
+    /// Returns the counts of records converted to Ethernet or left out.
     pub(super) fn record_counts(&self) -> RecordCounts {
         let mut sum = RecordCounts::default();
         for trace in &self.traces {
@@ -202,7 +201,7 @@ impl Inputs {
             return Ok(Next::End);
         }
         if self.repeated {
-            // Back to the beginning, without a thread until its turn.
+            // Rewind without a read-ahead thread until its turn.
             self.traces[self.current].reader.again()?;
         }
         self.current += 1;
@@ -210,8 +209,8 @@ impl Inputs {
         Ok(Next::Another)
     }
 
-    /// Starts threads that read ahead: of all merged traces, otherwise of the
-    /// current one and the next. A single trace begins again without a pause.
+    /// Starts read-ahead threads: for all merged traces, otherwise for the current and
+    /// the next. A single trace rewinds without a pause.
     fn read_ahead(&mut self) -> Result<(), PortError> {
         if self.merged || self.traces.len() == 1 {
             let repeated = self.repeated;
@@ -226,12 +225,12 @@ impl Inputs {
         Ok(())
     }
 
-    /// Moves to the earliest next frame, of the first trace that has one.
+    /// Advances to the earliest next frame; ties go to the first trace.
     fn advance_merged(&mut self) -> Result<Next, PortError> {
         let mut earliest: Option<(Nanos, usize)> = None;
         for at in 0..self.traces.len() {
             let trace = &mut self.traces[at];
-            // The last frame of this trace has no successor yet.
+            // The next frame of this trace is not known.
             if trace.head.is_none() && !trace.over {
                 match trace.reader.advance()? {
                     Step::Frame => trace.head = trace.reader.current().map(|r| r.stamp),

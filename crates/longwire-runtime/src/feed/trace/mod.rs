@@ -1,5 +1,5 @@
-//! A feed that reads traces: capture files, plain or compressed, one after the
-//! other or merged, at a configurable pace.
+//! A feed of capture files, plain or compressed, concatenated or merged, at a
+//! configurable pace.
 
 mod config;
 mod inputs;
@@ -23,33 +23,33 @@ pub use moment::{Moment, MomentError};
 use output::Pieces;
 use steps::{RecordChoice, Selection};
 
-/// Frames without a whole Ethernet header cannot be sent.
+/// Minimum frame length: an Ethernet header.
 const FRAME_MIN: usize = 14;
 
-/// The maximum length to which a truncated frame is filled up.
+/// Maximum length to which truncated frames are padded.
 const FILLED_MAX: usize = 1 << 19;
 
-/// Records examined in one call. A filter may reject all of them, and the
+/// Maximum number of records examined per call: a filter may reject all of them, and the
 /// caller must be able to stop.
 const LOOKS_MAX: usize = 1 << 18;
 
-/// A frame this much later than the end of the window ends the trace: clocks of
-/// captures go back by less.
+/// Excess over the end of the window that ends the trace: stamps of captures go back by
+/// less.
 const DISORDER_MAX: Nanos = Nanos::from_secs(1);
 
 /// Counts for the status and the limits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// Frames sent, in all rounds.
+    /// Frames sent in all rounds.
     sent: u64,
-    /// Frames sent in this round, and of this trace in it.
+    /// Frames sent in this round, and from this trace in it.
     in_round: u64,
     in_trace: u64,
     filtered: u64,
     outside: u64,
     truncated: u64,
     too_short: u64,
-    /// The trace could not be read to its end.
+    /// Whether reading a trace failed.
     failed: bool,
 }
 
@@ -59,24 +59,23 @@ pub struct TraceFeed {
     inputs: Inputs,
     schedule: ReplaySchedule,
     alters: bool,
-    /// Frames of one record that did not fit into the previous call.
+    /// Frames of one record that exceeded the previous call's limit.
     pieces: Pieces,
-    /// The current record has been selected, and not been handed out.
+    /// Whether the current record is selected and not handed out.
     held: bool,
     over: bool,
     round: u64,
-    /// The due time of the first frame of this round.
+    /// Due time of the first frame of this round.
     round_began: Option<Nanos>,
     counts: Counts,
 }
 
 impl TraceFeed {
-    /// Opens the traces and begins to read ahead.
+    /// Opens the traces and starts reading ahead.
     ///
     /// # Errors
-    /// A trace cannot be read or does not begin as a capture; the number of
-    /// rounds is zero, or more than one for an input that can be read only
-    /// once.
+    /// A trace cannot be read or is not a capture; or the number of rounds is zero, or
+    /// more than one for an input that cannot be rewound.
     pub fn open(mut config: TraceConfig) -> Result<TraceFeed, PortError> {
         config.alterations.segment_with(cut_tcp);
         if config.rounds == Some(0) {
@@ -101,12 +100,12 @@ impl TraceFeed {
         })
     }
 
-    /// Returns the stamp of the first frame that will be handed out; `None` if
-    /// there is no such frame, or `stop` is set before it is found. Waits for a slow pipe. To
-    /// be called before the first [`Feed::feed`].
+    /// Returns the stamp of the first frame to be handed out; `None` without such a
+    /// frame, or if `stop` is set first. Blocks on a slow pipe. Call it before the first
+    /// [`Feed::feed`].
     ///
     /// # Errors
-    /// The trace cannot be read as far.
+    /// The trace cannot be read that far.
     pub fn first_stamp(&mut self, stop: &AtomicBool) -> Result<Option<Nanos>, PortError> {
         while !self.held && !self.over && !stop.load(Ordering::Relaxed) {
             match self.select(LOOKS_MAX)? {
@@ -119,7 +118,7 @@ impl TraceFeed {
         Ok(record.map(|record| record.stamp))
     }
 
-    /// Moves to the next selected frame, examining up to `looks` records.
+    /// Advances to the next selected frame; examines at most `looks` records.
     #[inline]
     fn select(&mut self, looks: usize) -> Result<Selection, PortError> {
         for _ in 0..looks {
@@ -143,12 +142,12 @@ impl TraceFeed {
                 }
             }
         }
-        // There are more records, although none of these was selected.
+        // More records follow, although none of these was selected.
         self.inputs.ring();
         Ok(Selection::Nothing)
     }
 
-    /// Decides whether the current record is sent.
+    /// Decides whether to send the current record.
     #[inline]
     fn judge(&mut self) -> RecordChoice {
         if self.config.from.is_some() || self.config.until.is_some() {
@@ -178,7 +177,7 @@ impl TraceFeed {
         RecordChoice::Yes
     }
 
-    /// Decides whether the current record lies between `from` and `until`.
+    /// Decides whether the current record is between `from` and `until`.
     fn window(&mut self) -> RecordChoice {
         let first = self.inputs.first();
         let stamp = self.inputs.record().map_or(first, |record| record.stamp);
@@ -196,10 +195,10 @@ impl TraceFeed {
         }
     }
 
-    /// Begins the traces again; returns `false` if no round follows.
+    /// Rewinds the traces; returns `false` after the last round.
     fn begin_round(&mut self) -> Result<bool, PortError> {
         let next = self.round + 1;
-        // A round without frames would be repeated without end.
+        // A round without frames would repeat forever.
         let wanted = self.config.rounds.is_none_or(|rounds| next < rounds);
         self.round = next;
         if !wanted || self.counts.in_round == 0 {
@@ -213,7 +212,7 @@ impl TraceFeed {
         Ok(true)
     }
 
-    /// Hands out the current record; returns the number of frames it became.
+    /// Hands out the current record; returns the resulting number of frames.
     #[inline]
     fn hand_out(&mut self, room: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         let Some(record) = self.inputs.record() else {
@@ -238,7 +237,7 @@ impl TraceFeed {
             });
             return 1;
         }
-        // The due time of a frame depends on those before it, not on itself.
+        // A frame's due time depends only on earlier frames.
         let due = self.schedule.clone().due(record.stamp, record.wire_len);
         let began = *self.round_began.get_or_insert(due);
         let about = About {

@@ -6,8 +6,7 @@ use std::str::FromStr;
 use longwire_engine::Nanos;
 use longwire_units::Date;
 
-/// A position in a trace: an offset from its first frame, or a time of its
-/// stamps.
+/// A position in a trace: an offset from its first frame, or an absolute time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// Offset from the first frame.

@@ -1,4 +1,4 @@
-//! Left-over frames and the status of a trace feed.
+//! Pending frames and the status of a trace feed.
 
 use longwire_engine::Nanos;
 use longwire_units::number_of;
@@ -6,13 +6,13 @@ use longwire_units::number_of;
 use super::TraceFeed;
 use crate::feed::{FeedFrame, FeedStatus};
 
-/// Frames of one record (fragments) that did not fit into a call.
+/// Fragments of one record that exceeded a call's limit.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     bytes: Vec<u8>,
-    /// Length of the bytes, length on the wire, due time, output.
+    /// Captured length, wire length, due time and output.
     frames: Vec<(usize, u32, Nanos, usize)>,
-    /// Frames and bytes already handed out.
+    /// Number of frames and bytes handed out.
     gone: (usize, usize),
 }
 
@@ -23,7 +23,7 @@ impl Pieces {
         self.frames.push((len, fed.wire_len, fed.due, fed.output));
     }
 
-    /// Hands out up to `max` frames. Returns their number.
+    /// Hands out up to `max` frames; returns their number.
     #[inline]
     pub(super) fn hand_out(&mut self, max: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         if self.frames.is_empty() {
@@ -89,11 +89,10 @@ fn name(traces: &[String]) -> String {
     }
 }
 
-/// Returns the greater of two fractions: of the traces in all rounds, and of
-/// the limit.
+/// Returns the greater of two fractions: of the traces over all rounds, and of the limit.
 fn fraction(feed: &TraceFeed) -> Option<f64> {
     if feed.over {
-        // The rest of a faulty trace is unknown.
+        // The rest of a faulty trace has unknown length.
         return (!feed.counts.failed).then_some(1.0);
     }
     let counts = &feed.counts;

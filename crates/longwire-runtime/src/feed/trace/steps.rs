@@ -1,17 +1,17 @@
-//! Results of the steps of reading a trace.
+//! Results of the steps that read a trace.
 
 /// The result of searching for the next frame.
 pub(super) enum Selection {
     Frame,
-    /// No frame for the moment.
+    /// No frame yet.
     Nothing,
     End,
 }
 
-/// Whether a record is sent.
+/// Whether to send a record.
 pub(super) enum RecordChoice {
     Yes,
     No,
-    /// Neither this record nor any later one.
+    /// Skip this record and all later ones.
     NoMore,
 }

@@ -1,4 +1,4 @@
-//! Runs between capture files, for several tests.
+//! Runs between capture files, shared by tests.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::os::fd::BorrowedFd;
@@ -14,8 +14,7 @@ use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, start};
 use longwire_testbed::support::Folder;
 
-/// Writes frames of 60 to 1,000 bytes, `gap` apart, each with its number in
-/// front.
+/// Writes frames of 60 to 1,000 bytes, `gap` apart, that begin with their number.
 pub fn write_input(path: &str, frames: u32, gap: Nanos) {
     let mut writer = CaptureWriter::create(path).expect("the input is made");
     for number in 0..frames {
@@ -29,7 +28,7 @@ pub fn write_input(path: &str, frames: u32, gap: Nanos) {
     writer.finish().expect("the input is whole");
 }
 
-/// Returns the numbers of the frames in a capture, and their stamps.
+/// Returns numbers and stamps of the frames in a capture.
 pub fn read_output(path: &str) -> Vec<(u32, u64)> {
     let mut reader = CaptureReader::open(path).expect("the output opens");
     let mut frames = Vec::new();
@@ -45,7 +44,7 @@ pub fn read_output(path: &str) -> Vec<(u32, u64)> {
     frames
 }
 
-/// Runs a link from a capture to another until it ends by itself.
+/// Runs a link between two captures until it ends.
 pub fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, Vec<(u32, u64)>) {
     let (input, output) = (folder.file("in.pcap"), folder.file("out.pcap"));
     let options = OpenOptions::default();
@@ -63,7 +62,7 @@ pub fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, V
     (report, read_output(&output))
 }
 
-/// A port at which frames arrive at their times, at most `burst_max` a call.
+/// A port whose frames arrive at given times, at most `burst_max` per call.
 pub struct Arrivals {
     pub frames: Vec<(Nanos, Vec<u8>)>,
     pub next: usize,
@@ -99,7 +98,7 @@ impl RxPort for Arrivals {
     }
 }
 
-/// Keeps the frames that leave. Accepts only `room` frames a flush, so that others wait.
+/// Keeps departing frames; accepts only `room` frames per flush.
 pub struct Kept {
     pub frames: Vec<(Nanos, Vec<u8>)>,
     pushed: usize,
@@ -139,7 +138,7 @@ impl TxPort for Kept {
     }
 }
 
-/// A sending half made of a function. What the function takes leaves with the next
+/// A sending half that passes frames to a function; accepted frames leave with the next
 /// flush.
 pub struct PushFn<F> {
     push: F,
@@ -172,7 +171,7 @@ impl<F: FnMut(TxFrame<'_>) -> PushResult + Send> OwnTx for PushFn<F> {
     }
 }
 
-/// Returns a link that only delays.
+/// Returns a link with only a delay.
 pub fn delayed(delay: &str) -> LinkConfig {
     LinkConfig {
         delay: models::DELAY.parse(delay).expect("a delay"),

@@ -1,4 +1,4 @@
-//! The links that are tested, and their traffic.
+//! The tested links and their traffic.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::composed::traffic::{Buffer, buffers, draws};
 pub struct Case {
     pub spec: LinkSpec,
     pub seed: u64,
-    /// The number of the traffic.
+    /// Seed of the traffic.
     pub traffic: u64,
 }
 
 impl Case {
-    /// Returns the case of this number.
+    /// Returns case `number`.
     pub fn random(number: u64) -> Case {
         let mut draws = draws(number);
         let bytes: Vec<u8> = (0..600).map(|_| draws.below(256) as u8).collect();
@@ -28,7 +28,7 @@ impl Case {
         }
     }
 
-    /// Returns the link, whose schedules count from `epoch`.
+    /// Returns the link, with schedules relative to `epoch`.
     pub fn config(&self, epoch: Nanos) -> LinkConfig {
         let config = self.spec.build(&Examples);
         LinkConfig {
@@ -65,14 +65,14 @@ impl Case {
 pub struct Seen(BTreeSet<String>);
 
 impl Seen {
-    /// Adds a case; returns whether it has a feature that is new.
+    /// Adds a case; returns whether it has a new feature.
     pub fn note(&mut self, case: &Case) -> bool {
         let before = self.0.len();
         self.0.extend(case.features());
         self.0.len() > before
     }
 
-    /// Asserts that every registered model of a link was tried.
+    /// Asserts that every registered link model was tried.
     pub fn assert_every_model(&self) {
         for (kind, info) in longwire_engine::all_models() {
             let feature = format!("{kind} {}", info.name);

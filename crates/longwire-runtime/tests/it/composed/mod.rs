@@ -1,8 +1,8 @@
-//! Links of random models in the stages of a live run, against the same link
-//! simulated offline: the same verdicts, departures, releases and bytes.
+//! Compares links of random models in the stages of a live run with offline simulation:
+//! verdicts, departures, releases and bytes must be equal.
 //!
-//! The links come from the generator of the engine's own composition test.
-//! Frames enter and leave through ports in memory, some as super-packets.
+//! The links come from the generator of the engine's composition test. Frames pass
+//! in-memory ports, some as super-packets.
 
 #[path = "../../../../longwire-engine/tests/it/common/any_spec.rs"]
 pub mod any_spec;
@@ -27,19 +27,19 @@ use offline::{Outcome, simulate};
 use ports::{Device, Frame, Memory, Script, Sink};
 use traffic::Buffer;
 
-/// Where the virtual clock of a pipeline starts.
+/// Start of a pipeline's virtual clock.
 const START: Nanos = Nanos::from_secs(1);
 
-/// The test waits for a link that has delivered everything within this time of
-/// the first arrival. Other links are compared as far as they get in `PARTLY`.
+/// A link that delivers everything within this time of the first arrival is run to its
+/// end. Other links are compared as far as they get in `PARTLY`.
 const SOON: Nanos = Nanos::from_millis(700);
 const PARTLY: Duration = Duration::from_millis(300);
 
-/// Ends a run that hangs.
+/// Timeout of a hung run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs buffers through both stages in virtual time; returns the report and the
-/// wire frames that left.
+/// Runs buffers through both stages in virtual time; returns the report and the departed
+/// wire frames.
 fn run_in_virtual_time(
     buffers: Vec<Buffer>,
     config: LinkConfig,
@@ -68,8 +68,8 @@ fn run_in_virtual_time(
     )
 }
 
-/// Runs the case in virtual time, and compares what left with the simulation:
-/// in order, to the nanosecond and the byte.
+/// Runs the case in virtual time and compares its output with the simulation: in order,
+/// to the nanosecond and the byte.
 fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
     let buffers = case.buffers();
     let arrivals = offline::wire_frames(&buffers, START);
@@ -85,8 +85,8 @@ fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
     let mut released = expected.released;
     assert_eq!(left.len(), released.len(), "{case:?}");
     if expected.overtaken {
-        // Frames released in one instant may have been sent already when the
-        // next one of that instant is decided.
+        // Frames of one release may have been sent before the next one of that release is
+        // decided.
         released.sort();
         let known = |frame: &&Frame| frame.0 != ports::UNKNOWN;
         for frame in left.iter().filter(known) {
@@ -105,9 +105,8 @@ fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
     report
 }
 
-/// Runs the case live, records it, and compares verdicts and departures with
-/// the simulation of the recorded arrivals. Returns whether the run reached its
-/// end.
+/// Records a live run of the case and compares verdicts and departures with a simulation
+/// of the recorded arrivals. Returns whether the run reached its end.
 fn check_live(case: &Case, placement: Placement) -> bool {
     let arrivals = offline::wire_frames(&case.buffers(), START);
     let foreseen = simulate(case.config(START), case.seed, &arrivals);
@@ -147,7 +146,7 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     let expected = simulate(case.config(memory.epoch), case.seed, &memory.arrivals);
     compare(case, &memory, &expected, ended);
     let (mut left, mut released) = (sink.take(), expected.released);
-    // Frames that are late may be overtaken.
+    // Late frames may be overtaken.
     left.sort();
     released.sort();
     if ended {
@@ -178,7 +177,7 @@ fn compare(case: &Case, memory: &Memory, expected: &Outcome, ended: bool) {
     }
 }
 
-/// The number of cases that run in virtual time, each chosen by its number.
+/// Number of cases in virtual time.
 const CASES: u64 = 1_500;
 
 #[test]
@@ -207,8 +206,8 @@ fn any_models_live_and_offline_in_real_time() {
     assert!(whole > 10, "{whole} of {} runs ended", ended.len());
 }
 
-/// The segments of a super-packet have one stamp: on an idle link the first of
-/// them is in service, and does not count, when the others are queued.
+/// The segments of a super-packet have one stamp: on an idle link the first is in
+/// service, and not in the queue, when the others are queued.
 #[test]
 fn segments_of_one_buffer_find_the_room_that_frames_find() {
     for (queue, segments, fit) in [
@@ -229,8 +228,8 @@ fn segments_of_one_buffer_find_the_room_that_frames_find() {
     }
 }
 
-/// A link decides about the segments of a buffer one by one; those that are due when the
-/// stage looks leave in one buffer again, until a frame is missing or was changed.
+/// A link decides the segments of a buffer one by one; segments due at the same step
+/// leave in one buffer, except around missing or edited frames.
 #[test]
 fn segments_that_are_due_together_leave_in_one_buffer() {
     for (line, buffers) in [
@@ -273,7 +272,7 @@ fn long_frames_are_fragmented_whatever_the_queue() {
         seed: 7,
         traffic: 3,
     };
-    // Frames that are not IPv4 or may not be fragmented are dropped, by any queue.
+    // Every queue drops frames that are not IPv4 or must not be fragmented.
     let dropped = check_in_virtual_time(&case("rate=100mbit queue=unlimited"), false);
     let dropped = dropped.drops["mtu"];
     for line in links {

@@ -1,4 +1,4 @@
-//! The engine alone, on frames in memory.
+//! The engine alone, on in-memory frames.
 
 use longwire_engine::{
     Bytes, Fragments, FrameMeta, Lane, Link, LinkConfig, LinkId, Nanos, Packets, Verdict,
@@ -8,15 +8,15 @@ use longwire_io::port::offload;
 use crate::composed::fates::Fates;
 use crate::composed::traffic::Buffer;
 
-/// A wire frame and when it arrives.
+/// A wire frame and its arrival.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     pub at: Nanos,
     pub bytes: Vec<u8>,
 }
 
-/// Returns the wire frames in buffers, checksums finished, with arrivals
-/// counted from `start`.
+/// Returns the wire frames of buffers with finished checksums, and arrivals relative to
+/// `start`.
 pub fn wire_frames(buffers: &[Buffer], start: Nanos) -> Vec<Arrival> {
     let mut frames = Vec::new();
     for buffer in buffers {
@@ -42,25 +42,24 @@ pub fn wire_frames(buffers: &[Buffer], start: Nanos) -> Vec<Arrival> {
 /// The outcome of one frame.
 #[derive(Debug, Default)]
 pub struct Fate {
-    /// The frame's own verdict, then one for each further delivery.
+    /// The frame's own verdict, then one per duplicate.
     pub verdicts: Vec<Verdict>,
-    /// The queue right after its arrival.
+    /// The queue right after the arrival.
     pub queue: (Packets, Bytes),
 }
 
 /// The outcome of all frames.
 #[derive(Debug)]
 pub struct Outcome {
-    /// In the order of their arrival, fragments in the place of what was cut.
+    /// In order of arrival; fragments replace their frame.
     pub frames: Vec<Fate>,
-    /// The frames that left, in the order of releases.
+    /// Departed frames in order of release.
     pub released: Vec<(Nanos, Vec<u8>)>,
-    /// Releases may decrease.
+    /// Whether releases may decrease.
     pub overtaken: bool,
 }
 
-/// Offers the frames to the link, fragmented where it does that, in virtual
-/// time.
+/// Offers the frames, fragmented by the link's MTU, in virtual time.
 pub fn simulate(config: LinkConfig, seed: u64, arrivals: &[Arrival]) -> Outcome {
     let link = Link::new(config, seed, LinkId(0));
     let overtaken = !link.in_order();

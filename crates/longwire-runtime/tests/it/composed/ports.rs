@@ -1,4 +1,4 @@
-//! Ports and a recorder in memory.
+//! In-memory ports and recorder.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,18 +13,17 @@ use longwire_runtime::record::{Batch, Epoch, Event};
 use crate::composed::offline::{Arrival, wire_frames};
 use crate::composed::traffic::Buffer;
 
-/// Hands in buffers at their times.
+/// Provides buffers at their times.
 pub struct Script {
     buffers: Vec<Buffer>,
     next: usize,
     start: Option<Nanos>,
-    /// All buffers have arrived already, with stamps.
+    /// All buffers have arrived, with stamps.
     at_once: bool,
 }
 
 impl Script {
-    /// Returns a script counted from `start` on a virtual clock, which the
-    /// stamps drive.
+    /// Returns a script relative to `start` on a virtual clock, which its stamps advance.
     pub fn at(buffers: Vec<Buffer>, start: Nanos) -> Script {
         Script {
             buffers,
@@ -34,7 +33,7 @@ impl Script {
         }
     }
 
-    /// Returns a script counted from the first call, on the real clock.
+    /// Returns a script relative to the first call on the real clock.
     pub fn live(buffers: Vec<Buffer>) -> Script {
         Script {
             buffers,
@@ -80,14 +79,14 @@ impl OwnRx for Script {
     }
 }
 
-/// A wire frame that left, and its release.
+/// A departed wire frame and its release.
 pub type Frame = (Nanos, Vec<u8>);
 
-/// The release of a frame that left in one buffer with those before it, which only the
-/// link knows.
+/// The release of a frame that left in a buffer with earlier ones; only the link knows
+/// it.
 pub const UNKNOWN: Nanos = Nanos::MAX;
 
-/// Keeps the wire frames that leave.
+/// Keeps departed wire frames.
 #[derive(Clone)]
 pub struct Sink {
     frames: Arc<Mutex<Vec<Frame>>>,
@@ -102,7 +101,7 @@ impl Sink {
         }
     }
 
-    /// Returns the frames that left.
+    /// Returns the departed frames.
     pub fn take(&self) -> Vec<Frame> {
         std::mem::take(&mut self.frames.lock().expect("no panic"))
     }
@@ -139,8 +138,7 @@ impl OwnTx for Sink {
     }
 }
 
-/// A sink that finishes checksums and cuts super-packets itself, as a device
-/// with offloads does.
+/// A sink that finishes checksums and cuts super-packets, like a device with offloads.
 pub struct Device(pub Sink);
 
 impl TxPort for Device {
@@ -165,11 +163,11 @@ impl TxPort for Device {
     }
 }
 
-/// The recording of a run, in memory.
+/// An in-memory recording.
 #[derive(Default)]
 pub struct Memory {
     pub epoch: Nanos,
-    /// The bytes of the frame that entered last.
+    /// Bytes of the last arrived frame.
     entered: Vec<u8>,
     pub arrivals: Vec<Arrival>,
     /// After each arrival.
@@ -223,7 +221,7 @@ impl Recorder for MemoryRecorder {
     }
 }
 
-/// Runs `work` for all `cases` on a few threads: they mostly wait.
+/// Runs `work` on all `cases` on a few threads, which mostly wait.
 pub fn in_parallel<T: Sync, R: Send>(cases: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! The traffic of the links: buffers of one frame and of several.
+//! Traffic for the links: single frames and super-packets.
 
 use longwire_io::port::{Checksum, Offload, SegmentKind, Segments};
 use longwire_testbed::support::Draws;
@@ -9,17 +9,16 @@ pub fn draws(seed: u64) -> Draws {
     Draws(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// A buffer as a port hands it in.
+/// A buffer as a port provides it.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// Time after the first one, in nanoseconds.
+    /// Nanoseconds after the first buffer.
     pub at: u64,
     pub bytes: Vec<u8>,
     pub offload: Offload,
 }
 
-/// Returns bursts with gaps between them, in 50 ms; buffers of one burst often
-/// have one stamp.
+/// Returns bursts with gaps over 50 ms; buffers of a burst often share a stamp.
 pub fn buffers(draws: &mut Draws) -> Vec<Buffer> {
     let mut at = 0;
     let count = 30 + draws.below(120);
@@ -104,7 +103,7 @@ fn udp4(number: u16, flow: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
     ipv4(number, flow, flags, 17, &datagram)
 }
 
-/// Returns a datagram whose checksum is left to the hardware.
+/// Returns a datagram whose checksum is left to hardware.
 fn unfinished(at: u64, number: u16, flow: u16, len: usize) -> Buffer {
     let mut datagram = udp(flow, &payload(len));
     let partial = sum(&[&pseudo(17, datagram.len())]);
@@ -123,7 +122,7 @@ fn unfinished(at: u64, number: u16, flow: u16, len: usize) -> Buffer {
     )
 }
 
-/// Returns a super-packet of TCP or UDP.
+/// Returns a TCP or UDP super-packet.
 fn super_packet(at: u64, number: u16, flow: u16, draws: &mut Draws) -> Buffer {
     let payload_len = draws.pick(&[100u16, 536, 1_448]);
     let len = 1 + draws.below(12 * u64::from(payload_len)) as usize;
@@ -131,7 +130,7 @@ fn super_packet(at: u64, number: u16, flow: u16, draws: &mut Draws) -> Buffer {
     in_segments(at, (number, flow), kind, payload_len, len)
 }
 
-/// Returns a buffer of `count` full segments of TCP.
+/// Returns a buffer of `count` full TCP segments.
 pub fn segments(at: u64, count: usize) -> Buffer {
     in_segments(at, (1, 0), SegmentKind::TcpV4, 1_448, 1_448 * count)
 }

@@ -1,5 +1,4 @@
-//! A plugin decides the same, regardless of how packets are divided into
-//! arrays.
+//! A plugin's decisions are independent of the division of packets into arrays.
 
 use longwire_engine::{Bytes, DropReason, FrameContext, FrameMeta, Hook, Nanos, Packets};
 use longwire_runtime::{CPlugin, Faults};
@@ -70,8 +69,8 @@ fn delays<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
     drawn
 }
 
-/// Returns departures; a frame's service begins when it has arrived and the one
-/// before it has left, which only the first of an array can state.
+/// Returns departures. Service begins after the arrival and the previous departure; only
+/// the first packet of an array states that.
 fn departures<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
     let (mut plugin, faults) = load(file, Hook::Rate, parameters);
     let traffic = Traffic::new();

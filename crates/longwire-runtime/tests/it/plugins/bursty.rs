@@ -1,5 +1,4 @@
-//! The bursty wireless channel: one state for two hooks, and the law of its
-//! bursts.
+//! The bursty wireless channel: one state for two hooks, and the distribution of bursts.
 
 use longwire_engine::Verdict;
 use longwire_runtime::Faults;
@@ -8,11 +7,11 @@ use crate::plugins::tools::{bounds, example, link, offer, release};
 
 const GOOD: f64 = 20e6;
 const BAD: f64 = 5e6;
-/// The distance between frames, in nanoseconds.
+/// Distance between frames in nanoseconds.
 const GAP: u64 = 100_000;
 const FRAMES: u64 = 400_000;
 
-/// Returns the outcome of each frame: its delay, or `None` if it was lost.
+/// Returns each frame's delay; `None` if it was lost.
 fn run(seed: u64, loss: &str, delay: &str) -> Vec<Option<u64>> {
     let faults = Faults::new();
     let line = format!("loss={loss} delay={delay} order=reorder");
@@ -34,12 +33,11 @@ fn plugin(loss: &str) -> String {
 
 #[test]
 fn both_hooks_see_one_channel() {
-    // All frames are lost while it is bad: no frame that gets through was
-    // retried.
+    // All frames are lost in the bad state, so no delivered frame was retried.
     let fates = run(1, &plugin("100%"), &plugin("100%"));
     assert!(fates.iter().flatten().all(|delay| *delay == 2_000_000));
     assert!(fates.iter().any(Option::is_none));
-    // With other parameters the delay has a separate channel.
+    // With different parameters, the delay has a separate channel.
     let fates = run(1, &plugin("100%"), &plugin("99%"));
     assert!(fates.contains(&Some(9_000_000)));
 }
@@ -56,12 +54,12 @@ fn times_in_a_state_are_exponential_and_losses_independent_in_them() {
     );
     let in_bad = fates.iter().filter(|fate| bad(fate)).count() as u64;
     let lost = fates.iter().filter(|fate| fate.is_none()).count() as u64;
-    // Given that the channel is bad, each frame is lost independently.
+    // In the bad state, frames are lost independently.
     assert!(bounds(in_bad, 0.3).contains(&lost), "{lost} of {in_bad}");
 
-    // Frames sample a Markov chain in steps: from one to the next the channel
-    // is in the other state with a known probability, independent of earlier
-    // states (Cox and Miller 1965, section 4.5).
+    // Frames sample a Markov chain: between two frames the channel changes its state with
+    // a known probability, independent of earlier states (Cox and Miller 1965, section
+    // 4.5).
     let share_bad = BAD / (GOOD + BAD);
     let forgets = 1.0 - (-(GAP as f64) * (1.0 / GOOD + 1.0 / BAD)).exp();
     for (from, p) in [
@@ -74,7 +72,7 @@ fn times_in_a_state_are_exponential_and_losses_independent_in_them() {
             trials += 1;
             turned += u64::from(bad(&pair[1]) != from);
         }
-        // Five standard deviations of the binomial: a chance of 10^-6.
+        // Five binomial standard deviations: a probability of 10^-6.
         let deviation = (trials as f64 * p * (1.0 - p)).sqrt();
         let off = (turned as f64 - trials as f64 * p).abs();
         assert!(off < 5.0 * deviation, "{turned} of {trials}, for {p}");

@@ -1,4 +1,4 @@
-//! The examples against their expected results.
+//! Tests the example plugins.
 
 use longwire_engine::{DropReason, Verdict};
 use longwire_runtime::Faults;
@@ -24,7 +24,7 @@ fn data_loss_loses_what_matches_and_nothing_else() {
         let expected = protocol == 17;
         assert_eq!(verdict == Verdict::Drop(DropReason::Content), expected);
     }
-    // A frame too short to hold the place cannot match.
+    // A frame too short for the offset cannot match.
     assert_eq!(release(offer(&mut link, 2_000_000, &[0x11; 23])), 2_000_000);
     let at_its_end = offer(&mut link, 2_000_000, &[0x11; 24]);
     assert_eq!(at_its_end, Verdict::Drop(DropReason::Content));
@@ -60,8 +60,8 @@ fn data_loss_refuses_what_is_no_bytes() {
     }
 }
 
-/// Returns when a frame of `bits` leaves a slotted channel that is free at
-/// `from`: each slot is tried in turn, from the first on.
+/// Returns the departure of `bits` on a slotted channel free at `from`, by trying each
+/// slot in turn.
 fn slotted(from: u64, bits: u64, (period, slot, offset): (u64, u64, u64)) -> u64 {
     let need = (bits * 1_000_000_000).div_ceil(10_000_000);
     let mut begins = offset;
@@ -85,7 +85,7 @@ fn tdm_departs_in_slots_only() {
     let mut link = link(&format!("rate={text} queue=unlimited"), 1, &faults);
     let (mut arrival, mut free) = (0u64, 0u64);
     for number in 0..20_000u64 {
-        // Idle at times, backlogged at times; 60 to 359 bytes.
+        // Alternates idle and backlogged; 60 to 359 bytes.
         arrival += [0, 10_000, 650_000, 1_900_000][(number * number % 11 % 4) as usize];
         let len = 60 + (number * 37 % 300) as usize;
         let departure = release(offer(&mut link, arrival, &vec![0; len]));
@@ -120,11 +120,11 @@ fn the_plugin_of_the_page_does_what_the_page_says() {
     let lost = |number| matches!(offer(&mut link, number, &[0; 60]), Verdict::Drop(_));
     let fates: Vec<bool> = (0..100_000).map(lost).collect();
     assert_eq!(faults.first(), None);
-    // Bursts of three; two may meet, and the last may be cut off.
+    // Bursts of three; two may be adjacent, and the last may be truncated.
     let runs: Vec<&[bool]> = fates.chunk_by(|a, b| a == b).filter(|run| run[0]).collect();
     let whole = &runs[..runs.len() - 1];
     assert!(whole.iter().all(|run| run.len() % 3 == 0));
-    // A burst begins at each frame that is not in one with a chance of 1 %.
+    // Each frame outside a burst begins one with probability 1 %.
     let bursts = whole.iter().map(|run| run.len() as u64 / 3).sum::<u64>();
     let chances = fates.iter().filter(|lost| !**lost).count() as u64 + bursts;
     assert!(

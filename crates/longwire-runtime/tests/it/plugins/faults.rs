@@ -1,5 +1,5 @@
-//! A failing plugin is reported once, with its message, and never called again;
-//! its wrong results have no harmful effect.
+//! A failing plugin is reported once with its message and never called again; invalid
+//! results do no harm.
 
 use longwire_engine::Verdict;
 use longwire_runtime::Faults;
@@ -7,8 +7,7 @@ use longwire_testbed::support::{Folder, rows};
 
 use crate::plugins::tools::{link, offer, probe, release};
 
-/// Offers 20 frames to a link whose plugin fails at the 11th call, and returns
-/// the report.
+/// Offers 20 frames to a link whose plugin fails at the 11th call; returns the report.
 fn report_of(option: &str, fault: &str, rest: &str) -> String {
     let text = format!("plugin:{},after=10,fault={fault}{rest}", probe());
     let faults = Faults::new();
@@ -27,7 +26,7 @@ fn report_of(option: &str, fault: &str, rest: &str) -> String {
             found_at = Some(frame);
         }
     }
-    // A rate's hooks are two calls a frame.
+    // A rate makes two calls per frame.
     let expected = if option == "rate" { 5 } else { 10 };
     assert_eq!(found_at, Some(expected), "{fault}: {:?}", faults.first());
     faults.first().unwrap()
@@ -103,6 +102,6 @@ fn the_other_direction_sees_the_fault_too() {
     assert!(!faults.any());
     offer(&mut up, 2000, &[0; 60]);
     assert!(faults.any());
-    // The first byte requests a loss, but the plugin is no longer called.
+    // The first byte requests a loss, but the plugin is not called.
     assert_eq!(release(offer(&mut down, 3000, &[1; 60])), 3000);
 }

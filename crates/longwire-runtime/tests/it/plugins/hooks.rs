@@ -1,4 +1,4 @@
-//! The arguments of hooks, and the effects of their results.
+//! Arguments and results of hooks.
 
 use longwire_engine::{
     DropReason, FrameContext, FrameMeta, Hook, LinkId, Nanos, Packets, Plugin, Probability, Verdict,
@@ -29,7 +29,7 @@ fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
 fn a_hook_is_told_of_the_frame_and_of_the_queue() {
     let (mut plugin, faults) = probe_for(Hook::Delay, &[]);
     let mut stream = Stream::new(1, 0, Purpose::Delay);
-    // Bytes after the end of the frame, as of a super-packet, do not count.
+    // Bytes beyond the frame, as in super-packets, do not count.
     for (known, counted) in [(0, 0), (64, 64), (1000, 1000), (4000, 1000)] {
         let bytes = vec![0u8; known];
         let delay = plugin.delay(&frame_context(20_000, &bytes), &mut stream);
@@ -44,8 +44,7 @@ fn times_count_from_the_links_beginning() {
     let (mut plugin, faults) = probe_for(Hook::Delay, &[]);
     plugin.start(Nanos::from_nanos(19_900));
     let mut stream = Stream::new(1, 0, Purpose::Delay);
-    // The arrival lies before the link's beginning, and so counts as the
-    // beginning.
+    // An arrival before the link's start counts as the start.
     let delay = plugin.delay(&frame_context(20_000, &[]), &mut stream);
     assert_eq!(delay.as_nanos(), 100 * 1000 + 1000 + 5 * 7 + 4000 * 11);
 
@@ -125,7 +124,7 @@ fn entry_losses_keep_the_reason_of_their_place() {
 
 #[test]
 fn the_rate_hooks_serve_a_link() {
-    // Ready 10 ns after it could be, then 1 ns a bit.
+    // Ready 10 ns late, then 1 ns per bit.
     let text = format!("plugin:{}", probe());
     let faults = Faults::new();
     let mut link = link(&format!("rate={text} framing=ethernet"), 1, &faults);

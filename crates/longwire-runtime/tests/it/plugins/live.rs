@@ -1,4 +1,4 @@
-//! Plugins in a run with separate threads, between captures.
+//! Plugins in threaded runs between captures.
 
 use longwire_engine::Nanos;
 use longwire_runtime::{Faults, Placement, RunConfig};
@@ -21,7 +21,7 @@ fn a_fault_ends_the_run_with_its_message() {
     for (option, managed) in [("loss", false), ("delay", true), ("rewrite", true)] {
         for placement in [Placement::Together, Placement::PerStage] {
             let folder = Folder::new();
-            // Twenty seconds, if the fault at the 51st frame did not end it.
+            // 20 s, unless the fault at the 51st frame ends the run.
             write_input(&folder.file("in.pcap"), 20_000, Nanos::from_millis(1));
             let text = format!("plugin:{},after=50,fault=hook", probe());
             let faults = Faults::new();
@@ -43,8 +43,8 @@ fn a_fault_ends_the_run_with_its_message() {
 
 #[test]
 fn slots_count_from_the_links_beginning() {
-    // The slots of the channel count from the link's beginning, regardless of
-    // the clock's value then: frames leave in the first 2 ms of each 10 ms.
+    // Slots count from the link's start, independent of the clock: frames leave in the
+    // first 2 ms of each 10 ms.
     let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 400, Nanos::from_micros(700));
     let text = format!(
@@ -59,6 +59,6 @@ fn slots_count_from_the_links_beginning() {
     let bursts = frames
         .windows(2)
         .filter(|pair| pair[1].1 - pair[0].1 > 7_000_000);
-    // 280 ms are 28 slots; in each, frames are at most a frame's gap apart.
+    // 280 ms have 28 slots; frames in a slot are at most a frame's gap apart.
     assert!((26..=28).contains(&bursts.count()));
 }

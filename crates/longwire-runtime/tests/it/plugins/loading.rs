@@ -1,5 +1,4 @@
-//! Plugins and parameters that are refused before a frame has arrived, and the
-//! messages.
+//! Plugins and parameters rejected before the first frame, and the messages.
 
 use longwire_engine::{Hook, LinkSpec};
 use longwire_runtime::{CPlugin, Faults, FileLoader};
@@ -80,7 +79,7 @@ fn hints_reach_the_defaults() {
     let config = parse(&format!("rate={text}"), &Faults::new()).unwrap();
     let mean = config.rate.bit_rate().map(|rate| rate.bits_per_sec());
     assert_eq!(mean, Some(2_000_000));
-    // Two delays or 100 ms of the mean rate.
+    // Two delays, or 100 ms of the mean rate.
     assert_eq!(
         config.queue_limit().bytes.map(|bytes| bytes.0),
         Some(25_000)
@@ -107,9 +106,9 @@ fn each_link_has_one_state_for_its_hooks() {
     let loader = FileLoader::reporting_to(&faults);
     let line = format!("loss={text} delay={text} rate={text},after=1");
     let spec = LinkSpec::parse(&line, &loader).unwrap();
-    // One for loss and delay, and one for the rate, whose parameters differ.
+    // One for loss and delay, and one for the rate with other parameters.
     assert_eq!(traced(), "create create ");
-    // The first link uses them; the second shares nothing with the first.
+    // The first link takes them; the second shares nothing with it.
     let first = spec.build(&loader).unwrap();
     let second = spec.build(&loader).unwrap();
     assert_eq!(traced(), "create create ");
@@ -117,11 +116,11 @@ fn each_link_has_one_state_for_its_hooks() {
     assert_eq!(traced(), "destroy destroy ");
     drop((second, loader));
     assert_eq!(traced(), "destroy destroy ");
-    // Another loader has none of its states.
+    // Another loader shares no states.
     drop(spec.build(&FileLoader::reporting_to(&faults)).unwrap());
     assert_eq!(traced(), "create create destroy destroy ");
 
-    // Two losses decide separately: each has its own state.
+    // Two losses decide separately, with separate states.
     drop(parse(&format!("loss={text} loss={text}"), &faults).unwrap());
     assert_eq!(traced(), "create create destroy destroy ");
     assert!(!faults.any());

@@ -1,6 +1,5 @@
-//! Plugins in C, compiled here and driven through the engine in virtual time as
-//! `simulate` does: the examples against their expected results, and every way
-//! in which a plugin can fail.
+//! C plugins, compiled here and run by the engine in virtual time, as in `simulate`: the
+//! examples, and every way in which a plugin can fail.
 
 mod batches;
 mod bursty;

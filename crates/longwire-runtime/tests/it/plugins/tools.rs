@@ -1,4 +1,4 @@
-//! Compiling plugins, and building links from them.
+//! Compiles plugins and builds links from them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
     root.canonicalize().expect("the repository is there")
 }
 
-/// Compiles a plugin once; with `define`, a variant of it.
+/// Compiles a plugin once; `define` selects a variant.
 fn compile(source: &Path, define: &str) -> String {
     static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let stem = source.file_stem().expect("a file").to_string_lossy();
@@ -22,8 +22,7 @@ fn compile(source: &Path, define: &str) -> String {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if !made.contains(&library) {
-        // Under a unique name first: other runs of these tests may have the
-        // library loaded.
+        // Use a unique name first: other runs of these tests may have the library loaded.
         let own = library.with_extension(std::process::id().to_string());
         run_compiler(source, define, &own);
         std::fs::rename(&own, &library).expect("both are in one folder");
@@ -59,7 +58,7 @@ fn run_compiler(source: &Path, define: &str, library: &Path) {
     assert!(made.success(), "{} does not compile", source.display());
 }
 
-/// Returns one of the examples.
+/// Returns an example plugin.
 pub fn example(name: &str) -> String {
     compile(&root().join("examples/plugins").join(name), "")
 }
@@ -74,12 +73,12 @@ pub fn documented() -> String {
     compile(&source, "")
 }
 
-/// Returns the plugin whose behaviour the test controls.
+/// Returns the plugin whose behaviour tests control.
 pub fn probe() -> String {
     probe_with("")
 }
 
-/// Returns the same plugin, compiled with a definition.
+/// Returns a variant of that plugin.
 pub fn probe_with(define: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/plugins");
     compile(&folder.join("probe.c"), define)
@@ -92,7 +91,7 @@ pub fn parse(line: &str, faults: &Faults) -> Result<LinkConfig, String> {
     spec.build(&loader).map_err(|error| error.to_string())
 }
 
-/// Returns the message of an option that must be refused.
+/// Returns the message about a rejected option.
 pub fn refusal(option: &str, text: &str) -> String {
     match parse(&format!("{option}={text}"), &Faults::new()) {
         Ok(_) => panic!("{text} was taken"),
@@ -110,7 +109,7 @@ pub fn offer(link: &mut Link, arrival: u64, bytes: &[u8]) -> Verdict {
     link.offer(frame, bytes)
 }
 
-/// Returns the release of a frame that must have been delivered.
+/// Returns the release of a delivered frame.
 pub fn release(verdict: Verdict) -> u64 {
     match verdict {
         Verdict::Deliver(delivery) => delivery.release.as_nanos(),
@@ -118,9 +117,9 @@ pub fn release(verdict: Verdict) -> u64 {
     }
 }
 
-/// Returns the minimum and the maximum number of successes among `trials`
-/// independent ones of probability `p`, except with a probability of 10^-6: by
-/// Hoeffding's inequality (1963), which holds for any number of trials.
+/// Returns the bounds of the number of successes among `trials` independent trials of
+/// probability `p`, violated with probability 10^-6: Hoeffding's inequality (1963), valid
+/// for any number of trials.
 pub fn bounds(trials: u64, p: f64) -> std::ops::RangeInclusive<u64> {
     let slack = (trials as f64 * (2.0f64 / 1e-6).ln() / 2.0).sqrt();
     let mean = trials as f64 * p;
