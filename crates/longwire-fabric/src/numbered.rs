@@ -252,7 +252,7 @@ impl Numbered {
         })
     }
 
-    /// Numbers what was added to the topology; returns the first new link and path.
+    /// Numbers the additions to the topology; returns the first new link and path.
     /// [`Numbered::undo`] reverts it.
     pub(super) fn add(&mut self, added: &Added) -> (usize, usize) {
         let first = (self.links.len(), self.paths.len());

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{Changes, Numbered, json};
 
-/// The report of a network: that of its run, with its changes.
+/// The report of a network, with its changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct NetworkReport {
     /// Links, ports, hosts and all.

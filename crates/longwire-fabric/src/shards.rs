@@ -11,7 +11,7 @@ use longwire_topology::{Action, Class, Direction, Unmatched};
 
 impl Numbered {
     /// Assigns the links to shards ([`ShardCount::plan`]). `cores` is the number of cores
-    /// that this process may use.
+    /// available to this process.
     pub fn shard_plan(&self, count: ShardCount, cores: usize) -> ShardPlan {
         let links = self.shard_links();
         let joined = self.multi_link_paths();
@@ -89,8 +89,8 @@ impl Numbered {
             .collect()
     }
 
-    /// Returns the paths that frames take, each once: targets of rules, of unmatched
-    /// frames, and of moves in the scenario.
+    /// Returns the used paths, each once: targets of rules, of unmatched frames, and of
+    /// moves in the scenario.
     fn used(&self) -> Vec<&[LinkId]> {
         let topology = self.topology();
         let rules = topology.rules.iter();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     /// Computed by hand: a path counts as its slowest link, a path without rates as the
-    /// fastest path, and a path without a rule not at all.
+    /// fastest path, and a path without rules as nothing.
     #[test]
     fn loads_follow_the_paths_that_cross_a_link() {
         let network = numbered(CHAIN);

@@ -1,4 +1,4 @@
-//! The planner against its rules, and against every distribution of small networks.
+//! Tests the planner's rules, and compares it with every distribution of small networks.
 
 use longwire_engine::Nanos;
 use longwire_fabric::shard_plan::{
@@ -18,7 +18,7 @@ fn planned(links: &[ShardLink], paths: &[Vec<u32>], shards: usize) -> ShardPlan 
     plan(links, paths.iter().map(Vec::as_slice), shards)
 }
 
-/// Checks the rules that hold for every plan.
+/// Asserts the invariants of a plan.
 fn assert_sound(links: &[ShardLink], paths: &[Vec<u32>], asked: usize, plan: &ShardPlan) {
     assert!((1..=asked).contains(&plan.shards), "{plan:?}");
     assert_eq!(plan.shard_of.len(), links.len());
@@ -49,7 +49,7 @@ fn assert_sound(links: &[ShardLink], paths: &[Vec<u32>], asked: usize, plan: &Sh
     assert!(!plan.reason.is_empty() && !plan.reason.ends_with('.'));
 }
 
-/// Returns the least load of the busiest shard, over every allowed distribution.
+/// Returns the minimum busiest load over all allowed distributions.
 fn least_busiest(links: &[ShardLink], paths: &[Vec<u32>], shards: usize) -> u64 {
     let combinations = shards.pow(links.len() as u32);
     let distributions = (0..combinations).map(|number| {
@@ -116,12 +116,12 @@ proptest! {
         let plan = planned(&links, &paths, shards);
         assert_sound(&links, &paths, shards, &plan);
         prop_assert_eq!(&plan, &planned(&links, &paths, shards));
-        // In another order, the same paths give the same plan.
+        // The order of paths has no effect on the plan.
         let reversed: Vec<_> = paths.iter().rev().cloned().collect();
         prop_assert_eq!(&plan, &planned(&links, &reversed, shards));
     }
 
-    /// At most 3/2 of the best: the factor in the documentation of `plan`.
+    /// At most 3/2 of the optimum, as documented by `plan`.
     #[test]
     fn loads_are_as_even_as_any_allowed_distribution(
         (links, paths) in any_links(1..8)
@@ -134,7 +134,7 @@ proptest! {
         let best = least_busiest(&links, &paths, plan.shards);
         prop_assert!(busiest >= best);
         prop_assert!(busiest * 2 <= best * 3, "{busiest} for {best}: {plan:?}");
-        // Fewer shards than asked for only where more would help by 1/20 at most, of 3/2.
+        // Uses fewer shards only if more would gain at most 1/20, times 3/2.
         let best = least_busiest(&links, &paths, asked);
         prop_assert!(busiest * 40 <= best * 63, "{busiest} for {best} on {asked}: {plan:?}");
     }
@@ -156,7 +156,7 @@ fn separate_paths_are_not_cut() {
 
 #[test]
 fn a_chain_is_cut_where_its_delay_is_long() {
-    // Eight links in a row, 1 ms each but for one in the middle.
+    // Eight links in a row, 1 ms each except the fourth.
     let mut links: Vec<ShardLink> = (0..8).map(|_| link(1_000, 10)).collect();
     links[3] = link(30_000, 10);
     let paths = [(0..8).collect::<Vec<u32>>()];
@@ -170,8 +170,8 @@ fn a_chain_is_cut_where_its_delay_is_long() {
     );
 }
 
-/// Rows of links of equal delay, joined by few paths: a distribution without regard to
-/// neighbours would cut half of all hops.
+/// Rows of links of equal delay, joined by few paths: ignoring neighbours would cut half
+/// of all hops.
 #[test]
 fn neighbours_stay_together() {
     const LINKS: u32 = 4_096;
@@ -245,8 +245,8 @@ fn odd_numbers_of_shards_count_as_the_nearest_allowed() {
     assert_eq!(planned(&links, &[], 1_000).shards, SHARDS_MAX);
 }
 
-/// A million links in 250,000 paths of four hops that share links, of lookaheads over six
-/// orders of magnitude.
+/// A million links in 250,000 paths of four shared links, with lookaheads over six orders
+/// of magnitude.
 #[test]
 fn a_million_links_are_planned() {
     const LINKS: u64 = 1_000_000;
@@ -260,7 +260,7 @@ fn a_million_links_are_planned() {
             .collect()
     };
     let paths: Vec<Vec<u32>> = (0..LINKS / 4).map(path).collect();
-    // It takes seconds; a planner of quadratic time would not end.
+    // Takes seconds; a quadratic planner would not end.
     let plan = planned(&links, &paths, 16);
     assert_sound(&links, &paths, 16, &plan);
 }

@@ -96,7 +96,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Returns the counter of broken watches of a kind.
+    /// Returns the counter of broken watches for a kind.
     pub fn watch_errors(&self, kind: &str) -> Counter {
         let kind = kind.to_owned();
         self.watch_errors.get_or_create(&Kind { kind }).clone()

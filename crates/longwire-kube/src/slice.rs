@@ -49,7 +49,8 @@ impl ResourceKind {
     }
 }
 
-/// Makes a slice all that a field manager owns in the status of a resource; `None` removes it.
+/// Makes a slice the only content of a field manager in a resource's status; `None`
+/// removes it.
 ///
 /// # Errors
 /// If the API server fails.
@@ -70,8 +71,8 @@ pub async fn apply_slice(
     }
 }
 
-/// Makes these fields all that a field manager owns in the status of a resource. A no-op if the
-/// resource does not exist.
+/// Makes these fields the only content of a field manager in a resource's status. A no-op
+/// if the resource does not exist.
 ///
 /// # Errors
 /// If the API server fails.

@@ -65,7 +65,7 @@ pub fn all() -> Config {
     Config::default().timeout(WATCH_SECONDS)
 }
 
-/// Watches objects, stores what `reduce` returns of each, and notifies of changes.
+/// Watches objects, caches the results of `reduce`, and notifies of changes.
 pub fn start<K, T>(
     api: Api<K>,
     config: Config,

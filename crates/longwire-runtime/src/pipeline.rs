@@ -82,7 +82,7 @@ where
     run((source, sink), setup, (config, None), drive)
 }
 
-/// Like [`run_to_end`], with both stages on the calling thread, as in a run on few cores.
+/// Like [`run_to_end`], with both stages on the calling thread, like a run on few cores.
 /// The steady time covers the whole run.
 ///
 /// # Errors

@@ -126,7 +126,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Stores the recording's writer thread, joined when all others have stopped.
+    /// Stores the recording's writer thread, joined last.
     pub fn keep(&mut self, recorder: Option<RecordWriter>) {
         self.recorder = recorder;
     }

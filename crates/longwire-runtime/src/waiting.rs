@@ -32,7 +32,7 @@ const LINGER: Nanos = Nanos::from_micros(50);
 /// Consecutive lingers without a frame after which a thread stops lingering.
 const LINGERS_UNPAID: u32 = 8;
 
-/// Traffic events after which such a thread tries lingering again.
+/// Traffic events after which it tries lingering again.
 const LINGER_RETRY: u32 = 64;
 
 /// Limits of the gathering time at ports that stamp arrivals, for links with delay. The

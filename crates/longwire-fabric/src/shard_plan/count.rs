@@ -8,21 +8,20 @@ use super::types::{SHARDS_MAX, ShardLink, ShardPlan};
 
 /// Minimum number of links for which `auto` uses several shards.
 ///
-/// Fewer links, with all their data, fit into a core's cache (the engine counts on the
-/// same number). An event of such a network costs 50 to 90 ns, while one cache line takes
-/// 50 to 200 ns to another core: a frame that changes its shard would cost more than it
-/// saves.
+/// Fewer links fit into a core's cache (the engine assumes the same number). An event of
+/// such a network costs 50 to 90 ns, while one cache line takes 50 to 200 ns between
+/// cores: a frame that changes its shard would cost more than it saves.
 pub const AUTO_LINKS_MIN: usize = 512;
 
-/// A number of shards, as in `--shards N|auto`.
+/// A number of shards: `--shards N|auto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardCount {
     /// Two for each core, so that a thread which is delayed leaves a part of its work to the
     /// others; one for a single core, and for fewer than [`AUTO_LINKS_MIN`] links.
     #[default]
     Auto,
-    /// This many, from 1 to [`SHARDS_MAX`]. Only [`ShardCount::exactly`] and the parser
-    /// make them.
+    /// A number from 1 to [`SHARDS_MAX`], created by [`ShardCount::exactly`] and the
+    /// parser only.
     Exactly(ExactCount),
 }
 
@@ -30,7 +29,7 @@ pub enum ShardCount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactCount(u8);
 
-/// A text that is not a number of shards.
+/// The error for a text that is not a number of shards.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a number of shards; write 1 to {SHARDS_MAX}, or auto")]
 pub struct ShardCountError {
@@ -44,8 +43,8 @@ impl ShardCount {
         is_allowed.then_some(ShardCount::Exactly(ExactCount(count as u8)))
     }
 
-    /// Distributes links over as many shards as the user asks for ([`plan()`]). `cores`:
-    /// the number of cores that this process may use.
+    /// Distributes links over the requested number of shards ([`plan()`]). `cores` is the
+    /// number of cores available to this process.
     ///
     /// # Panics
     /// If a path has an index out of range.
@@ -67,7 +66,7 @@ impl ShardCount {
         plan
     }
 
-    /// Returns the number of shards to ask [`plan()`] for. The plan may use fewer.
+    /// Returns the number of shards to request from [`plan()`], which may use fewer.
     fn wanted(self, links: usize, cores: usize) -> usize {
         match self {
             ShardCount::Auto if links < AUTO_LINKS_MIN => 1,

@@ -1,20 +1,19 @@
-//! Links that stay together: groups of them, and the hops from one group to another.
+//! Groups of inseparable links, and the hops between groups.
 
 use longwire_engine::Nanos;
 
 use super::types::ShardLink;
 
-/// A hop of one or more paths: from a link to the next one.
+/// A hop of one or more paths, from a link to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hop {
     pub from: u32,
     pub to: u32,
-    /// Number of times that paths take it.
+    /// Number of paths' uses.
     pub crossings: u32,
 }
 
-/// Returns every hop once, in the order of its links. A hop from a link to itself is
-/// left out.
+/// Returns every hop once, sorted by link. Hops from a link to itself are omitted.
 pub(super) fn hops<'a>(paths: impl Iterator<Item = &'a [u32]>) -> Vec<Hop> {
     let mut pairs = Vec::new();
     for path in paths {
@@ -38,8 +37,7 @@ pub(super) fn hops<'a>(paths: impl Iterator<Item = &'a [u32]>) -> Vec<Hop> {
     hops
 }
 
-/// Sets of members that are joined step by step (union-find). The smallest member
-/// represents its set.
+/// Disjoint sets (union-find). The smallest member represents its set.
 #[derive(Clone, Debug)]
 pub(super) struct Sets(Vec<u32>);
 
@@ -55,7 +53,7 @@ impl Sets {
             if parent == member {
                 return member;
             }
-            // Halves the way for the next search.
+            // Path halving speeds up later searches.
             let next = self.0[parent as usize];
             self.0[member as usize] = next;
             member = next;
@@ -68,15 +66,14 @@ impl Sets {
     }
 }
 
-/// Groups of links. Each link is in one; groups are numbered in the order of their first
-/// links.
+/// A partition of the links. Groups are numbered in the order of their first links.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     /// The group of each link.
     pub of: Vec<u32>,
     /// The load of each group.
     pub loads: Vec<u128>,
-    /// The group of the links that must be in shard 0.
+    /// The group of the links that are fixed to shard 0.
     pub fixed: Option<u32>,
 }
 
@@ -113,19 +110,19 @@ impl Groups {
         self.loads.iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the number of groups with any load.
+    /// Returns the number of groups with load.
     pub fn busy(&self) -> usize {
         self.loads.iter().filter(|load| **load > 0).count()
     }
 
-    /// Returns the least load that the busiest of this many shards can have.
+    /// Returns a lower bound of the busiest shard's load on this many shards.
     pub fn bound(&self, shards: usize) -> u128 {
         self.total().div_ceil(shards as u128).max(self.largest())
     }
 }
 
-/// Returns the sets of links that must stay together: joined by hops behind a lookahead
-/// below `least`, or fixed.
+/// Returns the sets of inseparable links: joined by hops with a lookahead below `least`,
+/// or fixed.
 pub(super) fn inseparable(links: &[ShardLink], hops: &[Hop], least: Nanos) -> Sets {
     let mut sets = Sets::new(links.len());
     let fixed = links.iter().enumerate().filter(|(_, link)| link.is_fixed);
@@ -141,8 +138,8 @@ pub(super) fn inseparable(links: &[ShardLink], hops: &[Hop], least: Nanos) -> Se
     sets
 }
 
-/// Joins groups along their most frequent hops, those of short lookahead first, as long
-/// as no group's load exceeds `load_max`: fewer frames change their shard.
+/// Joins groups along their most frequent hops, those with short lookahead first, while
+/// no group's load exceeds `load_max`; so fewer frames change their shard.
 pub(super) fn gathered(
     mut sets: Sets,
     links: &[ShardLink],

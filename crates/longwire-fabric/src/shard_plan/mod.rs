@@ -1,10 +1,10 @@
-//! Shards: the parts of a network of links that are decided in parallel.
+//! Shards: the parts of a network that are decided in parallel.
 //!
-//! Each shard has some of the links and its own queue of events. All shards process their
-//! events in a window of emulated time, then exchange the frames that continue on another
-//! shard's link (conservative synchronous simulation: YAWNS, Nicol 1993). A window is as
-//! long as the smallest lookahead of the links behind which a path changes its shard, so
-//! [`plan()`] chooses those links.
+//! Each shard has some of the links and an event queue. All shards process their events
+//! in a window of emulated time, then exchange the frames that continue on links of other
+//! shards (conservative synchronous simulation: YAWNS, Nicol 1993). A window is as long
+//! as the minimum lookahead of the links behind which a path changes its shard;
+//! [`plan()`] chooses these links.
 //!
 //! This module is pure: it reads no clock and starts no thread.
 

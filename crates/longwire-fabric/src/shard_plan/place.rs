@@ -1,11 +1,11 @@
-//! Groups of links on shards: even loads first, then few crossings.
+//! Placement of groups on shards: even loads first, then few crossings.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::groups::{Groups, Hop};
 
-/// Maximum number of rounds in which groups move to the shard of their neighbours.
+/// Maximum number of rounds that move groups to their neighbours' shards.
 const ROUNDS_MAX: usize = 8;
 
 /// The shard of each group, and the load of each shard.
@@ -21,32 +21,31 @@ impl PlacedGroups {
     }
 }
 
-/// Whether `load` exceeds `least` by at most a tenth.
+/// Whether `load` exceeds `least` by at most 10 %.
 pub(super) fn is_even(load: u128, least: u128) -> bool {
     load.saturating_mul(10) <= least.saturating_mul(11)
 }
 
-/// Groups are placed next to their neighbours as long as no shard exceeds the least load
-/// possible by more than this part of it: 1/20. By the model of decision 0037 (two
-/// to eight cores, crossings as expensive as events), a tenth loses more to uneven loads
-/// than it saves on crossings.
+/// Groups are placed next to their neighbours while no shard exceeds the minimum busiest
+/// load by more than this fraction, 1/20. In the model of decision 0037 (two to eight
+/// cores, crossings as expensive as events), 1/10 loses more to uneven loads than it
+/// saves on crossings.
 const SLACK_PARTS: u128 = 20;
 
-/// Returns the most load of a shard if that of the busiest one need not be above `least`.
+/// Returns the maximum load of a shard if the minimum busiest load is `least`.
 pub(super) fn with_slack(least: u128) -> u128 {
     least.saturating_add(least / SLACK_PARTS)
 }
 
-/// Returns the groups in decreasing order of their loads.
+/// Returns the groups by descending load.
 fn by_load(groups: &Groups) -> Vec<u32> {
     let mut order: Vec<u32> = (0..groups.loads.len() as u32).collect();
     order.sort_by_key(|group| (Reverse(groups.loads[*group as usize]), *group));
     order
 }
 
-/// Places each group on the shard with the least load, in decreasing order of loads. The
-/// busiest shard has at most 4/3 of the load that it has in the best placement (Graham,
-/// 1969: longest processing time first).
+/// Places groups by descending load, each on the shard with the least load (longest
+/// processing time first). The busiest load is at most 4/3 of the optimum (Graham, 1969).
 pub(super) fn evenly(groups: &Groups, shards: usize) -> PlacedGroups {
     let mut shard_of = vec![0; groups.loads.len()];
     let mut loads = vec![0; shards];
@@ -65,8 +64,8 @@ pub(super) fn evenly(groups: &Groups, shards: usize) -> PlacedGroups {
     PlacedGroups { shard_of, loads }
 }
 
-/// Places groups with few crossings: each on the shard with most of its neighbours, as
-/// long as loads stay even. [`evenly`] is used where that is not possible.
+/// Places each group on the shard with most of its neighbours while loads stay even;
+/// falls back to [`evenly`].
 pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGroups {
     let even = evenly(groups, shards);
     let bound = groups.bound(shards).max(even.busiest());
@@ -97,11 +96,11 @@ pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGrou
     }
 }
 
-/// The neighbours of each group, in one array.
+/// The neighbours of each group, in compressed rows.
 #[derive(Debug)]
 struct Neighbours {
     starts: Vec<usize>,
-    /// A neighbour, and the number of crossings.
+    /// Neighbour and number of crossings.
     entries: Vec<(u32, u32)>,
 }
 
@@ -142,9 +141,9 @@ struct Placer<'a> {
     groups: &'a Groups,
     neighbours: Neighbours,
     placement: PlacedGroups,
-    /// Shards may have a [`SLACK_PARTS`]th more load than this.
+    /// Shards may exceed this load by a [`SLACK_PARTS`]th.
     bound: u128,
-    /// Scratch memory: crossings between one group and each shard.
+    /// Scratch memory: crossings between a group and each shard.
     crossings: Vec<u64>,
 }
 
@@ -162,8 +161,8 @@ impl Placer<'_> {
         }
     }
 
-    /// Returns the shard with room for a group that has most crossings with it, and among
-    /// such shards the least load.
+    /// Returns the shard with room for a group and most crossings with it; ties go to the
+    /// least load.
     fn nearest(&mut self, group: u32) -> Option<u16> {
         self.count(group);
         let load = self.groups.loads[group as usize];
@@ -188,8 +187,8 @@ impl Placer<'_> {
         self.placement.loads[usize::from(shard)] += self.groups.loads[group as usize];
     }
 
-    /// Moves groups to shards with which they have more crossings than with their own.
-    /// Returns whether any moved.
+    /// Moves groups to the shards with which they have most crossings. Returns whether
+    /// any moved.
     fn improve(&mut self) -> bool {
         let mut has_moved = false;
         for group in 0..self.groups.loads.len() as u32 {
@@ -201,7 +200,7 @@ impl Placer<'_> {
             let Some(best) = self.nearest(group).map(usize::from) else {
                 continue;
             };
-            // No shard loses its last load.
+            // A shard keeps its last load.
             if self.crossings[best] <= self.crossings[own] || self.placement.loads[own] <= load {
                 continue;
             }

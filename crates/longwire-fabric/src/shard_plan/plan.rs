@@ -9,9 +9,9 @@ use super::place::{PlacedGroups, evenly, is_even, nearby, with_slack};
 use super::reason::{Limit, reason};
 use super::types::{Cut, LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan};
 
-/// Groups that are gathered along frequent hops have at most this part of a shard's even
-/// share: 1/32. So they can still be placed evenly; 1/8 was worse in the model of
-/// decision 0037.
+/// Maximum load of groups gathered along frequent hops, as a fraction of a shard's even
+/// share: 1/32, so that they can be placed evenly. 1/8 was worse in the model of decision
+/// 0037.
 const PARTS_PER_SHARD: u128 = 32;
 
 /// Distributes links over at most `shards` shards (1 to [`SHARDS_MAX`]; other numbers
@@ -63,8 +63,8 @@ pub fn plan<'a>(
     plan
 }
 
-/// Returns the least number of shards, at most `asked`, with which the busiest shard has
-/// hardly more load than with `asked`, and what limits it.
+/// Returns the minimum number of shards, at most `asked`, whose busiest load is close to
+/// that of `asked` shards, and the limit.
 fn useful_shards(links: &[ShardLink], groups: &Groups, asked: usize) -> (usize, Limit) {
     let busy = groups.busy();
     let most = asked.min(busy).max(1);
@@ -104,7 +104,7 @@ fn useful_shards(links: &[ShardLink], groups: &Groups, asked: usize) -> (usize, 
     (useful, limit)
 }
 
-/// Returns the octave of a lookahead above [`LOOKAHEAD_MIN`].
+/// Returns the octave of a lookahead relative to [`LOOKAHEAD_MIN`].
 fn octave(lookahead: Nanos) -> u32 {
     (lookahead.as_nanos() / LOOKAHEAD_MIN.as_nanos())
         .max(1)
@@ -129,8 +129,8 @@ fn place_on_many(
     (groups, placement)
 }
 
-/// Joins hops of more and more lookahead, and returns the groups with the longest one
-/// that can still be placed evenly.
+/// Joins hops of increasing lookahead; returns the groups of the longest window that can
+/// be placed evenly.
 fn longest_window(
     links: &[ShardLink],
     hops: &[Hop],
@@ -161,7 +161,7 @@ fn longest_window(
 }
 
 /// Returns the shard of each link and the load of each shard. Shards are numbered in the
-/// order of their first links; that of fixed links is 0.
+/// order of their first links; fixed links are in shard 0.
 fn by_first_link(groups: &Groups, placement: &PlacedGroups) -> (Vec<u16>, Vec<u64>) {
     const NONE: u16 = u16::MAX;
     let mut number = vec![NONE; placement.loads.len()];

@@ -1,26 +1,26 @@
-//! Explains a plan to its user.
+//! Explanations of plans.
 
 use super::types::{LOOKAHEAD_MIN, ShardPlan};
 
 /// The limit of the number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// The user's number.
+    /// The requested number.
     Asked,
-    /// No link has any load.
+    /// No link has load.
     Idle,
-    /// All links with load must be in shard 0, or are joined to such links.
+    /// All links with load are fixed to shard 0, or joined to fixed links.
     Fixed,
-    /// All links with load are in one group.
+    /// All links with load form one group.
     Inseparable,
-    /// There are fewer groups.
+    /// There are fewer groups than requested shards.
     Groups,
-    /// One group has this many thousandths of the load, and the others fit on fewer
-    /// shards next to it.
+    /// One group has this share of the load in thousandths; the rest fits on fewer
+    /// shards.
     Largest { per_mille: u64, is_one_link: bool },
 }
 
-/// Returns one sentence, without a full stop.
+/// Returns a sentence without a full stop.
 pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
     let short = format!("hops with less than {LOOKAHEAD_MIN} of guaranteed delay");
     let shards = plan.shards;

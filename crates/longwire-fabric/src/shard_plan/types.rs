@@ -1,21 +1,21 @@
-//! Arguments and results of the planner, and its limits.
+//! Input, output and limits of the planner.
 
 use longwire_engine::Nanos;
 use longwire_runtime::fabric::Sharding;
 
-/// A link, as the planner sees it.
+/// A link of the planner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardLink {
-    /// Lower bound of the time between a frame's arrival and its release
+    /// Minimum time from a frame's arrival to its release
     /// ([`LinkConfig::lookahead`](longwire_engine::LinkConfig::lookahead)).
     pub lookahead: Nanos,
-    /// Share of the work, in any unit. A link without load is placed anywhere.
+    /// Load in any unit. Links without load may be placed anywhere.
     pub load: u64,
-    /// The link must be in shard 0: it has plugins.
+    /// Whether the link must be in shard 0, because it has plugins.
     pub is_fixed: bool,
 }
 
-/// A place where paths change their shard.
+/// A hop on which paths change their shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cut {
     /// The link that a frame leaves.
@@ -29,18 +29,17 @@ pub struct Cut {
 /// A distribution of links over shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardPlan {
-    /// Number of shards in use, from 1 to the number asked for.
+    /// Number of shards in use, at most the requested number.
     pub shards: usize,
     /// The shard of each link.
     pub shard_of: Vec<u16>,
-    /// Length of a window: the smallest lookahead of all cuts; `None` if no path changes
-    /// its shard.
+    /// Window length: the minimum lookahead of all cuts; `None` without cuts.
     pub lookahead: Option<Nanos>,
-    /// Places where paths change their shard, by link and next link.
+    /// Hops on which paths change their shard, sorted by link and next link.
     pub cuts: Vec<Cut>,
     /// The load of each shard.
     pub loads: Vec<u64>,
-    /// A sentence for the user: the reasons for this number of shards and for these cuts.
+    /// Explains the number of shards and the cuts in one sentence.
     pub reason: String,
 }
 
@@ -51,15 +50,13 @@ impl ShardPlan {
     }
 }
 
-/// Minimum lookahead behind which a path may change its shard.
+/// Minimum lookahead of a link after which paths may change their shard.
 ///
-/// Each window costs two barriers of all threads, and at a million frames a second there
-/// are 50 frames in a window of 50 us. A spinning barrier of two threads was measured at
-/// 80 ns (median) on cores that share a cache; where cores share none, a line takes 200 ns
-/// and more to the next core, and a barrier some 500 ns. The model of decision 0037
-/// (events of 100 ns, a million frames a second) then gives speed-ups of 1.4 to 3.2 at
-/// 50 us on two to eight shards, but of 0.9 on eight shards of a star at 20 us: slower
-/// than one shard.
+/// Each window costs two barriers; at 1,000,000 frames/s a window of 50 us holds 50
+/// frames. The median of a spinning barrier of two threads was 80 ns on cores that share
+/// a cache; otherwise a cache line takes at least 200 ns, and a barrier about 500 ns. In
+/// the model of decision 0037 (events of 100 ns, 1,000,000 frames/s), the speed-up is 1.4
+/// to 3.2 at 50 us on two to eight shards, but 0.9 at 20 us on eight shards of a star.
 pub const LOOKAHEAD_MIN: Nanos = Nanos::from_micros(50);
 
 /// Maximum number of shards.

@@ -37,7 +37,7 @@ struct FailedPut {
 }
 
 impl Attempts {
-    /// Sends the requests that remove the differences. Returns the agents' attachments afterwards.
+    /// Sends requests to remove the differences; returns the resulting attachments.
     pub async fn apply(
         &mut self,
         node: &NodeClient,

@@ -65,7 +65,7 @@ impl Caches {
         }
         let mut pods = self.own.cache.objects()?;
         if let Some(peers) = &self.peers {
-            // For pods of this node, its own watch is authoritative.
+            // This node's watch is authoritative for its pods.
             let elsewhere = |pod: &PodFacts| pod.node.as_deref() != Some(node);
             let peers = peers.cache.objects()?;
             pods.extend(peers.into_iter().filter(elsewhere));

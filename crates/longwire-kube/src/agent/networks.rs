@@ -385,7 +385,7 @@ mod tests {
         assert_eq!((kept.attached, kept.reason), (2, Some(Reason::Refused)));
         let new = slice_of(None, Err(refused()));
         assert_eq!((new.attached, new.reason), (0, Some(Reason::Refused)));
-        // Of another failure, it is not known if it runs.
+        // After other failures, its state is unknown.
         let failed = NodeError::Failed("no space".to_owned());
         assert_eq!(slice_of(Some(running), Err(failed)).attached, 0);
     }

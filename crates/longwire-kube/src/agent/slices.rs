@@ -14,7 +14,7 @@ pub(super) type SliceKey = (ResourceKind, ResourceKey);
 /// The node's slices by resource.
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
-/// Message about unused options of `down` between pods that both shape what they send.
+/// Message about unused options of `down` between pods that both shape their own traffic.
 const DOWN_UNUSED: &str = "options of down are not used between pods that are in both from and \
     to: each shapes what it sends, by up";
 
@@ -117,7 +117,8 @@ fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &No
     slice.lateness_p99_us = number(sum.lateness_p99_us);
 }
 
-/// Returns the gravest hindrance. The first wins ties, so that the message is stable.
+/// Returns the most severe hindrance; ties go to the first, so that the message is
+/// stable.
 fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
     let first = |one: Hindrance, other: Hindrance| {
         if one.reason < other.reason {
@@ -180,7 +181,7 @@ fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// Remedy for links of the same traffic.
+/// Remedy for links with the same traffic.
 const SAME_TRAFFIC: &str =
     "remove one of them, or give each a part of the traffic by `to` or `filter`";
 

@@ -166,7 +166,7 @@ async fn a_node_accepts_the_pairs_of_a_network() {
         .put_network("kube-shop-wan", &json!({ "file": file }))
         .await;
     put.expect("the node knows the names of all tables");
-    // Shows that the node checks the topology.
+    // Shows that the node validates the topology.
     let mut wrong = network_of_pairs();
     let table = wrong["switching"].take();
     wrong["switch"] = table;

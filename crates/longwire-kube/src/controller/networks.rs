@@ -28,7 +28,7 @@ const UDP_PORT: u16 = 4800;
 /// Labels of the emulators' pods.
 const EMULATORS: &str = "app.kubernetes.io/name=longwire,app.kubernetes.io/component=node";
 
-/// Networks, and what their placement depends on.
+/// Networks, with the inputs of their placement.
 pub(super) struct Networks {
     client: Client,
     namespace: String,

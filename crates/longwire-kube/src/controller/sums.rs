@@ -114,7 +114,7 @@ fn is_advice(slice: &NodeStatus) -> bool {
     slice.reason.is_none() && slice.pointer.is_some()
 }
 
-/// Returns why a pod has no link.
+/// Returns the reason why a pod has no link.
 fn why(slice: &NodeStatus) -> Option<&str> {
     slice.message.as_deref().filter(|_| !is_advice(slice))
 }

@@ -1,5 +1,5 @@
-//! Placement of networks against a fake API server whose watches are silent, so that the caches
-//! never show what the controller writes.
+//! Placement of networks against a fake API server with silent watches, so that the
+//! caches never see the controller's writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -85,7 +85,7 @@ pub struct KeptAttachment {
     pub pod: String,
 }
 
-/// Why a link is not attached to some or all of its pods.
+/// An obstacle to attaching a link to some or all of its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hindrance {
     /// Kind.
@@ -127,10 +127,10 @@ pub struct LinkPlan {
     pub generation: i64,
     /// Selected pods of the node, such as `shop/cart-0`.
     pub pods: Vec<String>,
-    /// Why pods have no attachment.
+    /// Obstacles to the attachments of pods.
     pub hindrances: Vec<Hindrance>,
-    /// Whether options of `down` are unused between two pods that are both in `from` and in `to`, and
-    /// therefore shape what they send.
+    /// Whether options of `down` are unused, because two pods are both in `from` and in
+    /// `to` and shape their own traffic.
     pub is_down_unused: bool,
 }
 

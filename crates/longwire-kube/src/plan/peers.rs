@@ -116,7 +116,8 @@ pub(super) enum Peering {
     Prefixes {
         /// Prefixes whose traffic the pod shapes in both directions.
         both: Vec<String>,
-        /// Prefixes of pods that shape what they send to this pod, which shapes only what it sends.
+        /// Prefixes of pods that shape their own traffic to this pod; this pod shapes
+        /// only what it sends.
         up: Vec<String>,
     },
 }

@@ -183,7 +183,7 @@ impl LinkCells {
 }
 
 impl LinkTotals {
-    /// Returns the counters of every link, as in [`LinkTotals::counted`].
+    /// Returns the counters of every link: those of [`LinkTotals::counted`].
     pub fn counters() -> impl Iterator<Item = &'static Counter> {
         let groups = [Traffic::COUNTERS, Effects::COUNTERS, Handovers::COUNTERS];
         groups.into_iter().flatten()

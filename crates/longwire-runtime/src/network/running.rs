@@ -132,7 +132,7 @@ impl RunningNetwork {
         }
     }
 
-    /// Stops the run and returns its final report. Waiting frames count as in flight.
+    /// Stops the run and returns its final report. Waiting frames count as in transit.
     pub fn stop(mut self) -> RunReport {
         // While the deciding thread still answers; a plugin may keep it from ending.
         let running = self.handle.as_ref().filter(|_| !self.ended());

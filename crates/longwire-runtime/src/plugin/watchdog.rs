@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Polls within which a hook must return: 5 s, for work of microseconds.
 const LOOKS_MAX: u32 = 100;
 
-/// The message about such a hook.
+/// The message about a stuck hook.
 const STUCK: &str = "has not returned for 5 s";
 
 /// The message about a plugin that keeps a run from ending.

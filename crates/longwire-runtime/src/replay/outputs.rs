@@ -34,7 +34,7 @@ impl Outputs {
         }
     }
 
-    /// Lets the ports send in turn; a full port blocks the others.
+    /// Lets the ports send in turn; a full port blocks all ports.
     fn step_in_order(&mut self) -> Result<Step, PortError> {
         // Read before the lines.
         let published = self.numbers.published();

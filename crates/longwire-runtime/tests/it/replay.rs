@@ -293,7 +293,7 @@ fn a_start_may_be_asked_for() {
     assert!(looked, "no look came before the start");
 }
 
-/// No live port takes such a frame, regardless of memory.
+/// No live port takes frames of this length, regardless of memory.
 #[test]
 fn a_frame_too_long_for_a_live_run_counts_as_refused() {
     let (tx, mut rx) = cable();

@@ -205,7 +205,7 @@ fn frames_leave_in_the_order_of_their_releases_and_ties_in_that_of_the_feed() {
     }
 }
 
-/// A full port blocks the others; their lateness is not the emulator's own.
+/// A full port blocks all ports; their lateness is not the emulator's own.
 #[test]
 fn a_full_port_holds_up_the_others() {
     let (left, report) = departures(Some(Nanos::from_nanos(100)), &["", ""], 1);
