@@ -1,10 +1,9 @@
-//! Cost of a frame in the delay line: pushed, published, read, copied out into a ring
-//! like that of a network card's driver. On one core, and from one core to another; with next
-//! to no backlog, and with the backlog of 100 Gbit/s for 20 ms.
+//! Cost of a frame in the delay line: pushed, published, read, and copied into a ring
+//! like a network driver's. On one core and across two cores; with almost no backlog, and
+//! with the backlog of 20 ms at 100 Gbit/s.
 //!
-//! The two-core figures depend on the distance of the two cores, and on a virtual
-//! machine that changes from minute to minute: the time that a cache line takes between
-//! them is printed too.
+//! The two-core results depend on the cores' distance, which changes from minute to
+//! minute on a virtual machine, so the cache-line latency between them is printed too.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::{black_box, spin_loop};
@@ -25,10 +24,10 @@ use nix::unistd::Pid;
 /// Frames per push and read.
 const BURST: u64 = 32;
 
-/// Length of the long backlog, in bytes of frames.
+/// Length of the long backlog in bytes.
 const LONG: u64 = 250_000_000;
 
-/// Bytes of the copying sink's ring and of the source; both fit into a cache.
+/// Size of the sink's ring and of the source; both fit into a cache.
 const RING: usize = 256 << 10;
 
 #[derive(Clone, Copy)]
@@ -66,7 +65,7 @@ impl Case {
         )
     }
 
-    /// The backlog: none, or the number of frames in the long backlog.
+    /// Returns the backlogs: none, and the long one in frames.
     fn waiting(self) -> [u64; 2] {
         [0, LONG / self.len as u64 / BURST * BURST]
     }
@@ -116,7 +115,7 @@ impl Sender {
 struct Receiver {
     reader: DelayLineReader,
     ring: Slots,
-    /// Number of frames left waiting.
+    /// Number of frames to leave on the line.
     waiting: u64,
 }
 
@@ -138,7 +137,7 @@ impl Receiver {
     }
 }
 
-/// Returns frames from a small memory, cyclically.
+/// Returns frames from a small buffer, cyclically.
 struct Slots {
     bytes: Vec<u8>,
     len: usize,
@@ -169,7 +168,7 @@ impl Slots {
     }
 }
 
-/// Creates a line with `waiting` frames in it, and memory for few more.
+/// Creates a line with `waiting` frames and memory for few more.
 fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
     let frames = waiting * (case.len as u64 + 32);
     let (writer, reader) = delay_line(&DelayLineConfig {
@@ -196,7 +195,7 @@ fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
 
 fn pin(core: usize) {
     let mut cores = CpuSet::new();
-    // With fewer cores than required, both sides share one core.
+    // Without enough cores, both sides share one.
     if cores.set(core).is_ok() {
         let _ = sched_setaffinity(Pid::from_raw(0), &cores);
     }
@@ -241,7 +240,7 @@ fn on_two_cores(criterion: &mut Criterion) {
     }
 }
 
-/// Returns the time that `bursts` bursts take from core 0 to core 1.
+/// Returns the time of `bursts` bursts from core 0 to core 1.
 fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration {
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -249,7 +248,7 @@ fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration 
             (0..=bursts).for_each(|_| sender.send_burst());
         });
         pin(1);
-        // The first burst is not counted: it waits for the thread to start.
+        // Uncounted: the first burst waits for the thread to start.
         receiver.receive_burst();
         let start = Instant::now();
         (0..bursts).for_each(|_| receiver.receive_burst());
@@ -257,7 +256,7 @@ fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration 
     })
 }
 
-/// Returns the time of one crossing, averaged over many round trips.
+/// Returns the cache-line latency, averaged over many round trips.
 fn crossing() -> Duration {
     const TURNS: u64 = 20_000;
     let turn = AtomicU64::new(0);

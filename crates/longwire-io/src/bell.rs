@@ -9,7 +9,7 @@
 use crate::event::Event;
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// An event that wakes a thread, and whether the thread sleeps.
+/// An event, and whether its thread sleeps.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Bell {
@@ -18,10 +18,10 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Creates a bell of a thread that is awake.
+    /// Creates a bell for a running thread.
     ///
     /// # Errors
-    /// When the system provides no event descriptor.
+    /// The system provides no event descriptor.
     pub fn new() -> nix::Result<Bell> {
         Ok(Bell {
             event: Event::new()?,
@@ -41,8 +41,8 @@ impl Bell {
         }
     }
 
-    /// Announces that the thread is about to sleep. The thread must check for work once
-    /// more before it waits for the event.
+    /// Announces that the thread is about to sleep. It must check for work once more
+    /// before it waits for the event.
     #[inline]
     pub fn asleep(&self) {
         self.asleep.store(true, Ordering::Relaxed);
@@ -55,12 +55,12 @@ impl Bell {
         self.asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Wakes the thread, now or when it next waits.
+    /// Wakes the thread, now or at its next wait.
     pub fn ring(&self) {
         self.event.signal();
     }
 
-    /// Returns the event for the thread to wait for; readable once the bell has rung.
+    /// Returns the event to wait for; readable once the bell has rung.
     pub fn event(&self) -> &Event {
         &self.event
     }

@@ -5,10 +5,10 @@ use std::fs;
 /// Minimum size of a mapping.
 const WORTH: u64 = 4 << 20;
 
-/// Minimum part of a mapping in use, in per cent: the rest would have to be filled.
+/// Minimum used part of a mapping in per cent; the kernel would have to fill the rest.
 const FILLED: u64 = 75;
 
-/// A mapping of anonymous memory.
+/// An anonymous mapping.
 #[derive(Debug, PartialEq, Eq)]
 struct Mapping {
     start: u64,
@@ -17,12 +17,11 @@ struct Mapping {
     resident: u64,
 }
 
-/// Asks the kernel to move this process's heap to huge pages. Frames of many links
-/// touch many pages, and a TLB miss costs about as much as the access itself. Returns
-/// how many bytes were requested and granted; 0 if the kernel does not know the request
-/// (before Linux 6.1), has no huge pages, or there is little memory.
+/// Requests huge pages for this process's heap. Frames of many links touch many pages,
+/// and a TLB miss costs about as much as the access itself. Returns the number of bytes
+/// granted; 0 before Linux 6.1, without huge pages, or with little memory.
 ///
-/// Takes some milliseconds for each hundred megabytes.
+/// Takes some milliseconds per 100 MB.
 pub fn collapse_heap() -> u64 {
     let maps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mut granted = 0;
@@ -42,7 +41,7 @@ pub fn collapse_heap() -> u64 {
     granted
 }
 
-/// Returns the mappings of a `smaps` file that are large and full enough.
+/// Returns the large and well-filled mappings of an `smaps` file.
 fn mappings(maps: &str) -> Vec<Mapping> {
     let mut found: Vec<Mapping> = Vec::new();
     let mut is_heap = false;
@@ -50,7 +49,7 @@ fn mappings(maps: &str) -> Vec<Mapping> {
         let mut words = line.split_whitespace();
         let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
         if let Some((start, end)) = range(first) {
-            // After the offset, the device and the inode: nothing, or a name.
+            // After offset, device and inode: nothing or a name.
             let name = words.nth(3).unwrap_or("");
             is_heap = second == "rw-p" && matches!(name, "" | "[heap]");
             if is_heap {
@@ -104,8 +103,7 @@ Rss:               16384 kB
         assert_eq!(starts, [0x100_0000, 0x7f10_0000_0000]);
     }
 
-    /// A separate mapping, all of it in use, between two guard regions
-    /// without access.
+    /// A fully used mapping between two inaccessible guard regions.
     struct Region {
         start: *mut u8,
     }
@@ -167,7 +165,7 @@ Rss:               16384 kB
         let before = huge(&smaps(), start);
         let granted = collapse_heap();
         if granted >= LEN as u64 {
-            // If the kernel knows the request.
+            // If the kernel supports the request.
             let after = huge(&smaps(), start);
             assert!(after >= before.max(LEN as u64 - (2 << 20)), "{after}");
         }

@@ -1,4 +1,4 @@
-//! Events that one thread signals and another waits for.
+//! Events signalled between threads.
 
 #[cfg(feature = "loom")]
 pub use modelled::Event;
@@ -11,16 +11,15 @@ mod real {
 
     use nix::sys::eventfd::{EfdFlags, EventFd};
 
-    /// An event descriptor: readable once it has been signalled, until it is
-    /// cleared.
+    /// An event descriptor; readable from a signal until it is cleared.
     #[derive(Debug)]
     pub struct Event(EventFd);
 
     impl Event {
-        /// Creates an event that has not been signalled.
+        /// Creates an unsignalled event.
         ///
         /// # Errors
-        /// If the system provides no descriptor.
+        /// The system provides no descriptor.
         pub fn new() -> nix::Result<Event> {
             let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
             Ok(Event(EventFd::from_flags(flags)?))
@@ -28,13 +27,13 @@ mod real {
 
         /// Makes the descriptor readable.
         pub fn signal(&self) {
-            // It fails only if the counter is full: then it is readable.
+            // Fails only if the counter is full, when it is readable anyway.
             let _ = self.0.write(1);
         }
 
-        /// Removes all signals so far. Does not wait.
+        /// Clears all signals, without blocking.
         pub fn clear(&self) {
-            // It fails only if there was none.
+            // Fails only without a signal.
             let _ = self.0.read();
         }
     }
@@ -46,14 +45,14 @@ mod real {
     }
 }
 
-/// The same for loom's models: waiting is a call instead of a descriptor.
+/// The same for loom's models: waiting is a call, without a descriptor.
 #[cfg(feature = "loom")]
 mod modelled {
     use std::os::fd::{AsFd, BorrowedFd};
 
     use loom::sync::{Condvar, Mutex};
 
-    /// An event that loom's threads can wait for.
+    /// An event for loom's threads.
     #[derive(Debug)]
     pub struct Event {
         signalled: Mutex<bool>,
@@ -61,7 +60,7 @@ mod modelled {
     }
 
     impl Event {
-        /// Creates an event that has not been signalled.
+        /// Creates an unsignalled event.
         ///
         /// # Errors
         /// Never.
@@ -72,19 +71,19 @@ mod modelled {
             })
         }
 
-        /// Wakes the thread that waits, or the next one that does.
+        /// Wakes the waiting thread, or the next one to wait.
         pub fn signal(&self) {
             *self.signalled.lock().unwrap() = true;
             self.changed.notify_one();
         }
 
-        /// Removes all signals so far. Does not wait.
+        /// Clears all signals, without blocking.
         pub fn clear(&self) {
             *self.signalled.lock().unwrap() = false;
         }
 
-        /// Waits for a signal, without a timeout. Leaves it signalled, like a
-        /// descriptor that was polled.
+        /// Waits for a signal without a timeout. The event stays signalled, like a polled
+        /// descriptor.
         pub fn wait(&self) {
             let mut signalled = self.signalled.lock().unwrap();
             while !*signalled {

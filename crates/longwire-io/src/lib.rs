@@ -1,5 +1,5 @@
-//! Input and output: ports, the arena and the delay line. Nearly all unsafe code of
-//! Longwire lives here.
+//! Input and output: ports, arena and delay line. Nearly all unsafe code of Longwire is
+//! here.
 //!
 //! ```
 //! use longwire_io::port::options::OpenOptions;
@@ -9,8 +9,8 @@
 //! assert!(error.is_some_and(|error| error.to_string().contains("packet")));
 //! ```
 //!
-//! A port is one file in [`port`], which implements the traits [`RxPort`] and
-//! [`TxPort`], and one line in [`port::registry`].
+//! A port is one file in [`port`] that implements [`RxPort`] and [`TxPort`], and one line
+//! in [`port::registry`].
 
 mod arena;
 pub mod attach;

@@ -1,9 +1,8 @@
-//! Copies frames into the arena, and prefetches memory.
+//! Copies into the arena, and prefetches.
 //!
-//! Most frames are short, and a call of `memcpy`, which has to branch on the length,
-//! costs more than copying their bytes. Long frames into memory that is not in cache
-//! are better streamed past the cache: a line that is overwritten as a whole need not
-//! be read first.
+//! Most frames are short, and a call of `memcpy`, which branches on the length, costs
+//! more than the copy. Long frames to uncached memory are better streamed past the cache:
+//! a fully overwritten line need not be read first.
 
 use std::ptr;
 
@@ -14,7 +13,7 @@ use std::arch::x86_64::{
     __m128i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_stream_si128,
 };
 
-/// Bytes of a cache line.
+/// Size of a cache line.
 const LINE: usize = 64;
 
 /// Copies `bytes` to `to`.
@@ -36,8 +35,8 @@ pub(super) unsafe fn copy(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies the first and the last `N` bytes, which may overlap: all of them,
-/// for lengths from `N` to `2 * N`, without a branch.
+/// Copies the first and the last `N` bytes, which may overlap: the whole slice, without a
+/// branch, for lengths from `N` to `2 * N`.
 ///
 /// # Safety
 /// As for [`copy`], and `bytes` has at least `N` bytes.
@@ -53,8 +52,8 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies `bytes` to `to`, whole cache lines past the cache. The copy must be
-/// [fenced](fence_streamed) before it is published to another thread.
+/// Copies `bytes` to `to` with whole cache lines streamed past the cache.
+/// [Fence](fence_streamed) the copy before publishing it to another thread.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -62,8 +61,8 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
 pub(super) unsafe fn stream(bytes: &[u8], to: *mut u8) {
     let from = bytes.as_ptr();
     let len = bytes.len();
-    // A line shared with a neighbour goes through the cache: half of one cannot be
-    // streamed without reading the other half from memory.
+    // A line shared with a neighbour goes through the cache: streaming half a line would
+    // read the other half from memory.
     let head = to.align_offset(LINE).min(len);
     let end = head + (len - head) / LINE * LINE;
     // SAFETY: `head <= end <= len`; the lines between them are aligned in
@@ -92,7 +91,7 @@ pub(super) unsafe fn stream(bytes: &[u8], to: *mut u8) {
     unsafe { copy(bytes, to) }
 }
 
-/// Orders streamed copies before any store that follows.
+/// Orders streamed copies before later stores.
 #[inline(always)]
 pub(crate) fn fence_streamed() {
     // SAFETY: every x86-64 processor has the instruction.
@@ -104,9 +103,9 @@ pub(crate) fn fence_streamed() {
 
 /// Prefetches the cache lines of `len` bytes at `from` for writing.
 ///
-/// The steps are counted from `from`, not from the lines: where records follow one
-/// another, the line that the last step misses is the next record's first, and records
-/// of one length take the same number of steps each.
+/// Steps count from `from`, not from cache lines: with consecutive records, the line
+/// missed by the last step is the first of the next record, and records of equal length
+/// take the same number of steps.
 #[inline(always)]
 pub(super) fn prefetch_to_write(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,4 @@
-//! The memory of an arena: one anonymous mapping, and the only code that accesses its
-//! bytes.
+//! An arena's memory: one anonymous mapping, and the only code that accesses it.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -15,17 +14,17 @@ use crate::sync::AccessWatch;
 /// Alignment of huge pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes touched when the arena is created. The first touch of a page costs more than a
-/// microsecond; a backlog within this size never pays it while frames flow.
+/// Bytes touched at creation. The first touch of a page takes more than 1 us; a backlog
+/// within this size never pays that while frames flow.
 const TOUCHED_FIRST: usize = 4 << 20;
 
-/// As [`TOUCHED_FIRST`], of an arena that asks for no huge pages: one of many.
+/// Like [`TOUCHED_FIRST`], for an arena without huge pages.
 const TOUCHED_SMALL: usize = 256 << 10;
 
 /// The mapping of an arena.
 ///
-/// It does not know which thread owns which bytes: that is its callers' protocol, and
-/// the subject of each method's safety contract.
+/// Ownership of byte ranges is the callers' protocol, stated in each method's safety
+/// contract.
 #[derive(Debug)]
 pub(crate) struct Memory {
     mapped: NonNull<u8>,
@@ -86,7 +85,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Requests transparent huge pages, and returns the result.
+    /// Requests transparent huge pages; returns the result.
     fn advise_huge_pages(&self) -> HugePages {
         // The kernel accepts the advice also where the setting is "never".
         let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -113,7 +112,7 @@ impl Memory {
         }
     }
 
-    /// Touches the first pages, so that the kernel allocates them.
+    /// Touches the first pages to allocate them.
     fn touch_first(&mut self, bytes: usize) {
         const PAGE: usize = 4096;
         for at in (0..self.len.min(bytes)).step_by(PAGE) {
@@ -122,7 +121,7 @@ impl Memory {
         }
     }
 
-    /// Returns the kind of its pages.
+    /// Returns the kind of pages.
     pub(crate) fn huge_pages(&self) -> &HugePages {
         &self.huge_pages
     }

@@ -1,10 +1,9 @@
-//! The arena: one large piece of memory, divided into segments that are allocated and
-//! freed with the backlog.
+//! The arena: a large memory range divided into segments, allocated and freed with the
+//! backlog.
 //!
-//! The budget is address space only. Pages are allocated when a segment on them is
-//! first used, and used segments are reused before unused ones: so resident memory
-//! follows the largest backlog so far, and a short backlog lives in a few segments that
-//! stay in the cache, however large the budget is.
+//! The budget is address space. Pages are allocated when a segment is first used, and
+//! used segments are reused first. So resident memory follows the peak backlog, and a
+//! short backlog stays in a few cached segments regardless of the budget.
 
 mod copy;
 mod memory;
@@ -20,16 +19,16 @@ pub use copy::prefetch_to_read;
 pub(crate) use memory::Memory;
 pub(crate) use segments::{FreeSegments, ReturnProducer, ReturnRing};
 
-/// Bytes of a segment. It must hold the longest frame (a 64 KB super-packet) and is
-/// better small, so that a held-back frame pins little memory.
+/// Segment size in bytes. It must hold the longest frame, a 64 KB super-packet; smaller
+/// segments waste less memory on a held frame.
 #[cfg(not(feature = "loom"))]
 pub(crate) const SEGMENT: usize = 128 << 10;
 
-/// Small enough for loom to fill it with two frames.
+/// Small enough for loom to fill with two frames.
 #[cfg(feature = "loom")]
 pub(crate) const SEGMENT: usize = 96;
 
-/// Failure to allocate memory for a delay line.
+/// Failure to allocate the memory of a delay line.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ArenaError {
@@ -45,12 +44,12 @@ pub enum ArenaError {
     Event(#[from] nix::Error),
 }
 
-/// Whether the arena lies on huge pages.
+/// Whether the arena uses huge pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HugePages {
     /// Not requested.
     NotAsked,
-    /// Requested; the kernel provides them as far as available.
+    /// Requested; provided by the kernel as available.
     Transparent,
     /// Not available on this system.
     Unavailable {
@@ -73,8 +72,8 @@ impl fmt::Display for HugePages {
 
 /// Returns the number of segments in a budget.
 pub(crate) fn segments_in(budget: Bytes) -> Result<u32, ArenaError> {
-    // At least one segment is written while another is read. The maximum is a terabyte:
-    // the tables of segments are resident memory, 32 MB then.
+    // The minimum is one segment to write and one to read. The maximum is a terabyte,
+    // whose resident segment tables take 32 MB.
     const LEAST: u64 = 2;
     const MOST: u64 = (1 << 40) / (128 << 10);
     let bytes = |count: u64| Bytes(count * SEGMENT as u64);

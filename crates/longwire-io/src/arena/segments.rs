@@ -1,16 +1,15 @@
-//! Free segments: the writer's stack of them, and the ring on which the reader returns
-//! them.
+//! Free segments: the writer's stack, and the ring on which the reader returns them.
 
 use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
 /// Segments returned by the reader to the writer.
 ///
-/// It has a slot for every segment, and a segment is on it at most once, so it is never
-/// full.
+/// It has a slot per segment, and each segment is on it at most once, so it never
+/// overflows.
 #[derive(Debug)]
 pub(crate) struct ReturnRing {
     slots: Box<[AtomicU32]>,
-    /// Number of segments returned since the start.
+    /// Segments returned since the start.
     returned: CachePadded<AtomicU64>,
 }
 
@@ -33,7 +32,7 @@ impl ReturnRing {
 pub(crate) struct ReturnProducer {
     /// Segments written to the ring.
     written: u64,
-    /// Of these, published to the writer.
+    /// Segments published to the writer.
     published: u64,
     slot: usize,
 }
@@ -41,7 +40,7 @@ pub(crate) struct ReturnProducer {
 impl ReturnProducer {
     /// Puts a segment on the ring; the writer sees it after [`Self::publish`].
     pub(crate) fn put(&mut self, ring: &ReturnRing, segment: u32) {
-        // The order comes from the counter's release store.
+        // The counter's release store provides the order.
         ring.slots[self.slot].store(segment, Ordering::Relaxed);
         self.slot = next_slot(ring, self.slot);
         self.written += 1;
@@ -60,10 +59,9 @@ impl ReturnProducer {
 /// The writer's free segments.
 #[derive(Debug)]
 pub(crate) struct FreeSegments {
-    /// Used before; the one used last is on top, because its bytes are the most likely
-    /// to be in a cache.
+    /// Used segments; the most recently used is on top, as it is most likely cached.
     used: Vec<u32>,
-    /// The first segment that was never used; neither were those after it.
+    /// The first of the segments never used.
     untouched: u32,
     count: u32,
     taken: u64,
@@ -84,11 +82,10 @@ impl FreeSegments {
         }
     }
 
-    /// Takes a free segment, if there is one. The reader's accesses to it happened
-    /// before.
+    /// Takes a free segment; the reader's accesses to it happened before.
     pub(crate) fn take(&mut self, ring: &ReturnRing) -> Option<u32> {
-        // Pairs with the release store of `ReturnProducer::publish`: the reader has
-        // read the last byte of every segment that is collected here.
+        // Pairs with the release store of `ReturnProducer::publish`: the reader is done
+        // with the segments collected here.
         let returned = ring.returned.0.load(Ordering::Acquire);
         while self.collected < returned {
             self.used
@@ -119,7 +116,7 @@ impl FreeSegments {
     }
 }
 
-/// Returns the slot after `slot`: a comparison where a remainder would be a division.
+/// Returns the slot after `slot`; a comparison avoids the division of a remainder.
 fn next_slot(ring: &ReturnRing, slot: usize) -> usize {
     if slot + 1 == ring.slots.len() {
         0

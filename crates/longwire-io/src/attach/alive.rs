@@ -1,15 +1,15 @@
-//! Programs that run only while this process lives.
+//! eBPF programs that take frames only while this process lives.
 //!
-//! A killed process ends its attachments by closing their links and sockets, for each of
-//! which the kernel waits for a grace period or two: 0.2 s for an attachment, one after the
-//! other, 20 s for a hundred. Until then, frames would be taken to ports that no one reads.
-//! So the programs that take frames call another through a program array, which the kernel
-//! empties when its last descriptor closes; the call then fails, and the frame passes.
+//! A killed process ends its attachments by closing their links and sockets, and the
+//! kernel waits for one or two grace periods for each: 0.2 s per attachment, 20 s for a
+//! hundred. Frames would go to unread ports until then. So the programs tail-call through
+//! a program array, which the kernel empties when its last descriptor closes; the call
+//! then fails, and the frame passes.
 //!
-//! For that to be at once, the descriptors of the arrays are in a table of a separate thread,
-//! which shares no other descriptor (CLOSE_RANGE_UNSHARE): a thread that dies closes its
-//! table, in any order with those of other threads, and without a wait. A core dump could
-//! wait for seconds, and is disabled.
+//! To make that immediate, a separate thread with its own descriptor table
+//! (CLOSE_RANGE_UNSHARE) holds the arrays' descriptors: a dying thread closes its table
+//! without waiting for other threads. A core dump could delay that for seconds, so it is
+//! disabled.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -30,16 +30,16 @@ use crate::bpf::{self, ProgramKind};
 
 use super::program;
 
-/// A request to the thread: the key of a descriptor. With a descriptor, hold it; without one,
-/// close the one of this key.
+/// A request to the thread: a key, with the descriptor to hold, or without one to close
+/// the key's descriptor.
 const REQUEST: usize = size_of::<u64>();
-/// An answer of the thread: an error number, or 0.
+/// The thread's answer: an error number, or 0.
 const ANSWER: usize = size_of::<i32>();
 
 /// The thread that holds descriptors for this process.
 static HOLDER: Mutex<Option<Holder>> = Mutex::new(None);
 
-/// A program array that the kernel empties when this process ends, or when this is dropped.
+/// A program array that the kernel empties when this is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct AliveCall {
     key: u64,
@@ -52,11 +52,10 @@ struct Holder {
     next: u64,
 }
 
-/// Starts the thread, unless it runs. It stays in the network namespace of the calling
-/// thread.
+/// Starts the thread unless it runs. It stays in the caller's network namespace.
 ///
 /// # Errors
-/// If the kernel refuses a thread, a socket or a table of descriptors.
+/// The kernel refuses a thread, a socket or a descriptor table.
 pub(super) fn start() -> io::Result<()> {
     let mut holder = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
     if holder.is_none() {
@@ -66,10 +65,10 @@ pub(super) fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a socket that is at its end as soon as this process ends.
+/// Returns a socket that reaches its end as soon as this process ends.
 ///
 /// # Errors
-/// If the kernel refuses a thread, a socket or a table of descriptors.
+/// The kernel refuses a thread, a socket or a descriptor table.
 pub fn closed_at_end() -> io::Result<OwnedFd> {
     start()?;
     let (held, returned) = pair()?;
@@ -82,7 +81,7 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(family, kind, None, SockFlag::SOCK_CLOEXEC)?)
 }
 
-/// Hands a descriptor to the thread. Returns its key there.
+/// Passes a descriptor to the thread; returns its key.
 fn hand_over(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
     let mut holder = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
     let holder = holder.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -93,11 +92,11 @@ fn hand_over(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
 }
 
 impl AliveCall {
-    /// Makes an array with a program that takes frames to `device`. Returns its descriptor
-    /// as well, which the caller is to close after it has loaded a program with it.
+    /// Creates an array with a program that redirects frames to `device`. Also returns
+    /// its descriptor, which the caller must close after loading a program with it.
     ///
     /// # Errors
-    /// Without the rights to load a program, and before [`start`].
+    /// Missing rights to load a program, or [`start`] was not called.
     pub fn to(device: u32) -> io::Result<(AliveCall, OwnedFd)> {
         let program = program::redirect(device, program::SEND);
         let program = bpf::load_program(ProgramKind::Tcx, "longwire_taken", &program)?;
@@ -123,8 +122,8 @@ impl Holder {
         let other = other.into_raw_fd();
         let thread = thread::Builder::new().name("lw-alive".to_owned());
         thread.spawn(move || hold(other))?;
-        // Without an answer, the thread may still have to look for the other end in the
-        // table of this one: it stays open.
+        // Keep the other end open until the thread answers: it may still be copying this
+        // descriptor table.
         let answer = answer(socket.as_fd())?;
         // SAFETY: the number is of this table; the thread has a separate one by now, or
         // has ended.
@@ -133,8 +132,8 @@ impl Holder {
         Ok(Holder { socket, next: 0 })
     }
 
-    /// Has the thread hold a descriptor, or close the one of this key, and waits until it is
-    /// done.
+    /// Makes the thread hold a descriptor or close the key's one, and waits for the
+    /// result.
     fn request(&self, key: u64, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let request = key.to_ne_bytes();
         let numbers: Vec<RawFd> = descriptor.iter().map(AsRawFd::as_raw_fd).collect();
@@ -151,7 +150,7 @@ fn send(socket: RawFd, bytes: &[u8], rights: &[ControlMessage<'_>]) -> io::Resul
     restarted(|| sendmsg::<()>(socket, &parts, rights, flags, None)).map(drop)
 }
 
-/// Receives the thread's answer to a request, if it answers.
+/// Receives the thread's answer to a request.
 fn answer(socket: BorrowedFd<'_>) -> io::Result<io::Result<()>> {
     let mut answer = [0; ANSWER];
     let bytes = restarted(|| {
@@ -166,7 +165,7 @@ fn answer(socket: BorrowedFd<'_>) -> io::Result<io::Result<()>> {
     }
 }
 
-/// Calls again what a signal has interrupted.
+/// Retries a call interrupted by a signal.
 fn restarted<T>(mut call: impl FnMut() -> nix::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -178,7 +177,8 @@ fn restarted<T>(mut call: impl FnMut() -> nix::Result<T>) -> io::Result<T> {
 
 /// Holds descriptors until the process ends.
 fn hold(socket: RawFd) {
-    // Handlers of signals use descriptors, which would be others here.
+    // Signal handlers must not run here: their descriptors would refer to this thread's
+    // table.
     let masked = SigSet::all().thread_block().map_err(io::Error::from);
     be_first();
     let alone = masked.and_then(|()| keep_only(socket));
@@ -212,15 +212,14 @@ fn reply(socket: RawFd, done: io::Result<()>) -> io::Result<()> {
     send(socket, &number.to_ne_bytes(), &[])
 }
 
-/// Lets the calling thread run before those of other priorities, as far as allowed: many
-/// threads may die with it.
+/// Raises the thread's priority if permitted: many threads may die at the same time.
 fn be_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the kernel reads a valid structure.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
-/// Gives the calling thread a table of descriptors with this one alone.
+/// Unshares the descriptor table and closes all other descriptors.
 fn keep_only(descriptor: RawFd) -> io::Result<()> {
     let number = descriptor.cast_unsigned();
     let close = |first: u32, last: u32, flags: u32| {
@@ -239,11 +238,11 @@ fn keep_only(descriptor: RawFd) -> io::Result<()> {
     }
 }
 
-/// A request that the thread has received.
+/// A request received by the thread.
 enum Request {
     Hold(u64, OwnedFd),
     Close(u64),
-    /// The process closes its end of the socket.
+    /// The process has closed its end of the socket.
     End,
 }
 
@@ -266,7 +265,7 @@ fn receive(socket: RawFd) -> io::Result<Request> {
     if bytes == 0 {
         return Ok(Request::End);
     }
-    // The table has no place for another descriptor.
+    // The table is full.
     if is_cut {
         return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }

@@ -1,32 +1,32 @@
-//! Claims: the place of an attachment at its interface, which a later process takes over.
+//! Claims: an attachment's place at its interface, for a later process to take over.
 
 use crate::bpf::tcx::Hook;
 
 use super::pins::Pins;
 use super::{AttachError, AttachPlace};
 
-/// The fate of the frames of a link whose process is killed.
+/// The effect of a killed process on its link's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
-    /// They pass without the link.
+    /// Frames pass without the link.
     #[default]
     Open,
-    /// They do not pass, until a later process has attached the link again or removes its
+    /// Frames are dropped until a later process reattaches the link or removes its
     /// [`Pins`].
     Closed,
 }
 
-/// The place of an attachment at its interface.
+/// An attachment's place at its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachClaim {
-    /// The number among the attachments of one priority, the oldest first.
+    /// Sequence number among attachments of equal priority.
     pub serial: u16,
-    /// The paths of its programs, for one that fails closed.
+    /// Paths of its programs, if it fails closed.
     pub pins: Option<Pins>,
 }
 
-/// Returns the paths for an attachment: those of its claim, or new ones. Paths of another
-/// interface are removed.
+/// Returns the paths for an attachment: the claim's, or new ones. Removes a claim's paths
+/// at another interface.
 pub(super) fn pins(
     place: &AttachPlace<'_>,
     claim: Option<&AttachClaim>,
@@ -44,7 +44,7 @@ pub(super) fn pins(
     })
 }
 
-/// Whether the program of a claim is at its hook.
+/// Whether a claim's program is still at its hook.
 pub(super) fn is_left(claim: Option<&AttachClaim>, hook: Hook) -> bool {
     let pins = claim.and_then(|claim| claim.pins.as_ref());
     pins.is_some_and(|pins| pins.left(hook).is_some())

@@ -1,4 +1,4 @@
-//! The devices of attachments: veth pairs between the namespace of an interface and the hub.
+//! Devices of attachments: veth pairs between an interface's namespace and the hub.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -14,15 +14,15 @@ use crate::port::options::OpenOptions;
 use crate::port::registry::{self, Port};
 use crate::port::{AnyTx, PortError};
 
-/// The largest MTU of a veth device: the interface's limits apply, not those of the way
+/// Maximum MTU of a veth device: the interface's limits apply, not those of the path
 /// through the link.
 const MTU: u32 = 65_535;
-/// The most names that are tried for the devices.
+/// Maximum number of names tried for the devices.
 pub(super) const ATTEMPTS: u32 = 64;
-/// Patience for a new device to come up, which takes well under a millisecond.
+/// Timeout of a new device's carrier, which takes well under 1 ms.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Names of the devices for an interface: they say what they are for, and fit.
+/// Returns descriptive names for an interface's devices, within the length limit.
 fn names_of(interface: u32, attempt: u32) -> [String; 2] {
     let number = match attempt {
         0 => interface.to_string(),
@@ -31,7 +31,7 @@ fn names_of(interface: u32, attempt: u32) -> [String; 2] {
     [format!("lw-in{number}"), format!("lw-out{number}")]
 }
 
-/// Whether an interface has the name of a device of another attachment.
+/// Whether an interface name is that of an attachment's device.
 pub fn is_device_of_link(name: &str) -> bool {
     let number = name
         .strip_prefix("lw-in")
@@ -42,11 +42,11 @@ pub fn is_device_of_link(name: &str) -> bool {
     })
 }
 
-/// Makes the calling thread's namespace one whose devices send nothing by themselves.
+/// Keeps new devices of the calling thread's namespace from sending by themselves.
 pub(super) fn quiet() -> Result<(), NetError> {
     match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
-        // A kernel without IPv6, or a container that may not write settings: there the
-        // devices are asked to have no addresses.
+        // Without IPv6, or in a container with read-only settings, each device is
+        // configured instead.
         Err(error)
             if error.io().is_some_and(|e| {
                 matches!(
@@ -61,8 +61,8 @@ pub(super) fn quiet() -> Result<(), NetError> {
     }
 }
 
-/// Makes the veth pairs between a namespace and the hub. Returns the names, and the numbers
-/// of the devices in the namespace.
+/// Creates the veth pairs between a namespace and the hub. Returns their names, and the
+/// indices of the devices in the namespace.
 pub(super) fn make_devices(
     namespace: &NetNamespace,
     interface: &Interface,
@@ -73,7 +73,7 @@ pub(super) fn make_devices(
         let names = names_of(interface.index, attempt);
         match namespace.run(|| make_pairs(&names, random_indices(), hub))? {
             Ok(numbers) => return Ok((names, numbers)),
-            // The kernel removes the devices of an attachment that has ended after a moment.
+            // The kernel removes the devices of an ended attachment with a delay.
             Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(error),
         }
@@ -84,8 +84,8 @@ pub(super) fn exists(error: &NetError) -> bool {
     error.io().map(io::Error::kind) == Some(io::ErrorKind::AlreadyExists)
 }
 
-/// Makes the veth pairs between the calling thread's namespace and the hub. Returns the
-/// numbers of the devices here.
+/// Creates the veth pairs between the calling thread's namespace and the hub. Returns the
+/// indices of the devices here.
 fn make_pairs(
     names: &[String; 2],
     indices: [u32; 2],
@@ -94,7 +94,7 @@ fn make_pairs(
     let [inner, outer] = names;
     let first = make_pair(inner, indices[0], hub)?;
     let second = make_pair(outer, indices[1], hub).inspect_err(|_| {
-        // For another attempt with other names.
+        // Clean up for another attempt.
         let _ = link::link_delete(inner);
     })?;
     Ok([first, second])
@@ -112,8 +112,8 @@ pub(super) fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u3
         a: end(None, Some(index)),
         b: end(Some(hub), None),
     })?;
-    // Its link-local address would show in the container and send multicast reports. A
-    // kernel without IPv6 knows neither request.
+    // Its link-local address would be visible in the container and send multicast
+    // reports. Best effort: a kernel without IPv6 supports neither request.
     let _ = link::link_without_own_address(name);
     let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
     sctp_segmentation_off(name);
@@ -126,8 +126,8 @@ pub(super) fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u3
     Ok(link::link_index(name)?)
 }
 
-/// Opens the port at a device. Frames that the kernel drops after the device count as losses
-/// of the port.
+/// Opens the port at a device. Frames that the kernel drops after the device count as the
+/// port's losses.
 pub(super) fn open(
     device: &str,
     options: &OpenOptions,
@@ -141,10 +141,10 @@ pub(super) fn open(
     Ok(port)
 }
 
-/// Returns numbers for the two devices in the interface's namespace. The kernel counts from
-/// one, so that other devices have small numbers. The programs redirect by number: when the
-/// interface is moved to another namespace, or stays closed, they must find no device there,
-/// nor one of a later attachment.
+/// Returns random indices for the two devices in the interface's namespace. The kernel
+/// counts from one, so its devices have small indices. The programs redirect by index:
+/// when the interface moves to another namespace or stays closed, the indices must not
+/// exist there, nor belong to a later attachment.
 pub(super) fn random_indices() -> [u32; 2] {
     let even = 0x4000_0000 | (random() >> 34) as u32 & !1;
     [even, even | 1]
@@ -152,6 +152,6 @@ pub(super) fn random_indices() -> [u32; 2] {
 
 /// Returns a random number.
 pub(super) fn random() -> u64 {
-    // Its keys are random in each thread, and others each time.
+    // Its keys are random per thread and per instance.
     RandomState::new().build_hasher().finish()
 }

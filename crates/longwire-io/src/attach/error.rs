@@ -5,7 +5,7 @@ use std::io;
 use crate::net::NetError;
 use crate::port::PortError;
 
-/// Why a link cannot be attached to an interface.
+/// An error of attaching a link to an interface.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum AttachError {
@@ -77,7 +77,8 @@ pub enum AttachError {
 }
 
 fn rights(error: &io::Error) -> &'static str {
-    // EACCES is of the same kind, and of the verifier or a security module: root has it too.
+    // EACCES has the same kind, but comes from the verifier or a security module, even
+    // for root.
     if error.raw_os_error() == Some(libc::EPERM) {
         "; attaching takes CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN: run it as root"
     } else {
@@ -90,7 +91,8 @@ impl AttachError {
         AttachError::Program { source }
     }
 
-    /// The first question of an attachment to the kernel: one without TCX does not know it.
+    /// Converts the error of an attachment's first query, which kernels without TCX
+    /// reject.
     pub(super) fn of_query(source: io::Error) -> AttachError {
         match source.raw_os_error() {
             Some(libc::EINVAL | libc::EOPNOTSUPP) => AttachError::OldKernel { source },
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
     use crate::attach::check_kernel;
 
-    /// Makes bpf(2) fail with an error in the calling thread.
+    /// Makes bpf(2) fail in the calling thread.
     fn refuse_bpf(errno: u32) {
         let statement = |code, value| libc::sock_filter {
             code,
@@ -113,7 +115,7 @@ mod tests {
             k: value,
         };
         let mut filter = [
-            // The number of the system call.
+            // Loads the system call number.
             statement(0x20, 0),
             libc::sock_filter {
                 jf: 1,

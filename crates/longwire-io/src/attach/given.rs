@@ -1,8 +1,8 @@
-//! Hands frames to an interface, and counts those that the kernel drops there.
+//! Delivers frames to an interface and counts the frames that the kernel drops there.
 //!
-//! `bpf_redirect` has no result: the kernel drops the frame later if the interface is down
-//! or gone. `bpf_clone_redirect` sends a copy at once and returns its fate, so programs give
-//! a copy and drop the original.
+//! `bpf_redirect` returns no result: the kernel drops the frame later if the interface is
+//! down or gone. `bpf_clone_redirect` sends a copy synchronously and returns its result,
+//! so the programs clone and drop the original.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,24 +24,24 @@ use super::watch::InterfaceState;
 const CLONE_REDIRECT: i32 = 13;
 /// TCX_DROP.
 const DROP: i32 = 2;
-/// NET_XMIT_DROP of a device that sends: its queueing discipline is full.
+/// NET_XMIT_DROP of a sending device: its queueing discipline is full.
 const QUEUE_FULL: u32 = 1;
-/// The largest result that is no error number: NET_XMIT_CN.
+/// Maximum result that is not an error number: NET_XMIT_CN.
 const RESULT_MAX: u32 = 2;
-/// Offset of the payload of a super-packet's frames in `struct __sk_buff`.
+/// Offset of the segment size of super-packets in `struct __sk_buff`.
 const GSO_SIZE: i16 = 176;
-/// A place on the stack.
+/// A stack slot.
 const SCRATCH: i16 = -8;
 
-/// Index of the counter of frames that were refused with an error number: no such device,
-/// or it is down.
+/// Index of the counter of frames refused with an error number: the device does not exist
+/// or is down.
 const REFUSED: usize = 0;
 /// Index of the counter of frames with a result that has several causes. Received: the
 /// device is down, or the core's backlog is full. Sent: the device is down, or a queueing
 /// discipline drops frames.
 const UNCLEAR: usize = 1;
 
-/// The wire frames that the kernel dropped at one hook of an interface.
+/// Wire frames dropped by the kernel at one hook of an interface.
 #[derive(Debug)]
 pub(super) struct GivenFrames {
     hook: Hook,
@@ -49,24 +49,24 @@ pub(super) struct GivenFrames {
     judged: Mutex<JudgedFrames>,
 }
 
-/// Dropped frames whose cause is known.
+/// Dropped frames with a known cause.
 #[derive(Debug, Default)]
 struct JudgedFrames {
-    /// Their number.
+    /// Number of ambiguous drops judged.
     unclear: u64,
-    /// The frames to be sent that the interface has dropped, its own count.
+    /// The interface's own count of dropped outgoing frames.
     tx_dropped: Option<u64>,
-    /// Drops of the interface since the last look that no frame accounts for yet: the number
-    /// of dropped frames is read before the interface's count.
+    /// The interface's drops since the last poll without matching frames: the frame count
+    /// is read before the interface's count.
     unmatched: u64,
     losses: PortLosses,
 }
 
 impl GivenFrames {
-    /// Returns zero counters for frames that an interface receives (ingress) or sends (egress).
+    /// Returns zeroed counters for frames delivered to an interface's ingress or egress.
     ///
     /// # Errors
-    /// Without CAP_BPF.
+    /// Missing CAP_BPF.
     pub fn new(hook: Hook) -> std::io::Result<GivenFrames> {
         Ok(GivenFrames {
             hook,
@@ -75,18 +75,18 @@ impl GivenFrames {
         })
     }
 
-    /// As [`GivenFrames::new`], for a port and its place.
+    /// Like [`GivenFrames::new`], shared by a port and its place.
     ///
     /// # Errors
-    /// Without CAP_BPF.
+    /// Missing CAP_BPF.
     pub fn shared(hook: Hook) -> Result<Arc<GivenFrames>, AttachError> {
         GivenFrames::new(hook)
             .map(Arc::new)
             .map_err(AttachError::program)
     }
 
-    /// Appends instructions that give the frame to an interface, and end the program.
-    /// Register 6 has the context.
+    /// Appends instructions that deliver the frame to an interface and end the program.
+    /// Register 6 must hold the context.
     pub fn give(&self, program: &mut Assembler, interface: u32) {
         let [done, count] = [(); 2].map(|()| program.label());
         let flags = match self.hook {
@@ -114,13 +114,13 @@ impl GivenFrames {
         program.put_all([move_number(0, DROP), EXIT]);
     }
 
-    /// Returns the number of dropped frames whose cause has to be judged.
+    /// Returns the number of ambiguous drops.
     pub fn unclear(&self) -> u64 {
         self.counters.get()[UNCLEAR]
     }
 
-    /// Judges the cause of `unclear` dropped frames by the state of the interface, which was
-    /// read after their number.
+    /// Determines the cause of `unclear` drops from the interface's state, which was read
+    /// after their number.
     pub fn judge(&self, unclear: u64, state: InterfaceState) {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let new = unclear.saturating_sub(judged.unclear);
@@ -135,7 +135,7 @@ impl GivenFrames {
                 losses.no_carrier += new;
             }
             (InterfaceState::There { stats, .. }, Hook::Egress) => {
-                // Queueing disciplines count their drops separately.
+                // Queueing disciplines have separate drop counters.
                 let before = judged.tx_dropped.replace(stats.tx_dropped);
                 let before = before.unwrap_or(stats.tx_dropped);
                 let dropped = stats.tx_dropped.saturating_sub(before);
@@ -147,7 +147,7 @@ impl GivenFrames {
         judged.unclear += new;
     }
 
-    /// Returns the frames that the kernel dropped since the start.
+    /// Returns the frames dropped by the kernel since the start.
     pub fn losses(&self) -> PortLosses {
         let refused = self.counters.get()[REFUSED];
         let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,9 +158,9 @@ impl GivenFrames {
     }
 }
 
-/// Appends instructions that leave the number of wire frames in register 8: that of a
-/// super-packet follows from its lengths, as packet sockets leave `gso_segs` at 0. Registers
-/// 0 to 5 and 9 are lost.
+/// Appends instructions that leave the number of wire frames in register 8. It is
+/// computed from a super-packet's lengths, as packet sockets leave `gso_segs` at 0.
+/// Clobbers registers 0 to 5 and 9.
 fn count_wire_frames(program: &mut Assembler) {
     /// IP behind an Ethernet header, and the offset of IPv6's payload.
     const IP: i32 = 14;
@@ -222,7 +222,7 @@ mod tests {
     use crate::net::LinkStats;
     use std::os::fd::AsFd;
 
-    /// Gives a frame to an interface that does not exist; `None` without the rights.
+    /// Delivers a frame to a nonexistent interface; `None` without the rights.
     fn refused(frame: &[u8], gso_size: u32) -> Option<u64> {
         const NO_DEVICE: u32 = 0x7fff_fff0;
         let given = match GivenFrames::new(Hook::Egress) {

@@ -1,6 +1,5 @@
-//! A pair of ports in the middle of an interface that is in use: frames that it sends and
-//! frames that arrive at it pass through them, and its addresses, routes and connections
-//! stay as they are.
+//! A pair of ports inside an interface in use: its sent and received frames pass through
+//! them, while addresses, routes and connections stay.
 //!
 //! ```text
 //!  in the interface's namespace                 in a namespace of this process
@@ -12,13 +11,13 @@
 //!  stack ◀─ eth0 ingress ◀(marked)─ inner ◀═══ inner port ◀────────────┘
 //! ```
 //!
-//! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames
-//! between them and the interface. Those at the interface precede other programs
-//! there, so that each frame runs through the latter once: received frames after the link;
-//! sent frames after the link and before the interface's qdisc.
+//! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames between
+//! them and the interface. Those at the interface precede other programs there, so that
+//! each frame passes the others once: received frames after the link; sent frames after
+//! the link and before the interface's qdisc.
 //!
-//! The programs are held by descriptors (TCX links, Linux 6.6). When this process ends,
-//! however it ends, they take no more frames (`alive`), the kernel removes them, and the
+//! Descriptors hold the programs (TCX links, Linux 6.6). When this process ends in any
+//! way, the programs take no more frames (`alive`), the kernel removes them, and the
 //! interface works as before; the namespace goes with its last descriptor, and the veth
 //! pairs with the namespace.
 
@@ -66,56 +65,55 @@ use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
 use watch::{InterfaceState, Watch};
 
-/// Start of the names of programs at devices of attachments.
+/// Prefix of the names of programs at attachments' devices.
 const PROGRAM: &str = "longwire";
-/// The most attempts to attach a program while others change those of the interface.
+/// Maximum number of attempts to attach while other processes change the interface's
+/// programs.
 const RACES: u32 = 64;
-/// Memory of the receive rings of all ports of a run together, in bytes, and its limits
-/// for one port.
+/// Total memory in bytes of a run's receive rings, and its limits per port.
 const RINGS_BYTES: usize = 128 << 20;
 const RING_MIN: usize = 512 << 10;
 const RING_MAX: usize = 4 << 20;
-/// With more interfaces than this in a run, ports send without AF_XDP, to save memory.
+/// With more interfaces per run, ports send without AF_XDP, to save memory.
 const INTERFACES_FEW: usize = 16;
-/// The hooks of an interface, in the order in which programs are attached.
+/// An interface's hooks in order of attachment.
 const HOOKS: [Hook; 2] = [Hook::Ingress, Hook::Egress];
-/// Bytes of an Ethernet header with a VLAN tag.
+/// Length of an Ethernet header with a VLAN tag.
 const ETHERNET: usize = 14 + 4;
 
 /// An interface to attach to.
 #[derive(Debug)]
 pub struct AttachPlace<'a> {
-    /// Its namespace.
+    /// The interface's namespace.
     pub namespace: &'a NetNamespace,
-    /// Its name there; `None` for that of the default route.
+    /// The interface's name; `None` for the interface of the default route.
     pub interface: Option<&'a str>,
     /// The frames to take.
     pub selection: Selection,
-    /// The directions in which they are taken.
+    /// The directions to take.
     pub direction: Direction,
-    /// The place among other attachments of the interface: lower ones have their frames
-    /// first, and of equal ones the oldest. `None` for 128 with prefixes or a filter, and
-    /// 255 without.
+    /// Precedence among attachments of the interface: lower values see frames first; ties
+    /// go to the oldest. `None` is 128 with prefixes or a filter, else 255.
     pub priority: Option<u8>,
-    /// The fate of the frames when the process is killed.
+    /// The effect of a killed process on the frames.
     pub fail: FailMode,
-    /// The claims of an earlier process, by the names of their interfaces.
+    /// Claims of an earlier process by interface name.
     pub claims: &'a BTreeMap<String, AttachClaim>,
 }
 
-/// The namespace of a run with its ends of the veth pairs.
+/// A run's namespace, with its ends of the veth pairs.
 #[derive(Debug)]
 pub struct AttachHub {
     namespace: NetNamespace,
-    /// The number of interfaces, which share the memory of the run.
+    /// Number of interfaces that share the run's memory.
     interfaces: usize,
 }
 
 impl AttachHub {
-    /// Makes a namespace for the links in this many interfaces of one namespace.
+    /// Creates a namespace for the links of `interfaces` interfaces of one namespace.
     ///
     /// # Errors
-    /// Without CAP_SYS_ADMIN.
+    /// Missing CAP_SYS_ADMIN.
     pub fn new(interfaces: usize) -> Result<AttachHub, AttachError> {
         let namespace = NetNamespace::new()?;
         namespace.run(quiet)??;
@@ -125,11 +123,11 @@ impl AttachHub {
         })
     }
 
-    /// Returns the options of the ports for an interface.
+    /// Returns the port options for an interface.
     fn options(&self, interface: &Interface) -> OpenOptions {
         let ring = RINGS_BYTES / (2 * self.interfaces);
         OpenOptions {
-            // That of the veth pair is as long as a frame can be.
+            // The veth pair's MTU is the maximum.
             frame_usual: Some(interface.mtu as usize + ETHERNET),
             ring_bytes: Some(ring.clamp(RING_MIN, RING_MAX)),
             sends_by_xdp: self.interfaces <= INTERFACES_FEW,
@@ -139,29 +137,29 @@ impl AttachHub {
     }
 }
 
-/// A link's place in an interface. When this is dropped, the interface works as before.
+/// A link's attachment to an interface. Drop restores the interface.
 pub struct Attachment {
     interface: String,
     index: u32,
     recipe: Recipe,
     selection: Selection,
     direction: Direction,
-    /// The programs at the interface, removed first: later frames no longer enter.
+    /// Programs at the interface; removed first, so that no frames enter.
     taking: Vec<(Hook, Link)>,
-    /// The calls of these programs, and those of the programs before the last
-    /// [`Attachment::select`], which may still run.
+    /// Calls of these programs, and of those before the last [`Attachment::select`],
+    /// which may still run.
     calls: [Vec<AliveCall>; 2],
     giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
     hub: NetNamespace,
-    /// Names of its devices, which are the same at both ends.
+    /// Names of its devices, equal at both ends.
     names: [String; 2],
-    /// Paths of the links, for an interface that stays closed when the process ends.
+    /// Paths of the links, if the interface stays closed when the process ends.
     pins: Option<Pins>,
     /// Whether an earlier process may have left the interface closed.
     is_claimed: bool,
     watch: Watch,
-    /// Frames that its namespace receives, and those that the interface sends.
+    /// Frames received by its namespace, and frames sent by the interface.
     given: [Arc<GivenFrames>; 2],
 }
 
@@ -173,14 +171,14 @@ impl std::fmt::Debug for Attachment {
     }
 }
 
-/// The two ends of an attachment, before frames are taken.
+/// The two ends of an attachment before it takes frames.
 pub struct PreparedLink {
     attachment: Attachment,
     namespace: NetNamespace,
     takers: Vec<Taker>,
-    /// The port of frames that the interface's namespace sends and receives.
+    /// The port of frames sent and received by the interface's namespace.
     pub inner: Port,
-    /// The port of frames that the interface sends and receives on its wire.
+    /// The port of frames sent and received by the interface on its wire.
     pub outer: Port,
 }
 
@@ -192,12 +190,13 @@ impl std::fmt::Debug for PreparedLink {
     }
 }
 
-/// Makes the devices and programs of an attachment, and opens its ports. No frame is taken
-/// before [`engage_all`].
+/// Creates an attachment's devices and programs and opens its ports. [`engage_all`] makes
+/// it take frames.
 ///
 /// # Errors
-/// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
-/// link that takes all frames already if this one is to, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
+/// The kernel is too old, the interface does not exist or has no Ethernet header, a link
+/// takes all its frames already and this one would too, or CAP_NET_ADMIN, CAP_BPF or
+/// CAP_SYS_ADMIN is missing.
 pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink, AttachError> {
     let _hurry = ExpeditedGrace::begin();
     alive::start().map_err(AttachError::program)?;
@@ -234,7 +233,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
             GivenFrames::shared(Hook::Egress)?,
         ],
     };
-    // What the interface has dropped so far does not count.
+    // Excludes earlier drops of the interface.
     attachment.note_losses();
     let [received, sent] = &attachment.given;
     let ports = hub.namespace.run(|| {
@@ -254,8 +253,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     })
 }
 
-/// Returns the rank at an interface of the calling thread's namespace, unless there is no
-/// place for it.
+/// Returns the rank at an interface of the calling thread's namespace.
 fn rank_at(
     place: &AttachPlace<'_>,
     found: &Interface,
@@ -266,7 +264,7 @@ fn rank_at(
     let serial = claim.map(|claim| claim.serial);
     let rank = Rank::new(place.priority, serial, takes_all, &hooks);
     for (programs, hook) in hooks.iter().zip(HOOKS) {
-        // That of the claim itself may be there.
+        // The claim's own program may be there.
         let taken = rank.position(programs) == Err(NoPlace::Taken);
         if taken && place.direction.has(hook) && !claim::is_left(claim, hook) {
             return Err(self::taken(&found.name, takes_all));
@@ -276,13 +274,13 @@ fn rank_at(
 }
 
 impl PreparedLink {
-    /// Returns the name of the interface.
+    /// Returns the interface's name.
     pub fn interface(&self) -> &str {
         &self.attachment.interface
     }
 
-    /// Returns the claim, to be given to a later process. Its serial number may change until
-    /// frames are taken.
+    /// Returns the claim for a later process. Its serial number may change until frames
+    /// are taken.
     pub fn claim(&self) -> AttachClaim {
         self.attachment.claim()
     }
@@ -298,7 +296,7 @@ impl PreparedLink {
     }
 }
 
-/// An attachment whose ports are in use, and which takes no frames yet.
+/// An attachment that takes no frames yet, separated from its ports.
 pub struct Engage {
     attachment: Attachment,
     namespace: NetNamespace,
@@ -311,13 +309,12 @@ impl std::fmt::Debug for Engage {
     }
 }
 
-/// Takes frames at all of these interfaces from now on, or at none. Where an earlier process
-/// has left an interface closed, it is closed until that moment, and stays closed if this
-/// fails.
+/// Starts taking frames at all of these interfaces, or at none. An interface that an
+/// earlier process left closed stays closed until then, and on failure.
 ///
 /// # Errors
-/// If an interface is gone, another link that takes all frames was attached since
-/// [`prepare`], or if no BPF file system is mounted for one that fails closed.
+/// An interface is gone, another link that takes all frames was attached since
+/// [`prepare`], or no BPF file system is mounted for an interface that fails closed.
 pub fn engage_all(engages: Vec<Engage>) -> Result<Vec<Attachment>, AttachError> {
     let _hurry = ExpeditedGrace::begin();
     let mut attached: Vec<Attachment> = Vec::new();
@@ -335,13 +332,13 @@ pub fn engage_all(engages: Vec<Engage>) -> Result<Vec<Attachment>, AttachError> 
 }
 
 impl Engage {
-    /// Returns the paths that keep the interface closed when this process has ended; `None`
-    /// for one that opens.
+    /// Returns the paths that keep the interface closed after this process ends; `None`
+    /// if it opens.
     pub fn pins(&self) -> Option<&Pins> {
         self.attachment.pins.as_ref()
     }
 
-    /// As [`engage_all`], at one interface.
+    /// Like [`engage_all`], for one interface.
     fn engage(self) -> Result<Attachment, AttachError> {
         let Engage {
             mut attachment,
@@ -352,7 +349,7 @@ impl Engage {
         attachment.taking = loop {
             match namespace.run(|| attachment.attach_all(&takers))? {
                 Ok(links) => break links,
-                // Another with this serial number was attached since it was chosen.
+                // Another attachment took this serial number meanwhile.
                 Err(NotAttached::SerialTaken) if attempt < RACES => {
                     attempt += 1;
                     attachment.recipe.rank = namespace.run(|| attachment.next_rank())??;
@@ -375,7 +372,7 @@ impl Engage {
     }
 }
 
-/// Why a program was not attached.
+/// The reason why a program was not attached.
 enum NotAttached {
     SerialTaken,
     Failed(AttachError),
@@ -388,12 +385,12 @@ impl From<AttachError> for NotAttached {
 }
 
 impl Attachment {
-    /// Returns the name of the interface.
+    /// Returns the interface's name.
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// Returns its claim, to be given to a later process.
+    /// Returns the claim for a later process.
     pub fn claim(&self) -> AttachClaim {
         AttachClaim {
             serial: self.recipe.rank.serial,
@@ -401,7 +398,7 @@ impl Attachment {
         }
     }
 
-    /// Attaches the programs that give frames to the interface, at its devices.
+    /// Attaches the programs that deliver frames to the interface, at its devices.
     fn attach_givers(&mut self, namespace: &NetNamespace) -> Result<(), AttachError> {
         let places = self.recipe.devices.into_iter().zip(["arrive", "send"]);
         let givers = places.zip(&self.given).map(|((device, name), given)| {
@@ -427,16 +424,16 @@ impl Attachment {
         Ok(())
     }
 
-    /// Returns the loader of programs for [`Attachment::select`].
+    /// Returns the program loader for [`Attachment::select`].
     pub fn selector(&self) -> Selector {
         Selector::new(self.recipe, self.direction)
     }
 
-    /// Takes other frames from now on. No frame is lost or goes past the link that is in
-    /// both selections.
+    /// Changes the selection. Frames in both selections are neither lost nor bypass the
+    /// link.
     ///
     /// # Errors
-    /// If the kernel refuses the programs.
+    /// The kernel rejects the programs.
     pub fn select(&mut self, loaded: LoadedSelection) -> Result<(), AttachError> {
         let (takers, selection) = loaded.into_parts();
         for ((_, link), taker) in self.taking.iter().zip(&takers) {
@@ -449,8 +446,7 @@ impl Attachment {
         Ok(())
     }
 
-    /// Returns a rank that no attachment at the interface has, in the calling thread's
-    /// namespace.
+    /// Returns an unused rank at the interface, in the calling thread's namespace.
     fn next_rank(&self) -> Result<Rank, AttachError> {
         let hooks = HOOKS.map(|hook| tcx::programs(self.index, hook));
         let hooks = hooks.into_iter().collect::<io::Result<Vec<Programs>>>();
@@ -475,8 +471,8 @@ impl Attachment {
         attached.collect()
     }
 
-    /// Attaches a program at the interface, in the calling thread's namespace, at its place
-    /// among the present ones.
+    /// Attaches a program at the interface, in the calling thread's namespace, at its
+    /// rank.
     fn attach(&self, hook: Hook, program: BorrowedFd<'_>) -> Result<Link, NotAttached> {
         let rank = self.recipe.rank;
         let mut attempt = 0;
@@ -503,17 +499,17 @@ impl Attachment {
         }
     }
 
-    /// Whether the interface is still where it was, and frames are taken. Also notes
-    /// losses, as [`Attachment::note_losses`].
+    /// Whether the interface is in place and frames are taken. Also records losses; see
+    /// [`Attachment::note_losses`].
     pub fn is_attached(&self) -> bool {
         let mut links = self.taking.iter();
         let is_there = self.note_losses();
         links.all(|(_, link)| link.is_attached().unwrap_or(false)) && is_there
     }
 
-    /// Finds out why the kernel dropped frames at the interface, for the counters of the
-    /// ports. To be called now and then, and after the last frame. Returns whether the
-    /// interface is still where it was.
+    /// Determines the causes of the kernel's drops at the interface, for the ports'
+    /// counters. Call it periodically and after the last frame. Returns whether the
+    /// interface is in place.
     pub fn note_losses(&self) -> bool {
         let unclear = self.given.each_ref().map(|given| given.unclear());
         let state = self.watch.look();
@@ -523,12 +519,13 @@ impl Attachment {
         !matches!(state, InterfaceState::Gone)
     }
 
-    /// Stops taking frames. Those that are on the link are still delivered while the ports
-    /// are open.
+    /// Stops taking frames. Frames on the link are still delivered while the ports are
+    /// open.
     pub fn release(&mut self) {
         let _hurry = ExpeditedGrace::begin();
         for (_, link) in &mut self.taking {
-            // If its path cannot be removed, a link of no interface stays there.
+            // Best effort: a path that cannot be removed keeps a link without an
+            // interface.
             let _ = link.unpin();
         }
         self.taking.clear();
@@ -547,11 +544,11 @@ impl Attachment {
                 let _ = link::link_delete(name);
             }
         });
-        // Then the kernel removes them with the hub.
+        // On failure the kernel removes them with the hub.
         let _ = removed;
     }
 
-    /// Whether its interface stays closed when this is dropped.
+    /// Whether its interface stays closed after drop.
     pub fn stays_closed(&self) -> bool {
         self.pins.is_some() && !self.taking.is_empty() && self.is_attached()
     }
@@ -560,8 +557,8 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         let _hurry = ExpeditedGrace::begin();
-        // Of an interface that is gone, nothing is to stay; one that is to stay closed keeps
-        // its programs.
+        // An interface that stays closed keeps its programs; nothing may remain of one
+        // that is gone.
         if !self.stays_closed() {
             self.release();
         }
@@ -569,13 +566,12 @@ impl Drop for Attachment {
     }
 }
 
-/// Checks that this kernel has the links of attachments, and that this process may make
-/// them.
+/// Checks for the required kernel and rights.
 ///
 /// # Errors
 /// [`AttachError::OldKernel`] before Linux 6.6; [`AttachError::Program`] without the rights.
 pub fn check_kernel() -> Result<(), AttachError> {
-    // Each namespace has it.
+    // Every namespace has it.
     const LO: u32 = 1;
     let found = tcx::programs(LO, Hook::Ingress);
     found.map(drop).map_err(AttachError::of_query)
@@ -607,7 +603,7 @@ fn find(name: Option<&str>) -> Result<Interface, AttachError> {
     Ok(found)
 }
 
-/// Returns the programs at the interface, in the order of [`HOOKS`].
+/// Returns the interface's programs in the order of [`HOOKS`].
 fn hooks_of(interface: &Interface) -> Result<[Programs; 2], AttachError> {
     let [ingress, egress] = HOOKS.map(|hook| tcx::programs(interface.index, hook));
     let ingress = ingress.map_err(AttachError::of_query)?;
@@ -623,14 +619,14 @@ fn taken(interface: &str, by_all: bool) -> AttachError {
     }
 }
 
-/// Whether the programs of a hook were changed between a look at them and an attempt.
+/// Whether a hook's programs changed between query and attachment.
 fn is_race(error: &io::Error) -> bool {
-    // ENOENT: the program that the place refers to is gone.
+    // ENOENT: the reference program is gone.
     matches!(error.raw_os_error(), Some(libc::ESTALE | libc::ENOENT))
 }
 
-/// Returns a mark for frames that pass. Other programs use small numbers and bit masks as
-/// marks; this one has bits in every byte and differs between interfaces.
+/// Returns a mark for frames that pass. Other programs use small numbers and bit masks;
+/// this mark has bits in every byte and is unique per interface.
 fn mark_of(seed: u64) -> u32 {
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     0x4c57_0000 | (mixed >> 48) as u32 | 1

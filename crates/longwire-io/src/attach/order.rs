@@ -1,28 +1,28 @@
-//! The order of several attachments at one interface: each takes its frames, and the first
-//! whose frame it is has it.
+//! The order of attachments at an interface: a frame goes to the first attachment that
+//! selects it.
 //!
-//! The name of a program says its place, so that processes need nothing in common but the
-//! interface: `longwire`, `o` (egress) or `i` (ingress), the priority and the serial number,
-//! in hexadecimal. The letter is a capital for one that takes all frames.
+//! A program's name encodes its rank, so that processes share only the interface:
+//! `longwire`, `o` (egress) or `i` (ingress), and priority and serial number in
+//! hexadecimal. The letter is upper case for attachments that take all frames.
 
 use crate::bpf::tcx::{Hook, Position, Programs};
 
-/// Start of the names of programs at interfaces.
+/// Prefix of the names of programs at interfaces.
 const PROGRAM: &str = "longwire";
-/// The priority of an attachment that takes a part of the traffic, if none is asked for.
+/// Default priority of an attachment that takes a part of the frames.
 const PARTIAL: u8 = 128;
-/// The priority of one that takes all.
+/// Default priority of an attachment that takes all frames.
 const WHOLE: u8 = 255;
 
 /// The directions of an attachment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// Frames that the interface's namespace sends and receives.
+    /// Frames sent and received by the interface's namespace.
     #[default]
     Both,
-    /// Sent frames alone.
+    /// Sent frames only.
     Up,
-    /// Received frames alone.
+    /// Received frames only.
     Down,
 }
 
@@ -36,7 +36,7 @@ impl Direction {
     }
 }
 
-/// The place of an attachment.
+/// The rank of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank {
     priority: u8,
@@ -44,19 +44,19 @@ pub(super) struct Rank {
     pub takes_all: bool,
 }
 
-/// Why an attachment has no place.
+/// The reason why an attachment has no position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// Both take all frames, or the other is of another version of Longwire.
+    /// Both take all frames, or the other is of a different version of Longwire.
     Taken,
-    /// Another has this priority and serial number: it was attached a moment ago.
+    /// Another attachment took this priority and serial number meanwhile.
     SerialTaken,
 }
 
 impl Rank {
-    /// Returns the rank of an attachment at an interface with these programs. Without a
-    /// `priority`, it is 128 for a part of the frames and 255 for all; without a `serial`,
-    /// the attachment is the last of its priority.
+    /// Returns the rank of an attachment among these programs. The default `priority` is
+    /// 128 for a part of the frames and 255 for all; without a `serial`, it is the last
+    /// of its priority.
     pub fn new(
         priority: Option<u8>,
         serial: Option<u16>,
@@ -87,7 +87,7 @@ impl Rank {
         }
     }
 
-    /// Returns the name of its program at a hook.
+    /// Returns its program's name at a hook.
     pub fn name(self, hook: Hook) -> String {
         let letter = match (hook, self.takes_all) {
             (Hook::Egress, false) => 'o',
@@ -98,8 +98,7 @@ impl Rank {
         format!("{PROGRAM}{letter}{:02x}{:04x}", self.priority, self.serial)
     }
 
-    /// Returns the rank of an attachment by the name of its program; `None` for programs of
-    /// others.
+    /// Parses the rank from a program's name; `None` for unrelated programs.
     fn of_program(name: &str) -> Result<Option<Rank>, NoPlace> {
         let Some(rest) = name.strip_prefix(PROGRAM) else {
             return Ok(None);
@@ -122,12 +121,12 @@ impl Rank {
         }))
     }
 
-    /// Returns its position among the programs of a hook: the programs of attachments
-    /// precede the rest, in the order of their ranks.
+    /// Returns its position among the programs of a hook: attachments precede other
+    /// programs, in order of rank.
     ///
     /// # Errors
-    /// If both take all frames, so that one would never have any, if another has this rank,
-    /// or if a program of another version of Longwire exists.
+    /// Both take all frames, another attachment has this rank, or a program is of a
+    /// different version of Longwire.
     pub fn position(self, programs: &Programs) -> Result<Position, NoPlace> {
         let mut position = Position::First;
         for (name, id) in programs.names.iter().zip(&programs.ids) {

@@ -1,9 +1,9 @@
-//! Programs of an attachment that stay when their process ends: fail-closed.
+//! Fail-closed attachments: programs that outlive their process.
 //!
-//! The links of the programs at the interface get paths in the BPF file system, so that the
-//! kernel keeps them. Without the process the programs still redirect frames, to devices
-//! that no one reads, and soon to devices that are gone: nothing passes. No program is put
-//! in place or exchanged when the process ends, so that there is no moment between.
+//! The links of the programs at the interface are pinned in the BPF file system, so the
+//! kernel keeps them. Without the process, the programs still redirect frames, to unread
+//! devices that are soon gone: nothing passes. No program is attached or replaced when
+//! the process ends, so there is no gap.
 
 use std::fs;
 use std::io;
@@ -18,22 +18,21 @@ use crate::bpf::tcx::Hook;
 use super::AttachError;
 use super::devices::random;
 
-/// Where the BPF file system usually is.
+/// Usual mount point of the BPF file system.
 const MOUNTED_AT: &str = "/sys/fs/bpf";
-/// Start of the names of pins in it.
+/// Prefix of pin names.
 const PREFIX: &str = "longwire";
 
-/// The paths of the links of one attachment.
+/// The pins of one attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     name: String,
-    /// Number of the BPF file system: each mount namespace may have another.
+    /// Device number of the BPF file system, which may differ between mount namespaces.
     file_system: u64,
 }
 
 impl Pins {
-    /// Returns paths that no other attachment has, for one at the interface of this number
-    /// in a namespace.
+    /// Returns unused pins for an attachment at this interface of a namespace.
     pub(super) fn new(namespace: u64, index: u32) -> Pins {
         let (file_system, number) = (mounted(), random() as u32);
         Pins {
@@ -42,13 +41,12 @@ impl Pins {
         }
     }
 
-    /// Whether they are of an attachment at this interface.
+    /// Whether they belong to an attachment at this interface.
     pub(super) fn are_at(&self, namespace: u64, index: u32) -> bool {
         self.name.starts_with(&format!("{namespace}-{index}-"))
     }
 
-    /// Returns the pins of a name that [`Pins::name`] has returned; `None` for a text that
-    /// cannot be one.
+    /// Parses the result of [`Pins::name`]; `None` if it is invalid.
     pub fn named(name: &str) -> Option<Pins> {
         let numbers: Result<Vec<u64>, _> = name.split('-').map(str::parse).collect();
         match numbers.as_deref() {
@@ -60,15 +58,15 @@ impl Pins {
         }
     }
 
-    /// Returns their name, for [`Pins::named`].
+    /// Returns their name; see [`Pins::named`].
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Checks that pins can be made.
+    /// Checks that pinning is possible.
     ///
     /// # Errors
-    /// If the BPF file system is not mounted, with how to mount it.
+    /// The BPF file system is not mounted; the message says how to mount it.
     pub fn check() -> Result<(), AttachError> {
         match statfs(MOUNTED_AT) {
             Ok(found) if found.filesystem_type() == BPF_FS_MAGIC => Ok(()),
@@ -88,12 +86,12 @@ impl Pins {
         [Hook::Ingress, Hook::Egress].map(|hook| self.path(hook))
     }
 
-    /// Gives the links of an attachment their paths.
+    /// Pins an attachment's links.
     pub(super) fn pin(&self, links: &mut [(Hook, Link)]) -> Result<(), AttachError> {
         Pins::check()?;
         for (hook, link) in links.iter_mut().filter(|(_, link)| !link.has_path()) {
             let path = self.path(*hook);
-            // A link without an interface may be there, from before a restart.
+            // A detached link from before a restart may remain.
             let removed = match fs::remove_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,
@@ -104,14 +102,14 @@ impl Pins {
         Ok(())
     }
 
-    /// Opens the link that a process which has ended left at a hook.
+    /// Opens the link that an ended process left at a hook.
     pub(super) fn left(&self, hook: Hook) -> Option<Link> {
         let link = Link::pinned(&self.path(hook)).ok()?;
         link.is_attached().ok()?.then_some(link)
     }
 
-    /// Whether a program is still at the interface. Without a view of the BPF file system
-    /// that cannot be known, and is assumed.
+    /// Whether a program is still at the interface; assumed if the BPF file system is
+    /// inaccessible.
     pub fn are_attached(&self) -> bool {
         let is_attached = |path: &PathBuf| match Link::pinned(path) {
             Ok(link) => link.is_attached().unwrap_or(true),
@@ -120,10 +118,10 @@ impl Pins {
         mounted() != self.file_system || self.paths().iter().any(is_attached)
     }
 
-    /// Removes the programs from the interface. It is no error if there are none.
+    /// Removes the programs from the interface, if there are any.
     ///
     /// # Errors
-    /// If the BPF file system is not mounted here, or without the rights.
+    /// The BPF file system is not mounted here, or rights are missing.
     pub fn remove(&self) -> Result<(), AttachError> {
         Pins::check()?;
         if mounted() != self.file_system {
@@ -136,7 +134,7 @@ impl Pins {
     fn remove_all(&self) -> io::Result<()> {
         for path in self.paths() {
             match Link::pinned(&path) {
-                // Without its path it ends when it is dropped.
+                // Unpinned, it ends on drop.
                 Ok(mut link) => link.unpin()?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -146,7 +144,7 @@ impl Pins {
     }
 }
 
-/// Returns the number of the file system at the place of the BPF file system.
+/// Returns the device number at the BPF mount point.
 fn mounted() -> u64 {
     fs::metadata(MOUNTED_AT).map_or(0, |found| found.dev())
 }

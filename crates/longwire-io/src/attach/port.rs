@@ -1,17 +1,17 @@
-//! A port at an interface that is in use: packets that it sends to some addresses enter a
-//! network, and those that the network delivers arrive at it.
+//! A port at an interface in use: packets sent to selected addresses enter a network, and
+//! packets delivered by the network arrive at the interface.
 //!
 //! ```text
 //!  stack ─▶ eth0 egress ──(selected)─▶ device ═══▶ port ─▶ network
 //!  stack ◀─ eth0 ingress ◀──────────── device ◀═══ port ◀─ network
 //! ```
 //!
-//! All other packets, ARP and frames from the wire pass as before. The network may join
-//! interfaces that are separated by routers: a delivered frame is addressed to a router,
-//! and the program replaces this address by the interface's, so that the kernel accepts
-//! the frame.
+//! All other packets, ARP and received frames pass as before. The network may connect
+//! interfaces separated by routers: a delivered frame is addressed to a router, and the
+//! program replaces this address with the interface's, so that the kernel accepts the
+//! frame.
 //!
-//! As of an attachment, the program at the interface ends with this process.
+//! Like that of an attachment, the program at the interface ends with this process.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -38,21 +38,21 @@ use crate::net::grace::ExpeditedGrace;
 use crate::net::interface::Interface;
 use crate::port::registry::Port;
 
-/// Start of the names of devices of ports.
+/// Prefix of the names of ports' devices.
 pub(super) const DEVICE: &str = "lw-port";
-/// The name of programs that take packets for a port. Several ports at one interface do not
-/// disturb each other.
+/// Name of programs that take packets for a port. Several ports can share an interface.
 const PORT_PROGRAM: &str = "longwire_port";
-/// The most attempts to attach while others change the programs of the interface.
+/// Maximum number of attempts to attach while other processes change the interface's
+/// programs.
 const CHANGES_MAX: usize = 16;
-/// Bytes of a MAC address.
+/// Length of a MAC address.
 const MAC_LEN: i32 = 6;
 /// The helper `bpf_skb_store_bytes`.
 const STORE_BYTES: i32 = 9;
-/// A place on the stack of the program that delivers.
+/// A stack slot of the delivering program.
 const SCRATCH: i16 = -8;
 
-/// A place at an interface for a port that is in use, and which takes no packets yet.
+/// A port's place at an interface, before it takes packets.
 pub struct PortEngage {
     interface: String,
     index: u32,
@@ -72,12 +72,11 @@ impl std::fmt::Debug for PortEngage {
     }
 }
 
-/// Makes the device and programs of a port at an interface, that of the default route if it
-/// has no name, and opens it. No packet is taken
-/// before [`PortEngage::engage`].
+/// Creates the device and programs of a port at an interface, by default that of the
+/// default route, and opens the port. [`PortEngage::engage`] makes it take packets.
 ///
 /// # Errors
-/// As those of [`prepare`](super::prepare).
+/// See [`prepare`](super::prepare).
 pub fn prepare_port(
     namespace: &NetNamespace,
     interface: Option<&str>,
@@ -129,10 +128,10 @@ pub fn prepare_port(
 }
 
 impl PortEngage {
-    /// Takes packets from now on.
+    /// Starts taking packets.
     ///
     /// # Errors
-    /// If the interface is gone, or has a link of Longwire.
+    /// The interface is gone, or has a link of Longwire.
     pub fn engage(self) -> Result<AttachedPort, AttachError> {
         let _hurry = ExpeditedGrace::begin();
         let taking = self
@@ -153,7 +152,7 @@ impl PortEngage {
     }
 }
 
-/// Attaches the program, again if others were attached meanwhile.
+/// Attaches the program; retries if other programs were attached meanwhile.
 fn attach(interface: &str, index: u32, program: &OwnedFd) -> Result<Link, AttachError> {
     let mut attempt = 0;
     loop {
@@ -174,12 +173,12 @@ fn attach(interface: &str, index: u32, program: &OwnedFd) -> Result<Link, Attach
     }
 }
 
-/// A port at an interface. When this is dropped, the interface works as before.
+/// A port at an interface. Drop restores the interface.
 pub struct AttachedPort {
     interface: String,
-    /// Removed first: later packets no longer enter.
+    /// Removed first, so that no packets enter.
     taking: Option<Link>,
-    /// The one that takes packets, and the one that lets them pass.
+    /// The taking and the passing program.
     programs: [OwnedFd; 2],
     _call: AliveCall,
     giving: Option<Link>,
@@ -199,22 +198,22 @@ impl std::fmt::Debug for AttachedPort {
 }
 
 impl AttachedPort {
-    /// Returns the name of the interface.
+    /// Returns the interface's name.
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// Whether the interface is still where it was, with the program of this port. Also
-    /// notes losses, as [`AttachedPort::note_losses`].
+    /// Whether the interface is in place with this port's program. Also records losses;
+    /// see [`AttachedPort::note_losses`].
     pub fn is_attached(&self) -> bool {
         let is_there = self.note_losses();
         let link = self.taking.as_ref();
         link.is_some_and(|link| link.is_attached().unwrap_or(false)) && is_there
     }
 
-    /// Finds out why the kernel dropped packets at the interface, for the counters of the
-    /// port. To be called now and then, and after the last packet. Returns whether the
-    /// interface is still where it was.
+    /// Determines the causes of the kernel's drops at the interface, for the port's
+    /// counters. Call it periodically and after the last packet. Returns whether the
+    /// interface is in place.
     pub fn note_losses(&self) -> bool {
         let unclear = self.given.unclear();
         let state = self.watch.look();
@@ -222,11 +221,11 @@ impl AttachedPort {
         !matches!(state, InterfaceState::Gone)
     }
 
-    /// Takes packets, or lets them pass by the network, from the next one on. What the
-    /// network delivers arrives in both cases.
+    /// Takes packets, or lets them bypass the network, from the next one on. The
+    /// network's packets are delivered in both cases.
     ///
     /// # Errors
-    /// If the kernel refuses, as for an interface that is gone.
+    /// The kernel refuses, such as for an interface that is gone.
     pub fn set_taking(&mut self, takes: bool) -> Result<(), AttachError> {
         if let Some(link) = self.taking.as_ref().filter(|_| takes != self.takes) {
             let program = &self.programs[usize::from(!takes)];
@@ -258,8 +257,8 @@ impl Drop for AttachedPort {
     }
 }
 
-/// Returns the revision of the programs that see what an interface of the calling thread's
-/// namespace sends, unless a link of Longwire is among them.
+/// Returns the revision of an interface's egress programs, in the calling thread's
+/// namespace, unless a link of Longwire is among them.
 fn revision(interface: &str, index: u32) -> Result<u64, AttachError> {
     let programs = tcx::programs(index, Hook::Egress).map_err(AttachError::of_query)?;
     let is_link = |name: &String| name.starts_with(PROGRAM) && name != PORT_PROGRAM;
@@ -271,8 +270,8 @@ fn revision(interface: &str, index: u32) -> Result<u64, AttachError> {
     Ok(programs.revision)
 }
 
-/// Makes the veth pair between a namespace and the hub. Returns its name, and the number of
-/// its device in the namespace.
+/// Creates the veth pair between a namespace and the hub. Returns its name and the index
+/// of its device in the namespace.
 fn make_device(
     namespace: &NetNamespace,
     interface: &Interface,
@@ -287,15 +286,14 @@ fn make_device(
         let [index, _] = random_indices();
         match namespace.run(|| make_pair(&name, index, &hub.namespace))? {
             Ok(number) => return Ok((name, number)),
-            // Of another port, or of one that has ended a moment ago.
+            // Of another port, or of one that ended recently.
             Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Returns the program that takes selected frames. `None` if the test is too much for a
-/// program.
+/// Returns the program that takes selected frames; `None` if the test is too complex.
 fn take(selected: Option<&Node>, destination: Destination<'_>) -> Option<Vec<Instruction>> {
     let mut program = Assembler::default();
     let [taken, passing] = [(); 2].map(|()| program.label());
@@ -310,10 +308,10 @@ fn take(selected: Option<&Node>, destination: Destination<'_>) -> Option<Vec<Ins
     program.finish()
 }
 
-/// Returns the program that gives frames to the interface, as frames to its address unless
-/// they are to a group.
+/// Returns the program that delivers frames to the interface; it rewrites unicast
+/// destinations to the interface's address.
 fn deliver(interface: u32, mac: [u8; 6], given: &GivenFrames) -> Option<Vec<Instruction>> {
-    /// The bit of the first byte of an address that marks a group.
+    /// The group bit in the first byte of an address.
     const GROUP: u32 = 1;
     let [a, b, c, d, e, f] = mac;
     let mut program = Assembler::default();

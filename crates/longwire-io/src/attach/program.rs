@@ -7,9 +7,9 @@
 //! | ingress of the inner device | mark, then to the interface's ingress; counted if the kernel drops it there (`given`) |
 //! | ingress of the outer device | mark, then to the interface's egress; the same |
 //!
-//! The attachments of an interface have one mark: the first program removes it, to hide it
-//! from other programs, and leaves a note for the next ones at that hook in the frame's
-//! control block.
+//! The attachments of an interface share a mark. The first program removes it, to hide it
+//! from other programs, and leaves a note in the frame's control block for the next
+//! attachments at that hook.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -29,30 +29,30 @@ use crate::bpf::tcx::Hook;
 const TAIL_CALL: i32 = 12;
 /// The helper `bpf_redirect`.
 const REDIRECT: i32 = 23;
-/// The flag of [`REDIRECT`] that makes a frame arrive at the device.
+/// The flag of [`REDIRECT`] that makes the device receive a frame.
 pub(super) const ARRIVE: i32 = 1;
-/// The flag of [`REDIRECT`] that has the device send the frame.
+/// The flag of [`REDIRECT`] that makes the device send a frame.
 pub(super) const SEND: i32 = 0;
 /// TCX_NEXT: the next program of the hook decides.
 pub(super) const NEXT: i32 = -1;
-/// Offset of the frame's length in `struct __sk_buff`.
+/// Offset of the frame length in `struct __sk_buff`.
 pub(super) const LENGTH: i16 = 0;
 /// Offset of the mark in `struct __sk_buff`.
 const MARK: i16 = 8;
-/// Offset of the last word of the control block there, which the fewest programs have.
+/// Offset of the control block's last word in `struct __sk_buff`, which few programs use.
 const NOTE: i16 = 64;
 
-/// Where taken frames go.
+/// The destination of taken frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Destination<'a> {
-    /// To this device, also after the process has ended.
+    /// This device, even after the process has ended.
     Device(u32),
-    /// To the device of a program array, as long as that is not empty; then they pass.
+    /// The device of a program array, until the array is empty; then frames pass.
     WhileAlive(BorrowedFd<'a>),
 }
 
 impl Destination<'_> {
-    /// Returns the instructions, which go on if the frame is to pass.
+    /// Returns the instructions; they fall through if the frame is to pass.
     pub fn instructions(self) -> Vec<Instruction> {
         match self {
             Destination::Device(device) => redirect(device, SEND).to_vec(),
@@ -72,8 +72,8 @@ impl Destination<'_> {
     }
 }
 
-/// Returns the program that takes selected frames off the interface; all frames without a
-/// test. `None` if the test is too much for a program.
+/// Returns the program that takes selected frames, or all frames without a test. `None`
+/// if the test is too complex.
 pub(super) fn take(
     mark: u32,
     hook: Hook,
@@ -105,8 +105,8 @@ pub(super) fn take(
     program.finish()
 }
 
-/// Returns the note of frames with this mark, whose lowest bit is set. It differs between
-/// hooks: a frame that is forwarded keeps the note of its arrival until it is sent.
+/// Returns the note for frames with this mark, whose lowest bit is set. It differs per
+/// hook: a forwarded frame keeps the note of its reception until it is sent.
 fn note_of(mark: u32, hook: Hook) -> u32 {
     match hook {
         Hook::Egress => mark,
@@ -114,7 +114,7 @@ fn note_of(mark: u32, hook: Hook) -> u32 {
     }
 }
 
-/// Returns the program that gives frames back to the interface, marked.
+/// Returns the program that marks frames and returns them to the interface.
 pub(super) fn give_back(mark: u32, interface: u32, given: &GivenFrames) -> Vec<Instruction> {
     let mut program = Assembler::default();
     program.put_all([

@@ -1,4 +1,4 @@
-//! The frames that an attachment takes.
+//! The selection of an attachment's frames.
 
 use std::net::IpAddr;
 
@@ -11,19 +11,17 @@ use super::filter::select;
 use crate::bpf::assembler::Assembler;
 use crate::net::address::Prefix;
 
-/// The most prefixes of one attachment: the kernel's programs have a largest length.
+/// Maximum number of prefixes per attachment, due to the kernel's program length limit.
 pub const PREFIXES_MAX: usize = 512;
 
-/// The frames to take: all, or a part. The kernel selects them; others never reach the
-/// process.
+/// The frames to take. The kernel selects them; other frames never reach the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Prefixes of the other hosts' addresses; none for those of all hosts. Frames of other
-    /// protocols than IP, such as ARP, are not selected by any.
+    /// Prefixes of remote addresses; empty for all. Frames without IP, such as ARP, never
+    /// match a prefix.
     pub to: Vec<Prefix>,
-    /// The frames among those, as the interface's namespace sends them; `None` for all. Of
-    /// those that it receives, the ones are taken that match with source and destination
-    /// exchanged ([`Filter::mirrored`]).
+    /// A filter on frames sent by the interface's namespace; `None` for all. Received
+    /// frames must match with source and destination swapped ([`Filter::mirrored`]).
     pub filter: Option<Filter>,
 }
 
@@ -33,10 +31,10 @@ impl Selection {
         self.to.is_empty() && self.filter.is_none()
     }
 
-    /// Checks that the kernel can evaluate it, as far as that is known without the kernel.
+    /// Checks that the kernel can evaluate it, as far as known without asking the kernel.
     ///
     /// # Errors
-    /// If there are too many prefixes, or the filter is too complex.
+    /// There are too many prefixes, or the filter is too complex.
     pub fn check(&self) -> Result<(), AttachError> {
         if self.to.len() > PREFIXES_MAX {
             return Err(AttachError::TooManyPrefixes);
@@ -54,7 +52,7 @@ impl Selection {
         }
     }
 
-    /// Returns the test of frames that are sent, or received. `None` if all are taken.
+    /// Returns the test of sent or received frames; `None` if all are taken.
     pub(super) fn node(&self, sending: bool) -> Option<Node> {
         let side = if sending {
             Side::Destination

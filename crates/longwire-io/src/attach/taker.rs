@@ -1,4 +1,4 @@
-//! The programs that take frames at an interface.
+//! Programs that take frames at an interface.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,12 +11,12 @@ use super::order::Rank;
 use super::program::{self, Destination};
 use super::{AttachError, Direction, FailMode, HOOKS, PREFIXES_MAX, Selection};
 
-/// A program that takes frames at a hook of the interface.
+/// A program that takes frames at one hook.
 pub(super) struct Taker {
     pub hook: Hook,
     program: OwnedFd,
-    /// Its call of the program that redirects; `None` for one that takes frames also after
-    /// the process has ended.
+    /// Its call of the redirecting program; `None` if it takes frames even after the
+    /// process has ended.
     call: Option<AliveCall>,
 }
 
@@ -25,31 +25,31 @@ impl Taker {
         self.program.as_fd()
     }
 
-    /// Closes the program, which its link holds.
+    /// Closes the program, which its link keeps.
     pub fn into_call(self) -> Option<AliveCall> {
         self.call
     }
 }
 
-/// The facts about an attachment that its programs contain.
+/// Facts about an attachment that its programs embed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recipe {
     pub rank: Rank,
     pub mark: u32,
-    /// The numbers of the devices that frames are taken to: inner and outer.
+    /// Indices of the inner and outer devices.
     pub devices: [u32; 2],
     pub fail: FailMode,
 }
 
-/// Loads programs that select other frames for an attachment. This takes the kernel
-/// milliseconds, so that it is apart from [`Attachment::select`](super::Attachment::select).
+/// Loads programs for other selections, separately from
+/// [`Attachment::select`](super::Attachment::select) because that takes milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Selector {
     recipe: Recipe,
     direction: Direction,
 }
 
-/// Programs that select other frames.
+/// Loaded programs for a selection.
 pub struct LoadedSelection {
     takers: Vec<Taker>,
     selection: Selection,
@@ -74,11 +74,11 @@ impl Selector {
         Selector { recipe, direction }
     }
 
-    /// Loads the programs for a selection.
+    /// Loads the programs of a selection.
     ///
     /// # Errors
-    /// If the kernel refuses the programs, or if one selection is of all frames and the
-    /// other is not: their places among other attachments differ.
+    /// The kernel rejects the programs, or only one of the selections takes all frames:
+    /// their ranks differ.
     pub fn load(&self, selection: &Selection) -> Result<LoadedSelection, AttachError> {
         if selection.to.len() > PREFIXES_MAX {
             return Err(AttachError::TooManyPrefixes);

@@ -1,8 +1,8 @@
-//! Whether an interface is still in the namespace in which a link was attached to it.
+//! Detection that an interface leaves the namespace in which a link was attached to it.
 //!
-//! The programs stay at an interface that is moved to another namespace, and there they
-//! would lose all of its frames. No descriptor of the namespace is held, as it would keep
-//! the namespace: the kernel is asked by the number that the link's namespace has for it.
+//! Programs stay at an interface that moves to another namespace, where they would drop
+//! all its frames. A descriptor would keep the namespace alive, so the kernel is queried
+//! by the namespace's id in the link's namespace.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,11 +16,11 @@ use crate::net::{NetError, NetNamespace};
 const PEER_NAMESPACE: u16 = 37;
 
 pub(super) struct Watch {
-    /// A socket in the namespace of the link.
+    /// A socket in the link's namespace.
     netlink: Mutex<Netlink>,
-    /// The number of the interface's namespace there.
+    /// Id of the interface's namespace there.
     namespace: u32,
-    /// The interface's number.
+    /// The interface's index.
     index: u32,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum InterfaceState {
 }
 
 impl Watch {
-    /// Watches an interface. `device` is one of the hub's whose other end is in the
+    /// Watches an interface. `device` is a device of the hub whose peer is in the
     /// interface's namespace.
     pub(super) fn new(hub: &NetNamespace, device: &str, index: u32) -> Result<Watch, NetError> {
         let failed = |source| NetError::refused("look up", format!("device '{device}'"), source);
@@ -61,7 +61,7 @@ impl Watch {
         })?
     }
 
-    /// Looks at the interface.
+    /// Queries the interface.
     pub(super) fn look(&self) -> InterfaceState {
         let request = about(self.index, Some(self.namespace));
         let mut netlink = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ impl Watch {
         });
         match found {
             Ok(state) => state,
-            // No such device, or no such namespace any longer.
+            // The device or namespace no longer exists.
             Err(error)
                 if matches!(
                     error.source.raw_os_error(),

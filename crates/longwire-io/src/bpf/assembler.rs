@@ -2,25 +2,25 @@
 
 use super::instruction::{EXIT, Instruction, SKIP};
 
-/// A place in a program, which may come later than the jumps to it.
+/// A jump target, which may be placed after its jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label(usize);
 
-/// A program that is being written. Jumps lead forward. Instructions that cannot be reached
-/// are left out: the kernel refuses programs with such.
+/// A program under construction, with forward jumps only. Unreachable instructions are
+/// omitted, as the kernel rejects them.
 #[derive(Debug, Default)]
 pub struct Assembler {
     instructions: Vec<Instruction>,
-    /// Where each label is, once it is placed.
+    /// Position of each label, once placed.
     places: Vec<Option<usize>>,
-    /// Instructions that jump, and where to.
+    /// Jump instructions and their labels.
     jumps: Vec<(usize, Label)>,
-    /// The instruction before leads elsewhere always.
+    /// Whether the present position is unreachable.
     is_over: bool,
 }
 
 impl Assembler {
-    /// Appends an instruction that does not jump.
+    /// Appends an instruction other than a jump.
     pub fn put(&mut self, instruction: Instruction) {
         if !self.is_over {
             self.instructions.push(instruction);
@@ -28,14 +28,14 @@ impl Assembler {
         self.is_over |= instruction == EXIT;
     }
 
-    /// Appends instructions that do not jump.
+    /// Appends instructions other than jumps.
     pub fn put_all(&mut self, instructions: impl IntoIterator<Item = Instruction>) {
         for instruction in instructions {
             self.put(instruction);
         }
     }
 
-    /// Appends a conditional instruction, which jumps to a label.
+    /// Appends a conditional jump to a label.
     pub fn jump(&mut self, condition: Instruction, to: Label) {
         if !self.is_over {
             self.jumps.push((self.instructions.len(), to));
@@ -43,13 +43,13 @@ impl Assembler {
         }
     }
 
-    /// Jumps to a label always.
+    /// Appends an unconditional jump to a label.
     pub fn go(&mut self, to: Label) {
         self.jump(SKIP, to);
         self.is_over = true;
     }
 
-    /// Returns a label that is not placed yet.
+    /// Returns a new, unplaced label.
     pub fn label(&mut self) -> Label {
         self.places.push(None);
         Label(self.places.len() - 1)
@@ -61,7 +61,7 @@ impl Assembler {
         self.is_over &= self.jumps.iter().all(|(_, to)| *to != label);
     }
 
-    /// Returns the program. `None` if a jump is too long for an instruction.
+    /// Returns the program; `None` if a jump is too long.
     pub fn finish(mut self) -> Option<Vec<Instruction>> {
         for (at, label) in self.jumps {
             let distance = self.places[label.0]?.checked_sub(at + 1)?;

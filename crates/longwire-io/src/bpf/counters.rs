@@ -1,4 +1,4 @@
-//! Counters of programs.
+//! Counters in eBPF programs.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::instruction::{Instruction, load_value};
 
-/// Counters to which programs add, mapped into the memory of this process: reading them
-/// takes no system call and no rights.
+/// Counters that programs increment, mapped into this process: reading them takes no
+/// system call and no rights.
 #[derive(Debug)]
 pub(crate) struct CounterMap<const N: usize> {
     map: OwnedFd,
@@ -23,10 +23,10 @@ unsafe impl<const N: usize> Sync for CounterMap<N> {}
 impl<const N: usize> CounterMap<N> {
     const BYTES: usize = size_of::<[AtomicU64; N]>();
 
-    /// Makes counters of 0.
+    /// Creates zeroed counters.
     ///
     /// # Errors
-    /// Without CAP_BPF.
+    /// Missing CAP_BPF.
     pub fn new() -> io::Result<CounterMap<N>> {
         let map = super::create_value_map(Self::BYTES as u32)?;
         // SAFETY: a new mapping at an address of the kernel's choice, of the size of the

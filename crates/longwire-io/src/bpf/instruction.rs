@@ -1,21 +1,21 @@
-//! Instructions of eBPF (RFC 9669), as many as the programs here need.
+//! eBPF instructions (RFC 9669) used by Longwire's programs.
 
 /// BPF_PSEUDO_MAP_FD: the immediate is a map's descriptor.
 const MAP_DESCRIPTOR: u8 = 1;
-/// BPF_PSEUDO_MAP_VALUE: the same, and the address is that of the map's value.
+/// BPF_PSEUDO_MAP_VALUE: like `MAP_DESCRIPTOR`, for an address in the map's value.
 const MAP_VALUE: u8 = 2;
 
-/// One eBPF instruction, as `struct bpf_insn` lays it out.
+/// An eBPF instruction with the layout of `struct bpf_insn`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// The operation.
+    /// The opcode.
     pub code: u8,
-    /// Destination register in the low half, source in the high one.
+    /// Destination register in the low half, source register in the high half.
     pub registers: u8,
-    /// Distance of a jump, or offset in memory.
+    /// Jump distance or memory offset.
     pub offset: i16,
-    /// A number.
+    /// The immediate operand.
     pub immediate: i32,
 }
 
@@ -28,12 +28,12 @@ const fn op(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruct
     }
 }
 
-/// Copies a register of 64 bits.
+/// Copies a 64-bit register.
 pub const fn move_register(to: u8, from: u8) -> Instruction {
     op(0xbf, to, from, 0, 0)
 }
 
-/// Sets a register to a number, sign-extended.
+/// Sets a register to a sign-extended number.
 pub const fn move_number(to: u8, value: i32) -> Instruction {
     op(0xb7, to, 0, 0, value)
 }
@@ -53,12 +53,12 @@ pub const fn store_double(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x7b, to, from, offset, 0)
 }
 
-/// Calls a helper of the kernel: arguments from register 1 on, result in register 0.
+/// Calls a kernel helper: arguments from register 1 on, result in register 0.
 pub const fn call(helper: i32) -> Instruction {
     op(0x85, 0, 0, 0, helper)
 }
 
-/// Skips `distance` instructions if the register does not have that value.
+/// Skips `distance` instructions unless the register equals `value`.
 pub const fn skip_unless(register: u8, value: i32, distance: i16) -> Instruction {
     op(0x55, register, 0, distance, value)
 }
@@ -76,7 +76,7 @@ pub const fn store_word(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x63, to, from, offset, 0)
 }
 
-/// Stores a number as 64 bits, sign-extended.
+/// Stores a sign-extended number as 64 bits.
 pub const fn store_number(to: u8, offset: i16, value: i32) -> Instruction {
     op(0x7a, to, 0, offset, value)
 }
@@ -96,12 +96,13 @@ pub const fn load_double(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x79, to, from, offset, 0)
 }
 
-/// Exchanges network and host byte order of the low `bits` (16 or 32), and clears the rest.
+/// Swaps between network and host byte order in the low `bits` (16 or 32); clears the
+/// rest.
 pub const fn swap(register: u8, bits: i32) -> Instruction {
     op(0xdc, register, 0, 0, bits)
 }
 
-/// An operation on 32 bits; the other half of the result is zero.
+/// A 32-bit operation; clears the high half of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "their names say it")]
@@ -118,7 +119,7 @@ pub enum Alu {
     Exclusive = 0xa0,
 }
 
-/// Computes with two registers, and leaves the result in the first.
+/// Computes with two registers; the result replaces the first.
 pub const fn compute(alu: Alu, to: u8, from: u8) -> Instruction {
     op(alu as u8 | 0x0c, to, from, 0, 0)
 }
@@ -128,12 +129,12 @@ pub const fn compute_number(alu: Alu, to: u8, value: u32) -> Instruction {
     op(alu as u8 | 0x04, to, 0, 0, value.cast_signed())
 }
 
-/// Adds a register of 64 bits.
+/// Adds a 64-bit register.
 pub const fn add_register(to: u8, from: u8) -> Instruction {
     op(0x0f, to, from, 0, 0)
 }
 
-/// A comparison of two numbers without sign.
+/// An unsigned comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "their names say it")]
@@ -156,20 +157,20 @@ pub const fn skip_if_number(compare: Compare, register: u8, value: u32) -> Instr
     op(compare as u8 | 0x06, register, 0, 0, value.cast_signed())
 }
 
-/// Skips always.
+/// Skips unconditionally.
 pub const SKIP: Instruction = op(0x05, 0, 0, 0, 0);
 
-/// Loads the address of a map, which takes two instruction slots.
+/// Loads the address of a map; takes two instruction slots.
 pub const fn load_map(to: u8, map: i32) -> [Instruction; 2] {
     [op(0x18, to, MAP_DESCRIPTOR, 0, map), op(0, 0, 0, 0, 0)]
 }
 
-/// Loads an address in the value of a map of one entry, which takes two instruction slots.
+/// Loads an address in the value of a single-entry map; takes two instruction slots.
 pub const fn load_value(to: u8, map: i32, offset: i32) -> [Instruction; 2] {
     [op(0x18, to, MAP_VALUE, 0, map), op(0, 0, 0, 0, offset)]
 }
 
-/// Adds a register to 64 bits of memory, atomically.
+/// Atomically adds a register to 64 bits of memory.
 pub const fn add_to_memory(to: u8, from: u8, offset: i16) -> Instruction {
     op(0xdb, to, from, offset, 0)
 }

@@ -1,8 +1,8 @@
-//! eBPF programs: the commands of bpf(2) for the few that Longwire has, and their
-//! assembler. The programs are so short that no compiler for eBPF is needed.
+//! eBPF programs: bpf(2) commands and an assembler. The programs are short enough to need
+//! no eBPF compiler.
 //!
-//! The layouts are those of `union bpf_attr` in linux/bpf.h, as far as they are used;
-//! the kernel takes missing fields as zero.
+//! Structures are prefixes of `union bpf_attr` in linux/bpf.h; the kernel treats missing
+//! fields as zero.
 
 use std::ffi::CString;
 use std::io;
@@ -100,8 +100,8 @@ struct PathAndObject {
     flags: u32,
 }
 
-/// A program's attachment to an interface. It ends when this is dropped or the process
-/// ends, unless it has a path (`Link::pin`).
+/// A program's attachment to an interface. It ends on drop or with the process, unless
+/// pinned (`Link::pin`).
 pub struct Link {
     descriptor: OwnedFd,
     path: Option<PathBuf>,
@@ -115,8 +115,7 @@ impl Link {
         }
     }
 
-    /// Gives the link a path in a BPF file system. From now on, it stays when this is
-    /// dropped and when the process ends.
+    /// Pins the link in a BPF file system; it then outlives this value and the process.
     pub(crate) fn pin(&mut self, path: &Path) -> io::Result<()> {
         let text = CString::new(path.as_os_str().as_bytes())?;
         let attributes = PathAndObject {
@@ -131,7 +130,7 @@ impl Link {
         Ok(())
     }
 
-    /// Opens the link that has this path.
+    /// Opens a pinned link.
     pub(crate) fn pinned(path: &Path) -> io::Result<Link> {
         let text = CString::new(path.as_os_str().as_bytes())?;
         let attributes = PathAndObject {
@@ -152,7 +151,7 @@ impl Link {
         self.path.is_some()
     }
 
-    /// Removes the link's path, if it has one: it ends again when this is dropped.
+    /// Unpins the link, if pinned; it then ends on drop.
     pub(crate) fn unpin(&mut self) -> io::Result<()> {
         match self.path.take().map(std::fs::remove_file) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -160,7 +159,7 @@ impl Link {
         }
     }
 
-    /// Replaces the program between two frames. This works from any namespace.
+    /// Replaces the program between two frames, from any namespace.
     pub(crate) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         let attributes = LinkUpdate {
             link: number(self.descriptor.as_fd()),
@@ -172,7 +171,7 @@ impl Link {
         unsafe { bpf(LINK_UPDATE, &attributes) }.map(drop)
     }
 
-    /// Takes the program off its interface.
+    /// Detaches the program from its interface.
     pub(crate) fn detach(&self) {
         let attributes = LinkDetach {
             link: number(self.descriptor.as_fd()),
@@ -210,7 +209,7 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // A descriptor or zero.
+    // A descriptor, or zero.
     Ok(result as libc::c_int)
 }
 
@@ -223,19 +222,19 @@ fn number(descriptor: BorrowedFd<'_>) -> u32 {
     descriptor.as_raw_fd().cast_unsigned()
 }
 
-/// Creates a map from queue numbers to AF_XDP sockets. The kernel removes a socket from it
-/// when the socket is closed.
+/// Creates a map from queue numbers to AF_XDP sockets. The kernel removes closed sockets
+/// from it.
 pub(crate) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
     create_map(MAP_TYPE_XSKMAP, 4, queues, 0)
 }
 
-/// Creates an array of one program, which others call by its index 0. The kernel empties it
-/// when its last descriptor is closed, while programs may still use it.
+/// Creates a program array of one entry, for tail calls with index 0. The kernel empties
+/// it when its last descriptor is closed, even if programs still use it.
 pub(crate) fn create_program_array() -> io::Result<OwnedFd> {
     create_map(MAP_TYPE_PROG_ARRAY, 4, 1, 0)
 }
 
-/// Creates a map of one value, which can be mapped into memory.
+/// Creates a mappable map with one value.
 fn create_value_map(value_size: u32) -> io::Result<OwnedFd> {
     /// BPF_F_MMAPABLE.
     const MAPPED: u32 = 1 << 10;
@@ -254,7 +253,7 @@ fn create_map(map_type: u32, value_size: u32, max_entries: u32, flags: u32) -> i
     unsafe { bpf(MAP_CREATE, &attributes) }.map(owned)
 }
 
-/// Enters a socket or a program into a map.
+/// Stores a socket or program in a map.
 pub(crate) fn enter(map: BorrowedFd<'_>, index: u32, entry: BorrowedFd<'_>) -> io::Result<()> {
     let value = number(entry);
     let attributes = MapUpdate {
@@ -269,7 +268,7 @@ pub(crate) fn enter(map: BorrowedFd<'_>, index: u32, entry: BorrowedFd<'_>) -> i
     unsafe { bpf(MAP_UPDATE_ELEM, &attributes) }.map(drop)
 }
 
-/// The place that a program is made for.
+/// The attachment point of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
     /// Before the kernel has built a packet: `attach_xdp`.
@@ -278,12 +277,12 @@ pub enum ProgramKind {
     Tcx,
 }
 
-/// Loads a program into the kernel, which verifies it. `name` is shown by tools; it has at
-/// most 15 letters, digits and underscores.
+/// Loads and verifies a program. `name` is shown by tools; at most 15 letters, digits and
+/// underscores.
 ///
 /// # Errors
-/// EPERM without CAP_BPF and CAP_NET_ADMIN. For a program that the verifier refuses, an
-/// error without a number, with the last lines of its log.
+/// EPERM without CAP_BPF and CAP_NET_ADMIN. If the verifier rejects the program, an error
+/// without a number, with the end of the verifier's log.
 pub fn load_program(
     kind: ProgramKind,
     name: &str,
@@ -300,8 +299,7 @@ pub fn load_program(
         prog_type,
         instruction_count: instructions.len() as u32,
         instructions: instructions.as_ptr() as u64,
-        // The kernel provides some helpers to programs under the GPL only; this one is
-        // available under it as well.
+        // Some helpers require the GPL; this crate is available under it as well.
         license: c"Dual MIT/GPL".as_ptr() as u64,
         log_level: 0,
         log_size: 0,
@@ -321,8 +319,8 @@ pub fn load_program(
     if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
         return Err(error);
     }
-    // Only a second time with a log, which takes time and memory. The kernel keeps its end
-    // if it is too long.
+    // Retry with a log only on failure, as it takes time and memory. The kernel truncates
+    // its start.
     let mut log = vec![0_u8; VERIFIER_LOG];
     attributes.log_level = 1;
     attributes.log_size = log.len() as u32;
@@ -334,13 +332,13 @@ pub fn load_program(
     }
 }
 
-/// Size of the buffer for the verifier's log, in bytes.
+/// Size of the verifier's log buffer in bytes.
 const VERIFIER_LOG: usize = 64 << 10;
-/// Lines of the verifier's log in an error. The last is the count of instructions.
+/// Number of log lines in an error; the last is the instruction count.
 const VERIFIER_LINES: usize = 4;
 
-/// Returns the error of a program that was refused, with the end of the verifier's log. The
-/// log is empty if a security module refused it.
+/// Returns the error of a rejected program with the end of the verifier's log, which is
+/// empty if a security module rejected it.
 fn refused(error: io::Error, log: &[u8]) -> io::Error {
     let end = log.iter().position(|byte| *byte == 0);
     let log = String::from_utf8_lossy(&log[..end.unwrap_or(log.len())]);
@@ -355,11 +353,10 @@ fn refused(error: io::Error, log: &[u8]) -> io::Error {
     )
 }
 
-/// Has the kernel count the runs of all programs while the result is open
-/// ([`tcx::run_count`]).
+/// Makes the kernel count program runs while the result is open ([`tcx::run_count`]).
 ///
 /// # Errors
-/// Without CAP_SYS_ADMIN.
+/// Missing CAP_SYS_ADMIN.
 pub fn enable_stats() -> io::Result<OwnedFd> {
     /// BPF_STATS_RUN_TIME.
     const RUN_TIME: u32 = 0;
@@ -384,13 +381,13 @@ struct ProgTestRun {
     context: u64,
 }
 
-/// Runs a program once with a frame; returns its result.
+/// Runs a program once on a frame; returns its result.
 #[cfg(test)]
 pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
     run_program_with(program, frame, 0)
 }
 
-/// As [`run_program`], with a super-packet whose frames have this payload.
+/// Like [`run_program`], for a super-packet with this segment size.
 #[cfg(test)]
 pub(crate) fn run_program_with(
     program: BorrowedFd<'_>,
@@ -441,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_refused_program_has_the_end_of_the_verifiers_log() {
-        // Register 5 has no value.
+        // Register 5 is uninitialised.
         let program = [load_word(0, 5, 0), EXIT];
         match load_program(ProgramKind::Tcx, "refused", &program) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {

@@ -1,6 +1,5 @@
-//! Programs at the traffic control hook of a device (TCX, Linux 6.6): attached by links
-//! that end with the process that holds them, next to those of other programs, in an
-//! order that each chooses.
+//! Programs at a device's traffic control hook (TCX, Linux 6.6), attached by links that
+//! end with their process. Programs of several owners share a hook in a defined order.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,21 +10,21 @@ const PROG_GET_FD_BY_ID: libc::c_int = 13;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const PROG_QUERY: libc::c_int = 16;
 
-/// BPF_F_BEFORE: without another program to be before, before all.
+/// BPF_F_BEFORE: without a reference program, before all.
 const BEFORE: u32 = 1 << 3;
 /// BPF_F_AFTER.
 const AFTER: u32 = 1 << 4;
-/// BPF_F_ID: the other program is given by its number.
+/// BPF_F_ID: the reference program is given by id.
 const BY_NUMBER: u32 = 1 << 5;
-/// As many programs as the kernel lets one hook have (BPF_MPROG_MAX).
+/// Maximum number of programs per hook (BPF_MPROG_MAX).
 pub(crate) const PROGRAMS_MAX: usize = 64;
 
 /// The direction of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// Frames that arrive at the device.
+    /// Received frames.
     Ingress,
-    /// Frames that the device is to send.
+    /// Outgoing frames.
     Egress,
 }
 
@@ -51,19 +50,19 @@ struct LinkCreateTcx {
     expected_revision: u64,
 }
 
-/// The place of a program among those of its hook, which run in order.
+/// A position in the order of a hook's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// First of all programs.
+    /// Before all programs.
     First,
-    /// Before the program of this number.
+    /// Before the program with this id.
     Before(u32),
-    /// After the program of this number.
+    /// After the program with this id.
     After(u32),
 }
 
-/// Attaches a program at a hook, if its programs are still those of `revision`
-/// ([`programs`]). The interface is one of the calling thread's namespace.
+/// Attaches a program at a hook if the hook's programs are unchanged since `revision`
+/// ([`programs`]). The interface is in the calling thread's namespace.
 ///
 /// # Errors
 /// ESTALE if the programs have changed; ENODEV without the interface; EPERM without
@@ -111,15 +110,15 @@ struct ProgQuery {
 /// The programs of a hook.
 #[derive(Debug)]
 pub struct Programs {
-    /// Their names, in the order in which they run.
+    /// Names in execution order.
     pub names: Vec<String>,
-    /// Their numbers.
+    /// Program ids.
     pub ids: Vec<u32>,
-    /// Number of the list, which every change increases.
+    /// Revision of the list, incremented by every change.
     pub revision: u64,
 }
 
-/// Returns the programs of a hook of the calling thread's namespace.
+/// Returns the programs at a hook, in the calling thread's namespace.
 ///
 /// # Errors
 /// ENODEV without the interface; EPERM without CAP_NET_ADMIN; EINVAL before Linux 6.6.
@@ -193,23 +192,23 @@ struct ProgInfo {
     map_count: u32,
     maps: u64,
     name: [u8; 16],
-    /// From the interface to the tags of programs.
+    /// From the interface to the program tags.
     _more: [u64; 14],
     run_time_ns: u64,
     run_count: u64,
 }
 
-/// Returns how often a program has run while counting was enabled
+/// Returns the number of a program's runs while counting was enabled
 /// ([`super::enable_stats`]).
 ///
 /// # Errors
-/// If the kernel does not let this process look at it.
+/// The process may not query the program.
 pub fn run_count(program: BorrowedFd<'_>) -> io::Result<u64> {
     let info: ProgInfo = info_of(program)?;
     Ok(info.run_count)
 }
 
-/// Returns the name of a program, or its number if it cannot be looked at.
+/// Returns a program's name, or its id if it cannot be queried.
 fn name_of(id: u32) -> String {
     let open = || -> io::Result<String> {
         // SAFETY: the attributes of PROG_GET_FD_BY_ID: a number and two that are zero.
@@ -222,7 +221,7 @@ fn name_of(id: u32) -> String {
     open().unwrap_or_else(|_| format!("program {id}"))
 }
 
-/// The fields of `struct bpf_link_info` of a link of TCX.
+/// First fields of `struct bpf_link_info` for a TCX link.
 #[repr(C)]
 #[derive(Default)]
 struct LinkInfo {
@@ -235,8 +234,8 @@ struct LinkInfo {
 }
 
 impl Link {
-    /// Whether the link still has its interface. It loses it when the interface goes away,
-    /// with its namespace or alone, and when it is detached.
+    /// Whether the link still has its interface. It loses the interface when that is
+    /// deleted or when it is detached.
     pub(crate) fn is_attached(&self) -> io::Result<bool> {
         let info: LinkInfo = info_of(self.descriptor.as_fd())?;
         Ok(info.interface != 0)

@@ -1,17 +1,14 @@
-//! The delay line: the channel that stores frames and carries them from the ingress
-//! stage to the egress stage.
+//! The delay line: stores frames and carries them from the ingress to the egress stage.
 //!
-//! One thread writes, one reads (it may be the same). The content is a sequence of
-//! *records* in the segments of an arena: a descriptor of 16 bytes (32 for a frame with
-//! unfinished offloads, and for one that stays in its port's memory), followed directly
-//! by the frame's bytes. So both sides access memory in one sequence, and a short frame
-//! costs one or two cache lines in all. The last record of a segment names the next
-//! segment.
+//! One thread writes and one reads, possibly the same. The content is a sequence of
+//! *records* in the segments of an arena: a descriptor of 16 bytes (32 for frames with
+//! unfinished offloads or in their port's memory), directly followed by the frame's
+//! bytes. So both sides access memory sequentially, and a short frame takes one or two
+//! cache lines. The last record of a segment names the next segment.
 //!
-//! The two sides share two counters: how many records the writer has published, and how
-//! many segments the reader has returned. A segment is returned when the reader is past
-//! it and no [`HeldFrame`] keeps bytes in it; as only the reader holds and frees
-//! frames, that count is local and needs no atomics.
+//! The sides share two counters: published records and returned segments. A segment is
+//! returned once the reader is past it and no [`HeldFrame`] uses it; only the reader
+//! holds and frees frames, so that count is local and needs no atomics.
 
 mod reader;
 mod record;
@@ -35,34 +32,33 @@ pub use writer::DelayLineWriter;
 /// Configuration of a delay line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayLineConfig {
-    /// Maximum memory for frames and their descriptors; at least two segments of 128
-    /// KiB. It is address space until frames fill it.
+    /// Maximum memory for frames and descriptors; at least two segments of 128 KiB. It is
+    /// address space until used.
     pub budget: Bytes,
-    /// Whether to request huge pages; [`DelayLineWriter::huge_pages`] returns the
-    /// result.
+    /// Whether to request huge pages; see [`DelayLineWriter::huge_pages`] for the result.
     pub huge_pages: bool,
 }
 
-/// The data that accompanies a frame through the delay line.
+/// Metadata of a frame on the delay line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// When it must be handed to the output port.
+    /// Time of its handover to the output port.
     pub release: Nanos,
-    /// A number for the reader: where several lines share an order, the frame's place in it.
+    /// A number for the reader, such as the frame's position in an order shared by
+    /// several lines.
     pub tag: u32,
-    /// Work that its sender left to the hardware.
+    /// Work left to the hardware by its sender.
     pub offload: Offload,
-    /// Its place in the train from which it was cut, if it was. A frame in the port's
-    /// memory has none.
+    /// Its position in the train it was cut from; `None` for frames in a port's memory.
     pub part: Option<TrainPart>,
-    /// Its length on the wire, in bytes, if only its beginning is here; a value up to
-    /// its own length means that it is whole. Not stored for a frame with an offload,
-    /// which is always whole.
+    /// Its wire length in bytes if the frame is truncated; values up to its own length
+    /// mean that it is complete. Not stored for offloaded frames, which are always
+    /// complete.
     pub wire_len: u32,
 }
 
 impl Note {
-    /// Returns the segmentation of the frame, or of the train from which it was cut.
+    /// Returns the segmentation of the frame, or of its train.
     #[inline(always)]
     fn segments(&self) -> Option<Segments> {
         match self.part {
@@ -72,7 +68,7 @@ impl Note {
     }
 }
 
-/// Failure to put a frame on a delay line.
+/// Failure to push a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PushError {
@@ -86,18 +82,17 @@ pub enum PushError {
 #[derive(Debug)]
 struct SharedState {
     memory: Memory,
-    /// Number of records that the reader may read, since the start.
+    /// Number of published records since the start.
     published: CachePadded<AtomicU64>,
     returns: ReturnRing,
-    /// Distinguishes frames of this line from those of another.
+    /// Distinguishes this line's frames from those of other lines.
     line: u64,
 }
 
 /// Creates a delay line.
 ///
 /// # Errors
-/// If the budget is below two segments or above a terabyte, or the system provides no
-/// address space for it.
+/// The budget is below two segments or above a terabyte, or there is no address space.
 pub fn delay_line(
     config: &DelayLineConfig,
 ) -> Result<(DelayLineWriter, DelayLineReader), ArenaError> {
@@ -109,19 +104,19 @@ pub fn delay_line(
         line: line_number()?,
     });
     let mut free = FreeSegments::new(segments);
-    // There are at least two; the reader starts where the writer does.
+    // At least two exist; the reader starts in the writer's segment.
     let first = free.take(&shared.returns).unwrap_or(0);
     let writer = DelayLineWriter::new(Arc::clone(&shared), free, first);
     let reader = DelayLineReader::new(shared, segments, first);
     Ok((writer, reader))
 }
 
-/// Returns a number that no other line of this process has.
+/// Returns a number unique among this process's lines.
 fn line_number() -> Result<u64, ArenaError> {
-    // Not one of loom's: it orders nothing, and outlives loom's models.
+    // Not loom's: it orders nothing and outlives loom's models.
     static LINES: atomic::AtomicU64 = atomic::AtomicU64::new(0);
     let number = LINES.fetch_add(1, atomic::Ordering::Relaxed);
-    // Handles of frames have no space for more.
+    // Frame handles have no space for more.
     if number >> LINE_BITS == 0 {
         Ok(number)
     } else {

@@ -12,33 +12,32 @@ mod in_place;
 
 use in_place::RecordPlace;
 
-/// In [`DelayLineReader::held`]: the reader is past this segment.
+/// Flag in [`DelayLineReader::held`]: the reader is past this segment.
 const PASSED: u32 = 1 << 31;
 
-/// Distance in bytes at which the reader prefetches records (decision 0010). A backlog
-/// that has left the cache is then read at the bandwidth of memory, not at its latency.
+/// Prefetch distance in bytes (decision 0010). An uncached backlog is then read at memory
+/// bandwidth instead of latency.
 const PREFETCH_AHEAD: usize = 4096;
 
-/// With fewer published records than this, the reader does not prefetch: it could take
-/// lines away from the writer. This many of the shortest records with bytes or a place
-/// (32 bytes) span that distance.
+/// Minimum number of published records for prefetching, which could otherwise steal the
+/// writer's lines: the number of the shortest records with bytes or a place (32 bytes)
+/// within that distance.
 const PREFETCH_MIN: u64 = (PREFETCH_AHEAD / 32) as u64;
 
-/// Bytes of a held frame's record that are prefetched: the head and a short frame.
+/// Prefetched bytes of a held frame's record: the head and a short frame.
 const PREFETCH_HELD: usize = 80;
 
-/// A frame that was taken from the line and whose bytes are still kept. It must be
-/// returned with [`DelayLineReader::free`]; dropping it instead leaks its segment for
-/// the life of the line.
+/// A frame taken from the line whose bytes are kept. Return it with
+/// [`DelayLineReader::free`]; dropping it leaks its segment for the life of the line.
 #[derive(Debug)]
 #[must_use = "its memory comes back only through `DelayLineReader::free`"]
 pub struct HeldFrame {
-    /// The position of its record in units of [`ALIGN`] bytes, and in the high bits the
-    /// number of the line. In two words, so that a handle fits where four bytes are aligned.
+    /// Record position in units of [`ALIGN`] bytes; the line's number in the high bits.
+    /// Two words, for an alignment of four bytes.
     words: [u32; 2],
 }
 
-/// Bits of a position: a terabyte, the most memory of a line, in units of [`ALIGN`] bytes.
+/// Bits of a position: the maximum of a terabyte in units of [`ALIGN`] bytes.
 const POSITION_BITS: u32 = 36;
 
 /// Bits of a line's number.
@@ -58,7 +57,7 @@ impl HeldFrame {
         u64::from(self.words[0]) | u64::from(self.words[1]) << 32
     }
 
-    /// Returns the position of its record.
+    /// Returns its record's position.
     #[inline(always)]
     fn at(&self) -> usize {
         (self.word() & ((1 << POSITION_BITS) - 1)) as usize * ALIGN
@@ -81,20 +80,20 @@ impl HeldFrame {
 #[repr(align(128))]
 pub struct DelayLineReader {
     shared: Arc<SharedState>,
-    /// Position of the next record, or of the jump to it.
+    /// Position of the next record, or of the jump before it.
     at: usize,
     /// Records consumed since the start.
     read: u64,
     /// Records known to be published.
     seen: u64,
-    /// The first record that is not decided in place. A place before the front stands
-    /// for the front, here and below.
+    /// The first record not decided in place. Here and below, a place before the front
+    /// means the front.
     queued: RecordPlace,
-    /// The first record that is neither decided in place nor queued.
+    /// The first record neither decided in place nor queued.
     arrived: RecordPlace,
-    /// Records beyond the front that hold no frame any more.
+    /// Records beyond the front without a frame.
     voids: u64,
-    /// For each segment, the number of held frames, and [`PASSED`].
+    /// By segment: number of held frames, and [`PASSED`].
     held: Vec<u32>,
     returns: ReturnProducer,
 }
@@ -114,16 +113,16 @@ impl DelayLineReader {
         }
     }
 
-    /// Returns the oldest frame, if one is published. The writer's counter is read only
-    /// when all known records are consumed.
+    /// Returns the oldest published frame. Reads the writer's counter only when all known
+    /// records are consumed.
     #[inline]
     pub fn front(&mut self) -> Option<Descriptor> {
         let head = self.front_head()?;
         Some(head.descriptor(|| self.tail()))
     }
 
-    /// Returns the bytes of the frame that [`Self::front`] returned; empty for a lent
-    /// one, and if there was none.
+    /// Returns the bytes of [`Self::front`]'s frame; empty for a lent frame, or without
+    /// one.
     #[inline]
     pub fn front_bytes(&self) -> &[u8] {
         if self.read == self.seen {
@@ -137,7 +136,7 @@ impl DelayLineReader {
         unsafe { self.shared.memory.slice(at, head.stored()) }
     }
 
-    /// Consumes the front frame and frees its bytes.
+    /// Consumes the front frame, and frees its bytes.
     #[inline]
     pub fn advance(&mut self) {
         if let Some(head) = self.front_head() {
@@ -145,7 +144,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Consumes the front frame and keeps its bytes.
+    /// Consumes the front frame, but keeps its bytes.
     #[inline]
     pub fn take(&mut self) -> Option<HeldFrame> {
         let head = self.front_head()?;
@@ -155,8 +154,8 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// Returns the description of a held frame: the writer's, unless the frame was decided
-    /// in place or changed.
+    /// Returns a held frame's descriptor as written, unless the frame was decided in
+    /// place or edited.
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
@@ -188,7 +187,7 @@ impl DelayLineReader {
         memory.prefetch_to_read(frame.at(), PREFETCH_HELD);
     }
 
-    /// Returns the position of a held frame's record, and its head.
+    /// Returns the position and head of a held frame's record.
     #[inline(always)]
     fn record_of(&self, frame: &HeldFrame) -> (usize, Head) {
         assert_eq!(
@@ -202,8 +201,8 @@ impl DelayLineReader {
         (at, unsafe { self.shared.memory.load(at) })
     }
 
-    /// Returns the bytes of a held frame for changes; empty for a lent one. It is no part
-    /// of a train afterwards.
+    /// Returns a held frame's bytes for editing; empty for a lent frame. Removes the
+    /// frame from its train.
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
@@ -223,8 +222,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Finishes the checksum of a held frame, if it is unfinished. The frame remains a part
-    /// of its train.
+    /// Finishes a held frame's checksum if necessary. The frame stays part of its train.
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
@@ -281,20 +279,20 @@ impl DelayLineReader {
         self.returns.publish(&self.shared.returns);
     }
 
-    /// Returns the number of frames in the line. Reads the writer's counter.
+    /// Returns the number of frames on the line, after reading the writer's counter.
     #[inline]
     pub fn published(&mut self) -> u64 {
         self.seen = self.shared.published.0.load(Ordering::Acquire);
         self.seen - self.read
     }
 
-    /// Returns the number of frames consumed since the start, also from behind the front.
+    /// Returns the number of consumed frames, including those beyond the front.
     pub fn consumed(&self) -> u64 {
         self.read + self.voids
     }
 
-    /// Returns the first release later than `time` among the next `look` published
-    /// frames, on a line in the order of releases.
+    /// Returns the first release after `time` among the next `look` published frames of a
+    /// line in order of release.
     pub fn release_beyond(&mut self, time: Nanos, look: u64) -> Option<Nanos> {
         let mut at = self.at;
         for _ in 0..self.published().min(look) {
@@ -314,7 +312,7 @@ impl DelayLineReader {
         None
     }
 
-    /// Returns the head of the front record, after the jump if there is one.
+    /// Returns the head of the front record, after a jump if there is one.
     #[inline(always)]
     fn front_head(&mut self) -> Option<Head> {
         if self.read == self.seen && self.published() == 0 {
@@ -329,7 +327,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Moves past the front record, and prefetches a later one.
+    /// Advances past the front record, and prefetches a later one.
     #[inline(always)]
     fn pass(&mut self, head: Head) {
         let size = head.record_size();
@@ -341,7 +339,7 @@ impl DelayLineReader {
         self.read += 1;
     }
 
-    /// Continues in the segment in which the writer continued.
+    /// Continues in the writer's next segment.
     #[cold]
     fn follow(&mut self, next: u32) -> Head {
         let passed = self.at / SEGMENT;
@@ -356,7 +354,7 @@ impl DelayLineReader {
         unsafe { self.shared.memory.load(self.at) }
     }
 
-    /// Returns the rest of the front frame's descriptor.
+    /// Returns the tail of the front record.
     #[inline(always)]
     fn tail(&self) -> Tail {
         // SAFETY: called only for a published record whose head says that it

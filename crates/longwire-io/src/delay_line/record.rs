@@ -1,14 +1,14 @@
-//! Records: the encoding of a descriptor, and the position of its frame.
+//! Encoding of records: descriptors and frame positions.
 
 use longwire_engine::Nanos;
 
 use super::Note;
 use crate::port::offload::{Checksum, Offload, Segments, TrainPart};
 
-/// Records start at multiples of this.
+/// Alignment of records.
 pub(super) const ALIGN: usize = 16;
 
-/// Maximum length that a descriptor can hold.
+/// Maximum frame length of a descriptor.
 pub(super) const LEN_MAX: u32 = LEN_MASK;
 
 const LEN_MASK: u32 = (1 << 23) - 1;
@@ -17,41 +17,40 @@ const LENT: u32 = 1 << 24;
 const CHECKSUM: u32 = 1 << 25;
 const KIND_SHIFT: u32 = 26;
 const KIND: u32 = 7 << KIND_SHIFT;
-/// Only the beginning of the frame is here. Never set with an offload.
+/// The frame is truncated. Never set with an offload.
 const CUT: u32 = 1 << 29;
-/// The reader has taken the frame, or discarded it.
+/// The frame was taken or discarded.
 const VOID: u32 = 1 << 30;
 /// The frame was cut from a train. Never set with [`LENT`] or [`CUT`].
 const PART: u32 = 1 << 31;
 
-/// In place of a part's place in its train: the frame was changed. No train has the
-/// number that this would be.
+/// Replaces a train position after an edit. No train has this number.
 const NO_PART: u64 = u64::MAX;
 
-/// In place of `Checksum::start` and `Checksum::offset`: the checksum was finished. No
-/// frame has it there.
+/// Replaces `Checksum::start` and `Checksum::offset` of a finished checksum. No frame has
+/// its checksum there.
 const NO_CHECKSUM: u32 = u32::MAX;
 
-/// The reader's view of a frame.
+/// A frame as the reader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// When it must be handed to the output port.
+    /// Time of its handover to the output port.
     pub release: Nanos,
-    /// The number that the writer gave it.
+    /// The number given by the writer.
     pub tag: u32,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u32,
-    /// Work that its sender left to the hardware.
+    /// Work left to the hardware by its sender.
     pub offload: Offload,
-    /// Its place in the train from which it was cut, if its bytes are those that were cut.
+    /// Position in the train it was cut from, unless it was edited.
     pub part: Option<TrainPart>,
-    /// Its place in the input port's memory, if it stayed there.
+    /// Location in the input port's memory, if it stayed there.
     pub lent: Option<u64>,
-    /// Its length on the wire: more than `len` if only its beginning is here.
+    /// Length on the wire; exceeds `len` if the frame is truncated.
     pub wire_len: u32,
 }
 
-/// The part of a descriptor that every record has.
+/// The part of a descriptor common to all records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Head {
@@ -67,10 +66,9 @@ pub(super) struct Head {
 #[repr(C, align(16))]
 pub(super) struct Tail {
     /// `Checksum::start`, `Checksum::offset`, `Segments::header_len` and
-    /// `Segments::payload_len`, from the low bits up; with [`CUT`], the length
-    /// on the wire.
+    /// `Segments::payload_len` from the low bits up; with [`CUT`], the wire length.
     offload: u64,
-    /// The place in the port's memory; with [`PART`], the place in the train.
+    /// Location in the port's memory; with [`PART`], position in the train.
     lent: u64,
 }
 
@@ -101,7 +99,7 @@ impl Head {
         }
     }
 
-    /// Creates the last record of a segment: the next is in `segment`.
+    /// Creates the last record of a segment, followed by `segment`.
     pub(super) fn jump(segment: u32) -> Head {
         Head {
             release: 0,
@@ -110,19 +108,19 @@ impl Head {
         }
     }
 
-    /// Returns the next segment, if this is the end of one.
+    /// Returns the next segment, at the end of one.
     #[inline(always)]
     pub(super) fn jump_target(self) -> Option<u32> {
         (self.word & JUMP != 0).then_some(self.tag)
     }
 
-    /// Returns when the frame must be handed over.
+    /// Returns the time of handover.
     #[inline(always)]
     pub(super) fn release(self) -> Nanos {
         Nanos::from_nanos(self.release)
     }
 
-    /// Returns the head of the same frame with another release.
+    /// Returns the same head with another release.
     #[inline(always)]
     pub(super) fn released_at(self, release: Nanos) -> Head {
         Head {
@@ -131,7 +129,7 @@ impl Head {
         }
     }
 
-    /// Returns the head of the same record without its frame.
+    /// Returns the same head without its frame.
     #[inline(always)]
     pub(super) fn void(self) -> Head {
         Head {
@@ -146,13 +144,13 @@ impl Head {
         self.word & PART != 0
     }
 
-    /// Whether the frame's checksum was unfinished when it was written.
+    /// Whether the frame was written with an unfinished checksum.
     #[inline(always)]
     pub(super) fn had_checksum(self) -> bool {
         self.word & CHECKSUM != 0
     }
 
-    /// Whether the record holds no frame any more.
+    /// Whether the record has no frame.
     #[inline(always)]
     pub(super) fn is_void(self) -> bool {
         self.word & VOID != 0
@@ -164,7 +162,7 @@ impl Head {
         self.word & (LENT | CHECKSUM | KIND | CUT | PART) != 0
     }
 
-    /// Returns the number of the frame's bytes in the record.
+    /// Returns the number of frame bytes in the record.
     #[inline(always)]
     pub(super) fn stored(self) -> usize {
         if self.word & LENT != 0 {
@@ -184,7 +182,7 @@ impl Head {
         }
     }
 
-    /// Returns the distance from this record's start to the next one's.
+    /// Returns the record's size.
     #[inline(always)]
     pub(super) fn record_size(self) -> usize {
         self.bytes_at() + self.stored().next_multiple_of(ALIGN)
@@ -194,7 +192,7 @@ impl Head {
         self.word & LEN_MASK
     }
 
-    /// Returns the descriptor; `tail` is called only if there is one.
+    /// Returns the descriptor; calls `tail` only if there is one.
     #[inline(always)]
     pub(super) fn descriptor(self, tail: impl FnOnce() -> Tail) -> Descriptor {
         let mut descriptor = Descriptor {
@@ -239,8 +237,7 @@ impl Head {
 }
 
 impl Tail {
-    /// Returns the tail of the same frame, which is no part of a train any more. Its record
-    /// keeps its size.
+    /// Returns the tail of the same frame outside its train; the record keeps its size.
     pub(super) fn without_part(self) -> Tail {
         Tail {
             lent: NO_PART,
@@ -248,7 +245,7 @@ impl Tail {
         }
     }
 
-    /// Returns the tail of the same frame with a finished checksum. Its record keeps its
+    /// Returns the tail of the same frame with a finished checksum; the record keeps its
     /// size.
     pub(super) fn without_checksum(self) -> Tail {
         Tail {
@@ -257,7 +254,7 @@ impl Tail {
         }
     }
 
-    /// Creates the rest of a frame's descriptor.
+    /// Creates the tail of a frame's descriptor.
     #[inline(always)]
     pub(super) fn new(note: &Note, head: Head, lent: u64) -> Tail {
         let offload = &note.offload;

@@ -5,43 +5,43 @@ use super::{Note, PushError, SharedState};
 use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
 use crate::sync::{Arc, Ordering};
 
-/// Bytes for records in a segment: all but the jump at its end.
+/// Record space of a segment: all but the final jump.
 const ROOM: usize = SEGMENT - size_of::<Head>();
 
-/// The longest frame that can be pushed, in bytes.
+/// Maximum frame length in bytes.
 const FRAME_MAX: usize = ROOM - size_of::<Head>() - size_of::<Tail>();
 
-/// Memory in use above which a new segment is assumed not to be in cache: half of a
-/// large L3. Decision 0010 has the gain of streaming.
+/// Memory in use above which a new segment is assumed uncached: half of a large L3.
+/// Decision 0010 has the gain of streaming.
 const COLD_ABOVE: u64 = 16 << 20;
 
-/// The shortest frame worth streaming; in shorter ones the lines shared with their
-/// neighbours dominate.
+/// Minimum frame length for streaming; in shorter frames, lines shared with neighbours
+/// dominate.
 const STREAM_MIN: usize = 512;
 
-/// Distance in bytes at which lines are prefetched (decision 0010). With a short
-/// backlog the reader's cache still has them from their last use.
+/// Prefetch distance in bytes (decision 0010). With a short backlog, the reader's cache
+/// still holds the lines.
 const PREFETCH_AHEAD: usize = 2048;
 
 /// The writing side of a delay line.
 ///
 /// # Invariant
-/// From `at` to the end of its segment, memory is the writer's: the reader reads only
-/// published records, and returns only segments that a jump has led it out of.
+/// Memory from `at` to the end of its segment is the writer's: the reader reads only
+/// published records, and returns only segments that it left by a jump.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct DelayLineWriter {
     shared: Arc<SharedState>,
     /// Position of the next record.
     at: usize,
-    /// End of the space for records in this segment; the jump follows it.
+    /// End of the segment's record space; the jump follows.
     limit: usize,
     /// Records written since the start.
     pushed: u64,
-    /// Of these, published to the reader.
+    /// Records published to the reader.
     published: u64,
     free: FreeSegments,
-    /// Whether this segment is assumed not to be in cache.
+    /// Whether this segment is assumed uncached.
     cold: bool,
     /// Whether bytes were streamed since the last publication.
     streamed: bool,
@@ -66,11 +66,11 @@ impl DelayLineWriter {
         }
     }
 
-    /// Copies a frame in; the reader sees it after [`Self::publish`].
+    /// Copies a frame to the line; the reader sees it after [`Self::publish`].
     ///
     /// # Errors
-    /// [`PushError::BudgetExhausted`] if the budget has no space for it: a shorter one may
-    /// still fit. [`PushError::TooLong`] if it is longer than [`Self::frame_max`].
+    /// [`PushError::BudgetExhausted`] if the budget has no space for it; a shorter frame
+    /// may still fit. [`PushError::TooLong`] if it exceeds [`Self::frame_max`].
     #[inline]
     pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), PushError> {
         if frame.len() > FRAME_MAX {
@@ -92,8 +92,7 @@ impl DelayLineWriter {
         Ok(())
     }
 
-    /// Adds a frame of `len` bytes that stays in its port's memory, at the place
-    /// `lent`.
+    /// Adds a frame of `len` bytes that stays in its port's memory at `lent`.
     ///
     /// # Errors
     /// [`PushError::BudgetExhausted`] if the budget has no space for the descriptor;
@@ -109,8 +108,8 @@ impl DelayLineWriter {
         Ok(())
     }
 
-    /// Publishes all frames pushed so far. Once a burst is sufficient; each call with
-    /// new frames costs the reader a cache miss.
+    /// Publishes all pushed frames. Call it once per burst: each call with new frames
+    /// costs the reader a cache miss.
     #[inline]
     pub fn publish(&mut self) {
         if self.published != self.pushed {
@@ -124,7 +123,7 @@ impl DelayLineWriter {
         }
     }
 
-    /// Makes sure that the next frame, of `len` bytes, can be pushed.
+    /// Reserves space for the next frame, of `len` bytes.
     ///
     /// # Errors
     /// As [`Self::push`].
@@ -133,7 +132,7 @@ impl DelayLineWriter {
         if len > FRAME_MAX {
             return Err(PushError::TooLong);
         }
-        // At most: a descriptor of either size precedes the bytes.
+        // Upper bound: a descriptor of either size precedes the bytes.
         let size = size_of::<Head>() + size_of::<Tail>() + len.next_multiple_of(ALIGN);
         if self.at + size > self.limit {
             self.next_segment()?;
@@ -141,8 +140,8 @@ impl DelayLineWriter {
         Ok(())
     }
 
-    /// Returns the line, the position of the next record, and the number of records
-    /// published before it; `None` while records wait for [`Self::publish`].
+    /// Returns the line, the position of the next record, and the number of published
+    /// records; `None` while records are unpublished.
     #[inline]
     pub(super) fn end(&self) -> Option<(u64, usize, u64)> {
         let all_published = self.published == self.pushed;
@@ -194,23 +193,23 @@ impl DelayLineWriter {
         }
     }
 
-    /// Returns the bytes of the segments that hold frames, or could not be reused yet;
-    /// at least the one being written.
+    /// Returns the memory in bytes of segments in use or not yet reusable, including the
+    /// current one.
     pub fn memory_in_use(&self) -> u64 {
         self.free.in_use(&self.shared.returns) * SEGMENT as u64
     }
 
-    /// Returns the budget, in whole segments, in bytes.
+    /// Returns the budget in whole segments, in bytes.
     pub fn memory_max(&self) -> u64 {
         u64::from(self.free.count()) * SEGMENT as u64
     }
 
-    /// Returns the length of the longest frame that can be pushed, in bytes.
+    /// Returns the maximum frame length in bytes.
     pub fn frame_max(&self) -> usize {
         FRAME_MAX
     }
 
-    /// Returns whether the memory lies on huge pages.
+    /// Returns whether the memory uses huge pages.
     pub fn huge_pages(&self) -> &HugePages {
         self.shared.memory.huge_pages()
     }

@@ -1,4 +1,4 @@
-//! The headers of a frame, read to the program's stack.
+//! Parses a frame's headers to the program's stack.
 
 use crate::bpf::assembler::{Assembler, Label};
 use crate::bpf::instruction::{
@@ -7,9 +7,9 @@ use crate::bpf::instruction::{
     swap,
 };
 
-/// The register of the stack's end.
+/// The frame pointer.
 pub(in crate::attach) const STACK: u8 = 10;
-/// The register of the program's context.
+/// The register with the program's context.
 pub(in crate::attach) const CONTEXT: u8 = 6;
 
 // Offsets in `struct __sk_buff`.
@@ -18,13 +18,13 @@ pub(super) const VLAN_PRESENT: i16 = 20;
 pub(super) const VLAN_TAG: i16 = 24;
 pub(super) const VLAN_TYPE: i16 = 28;
 
-// Places on the stack. Offsets in the frame are those in the kernel's memory, where the
-// outermost tag may be absent.
-/// Bytes that were read last.
+// Stack slots. Frame offsets are relative to the kernel's buffer, which may lack the
+// outermost tag.
+/// The last loaded bytes.
 pub(super) const SCRATCH: i16 = -8;
 /// The type after all tags, or [`NO_TYPE`].
 pub(super) const TYPE: i16 = -16;
-/// Offset of that type.
+/// Offset of the type.
 pub(super) const TYPE_AT: i16 = -24;
 /// Number of VLAN tags.
 pub(super) const TAGS: i16 = -32;
@@ -32,29 +32,29 @@ pub(super) const TAGS: i16 = -32;
 pub(super) const VERSION: i16 = -40;
 /// Offset of the IP header.
 pub(super) const IP_AT: i16 = -48;
-/// How much of the packet there is: see [`WHOLE`].
+/// Fragmentation: see [`WHOLE`].
 pub(super) const PIECE: i16 = -56;
 /// Number of the transport protocol.
 pub(super) const PROTOCOL: i16 = -64;
 /// Offset of the transport header.
 pub(super) const TRANSPORT_AT: i16 = -72;
-/// Bytes of tags that are absent from the kernel's memory: 0 or 4.
+/// Bytes of tags missing from the kernel's buffer: 0 or 4.
 pub(super) const SHIFT: i16 = -80;
 /// The IP header without options.
 pub(super) const HEADER: i16 = -120;
-/// The first of the values that wait for others.
+/// First slot of pending intermediate values.
 pub(super) const WAITING: i16 = -128;
 
-/// There is no type: the frame ends before it.
+/// The frame ends before the type.
 const NO_TYPE: i32 = 0x1_0000;
 
-/// There is no transport header, nor any other payload of IP.
+/// There is no IP payload.
 pub(super) const NO_PIECE: i32 = 0;
-/// A whole packet.
+/// An unfragmented packet.
 pub(super) const WHOLE: i32 = 1;
-/// The first fragment of one.
+/// A first fragment.
 pub(super) const FIRST: i32 = 2;
-/// A later fragment, which has no transport header.
+/// A later fragment, without a transport header.
 pub(super) const LATER: i32 = 3;
 
 const V4_LEN: i32 = 20;
@@ -66,8 +66,8 @@ const EXTENSIONS_MAX: usize = 8;
 /// The helper `bpf_skb_load_bytes`.
 const LOAD_BYTES: i32 = 26;
 
-/// Appends a read of bytes at the offset in register 2, to a place on the stack. Goes to
-/// `otherwise` if the frame ends before.
+/// Appends a load from the offset in register 2 to a stack slot. Jumps to `otherwise` if
+/// the frame ends before.
 pub(in crate::attach) fn load(program: &mut Assembler, to: i16, len: i32, otherwise: Label) {
     program.put_all([
         move_register(1, CONTEXT),
@@ -79,7 +79,7 @@ pub(in crate::attach) fn load(program: &mut Assembler, to: i16, len: i32, otherw
     program.jump(skip_if_number(Compare::Unequal, 0, 0), otherwise);
 }
 
-/// Appends what reads the headers. Registers 7 to 9 are lost.
+/// Appends the header parser. Clobbers registers 7 to 9.
 pub(super) fn read(program: &mut Assembler, with_transport: bool) {
     let places = (HEADER..0).step_by(8);
     program.put_all(places.map(|place| store_number(STACK, place, 0)));
@@ -95,7 +95,7 @@ pub(super) fn read(program: &mut Assembler, with_transport: bool) {
     program.place(done);
 }
 
-/// Finds the type after all tags.
+/// Finds the type after all VLAN tags.
 fn read_type(program: &mut Assembler, end: Label) {
     let (untagged, counted) = (program.label(), program.label());
     program.put_all([move_number(7, 12), move_number(8, 0)]);
@@ -123,7 +123,7 @@ fn read_type(program: &mut Assembler, end: Label) {
         program.go(counted);
         program.place(tagged);
         program.put_all([add_number(7, TAG_LEN), add_number(8, 1)]);
-        // A frame that ends after a tag has the tag, and no type.
+        // A frame truncated after a tag has the tag but no type.
         program.put(store_double(STACK, 7, TYPE_AT));
         program.put(store_double(STACK, 8, TAGS));
     }
@@ -131,7 +131,7 @@ fn read_type(program: &mut Assembler, end: Label) {
     program.put(store_double(STACK, 0, TYPE));
 }
 
-/// Reads the IP header, if the frame has a whole one.
+/// Loads the IP header if it is complete.
 fn read_ip(program: &mut Assembler, done: Label) {
     let six = program.label();
     let read = program.label();
@@ -161,10 +161,10 @@ fn read_ip(program: &mut Assembler, done: Label) {
     program.put(store_double(STACK, 7, IP_AT));
 }
 
-/// Finds the transport header; register 7 is the offset of the IP header.
+/// Finds the transport header; register 7 holds the offset of the IP header.
 fn read_transport(program: &mut Assembler, done: Label) {
     let (six, found) = (program.label(), program.label());
-    // Register 8: the offset. Register 9: the protocol. Kept on the stack: the piece.
+    // Register 8: offset; register 9: protocol; on the stack: fragmentation.
     program.put(move_register(8, 7));
     program.put(load_double(0, STACK, VERSION));
     program.jump(skip_if_number(Compare::Equal, 0, 6), six);
@@ -197,7 +197,7 @@ fn read_transport(program: &mut Assembler, done: Label) {
     ]);
 }
 
-/// Goes through the extension headers of IPv6 (RFC 8200, section 4).
+/// Skips the extension headers of IPv6 (RFC 8200, section 4).
 fn extensions(program: &mut Assembler, found: Label, done: Label) {
     program.put_all([
         add_number(8, V6_LEN),
@@ -260,14 +260,14 @@ fn extensions(program: &mut Assembler, found: Label, done: Label) {
     program.go(found);
 }
 
-/// Reads this much of an extension header into the scratch place.
+/// Loads `len` bytes of an extension header into the scratch slot.
 fn header(program: &mut Assembler, len: i32, done: Label) {
     program.put(move_register(2, 8));
     load(program, SCRATCH, len, done);
 }
 
-/// Goes on behind an extension header: its length is in its second byte, in units of 8 or
-/// 4 bytes.
+/// Advances past an extension header, whose second byte is its length in units of 8 or 4
+/// bytes.
 fn skip_header(program: &mut Assembler, more: u32, shift: u32) {
     program.put_all([
         load_byte(9, STACK, SCRATCH),
@@ -278,8 +278,8 @@ fn skip_header(program: &mut Assembler, more: u32, shift: u32) {
     ]);
 }
 
-/// Leaves in the scratch place which piece of a packet it is, by the field with the offset
-/// and the flag of further fragments, in register 0.
+/// Derives the fragmentation from the field with offset and more-fragments flag in
+/// register 0, and leaves it in the scratch slot.
 fn piece(program: &mut Assembler, offset: u32, more: u32) {
     let [later, first, known] = [(); 3].map(|()| program.label());
     program.put_all([

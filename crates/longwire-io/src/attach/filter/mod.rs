@@ -1,13 +1,13 @@
-//! Filters as eBPF: whether a frame is one of those that a link carries.
+//! Filters compiled to eBPF: whether a link carries a frame.
 //!
-//! [`Filter::matches`](longwire_packet::filter::Filter::matches) defines the meaning of a
-//! filter; a test compares both with random frames. The program looks at the frame as it is
-//! on the wire. Where the kernel keeps the outermost VLAN tag next to the frame, as it does
-//! for all that arrives, the tag counts as one in the frame.
+//! [`Filter::matches`](longwire_packet::filter::Filter::matches) defines the semantics; a
+//! test compares both with random frames. The program sees the frame as on the wire: an
+//! outermost VLAN tag that the kernel keeps next to the frame, as for all received
+//! frames, counts as part of it.
 //!
-//! First the headers are read ([`facts`]), then come the tests ([`tests_of`]): each goes on
-//! at one of two labels. Bytes are read by a helper of the kernel, as most of a frame may lie
-//! outside of the memory that programs see.
+//! The program first parses the headers ([`facts`]), then runs the tests ([`tests_of`]),
+//! each of which continues at one of two labels. Bytes are loaded by a kernel helper, as
+//! most of a frame may be outside directly accessible memory.
 
 use longwire_packet::filter::tree::{Expression, Layer, Node, Test};
 
@@ -19,10 +19,10 @@ mod oracle;
 pub(super) mod tests_of;
 mod values;
 
-/// Appends a program that goes on at `selected` for frames that match, and at `passing` for
-/// others. Register 6 must be the context; registers 0 to 5 are lost.
+/// Appends a program that continues at `selected` for matching frames, else at `passing`.
+/// Register 6 must hold the context; clobbers registers 0 to 5.
 ///
-/// `None` if a test cannot be made in the kernel.
+/// Returns `None` if the kernel cannot evaluate a test.
 pub(super) fn select(
     program: &mut Assembler,
     node: &Node,

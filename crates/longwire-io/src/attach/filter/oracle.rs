@@ -1,4 +1,4 @@
-//! Filters in the kernel against the same filters here, with random frames.
+//! Compares filters in the kernel with `Filter::matches` on random frames.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -92,7 +92,7 @@ const FILTERS: [&str; 78] = [
     "arp.opcode == 1 or ip.addr == 10.0.0.0/8",
 ];
 
-/// A program that returns 1 for frames that match. `tag` is put next to the frame before.
+/// Loads a program that returns 1 for matching frames, after pushing `tag`.
 fn compiled(filter: &Filter, tag: Option<(u16, u16)>) -> OwnedFd {
     /// `bpf_skb_vlan_push`.
     const VLAN_PUSH: i32 = 18;
@@ -141,7 +141,7 @@ fn six(draws: &mut Draws) -> [u8; 16] {
     address
 }
 
-/// The payload of IP: ports, or a header that resembles TCP's.
+/// Appends an IP payload: ports, or a TCP-like header.
 fn transport(frame: &mut Vec<u8>, draws: &mut Draws) {
     for _ in 0..2 {
         let port = draws.pick(&[53, 443, 80, 5_000, 65_535]);
@@ -237,14 +237,13 @@ fn frame(draws: &mut Draws) -> Vec<u8> {
         }
     }
     if draws.below(3) == 0 {
-        // A trial in the kernel takes a header and at least one byte.
+        // A kernel test run needs a header and at least one byte.
         frame.truncate(15 + draws.below(frame.len() as u64 - 14) as usize);
     }
     frame
 }
 
-/// The outermost tag and the frame without it, as the kernel keeps frames that arrive. Only
-/// these two types are taken out.
+/// Splits off the outermost tag, as the kernel does on reception for these two types.
 fn untagged(frame: &[u8]) -> Option<((u16, u16), Vec<u8>)> {
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     if frame.len() < 19 || ![0x8100, 0x88a8].contains(&word(12)) {
@@ -253,8 +252,8 @@ fn untagged(frame: &[u8]) -> Option<((u16, u16), Vec<u8>)> {
     Some(((word(12), word(14)), [&frame[..12], &frame[16..]].concat()))
 }
 
-/// Runs a program. `None` if the kernel tries no frame like this: newer ones refuse those
-/// that end within their IP header.
+/// Runs a program; `None` if the kernel rejects the frame: newer kernels reject truncated
+/// IP headers.
 fn trial(program: &OwnedFd, frame: &[u8]) -> Option<bool> {
     match run_program(program.as_fd(), frame) {
         Ok(result) => Some(result == 1),

@@ -16,14 +16,14 @@ use crate::bpf::instruction::{
     move_register, skip_if, skip_if_number, swap,
 };
 
-/// Where to continue: if a test holds, and if not.
+/// Branch targets of a test.
 #[derive(Clone, Copy)]
 struct Ways {
     yes: Label,
     no: Label,
 }
 
-/// Appends tests that continue at `yes` for a matching frame, and otherwise at `no`.
+/// Appends tests that continue at `yes` for matching frames, else at `no`.
 pub(in crate::attach) fn node(
     program: &mut Assembler,
     of: &Node,
@@ -120,14 +120,14 @@ fn comparison(relation: Relation) -> Compare {
     }
 }
 
-/// Tests whether a number on the stack has this value.
+/// Tests a stack slot for equality.
 fn number_is(program: &mut Assembler, place: i16, wanted: u32, ways: Ways) {
     program.put(load_double(0, STACK, place));
     program.jump(skip_if_number(Compare::Equal, 0, wanted), ways.yes);
     program.go(ways.no);
 }
 
-/// A condition on one side, on either or on both.
+/// Tests a condition on one, either or both sides.
 fn sides(
     program: &mut Assembler,
     side: Side,

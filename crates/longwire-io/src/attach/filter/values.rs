@@ -1,4 +1,4 @@
-//! Numbers of a frame, and their arithmetic.
+//! Numeric expressions over a frame.
 
 use longwire_packet::filter::tree::{ARP, Expression, IpNumber, Layer, Operation, RARP};
 
@@ -12,17 +12,18 @@ use crate::bpf::instruction::{
     load_half, load_word, move_number, move_register, skip_if_number, store_double, swap,
 };
 
-/// The most values that wait for others, as each `(` of an expression makes one.
+/// Maximum number of pending intermediate values; each `(` of an expression needs one.
 const WAITING_MAX: i16 = 40;
-/// Offset of the outermost tag's type in a frame with tags.
+/// Offset of the outermost tag's type.
 const TAG_TYPE: u32 = 12;
-/// Offset of the data after that tag.
+/// Offset after that tag.
 const AFTER_TAG: u32 = 16;
-/// Frames are shorter than this; the kernel's helper takes larger offsets for negative ones.
+/// Maximum frame offset; the kernel's helper treats larger ones as negative.
 const OFFSET_MAX: u32 = 0x00ff_ffff;
 
-/// Appends what leaves a number in register 0, or goes to `otherwise` if the frame does not
-/// have it. `depth` values wait on the stack. `None` if that cannot be done in the kernel.
+/// Appends code that leaves a value in register 0, or jumps to `otherwise` if the frame
+/// lacks it. `depth` values are pending on the stack. Returns `None` if the kernel cannot
+/// evaluate it.
 pub(super) fn value(
     program: &mut Assembler,
     of: &Expression,
@@ -65,7 +66,7 @@ pub(super) fn value(
     Some(())
 }
 
-/// Keeps register 0 on the stack. Returns where.
+/// Saves register 0 to the stack; returns the slot.
 pub(super) fn wait(program: &mut Assembler, depth: i16) -> Option<i16> {
     if depth >= WAITING_MAX {
         return None;
@@ -125,7 +126,7 @@ fn ip_number(program: &mut Assembler, field: IpNumber, otherwise: Label) {
     if field == IpNumber::Ttl {
         program.put(load_byte(0, STACK, HEADER + 7));
     } else {
-        // The traffic class lies across two bytes.
+        // The traffic class spans two bytes.
         program.put_all([
             load_half(0, STACK, HEADER),
             swap(0, 16),
@@ -137,7 +138,7 @@ fn ip_number(program: &mut Assembler, field: IpNumber, otherwise: Label) {
     program.place(done);
 }
 
-/// Leaves the offset of a layer in register 2.
+/// Leaves a layer's offset in register 2.
 fn begin(program: &mut Assembler, layer: Layer, otherwise: Label) -> Option<()> {
     let mut require = |place: i16, wanted: &[u32]| {
         let found = program.label();
@@ -149,7 +150,7 @@ fn begin(program: &mut Assembler, layer: Layer, otherwise: Label) -> Option<()> 
         program.place(found);
     };
     match layer {
-        // Their offsets depend on where the outermost tag is.
+        // Their offsets depend on the location of the outermost tag.
         Layer::Ether | Layer::Tag => return None,
         Layer::Resolution => require(TYPE, &[ARP.into(), RARP.into()]),
         Layer::Typed(wanted) => require(TYPE, &[wanted.into()]),
@@ -169,7 +170,7 @@ fn begin(program: &mut Assembler, layer: Layer, otherwise: Label) -> Option<()> 
     Some(())
 }
 
-/// Leaves the number at a constant place in a layer in register 0.
+/// Leaves the number at a constant offset of a layer in register 0.
 pub(super) fn number_at(
     program: &mut Assembler,
     layer: Layer,
@@ -196,7 +197,7 @@ pub(super) fn number_at(
     }
 }
 
-/// Leaves the number at an offset of the frame in register 0.
+/// Leaves the number at a frame offset in register 0.
 fn number_in_frame(
     program: &mut Assembler,
     offset: u32,
@@ -219,7 +220,7 @@ fn number_in_frame(
     let [within, done] = [(); 2].map(|()| program.label());
     program.put(load_double(0, STACK, SHIFT));
     program.jump(skip_if_number(Compare::Equal, 0, 0), within);
-    // Byte by byte, each from where it is.
+    // Byte by byte, each from its location.
     program.put(move_number(7, 0));
     for at in offset..end {
         match at {
@@ -256,7 +257,7 @@ fn number_in_frame(
     Some(())
 }
 
-/// Leaves the number at the offset in register 2 in register 0.
+/// Loads the number at the offset in register 2 into register 0.
 fn loaded(program: &mut Assembler, size: usize, otherwise: Label) -> Option<()> {
     let len = i32::try_from(size).ok()?;
     load(program, SCRATCH, len, otherwise);

@@ -1,9 +1,9 @@
-//! Frames that are decided where they lie: a reader that has a link looks at them
-//! as they arrive, and leaves them on the line until their release.
+//! Decisions in place: a reader with a link examines frames as they arrive, and leaves
+//! them on the line until their release.
 //!
 //! From the front on, a line then holds decided frames, frames in the link's queue, and
-//! frames that have arrived and were not offered yet. The first and the last part are
-//! all that other readers see: nothing is decided, and the front has just arrived.
+//! frames not offered yet. Readers without a link see only the first and last part:
+//! nothing is decided, and the front has just arrived.
 
 use longwire_engine::{FrameMeta, Nanos};
 
@@ -11,26 +11,26 @@ use super::{DelayLineReader, HeldFrame, SEGMENT};
 use crate::delay_line::DelayLineWriter;
 use crate::delay_line::record::{Descriptor, Head, Tail};
 
-/// A record at or beyond the front, or one that the front has passed.
+/// A record, possibly before the front.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordPlace {
-    /// Position of the record, or of the jump to it.
+    /// Position of the record, or of the jump before it.
     at: usize,
-    /// Number of records before it since the start.
+    /// Number of earlier records since the start.
     number: u64,
 }
 
 impl DelayLineReader {
-    /// Returns the first frame that has arrived and is neither queued nor decided. Its
-    /// `release` is what the writer gave.
+    /// Returns the first frame neither queued nor decided; its `release` is the writer's
+    /// value.
     #[inline]
     pub fn arrived(&mut self) -> Option<Descriptor> {
         let head = self.arrived_head()?;
         Some(head.descriptor(|| self.tail_at(self.arrived)))
     }
 
-    /// Returns the bytes of the frame that [`Self::arrived`] returned; empty for a lent
-    /// one, and if there was none.
+    /// Returns the bytes of [`Self::arrived`]'s frame; empty for a lent frame, or without
+    /// one.
     #[inline]
     pub fn arrived_bytes(&self) -> &[u8] {
         let place = self.arrived;
@@ -46,19 +46,19 @@ impl DelayLineReader {
         }
     }
 
-    /// Finishes the checksum of the arrived frame, if it is unfinished.
+    /// Finishes the arrived frame's checksum if necessary.
     #[inline]
     pub fn finish_arrived(&mut self) {
         let Some(head) = self.arrived_head() else {
             return;
         };
         if head.had_checksum() {
-            // Not counted as held: the record stays where it is.
+            // Not counted as held: the record stays in place.
             self.finish_unfinished(&mut HeldFrame::new(self.arrived.at, self.shared.line));
         }
     }
 
-    /// Leaves the arrived frame on the line as the last of the queued ones.
+    /// Appends the arrived frame to the queued ones.
     #[inline]
     pub fn queue_arrived(&mut self) {
         if let Some(head) = self.arrived_head() {
@@ -66,8 +66,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Decides the arrived frame, where none is queued before it: it is released at
-    /// `release`.
+    /// Decides the arrived frame, if none is queued before it: it leaves at `release`.
     #[inline]
     pub fn decide_arrived(&mut self, release: Nanos) {
         let place = self.arrived;
@@ -85,10 +84,9 @@ impl DelayLineReader {
         self.queued = self.arrived;
     }
 
-    /// Passes over the frame that `writer` has just published, where no other has
-    /// arrived: it is decided already, with the release that the writer gave, or queued.
-    /// Returns `false`, and does nothing, where that is not so. For a reader on the
-    /// writer's thread.
+    /// Skips the frame that `writer` has just published, as decided with the writer's
+    /// release or as queued, if no earlier frame is undecided. Otherwise returns `false`
+    /// and does nothing. For a reader on the writer's thread.
     #[inline]
     pub fn follow_writer(&mut self, writer: &DelayLineWriter, decided: bool) -> bool {
         self.arrived = self.not_passed(self.arrived);
@@ -99,7 +97,7 @@ impl DelayLineReader {
         if line != self.shared.line || number != self.arrived.number + 1 {
             return false;
         }
-        // The writer has published as many, and is not ahead of itself.
+        // The writer has published that many records.
         self.seen = number;
         self.arrived = RecordPlace { at, number };
         if decided {
@@ -117,7 +115,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Takes the arrived frame off the line and keeps its bytes.
+    /// Takes the arrived frame off the line, but keeps its bytes.
     #[inline]
     pub fn take_arrived(&mut self) -> Option<HeldFrame> {
         let head = self.arrived_head()?;
@@ -129,9 +127,8 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// Decides the frame that has been queued longest: it is released at `release`, or
-    /// discarded. Returns its arrival and its length on the wire; `None` if no frame is
-    /// queued.
+    /// Decides the oldest queued frame: it leaves at `release`, or is discarded. Returns
+    /// its arrival and wire length; `None` if no frame is queued.
     #[inline]
     pub fn decide_queued(&mut self, release: Option<Nanos>) -> Option<FrameMeta> {
         let head = self.queued_head()?;
@@ -146,7 +143,7 @@ impl DelayLineReader {
             None => self.clear(self.queued, head),
         }
         self.queued = self.queued.after(head);
-        // It will be decided next, and a long queue has left the cache.
+        // It is decided next, and a long queue has left the cache.
         let memory = &self.shared.memory;
         memory.prefetch_to_write(self.queued.at, size_of::<Head>());
         Some(FrameMeta {
@@ -155,7 +152,7 @@ impl DelayLineReader {
         })
     }
 
-    /// Takes the frame that has been queued longest off the line and keeps its bytes.
+    /// Takes the oldest queued frame off the line, but keeps its bytes.
     pub fn take_queued(&mut self) -> Option<HeldFrame> {
         let head = self.queued_head()?;
         let frame = self.hold(self.queued, head);
@@ -163,8 +160,8 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// Returns the first decided frame. It is the front: [`Self::front_bytes`] and
-    /// [`Self::advance`] concern it.
+    /// Returns the first decided frame, which is the front of [`Self::front_bytes`] and
+    /// [`Self::advance`].
     #[inline]
     pub fn decided(&mut self) -> Option<Descriptor> {
         if self.voids > 0 {
@@ -177,10 +174,10 @@ impl DelayLineReader {
         Some(head.descriptor(|| self.tail()))
     }
 
-    /// Passes over records at the front that hold no frame any more.
+    /// Skips records without frames at the front.
     #[inline(never)]
     fn pass_voids(&mut self) {
-        // Frames that were discarded on arrival may follow the decided ones.
+        // Frames discarded on arrival may follow the decided ones.
         self.queued_head();
         while self.queued.number > self.read
             && let Some(head) = self.front_head()
@@ -191,22 +188,22 @@ impl DelayLineReader {
         }
     }
 
-    /// Whether frames were decided, and their records are still on the line.
+    /// Whether decided frames are on the line.
     pub fn has_decided(&self) -> bool {
         self.queued.number > self.read
     }
 
-    /// Returns the number of records on the line that hold no frame any more.
+    /// Returns the number of records without frames on the line.
     pub fn voids(&self) -> u64 {
         self.voids
     }
 
-    /// Whether the line holds no frame.
+    /// Whether no frame is on the line.
     pub fn is_empty(&mut self) -> bool {
         self.decided().is_none() && self.front().is_none()
     }
 
-    /// Returns the head of the arrived frame, after the jump if there is one.
+    /// Returns the head of the arrived frame, after a jump if there is one.
     #[inline(always)]
     fn arrived_head(&mut self) -> Option<Head> {
         self.arrived = self.not_passed(self.arrived);
@@ -222,8 +219,7 @@ impl DelayLineReader {
         Some(head)
     }
 
-    /// Returns the head of the frame that has been queued longest, after those that
-    /// were discarded on arrival.
+    /// Returns the head of the oldest queued frame; skips frames discarded on arrival.
     #[inline(always)]
     fn queued_head(&mut self) -> Option<Head> {
         self.queued = self.not_passed(self.queued);
@@ -238,7 +234,7 @@ impl DelayLineReader {
         None
     }
 
-    /// Returns the front for a place that the front has passed.
+    /// Replaces a place before the front with the front.
     #[inline(always)]
     fn not_passed(&self, place: RecordPlace) -> RecordPlace {
         if place.number >= self.read {
@@ -250,9 +246,9 @@ impl DelayLineReader {
         }
     }
 
-    /// Returns the head of a record that is published and not passed, and its place
-    /// after the jump if there is one. Does not give back the segment that the jump
-    /// leaves: the front does that.
+    /// Returns the head of a published record at or beyond the front, and its place after
+    /// a jump if there is one. Does not return the segment left by the jump; the front
+    /// does.
     #[inline(always)]
     fn head_at(&self, place: RecordPlace) -> (RecordPlace, Head) {
         // SAFETY: at `place` is a published record, or the jump that was written before
@@ -269,14 +265,14 @@ impl DelayLineReader {
         }
     }
 
-    /// Returns the rest of the descriptor of a record that has one.
+    /// Returns the tail of a record that has one.
     #[inline(always)]
     fn tail_at(&self, place: RecordPlace) -> Tail {
         // SAFETY: called only for a published record whose head says that it has a tail.
         unsafe { self.shared.memory.load(place.at + size_of::<Head>()) }
     }
 
-    /// Marks a record as one without a frame.
+    /// Marks a record as having no frame.
     #[inline]
     fn clear(&mut self, place: RecordPlace, head: Head) {
         self.voids += 1;
@@ -285,7 +281,7 @@ impl DelayLineReader {
         unsafe { self.shared.memory.store(place.at, head.void()) };
     }
 
-    /// Moves past the arrived frame, whose record holds no frame any more.
+    /// Advances past the arrived frame, whose record has no frame any more.
     fn pass_arrived(&mut self, head: Head) {
         let next = self.arrived.after(head);
         if self.queued.number == self.arrived.number {
@@ -294,7 +290,7 @@ impl DelayLineReader {
         self.arrived = next;
     }
 
-    /// Returns a handle of a frame beyond the front, whose record holds none then.
+    /// Returns a handle of a frame beyond the front; its record then has no frame.
     fn hold(&mut self, place: RecordPlace, head: Head) -> HeldFrame {
         self.clear(place, head);
         self.held[place.at / SEGMENT] += 1;
@@ -303,7 +299,7 @@ impl DelayLineReader {
 }
 
 impl RecordPlace {
-    /// Returns the place of the first record, in this segment.
+    /// Returns the place of a segment's first record.
     pub(super) fn first(segment: u32) -> RecordPlace {
         RecordPlace {
             at: segment as usize * SEGMENT,
