@@ -1,5 +1,5 @@
-//! Processes held by a file descriptor, which keeps another process with the same PID
-//! from being taken for them.
+//! Processes held by a descriptor, which prevents confusion with a later process of the
+//! same PID.
 
 use std::fs::File;
 use std::io;
@@ -14,10 +14,11 @@ pub struct Pidfd {
 }
 
 impl Pidfd {
-    /// Opens the process with this PID in the PID namespace of the caller.
+    /// Opens a process by its PID in the caller's PID namespace.
     ///
     /// # Errors
-    /// ESRCH without such a process, EINVAL for a thread that leads no process.
+    /// ESRCH without a process of this PID, EINVAL for a thread that is not a group
+    /// leader.
     pub fn open(process: u32) -> io::Result<Pidfd> {
         let process = libc::pid_t::try_from(process)
             .map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;

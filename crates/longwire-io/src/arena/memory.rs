@@ -87,7 +87,7 @@ impl Memory {
 
     /// Requests transparent huge pages; returns the result.
     fn advise_huge_pages(&self) -> HugePages {
-        // The kernel accepts the advice also where the setting is "never".
+        // The kernel accepts the advice even if the setting is "never".
         let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         match setting {
             Ok(setting) if setting.contains("[never]") => {

@@ -36,9 +36,9 @@ const SCRATCH: i16 = -8;
 /// Index of the counter of frames refused with an error number: the device does not exist
 /// or is down.
 const REFUSED: usize = 0;
-/// Index of the counter of frames with a result that has several causes. Received: the
-/// device is down, or the core's backlog is full. Sent: the device is down, or a queueing
-/// discipline drops frames.
+/// Index of the counter of frames with an ambiguous result. On reception: the device is
+/// down or the core's backlog is full. On sending: the device is down or a queueing
+/// discipline drops.
 const UNCLEAR: usize = 1;
 
 /// Wire frames dropped by the kernel at one hook of an interface.

@@ -285,7 +285,7 @@ impl PreparedLink {
         self.attachment.claim()
     }
 
-    /// Takes the ports apart from the rest.
+    /// Separates the ports from the rest.
     pub fn into_parts(self) -> (Engage, Port, Port) {
         let engage = Engage {
             attachment: self.attachment,
@@ -533,8 +533,8 @@ impl Attachment {
         self.pins = None;
     }
 
-    /// Removes the devices as well, and returns when they are gone. When an attachment is
-    /// dropped, the kernel removes them up to 0.1 s later. No port may be open.
+    /// Removes the devices too, and waits for that; drop alone lets the kernel remove
+    /// them up to 0.1 s later. All ports must be closed.
     pub fn remove(mut self) {
         let _hurry = ExpeditedGrace::begin();
         self.release();

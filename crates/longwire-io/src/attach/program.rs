@@ -59,8 +59,9 @@ impl Destination<'_> {
             Destination::WhileAlive(array) => {
                 let mut program = vec![move_register(1, CONTEXT)];
                 program.extend(load_map(2, array.as_raw_fd()));
-                // Always 0, which the verifier does not know: of a known number, it would
-                // make a direct jump, and an array of those is emptied after a grace period.
+                // Always 0, but unknown to the verifier: a known index becomes a direct
+                // jump, and arrays with direct jumps are emptied only after a grace
+                // period.
                 program.extend([
                     load_word(3, CONTEXT, LENGTH),
                     compute_number(Alu::Right, 3, 31),

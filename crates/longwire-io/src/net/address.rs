@@ -15,12 +15,12 @@ const ROUTE_LEN: usize = 12;
 /// `IFA_FLAGS`.
 const FLAGS: u16 = 8;
 
-/// An address with the length of its network's prefix, in bits.
+/// An address with a prefix length in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// The address.
     pub address: IpAddr,
-    /// Bits of the network.
+    /// Prefix length in bits.
     pub length: u8,
 }
 
@@ -33,7 +33,8 @@ impl std::fmt::Display for Prefix {
 impl std::str::FromStr for Prefix {
     type Err = String;
 
-    /// Reads `10.0.0.0/8`, `2001:db8::/32`, or an address alone, which is its whole length.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or an address, whose prefix is its whole
+    /// length.
     fn from_str(text: &str) -> Result<Prefix, String> {
         let wrong = || format!("'{text}' is no prefix, as in 10.0.0.0/8 or 2001:db8::/32");
         let (address, length) = match text.split_once('/') {
@@ -92,8 +93,8 @@ fn address_of(bytes: &[u8]) -> Option<IpAddr> {
     <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)
 }
 
-/// Adds an address to a device, and the route to its network. An IPv6 address is usable
-/// at once: the kernel skips duplicate address detection.
+/// Adds an address to a device, with a route to its network. An IPv6 address is usable at
+/// once, as duplicate address detection is skipped.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
@@ -135,7 +136,7 @@ pub fn route_add(
     route_add_by(&mut netlink, destination, gateway, device)
 }
 
-/// As [`route_add`], with the number of a device, in the namespace of `netlink`.
+/// Like [`route_add`], with a device index in the namespace of `netlink`.
 ///
 /// # Errors
 /// As [`route_add`].
@@ -185,7 +186,7 @@ pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
     route_add(Prefix { address, length: 0 }, Some(gateway), None)
 }
 
-/// Returns every address of every device, as the device's number and the address.
+/// Returns all addresses with the indices of their devices.
 ///
 /// # Errors
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket or breaks the
@@ -222,8 +223,8 @@ pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     Ok(found)
 }
 
-/// Returns the interface of the default route, by its number: IPv4's before IPv6's, the
-/// lowest metric first.
+/// Returns the index of the default route's interface: IPv4 before IPv6, lowest metric
+/// first.
 ///
 /// # Errors
 /// As [`routed_networks`].
@@ -245,7 +246,7 @@ pub fn default_interface() -> Result<Option<u32>, NetError> {
     Ok(found.into_iter().min().map(|(_, _, interface)| interface))
 }
 
-/// Requests all entries of both families. Entries that cannot be read are skipped.
+/// Requests all entries of both families; skips unreadable ones.
 fn dump(
     kind: u16,
     fixed_len: usize,

@@ -1,5 +1,5 @@
-//! Device features (checksum, segmentation and receive offloads), read and
-//! changed as the `ethtool` program does, without it.
+//! Reads and changes device features (checksum, segmentation and receive offloads), like
+//! the `ethtool` program.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -21,11 +21,11 @@ const GET_TS_INFO: u32 = 0x41;
 const STRINGS_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN`.
 const STRING_LEN: usize = 32;
-/// Maximum number of features: the kernel has some 60.
+/// Maximum number of features; the kernel has about 60.
 const FEATURES_MAX: usize = 1024;
 
-/// Queries and changes the devices of one network namespace: that of the thread that
-/// opened it, even if the thread later moves to another.
+/// Access to the devices of one network namespace: that of the opening thread, even if
+/// the thread moves later.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: OwnedFd,
@@ -46,8 +46,7 @@ impl Ethtool {
         Ok(Ethtool { socket })
     }
 
-    /// Runs one command. `buffer` begins with the command's number, and is large enough
-    /// for every answer of the kernel.
+    /// Runs a command. `buffer` begins with its number and has space for any answer.
     fn command(&self, name: &str, buffer: &mut [u32]) -> io::Result<()> {
         self.ask(name, libc::SIOCETHTOOL, buffer.as_mut_ptr().cast())
     }
@@ -68,7 +67,7 @@ impl Ethtool {
         Ok(text(&bytes_of(&buffer)[4..36]))
     }
 
-    /// Returns the rate of the device's wire; `None` if it does not report it.
+    /// Returns the rate of the device's wire; `None` if unknown.
     ///
     /// # Errors
     /// ENODEV without a device of that name, EOPNOTSUPP if its driver has no settings
@@ -86,7 +85,7 @@ impl Ethtool {
         })
     }
 
-    /// Returns the device's abilities to stamp frames.
+    /// Returns the device's timestamping abilities.
     ///
     /// # Errors
     /// ENODEV without a device of that name, EOPNOTSUPP if its driver reports no
@@ -104,7 +103,7 @@ impl Ethtool {
         })
     }
 
-    /// Returns the frames that the device stamps at present.
+    /// Returns the device's current timestamping configuration.
     ///
     /// # Errors
     /// ENODEV without a device of that name, EOPNOTSUPP if its driver stamps no frames.
@@ -114,7 +113,7 @@ impl Ethtool {
         Ok(config)
     }
 
-    /// Sets the frames that the device stamps. Needs CAP_NET_ADMIN.
+    /// Sets the device's timestamping configuration. Requires CAP_NET_ADMIN.
     ///
     /// # Errors
     /// ENODEV without a device of that name, EOPNOTSUPP if its driver stamps no frames,
@@ -123,7 +122,7 @@ impl Ethtool {
         self.ask(name, libc::SIOCSHWTSTAMP, (&raw mut config).cast())
     }
 
-    /// Returns the number of receive queues in use.
+    /// Returns the number of receive queues.
     ///
     /// # Errors
     /// ENODEV without a device of that name, EOPNOTSUPP if its driver does not report
@@ -162,7 +161,7 @@ impl Ethtool {
         })
     }
 
-    /// Switches the named features on or off. Names unknown to the kernel are skipped.
+    /// Switches the named features on or off; skips names unknown to the kernel.
     ///
     /// # Errors
     ///
@@ -213,12 +212,12 @@ impl Ethtool {
     }
 }
 
-/// A device's abilities to stamp frames.
+/// A device's timestamping abilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampingAbilities {
-    /// It can stamp frames as they go onto the wire.
+    /// Whether it can stamp frames as they go onto the wire.
     pub sends: bool,
-    /// The number of its clock, if it has one.
+    /// Number of its clock, if it has one.
     pub clock: Option<u32>,
 }
 
@@ -228,8 +227,8 @@ const NO_STAMPS: libc::hwtstamp_config = libc::hwtstamp_config {
     rx_filter: 0,
 };
 
-/// Returns whether a device has a carrier now; the flag `IFF_RUNNING` follows up to a second
-/// later. `socket` is any of the device's namespace.
+/// Returns whether a device has a carrier; the flag `IFF_RUNNING` lags by up to a second.
+/// `socket` is any socket of the device's namespace.
 ///
 /// # Errors
 /// ENODEV without a device of that name, EOPNOTSUPP if its driver does not know.
@@ -240,8 +239,7 @@ pub(crate) fn has_carrier(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool
     Ok(buffer[1] != 0)
 }
 
-/// Sends `question` with `data`, which every caller makes large enough for every answer of
-/// the kernel.
+/// Runs an ethtool command with `data`, which must have space for any answer.
 fn ask(
     socket: BorrowedFd<'_>,
     name: &str,
@@ -299,17 +297,17 @@ pub struct Feature {
 }
 
 impl Features {
-    /// Returns one of them; `None` if the kernel does not know the name.
+    /// Returns the feature with this name; `None` if the kernel lacks it.
     pub fn get(&self, name: &str) -> Option<&Feature> {
         self.list.iter().find(|feature| feature.name == name)
     }
 
-    /// Whether one is on.
+    /// Whether the feature with this name is on.
     pub fn active(&self, name: &str) -> bool {
         self.get(name).is_some_and(|feature| feature.active)
     }
 
-    /// Returns all of them.
+    /// Returns all features.
     pub fn iter(&self) -> impl Iterator<Item = &Feature> {
         self.list.iter()
     }

@@ -1,4 +1,4 @@
-//! Events of the devices of a network namespace.
+//! Device events of a network namespace.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -11,7 +11,7 @@ use super::NetError;
 use super::interface::{Interface, read};
 use super::netlink_message::replies;
 
-/// The events of the namespace of the thread that opened it, regardless of the reading thread.
+/// Device events of the opening thread's namespace, regardless of the reading thread.
 #[derive(Debug)]
 pub struct LinkEvents {
     socket: OwnedFd,
@@ -19,10 +19,10 @@ pub struct LinkEvents {
 }
 
 impl LinkEvents {
-    /// Begins to collect events in the calling thread's namespace.
+    /// Starts collecting events of the calling thread's namespace.
     ///
     /// # Errors
-    /// Without a free descriptor.
+    /// No descriptor is free.
     pub fn open() -> Result<LinkEvents, NetError> {
         let opened = || {
             let socket = socket(
@@ -43,8 +43,8 @@ impl LinkEvents {
         })
     }
 
-    /// Passes each device that changed to `take`, as it was then, oldest first; `None` where
-    /// the kernel has dropped events. Never blocks.
+    /// Passes each change of a device to `take`, oldest first, with the device's state at
+    /// that time; `None` if the kernel dropped events. Never blocks.
     pub fn drain(&mut self, mut take: impl FnMut(Option<Interface>)) {
         loop {
             match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
@@ -61,7 +61,7 @@ impl LinkEvents {
 }
 
 impl AsFd for LinkEvents {
-    /// Readable while there are events.
+    /// Readable while events are pending.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -1,5 +1,6 @@
-//! Grace periods of the kernel (RCU), which system calls wait for: attaching a program,
-//! making or closing a packet ring. One takes 5 to 25 ms, expedited ones some 0.1 ms.
+//! RCU grace periods of the kernel, which system calls wait for when attaching a program,
+//! or creating or closing a packet ring. One takes 5 to 25 ms; an expedited one about 0.1
+//! ms.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -10,30 +11,30 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::run_directory;
 
-/// The machine's setting: 1 for expedited grace periods.
+/// The system-wide setting; 1 expedites grace periods.
 const SETTING: &str = "/sys/kernel/rcu_expedited";
-/// The file in the run directory that a process locks while it has changed the setting. It
-/// is not empty after the process was killed meanwhile.
+/// A file in the run directory, locked by the process that has changed the setting. It is
+/// nonempty if that process was killed.
 const MARKER: &str = "rcu-expedited";
 
-/// Expedited grace periods of the whole machine, until this is dropped.
+/// Expedites grace periods of the whole machine until it is dropped.
 ///
-/// They cost the machine an interrupt on each busy core. On real-time machines
-/// `rcu_normal` overrides the setting.
+/// They cost an interrupt on each busy core. On real-time machines `rcu_normal` overrides
+/// the setting.
 #[derive(Debug)]
 pub struct ExpeditedGrace {
-    /// `None`: the setting is not ours to restore.
+    /// `None` if another process or the user owns the setting.
     marker: Option<Flock<File>>,
 }
 
 impl ExpeditedGrace {
-    /// Begins. Without the right to the setting, and if another process has changed it,
-    /// nothing is done.
+    /// Starts expediting. A no-op without the right, or if the setting is changed
+    /// already.
     pub fn begin() -> ExpeditedGrace {
         let directory = run_directory::own().filter(|_| Path::new(SETTING).exists());
         let marker = directory.and_then(|directory| {
             run_directory::create(&directory).ok()?;
-            // Another user could have placed a link under the marker's name.
+            // Another user could have placed a symbolic link at the marker's path.
             if !run_directory::is_private(&directory) {
                 return None;
             }
@@ -45,8 +46,7 @@ impl ExpeditedGrace {
     }
 }
 
-/// Sets the setting to 1, unless it is, and returns the marker; `None` if the setting is not
-/// ours.
+/// Sets the setting to 1 and returns the marker; `None` if the setting has another owner.
 fn begin_with(marker: &Path, setting: &Path) -> io::Result<Option<Flock<File>>> {
     let file = state_file::open_lock(marker)?;
     let Ok(mut marker) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
@@ -68,7 +68,7 @@ fn begin_with(marker: &Path, setting: &Path) -> io::Result<Option<Flock<File>>> 
     Ok(Some(marker))
 }
 
-/// Sets the setting to 0.
+/// Resets the setting to 0.
 fn end_with(marker: &mut File, setting: &Path) -> io::Result<()> {
     fs::write(setting, "0")?;
     marker.set_len(0)?;
@@ -78,7 +78,7 @@ fn end_with(marker: &mut File, setting: &Path) -> io::Result<()> {
 impl Drop for ExpeditedGrace {
     fn drop(&mut self) {
         if let Some(marker) = &mut self.marker {
-            // What fails now, the next run repeats.
+            // On failure, the next run tries again.
             let _ = end_with(marker, Path::new(SETTING));
         }
     }
@@ -105,12 +105,12 @@ mod tests {
             .expect("it begins")
             .expect("ours");
         assert_eq!(read(), "1");
-        // Another process meanwhile.
+        // A second process in between.
         assert!(begin_with(&marker, &setting).expect("it begins").is_none());
         end_with(&mut first, &setting).expect("it ends");
         drop(first);
         assert_eq!(read(), "0");
-        // A user's own setting stays.
+        // The user's own setting stays.
         fs::write(&setting, "1\n").expect("it is written");
         assert!(begin_with(&marker, &setting).expect("it begins").is_none());
         fs::remove_dir_all(folder).expect("it is removed");

@@ -1,4 +1,4 @@
-//! Facts about an interface that a port needs, from one query of the kernel.
+//! Properties of an interface from one kernel query.
 
 use super::NetError;
 use super::ethtool::Ethtool;
@@ -11,21 +11,20 @@ const INFO_LEN: usize = 16;
 /// `IFLA_INFO_KIND`.
 const INFO_KIND: u16 = 1;
 
-/// An interface, as of the query.
+/// An interface at the time of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// Its number in its namespace.
+    /// Its index in its namespace.
     pub index: u32,
-    /// The longest packet in bytes, without the Ethernet header.
+    /// Its MTU in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// Its MAC address; `None` for one without (`lo` has zeros, a layer-3
-    /// tunnel none).
+    /// Its MAC address; `None` for layer-3 tunnels. `lo` has zeros.
     pub mac: Option<[u8; 6]>,
-    /// Whether it is switched on.
+    /// Whether it is administratively up.
     pub up: bool,
-    /// Whether it is switched on and has a carrier.
+    /// Whether it is up and has a carrier.
     pub running: bool,
     /// Its kind.
     pub kind: InterfaceKind,
@@ -46,20 +45,20 @@ pub enum InterfaceKind {
     Tun,
     /// The loopback device.
     Loopback,
-    /// Another virtual device, by the kernel's name for it (`bridge`, `vlan`).
+    /// Another virtual device, with the kernel's name of its kind (`bridge`, `vlan`).
     Virtual(String),
-    /// A network card, by its driver's name; empty if it does not report one.
+    /// A network card, with its driver's name; empty if unknown.
     Physical(String),
 }
 
 /// The other end of a veth pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its number in its own namespace.
+    /// Its index in its own namespace.
     pub index: u32,
     /// Whether it is in the same namespace as this end.
     pub here: bool,
-    /// The number of its namespace in that of this end, if it is another.
+    /// Id of its namespace in that of this end, if they differ.
     pub namespace: Option<u32>,
 }
 
@@ -83,10 +82,10 @@ impl Interface {
         ask(request, name)?.ok_or_else(missing)
     }
 
-    /// Looks up an interface by its number.
+    /// Looks up an interface by index.
     ///
     /// # Errors
-    /// [`NetError::NoDevice`] if there is none of that number.
+    /// [`NetError::NoDevice`] if the index does not exist.
     pub(crate) fn find_index(index: u32) -> Result<Interface, NetError> {
         let mut fixed = info(0, 0);
         fixed[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -101,7 +100,7 @@ impl Interface {
     }
 }
 
-/// Returns the names of all interfaces here, for a message: `eth0, lo`.
+/// Returns the names of all interfaces in this namespace for a message: `eth0, lo`.
 pub fn names_present() -> String {
     match link_names() {
         Ok(names) if !names.is_empty() => names.join(", "),
@@ -122,7 +121,7 @@ fn ask(request: Message, name: &str) -> Result<Option<Interface>, NetError> {
     }
 }
 
-/// Adds the driver's name, for a network card only.
+/// Adds a network card's driver name.
 fn with_driver(mut interface: Interface) -> Interface {
     if let InterfaceKind::Physical(driver) = &mut interface.kind {
         let reported = Ethtool::open().and_then(|ethtool| ethtool.driver(&interface.name));
@@ -143,7 +142,7 @@ pub(super) fn read(payload: &[u8]) -> Option<Interface> {
         .then(|| number(libc::IFLA_LINK))
         .flatten()
         .map(|index| {
-            // The kernel adds this attribute only for another namespace.
+            // The kernel sets this attribute only for other namespaces.
             let namespace = number(libc::IFLA_LINK_NETNSID);
             let here = namespace.is_none();
             Peer {

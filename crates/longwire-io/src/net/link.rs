@@ -10,13 +10,13 @@ use super::{NetError, NetNamespace};
 
 /// Bytes of `struct ifinfomsg`.
 pub(crate) const INFO_LEN: usize = 16;
-/// Offset of the device's number in `struct ifinfomsg`.
+/// Offset of the device index in `struct ifinfomsg`.
 pub(crate) const INFO_INDEX: usize = 4;
-/// Offset of the device's flags in that structure.
+/// Offset of the device flags in `struct ifinfomsg`.
 pub(crate) const INFO_FLAGS: usize = 8;
 const UP: u32 = libc::IFF_UP as u32;
 
-/// Builds `struct ifinfomsg` with the flags to change and their new values.
+/// Builds `struct ifinfomsg` with the new flags and the mask of changed flags.
 pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
     let mut bytes = [0; INFO_LEN];
     bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
@@ -24,7 +24,7 @@ pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
     bytes
 }
 
-/// Builds a request about one device, by name.
+/// Builds a request about a device by name.
 fn about(kind: u16, name: &str, flags: u32, change: u32) -> Message {
     let mut message = Message::new(kind, REQUEST, &info(flags, change));
     message.text(libc::IFLA_IFNAME, name);
@@ -46,7 +46,7 @@ fn request(action: &'static str, name: &str, message: Message) -> Result<(), Net
         .map_err(|source| refused(action, name, source))
 }
 
-/// As [`request`], in the namespace of `netlink`.
+/// Like [`request`], in the namespace of `netlink`.
 fn request_by(
     netlink: &mut Netlink,
     action: &'static str,
@@ -57,7 +57,7 @@ fn request_by(
     done.map_err(|source| refused(action, name, source))
 }
 
-/// Brings a device up. `lo` too: a new namespace has it down.
+/// Brings a device up, including `lo`, which is down in a new namespace.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
@@ -81,7 +81,7 @@ pub(crate) fn link_down_by(netlink: &mut Netlink, name: &str) -> Result<(), NetE
     request_by(netlink, "take down", name, message)
 }
 
-/// Has a device that is down get no address by itself, so that it sends nothing of IPv6.
+/// Keeps a device that is down from generating an address, so that it sends no IPv6.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
@@ -99,7 +99,7 @@ pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
     request("set the addresses of", name, message)
 }
 
-/// Removes a device; of a veth pair, both ends.
+/// Removes a device; for a veth pair, both ends.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
@@ -109,7 +109,7 @@ pub fn link_delete(name: &str) -> Result<(), NetError> {
     request("remove", name, about(libc::RTM_DELLINK, name, 0, 0))
 }
 
-/// Sets the longest packet, in bytes without the Ethernet header.
+/// Sets the MTU in bytes, without the Ethernet header.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
@@ -120,8 +120,8 @@ pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
     request("set the MTU of", name, message)
 }
 
-/// Sets the longest super-packet that the kernel gives the device, in bytes, for IPv4 and
-/// IPv6. Above 65,536 (BIG TCP) needs Linux 6.3.
+/// Sets the maximum super-packet length in bytes for IPv4 and IPv6. Values above 65,536
+/// (BIG TCP) require Linux 6.3.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
@@ -138,7 +138,7 @@ pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
 /// include/uapi/linux/if_link.h, since Linux 6.3.
 const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
 
-/// Sets the capacity of the kernel's queue before the device, in packets.
+/// Sets the length of the transmit queue in packets.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
@@ -148,7 +148,7 @@ pub fn set_tx_queue_len(name: &str, packets: u32) -> Result<(), NetError> {
     request(SET_QUEUE_LEN, name, message)
 }
 
-/// As [`set_tx_queue_len`], in the namespace of `netlink`.
+/// Like [`set_tx_queue_len`], in the namespace of `netlink`.
 pub(crate) fn set_tx_queue_len_by(
     netlink: &mut Netlink,
     name: &str,
@@ -190,7 +190,7 @@ pub fn move_to(name: &str, namespace: &NetNamespace) -> Result<(), NetError> {
     request("move", name, message)
 }
 
-/// Returns a namespace in the form of rtnetlink: the number of an open descriptor.
+/// Returns the descriptor of a namespace for rtnetlink.
 pub(super) fn fd_number(namespace: &NetNamespace) -> u32 {
     namespace.as_fd().as_raw_fd().cast_unsigned()
 }
@@ -214,7 +214,7 @@ pub fn link_names() -> Result<Vec<String>, NetError> {
     Ok(names)
 }
 
-/// Returns the number of a device.
+/// Returns the index of a device.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`] if
@@ -232,12 +232,12 @@ pub struct LinkStats {
     pub tx_packets: u64,
     /// Received packets that the kernel or the driver dropped.
     pub rx_dropped: u64,
-    /// Packets to be sent that were dropped behind the queueing discipline, or because the
-    /// device was down.
+    /// Outgoing packets dropped after the queueing discipline, or because the device was
+    /// down.
     pub tx_dropped: u64,
 }
 
-/// Returns the counters in the kernel's description of a device.
+/// Parses the counters from the kernel's description of a device.
 pub(crate) fn stats_of(payload: &[u8]) -> Option<LinkStats> {
     let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
     // The order of `struct rtnl_link_stats64`.
@@ -262,7 +262,7 @@ pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
     read(name, stats_of)
 }
 
-/// Requests one device and reads the answer.
+/// Requests a device and parses the answer.
 fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetError> {
     Netlink::route()
         .and_then(|mut netlink| netlink.get(about(libc::RTM_GETLINK, name, 0, 0), take))
@@ -272,8 +272,8 @@ fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetErr
         })
 }
 
-/// Waits until the kernel reports a carrier on a device that was brought up, which may
-/// take a while without a query. Returns whether it has one.
+/// Waits for a carrier on a device that was brought up; querying speeds up the kernel's
+/// report. Returns whether it has one.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name, or no longer;
@@ -295,8 +295,8 @@ pub fn wait_running(name: &str, patience: Duration) -> Result<bool, NetError> {
     }
 }
 
-/// Returns the kernel's name for the kind of a device (`veth`, `tun`, `bridge`); empty
-/// for hardware and the loopback device.
+/// Returns the kernel's kind of a device (`veth`, `tun`, `bridge`); empty for hardware
+/// and loopback.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`] if

@@ -1,9 +1,8 @@
-//! The kernel's network devices and namespaces, without any helper program:
-//! rtnetlink over a raw socket, and namespaces held by file descriptors.
+//! The kernel's network devices and namespaces without helper programs: rtnetlink over a
+//! raw socket, and namespaces held by descriptors.
 //!
-//! Every function that names a device acts in the network namespace of the
-//! calling thread; [`NetNamespace::run`] and [`NetNamespace::enter`] choose
-//! it.
+//! Functions that name a device act in the calling thread's network namespace;
+//! [`NetNamespace::run`] and [`NetNamespace::enter`] select it.
 
 use std::io;
 
@@ -76,7 +75,7 @@ impl NetError {
         }
     }
 
-    /// Returns the underlying system error, if there is one.
+    /// Returns the underlying system error, if any.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             NetError::NetlinkError { source, .. } => Some(&source.source),

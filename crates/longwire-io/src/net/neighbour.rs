@@ -12,9 +12,9 @@ const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
 /// Bytes of `struct ndmsg`.
 const NEIGHBOUR_LEN: usize = 12;
 
-/// Adds a permanent neighbour entry to a device, or replaces the present one. The
-/// kernel neither resolves nor probes such an address: no ARP (RFC 826) and no
-/// neighbour discovery (RFC 4861) crosses the link for it.
+/// Adds or replaces a permanent neighbour entry. The kernel neither resolves nor probes
+/// its address: no ARP (RFC 826) or neighbour discovery (RFC 4861) crosses the link for
+/// it.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub fn neighbour_add(name: &str, address: IpAddr, mac: [u8; 6]) -> Result<(), Ne
     neighbour_add_by(&mut netlink, index, address, mac)
 }
 
-/// As [`neighbour_add`], to the device of this number in the namespace of `netlink`.
+/// Like [`neighbour_add`], with a device index in the namespace of `netlink`.
 ///
 /// # Errors
 /// As [`neighbour_add`].

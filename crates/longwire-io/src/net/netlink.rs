@@ -1,4 +1,4 @@
-//! A netlink socket for requests that wait for their answers.
+//! A netlink socket for synchronous requests.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -24,21 +24,21 @@ const ACK_ATTRIBUTES: u16 = 0x200;
 /// `NLMSGERR_ATTR_MSG`: the kernel's message.
 const ERROR_TEXT: u16 = 1;
 
-/// A netlink socket in the network namespace of the thread that opened it. It stays
-/// there, regardless of the thread that uses it.
+/// A netlink socket in the network namespace of the opening thread, regardless of the
+/// using thread.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
     sequence: u32,
 }
 
-/// The kernel's refusal of a request.
+/// A request refused by the kernel.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}{}", detail.as_deref().map(|d| format!(" (the kernel says: {d})")).unwrap_or_default())]
 pub struct NetlinkError {
     /// The error code.
     pub source: io::Error,
-    /// The kernel's message, if it sends one.
+    /// The kernel's explanation, if any.
     pub detail: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl From<nix::Error> for NetlinkError {
 }
 
 impl Netlink {
-    /// Opens a socket to the kernel's routing and device control.
+    /// Opens a socket to rtnetlink.
     ///
     /// # Errors
     /// EMFILE or ENFILE without a free descriptor.
@@ -60,7 +60,7 @@ impl Netlink {
         Netlink::open(SockProtocol::NetlinkRoute)
     }
 
-    /// Opens a socket to the kernel's packet filter.
+    /// Opens a socket to nf_tables.
     ///
     /// # Errors
     /// EPROTONOSUPPORT if the kernel has no nf_tables; EMFILE or ENFILE without a free
@@ -83,7 +83,7 @@ impl Netlink {
         })
     }
 
-    /// Sends a request and waits until the kernel has done it.
+    /// Sends a request and waits for the acknowledgement.
     ///
     /// # Errors
     /// The kernel's refusal, with its explanation; system errors of the socket.
@@ -93,7 +93,7 @@ impl Netlink {
     }
 
     /// Sends several messages in one datagram, as nf_tables requires for a batch, and
-    /// waits until the kernel has acknowledged those with the flag [`ACK`].
+    /// waits for the acknowledgement of those flagged [`ACK`].
     ///
     /// # Errors
     /// The kernel's first refusal, with its explanation; system errors of the socket.
@@ -121,8 +121,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Requests one object, and passes its payload (from the fixed struct on) to
-    /// `take`.
+    /// Requests one object and passes its payload, from the fixed struct on, to `take`.
     ///
     /// # Errors
     /// The kernel's refusal, e.g. ENODEV for an unknown object, and system errors of the
@@ -138,11 +137,11 @@ impl Netlink {
         })
     }
 
-    /// Requests all objects, and passes the payload of each to `take`.
+    /// Requests all objects and passes the payload of each to `take`.
     ///
     /// # Errors
-    /// The kernel's refusal of the list; system errors of the socket. `take` may have
-    /// had some objects.
+    /// The kernel refuses the list, or the socket fails. `take` may have received some
+    /// objects.
     pub fn dump(
         &mut self,
         mut message: Message,
@@ -159,7 +158,7 @@ impl Netlink {
         })
     }
 
-    /// Sends a message, and passes its replies to `take` until that has a result.
+    /// Sends a message and passes its replies to `take` until that returns a result.
     fn exchange<T>(
         &mut self,
         mut message: Message,
@@ -185,8 +184,7 @@ impl Netlink {
     }
 }
 
-/// Asks the kernel to explain its refusals in words. One that cannot is no
-/// reason to fail.
+/// Requests explanations of refusals; best effort.
 fn ask_for_words(socket: &OwnedFd) {
     let on: libc::c_int = 1;
     // SAFETY: the pointer and the length describe `on`, which outlives the
@@ -202,14 +200,14 @@ fn ask_for_words(socket: &OwnedFd) {
     }
 }
 
-/// Reads an `NLMSG_ERROR`: code 0 is the acknowledgement.
+/// Parses an `NLMSG_ERROR`; code 0 is the acknowledgement.
 fn outcome(flags: u16, payload: &[u8]) -> Result<(), NetlinkError> {
     let code = number_at(payload, 0).unwrap_or(0).cast_signed();
     if code == 0 {
         return Ok(());
     }
-    // After the code stands the request's header, and, unless capped, all of
-    // the request; the attributes follow it.
+    // The request's header follows the code and, unless capped, its payload; then come
+    // the attributes.
     let request_len = if flags & CAPPED != 0 {
         HEADER_LEN
     } else {

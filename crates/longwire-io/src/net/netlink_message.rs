@@ -1,8 +1,7 @@
-//! Writing and reading netlink messages: a header, a fixed struct, and
-//! attributes that may hold attributes.
+//! Encoding and decoding of netlink messages: a header, a fixed struct, and possibly
+//! nested attributes.
 //!
-//! Netlink is in the host's byte order throughout, except where a single
-//! attribute says otherwise.
+//! Netlink uses host byte order, except for individual attributes.
 
 /// Bytes of `struct nlmsghdr`.
 pub const HEADER_LEN: usize = 16;
@@ -10,10 +9,10 @@ pub const HEADER_LEN: usize = 16;
 const ATTRIBUTE_HEADER_LEN: usize = 4;
 /// `NLA_F_NESTED`: the attribute holds attributes.
 const NESTED: u16 = 1 << 15;
-/// The bits of an attribute's type that are not flags (`NLA_TYPE_MASK`).
+/// Mask of an attribute's type without flags (`NLA_TYPE_MASK`).
 const KIND_MASK: u16 = 0x3fff;
 
-/// A netlink message being written.
+/// A netlink message under construction.
 #[derive(Clone, Debug)]
 pub struct Message {
     bytes: Vec<u8>,
@@ -33,7 +32,7 @@ impl Message {
         message
     }
 
-    /// Appends bytes as they are, padded to netlink's alignment of four.
+    /// Appends raw bytes, padded to netlink's alignment of four.
     pub fn raw(&mut self, value: &[u8]) -> &mut Message {
         self.bytes.extend_from_slice(value);
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
@@ -54,12 +53,12 @@ impl Message {
         self.raw(value)
     }
 
-    /// Appends a number in the host's byte order.
+    /// Appends a 32-bit number in host byte order.
     pub fn number(&mut self, kind: u16, value: u32) -> &mut Message {
         self.attribute(kind, &value.to_ne_bytes())
     }
 
-    /// Appends a string with its closing zero.
+    /// Appends a zero-terminated string.
     pub fn text(&mut self, kind: u16, value: &str) -> &mut Message {
         let mut bytes = value.as_bytes().to_vec();
         bytes.push(0);
@@ -81,8 +80,7 @@ impl Message {
         self
     }
 
-    /// Writes length and sequence number into the header, and returns the bytes to
-    /// send.
+    /// Sets length and sequence number in the header; returns the bytes to send.
     pub(super) fn finish(&mut self, sequence: u32) -> &[u8] {
         let length = u32::try_from(self.bytes.len()).expect("a message of less than 4 GB");
         self.bytes[0..4].copy_from_slice(&length.to_ne_bytes());
@@ -90,12 +88,12 @@ impl Message {
         &self.bytes
     }
 
-    /// Returns the flags so far.
+    /// Returns the current flags.
     pub(super) fn flags(&self) -> u16 {
         u16::from_ne_bytes([self.bytes[6], self.bytes[7]])
     }
 
-    /// Sets flags in addition to those given to [`Message::new`].
+    /// Adds flags to those of [`Message::new`].
     pub(super) fn add_flags(&mut self, flags: u16) {
         let now = self.flags() | flags;
         self.bytes[6..8].copy_from_slice(&now.to_ne_bytes());
@@ -111,8 +109,7 @@ pub(super) struct Reply<'a> {
     pub payload: &'a [u8],
 }
 
-/// Splits the bytes of one `recv` into messages. Stops at the first that does not fit
-/// its own length.
+/// Splits received bytes into messages; stops at an inconsistent length.
 pub(super) fn replies(mut bytes: &[u8]) -> impl Iterator<Item = Reply<'_>> {
     std::iter::from_fn(move || {
         let header = bytes.get(..HEADER_LEN)?;
@@ -128,8 +125,7 @@ pub(super) fn replies(mut bytes: &[u8]) -> impl Iterator<Item = Reply<'_>> {
     })
 }
 
-/// Returns the attributes in `bytes`, as kind and value. Stops at the first that does
-/// not fit its own length.
+/// Returns the attributes in `bytes` as kind and value; stops at an inconsistent length.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header = bytes.get(..ATTRIBUTE_HEADER_LEN)?;
@@ -141,18 +137,18 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Returns the value of the first attribute of that kind.
+/// Returns the value of the first attribute of a kind.
 pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find_map(|(kind, value)| (kind == wanted).then_some(value))
 }
 
-/// Returns the 32-bit number at an offset, if there are enough bytes.
+/// Returns the 32-bit number at an offset; `None` beyond the end.
 pub fn number_at(bytes: &[u8], offset: usize) -> Option<u32> {
     let four = bytes.get(offset..)?.first_chunk::<4>()?;
     Some(u32::from_ne_bytes(*four))
 }
 
-/// Returns a string attribute without its closing zero.
+/// Returns a string attribute without its terminating zero.
 pub fn text_of(value: &[u8]) -> String {
     let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
     String::from_utf8_lossy(&value[..end]).into_owned()
@@ -183,7 +179,7 @@ mod tests {
     }
 
     proptest! {
-        /// Reading any bytes ends without a panic.
+        /// Parsing arbitrary bytes ends without a panic.
         #[test]
         fn reading_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for reply in replies(&bytes) {

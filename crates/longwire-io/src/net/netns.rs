@@ -1,5 +1,5 @@
-//! Network namespaces held by a file descriptor. They have no name and no mount, so the
-//! kernel removes them with their last holder, even after SIGKILL.
+//! Network namespaces held by descriptors. They have no name and no mount, so the kernel
+//! removes them with their last holder, even after SIGKILL.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,10 +15,10 @@ use nix::sys::statfs::{FsType, fstatfs};
 
 use super::NetError;
 
-/// The namespace of the calling thread, as a file.
+/// The calling thread's namespace as a file.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// Directory of `ip netns`, with namespaces by their names.
+/// Directory of `ip netns`: namespaces by name.
 const NAMED: &str = "/run/netns";
 
 nix::ioctl_none_bad!(
@@ -36,7 +36,7 @@ nix::ioctl_read_bad!(
     libc::uid_t
 );
 
-/// Kind of the file system of namespaces (linux/magic.h).
+/// Magic number of the namespace file system (linux/magic.h).
 const NSFS_MAGIC: FsType = FsType(0x6e73_6673);
 
 nix::ioctl_none_bad!(
@@ -49,9 +49,9 @@ nix::ioctl_none_bad!(
 /// Identity of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamespaceId {
-    /// Never reused until the system restarts; 0 before Linux 5.14, which has none.
+    /// Never reused until reboot; 0 before Linux 5.14, which lacks cookies.
     pub(crate) cookie: u64,
-    /// The number of its file, which a later namespace may reuse.
+    /// Inode number of its file, which may be reused.
     pub(crate) inode: u64,
 }
 
@@ -93,7 +93,7 @@ fn cookie() -> io::Result<u64> {
     }
 }
 
-/// Returns the namespaces that have a name or a process, as inodes and files.
+/// Returns the inode and file of each namespace with a name or a process.
 pub(super) fn visible() -> Vec<(u64, PathBuf)> {
     let entries = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
     let named = entries(NAMED).map(|entry| entry.path());
@@ -104,18 +104,17 @@ pub(super) fn visible() -> Vec<(u64, PathBuf)> {
         .collect()
 }
 
-/// A network namespace. It lives as long as this value, a thread in it, or a
-/// process in it.
+/// A network namespace. It lives as long as this value, or a thread or process in it.
 #[derive(Debug)]
 pub struct NetNamespace {
     file: OwnedFd,
     inode: u64,
 }
 
-/// Runs `work` on a separate thread, and waits for it.
+/// Runs `work` on a separate thread and waits for it.
 ///
 /// # Errors
-/// If no more threads can be created (`ulimit -u`).
+/// No more threads can be created (`ulimit -u`).
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
     thread::scope(|scope| {
         let started = thread::Builder::new().spawn_scoped(scope, work);
@@ -127,14 +126,14 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NetError> 
 }
 
 impl NetNamespace {
-    /// Creates a new, empty network namespace. The calling thread stays where it is.
+    /// Creates an empty network namespace, without entering it.
     ///
     /// # Errors
     ///
     /// Without CAP_SYS_ADMIN in the thread's user namespace.
     pub fn new() -> Result<NetNamespace, NetError> {
-        // A namespace is created by moving a thread into it; this thread has no other
-        // purpose, and leaves the descriptor.
+        // A namespace is created by moving a thread into it; the thread only returns the
+        // descriptor.
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|e| NetError::system("make", "a network namespace", e))?;
@@ -150,7 +149,7 @@ impl NetNamespace {
         NetNamespace::at(Path::new(OWN))
     }
 
-    /// Opens the namespace to which `ip netns add` gave this name.
+    /// Opens a namespace by its `ip netns` name.
     ///
     /// # Errors
     ///
@@ -159,7 +158,7 @@ impl NetNamespace {
         NetNamespace::at(&Path::new(NAMED).join(name))
     }
 
-    /// Opens the namespace in which a process is.
+    /// Opens the namespace of a process.
     ///
     /// # Errors
     ///
@@ -168,7 +167,7 @@ impl NetNamespace {
         NetNamespace::at(Path::new(&format!("/proc/{process}/ns/net")))
     }
 
-    /// Opens the namespace of a file: a link below `/proc/PID/ns`, or a mount of it.
+    /// Opens a namespace by its file: a link under `/proc/PID/ns`, or a mount of it.
     ///
     /// # Errors
     /// As [`NetNamespace::named`].
@@ -184,13 +183,13 @@ impl NetNamespace {
         open().map_err(|e| NetError::system("open", path.display().to_string(), e))
     }
 
-    /// Takes an open file, and checks that it is a network namespace.
+    /// Checks that an open file is a network namespace, and takes it.
     ///
     /// # Errors
     /// `InvalidInput` if it is another kind of file or namespace; errors of the kernel.
     pub fn from_file(file: OwnedFd) -> io::Result<NetNamespace> {
         let other = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        // Elsewhere the number of the request has another meaning.
+        // On other file systems the request number has another meaning.
         if fstatfs(&file)?.filesystem_type() != NSFS_MAGIC {
             return other("not a network namespace, but another kind of file");
         }
@@ -231,8 +230,8 @@ impl NetNamespace {
             .map_err(|e| NetError::system("enter", "a network namespace", e))
     }
 
-    /// Runs `work` on a separate thread inside the namespace, and waits for it. A panic
-    /// of `work` is propagated to the caller.
+    /// Runs `work` on a separate thread inside the namespace and waits for it. Propagates
+    /// a panic of `work`.
     ///
     /// # Errors
     /// [`NetError::System`] if no more threads can be created (`ulimit -u`), or as
@@ -241,9 +240,9 @@ impl NetNamespace {
         on_a_thread(|| self.enter().map(|()| work()))?
     }
 
-    /// Whether the namespace belongs to the user namespace of this process, or to one
-    /// in it: only then do the process's capabilities apply in it. The kernel opens no
-    /// other owner (ioctl_ns(2)).
+    /// Whether the namespace belongs to this process's user namespace or a descendant:
+    /// only then do the process's capabilities apply in it. The kernel opens no other
+    /// owners (ioctl_ns(2)).
     ///
     /// # Errors
     /// If the kernel does not report the owner (before Linux 4.9).
@@ -265,8 +264,8 @@ impl NetNamespace {
         }
     }
 
-    /// Returns the user who owns the user namespace to which this one belongs: root, or
-    /// the user of a rootless container.
+    /// Returns the user who owns the namespace's user namespace: root, or the user of a
+    /// rootless container.
     ///
     /// # Errors
     /// EPERM for owners outside the user namespace of this process.
@@ -281,7 +280,7 @@ impl NetNamespace {
         Ok(user)
     }
 
-    /// Returns the number that identifies the namespace in the system, as in
+    /// Returns the inode number that identifies the namespace in the system; see
     /// `/proc/PID/ns/net`.
     pub fn inode(&self) -> u64 {
         self.inode

@@ -1,12 +1,12 @@
-//! Switches off the offloads that make frames longer than on the wire.
+//! Disables offloads that merge or enlarge frames.
 
 use super::ethtool::Ethtool;
 use super::interface::Interface;
 use super::record::{SettingsChange, Undo};
 
-/// Merging of frames as they are received.
+/// Features that merge received frames.
 const MERGING: &[&str] = &["rx-gro", "rx-lro", "rx-gro-hw", "rx-gro-list"];
-/// Segmentation of super-packets by the device.
+/// Features that segment super-packets in the device.
 const SEGMENTATION: &[&str] = &[
     "tx-tcp-segmentation",
     "tx-tcp6-segmentation",
@@ -16,22 +16,21 @@ const SEGMENTATION: &[&str] = &[
     "tx-generic-segmentation",
     SCTP_SEGMENTATION,
 ];
-/// Segmentation of SCTP. A virtio-net header cannot describe such a super-packet, and the
-/// kernel drops it before a packet socket.
+/// SCTP segmentation. A virtio-net header cannot describe SCTP super-packets, and the
+/// kernel drops them before a packet socket.
 const SCTP_SEGMENTATION: &str = "tx-sctp-segmentation";
 
-/// Has the kernel segment SCTP before a device of this process, which sends to a packet
+/// Makes the kernel segment SCTP before a device of this process that feeds a packet
 /// port.
 pub fn sctp_segmentation_off(device: &str) {
-    // A kernel without it has nothing to switch off.
+    // Best effort: a kernel without the feature needs no change.
     let _ = Ethtool::open()
         .and_then(|ethtool| ethtool.set_features(device, [(SCTP_SEGMENTATION, false)]));
 }
 
-/// Makes every frame that is received on an interface as long as on the wire: frames
-/// are not merged on it, and the other end of a veth pair, if it is in the same
-/// namespace, segments its super-packets. Adds changes and failures to `notes`, and the
-/// restoration of each change to `changing`.
+/// Makes all frames received on an interface wire-size: merging is disabled, and the
+/// other end of a veth pair in the same namespace segments its super-packets. Appends
+/// changes and failures to `notes`, and the restoration of each change to `changing`.
 pub(crate) fn wire_size(
     ethtool: &Ethtool,
     interface: &Interface,
@@ -54,8 +53,7 @@ pub(crate) fn wire_size(
     }
 }
 
-/// Switches off the one kind of merging that is not reversible: frames merged by LRO
-/// have lost their boundaries.
+/// Disables the only irreversible kind of merging: LRO loses frame boundaries.
 pub(crate) fn reversible(
     ethtool: &Ethtool,
     interface: &Interface,

@@ -1,4 +1,4 @@
-//! The queueing disciplines of a device, as `tc qdisc show` lists them.
+//! Queueing disciplines of a device, like `tc qdisc show`.
 
 use super::NetError;
 use super::netlink::{Netlink, REQUEST};
@@ -9,9 +9,9 @@ const INFO_LEN: usize = 20;
 const INDEX: usize = 4;
 const HANDLE: usize = 8;
 const PARENT: usize = 12;
-/// `TC_H_ROOT`: the parent of a device's first discipline.
+/// `TC_H_ROOT`: the parent of a device's root discipline.
 const ROOT: u32 = u32::MAX;
-/// `TC_H_MAJ_MASK`: the part of a class's number that identifies its discipline.
+/// `TC_H_MAJ_MASK`: mask of the discipline in a class handle.
 const MAJOR: u32 = 0xffff_0000;
 /// `TCA_KIND`, `TCA_OPTIONS`.
 const KIND: u16 = 1;
@@ -22,21 +22,21 @@ const OPTIONS: u16 = 2;
 pub struct Qdisc {
     /// The kernel's name, such as `fq`.
     pub kind: String,
-    /// Its number.
+    /// Its handle.
     pub handle: u32,
-    /// Its parent.
+    /// Its parent's handle.
     pub parent: u32,
-    /// Its own attributes.
+    /// Its kind-specific attributes.
     pub options: Vec<u8>,
 }
 
 impl Qdisc {
-    /// Whether frames enter it first.
+    /// Whether it is the root discipline.
     pub fn is_root(&self) -> bool {
         self.parent == ROOT
     }
 
-    /// Whether it is attached to a class of the other.
+    /// Whether it is attached to a class of `other`.
     pub fn is_below(&self, other: &Qdisc) -> bool {
         self.parent & MAJOR == other.handle & MAJOR && !self.is_root()
     }
@@ -55,10 +55,10 @@ impl Qdisc {
     }
 }
 
-/// Returns the queueing disciplines of the device with this number.
+/// Returns the queueing disciplines of a device by index; possibly none.
 ///
 /// # Errors
-/// An error of the kernel; without any discipline the list is empty.
+/// An error of the kernel.
 pub fn qdiscs(device: u32) -> Result<Vec<Qdisc>, NetError> {
     let mut found = Vec::new();
     let all = Message::new(libc::RTM_GETQDISC, REQUEST, &[0; INFO_LEN]);

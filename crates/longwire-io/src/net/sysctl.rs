@@ -1,4 +1,4 @@
-//! The kernel's network settings under `/proc/sys/net`, those of the calling thread's
+//! The kernel's network settings under `/proc/sys/net`, in the calling thread's
 //! namespace.
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! Persistent TAP devices: they remain while no program has them open, so that they can
-//! be given addresses before a port opens them.
+//! Persistent TAP devices: they exist without an open descriptor, so that they can be
+//! configured before a port opens them.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;

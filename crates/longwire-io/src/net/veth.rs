@@ -17,20 +17,17 @@ const PEER: u16 = 1;
 pub struct End<'a> {
     /// The device's name, at most 15 bytes.
     pub name: &'a str,
-    /// Namespace of the device; `None` leaves it in the calling thread's.
+    /// Namespace of the device; `None` for the calling thread's.
     pub namespace: Option<&'a NetNamespace>,
-    /// The longest packet, in bytes without the Ethernet header; `None` for
-    /// the kernel's 1500.
+    /// MTU in bytes, without the Ethernet header; `None` for the kernel's 1500.
     pub mtu: Option<u32>,
     /// The MAC address; `None` for a random one.
     pub mac: Option<[u8; 6]>,
-    /// Capacity of the kernel's queue before the device, in packets; `None` for the
-    /// kernel's default.
+    /// Length of the transmit queue in packets; `None` for the kernel's default.
     pub tx_queue_len: Option<u32>,
-    /// Queues in each direction; `None` for the kernel's default of one for each
-    /// possible core.
+    /// Queues per direction; `None` for the kernel's default of one per possible core.
     pub queues: Option<u32>,
-    /// Number of the device in its namespace; `None` for the next one that is free.
+    /// Index of the device in its namespace; `None` for the next free one.
     pub index: Option<u32>,
 }
 
@@ -47,8 +44,8 @@ pub struct VethConfig<'a> {
 ///
 /// # Errors
 ///
-/// Without CAP_NET_ADMIN in the calling thread's namespace and both ends' ones, if a
-/// name is taken, if the MTU is out of range.
+/// Missing CAP_NET_ADMIN in the calling thread's or an end's namespace, a name that is
+/// taken, or an MTU out of range.
 pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
     let flags = REQUEST | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
     let mut message = Message::new(libc::RTM_NEWLINK, flags, &described(&config.a));
@@ -69,7 +66,7 @@ pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
         })
 }
 
-/// `struct ifinfomsg` of an end.
+/// Builds `struct ifinfomsg` of an end.
 fn described(end: &End<'_>) -> [u8; INFO_LEN] {
     let mut bytes = info(0, 0);
     if let Some(index) = end.index {

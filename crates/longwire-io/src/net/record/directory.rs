@@ -13,7 +13,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::run_directory;
 
-/// Maximum wait for another process that changes settings.
+/// Maximum wait for a process that is changing settings.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Prefix of the names of records.
@@ -22,10 +22,9 @@ const PREFIX: &str = "settings-";
 /// Prefix of the name of a record's next version, followed by the record's name.
 const NEXT: &str = "new-";
 
-/// The directory of records, locked: one process at a time changes settings
-/// or restores them.
+/// The locked directory of records; one process at a time changes or restores settings.
 pub(super) struct Directory {
-    /// `None` if there is no directory.
+    /// `None` without a directory.
     locked: Option<(PathBuf, Flock<File>)>,
 }
 
@@ -57,7 +56,7 @@ impl Directory {
         Ok((path, lock))
     }
 
-    /// Returns the records of other processes, with whether the process lives.
+    /// Returns other processes' records, and whether each process lives.
     pub(super) fn others(&self, own: Option<&Path>) -> Vec<(PathBuf, bool)> {
         let Some((directory, _)) = &self.locked else {
             return Vec::new();
@@ -78,10 +77,9 @@ impl Directory {
     }
 }
 
-/// Replaces the contents of a record atomically: after a SIGKILL at any point the file
-/// has either the old contents or the new. Returns the new file, which was locked
-/// before it had the record's name: other processes see the record of a living process
-/// locked throughout.
+/// Replaces a record atomically: after a SIGKILL the file has either the old or the new
+/// contents. Returns the new file, locked before it is renamed, so that a living
+/// process's record always appears locked.
 pub(super) fn replace(path: &Path, contents: &str) -> io::Result<Flock<File>> {
     let next = next_version(path);
     let lock = Flock::lock(state_file::create(&next)?, FlockArg::LockExclusiveNonblock);
@@ -91,7 +89,7 @@ pub(super) fn replace(path: &Path, contents: &str) -> io::Result<Flock<File>> {
     Ok(lock)
 }
 
-/// Removes a record, and the remains of a process that was killed in [`replace`].
+/// Removes a record, and leftovers of a process killed in [`replace`].
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let _ = fs::remove_file(next_version(path));
     fs::remove_file(path)
@@ -102,7 +100,7 @@ fn next_version(path: &Path) -> PathBuf {
     path.with_file_name(format!("{NEXT}{name}"))
 }
 
-/// Locks a file; `None` if another process keeps it locked.
+/// Locks a file; `None` if it stays locked by another process.
 fn lock_within(mut file: File, patience: Duration) -> Option<Flock<File>> {
     let end = Instant::now() + patience;
     loop {
@@ -134,15 +132,15 @@ mod tests {
         let path = directory.join("settings-1");
         let file = File::create_new(&path).expect("a file");
         let first = Flock::lock(file, FlockArg::LockExclusiveNonblock).expect("a lock");
-        // A process that holds the old version open, like a reader that would see half
-        // of a record if it were rewritten in place.
+        // A process holding the old version open, as a reader that would see a partial
+        // record if it were rewritten in place.
         let fifo = directory.join("settings-2");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
         assert!(!is_locked(&fifo), "it is not waited for");
         fs::remove_file(&fifo).expect("it is removed");
         let mut before = File::open(&path).expect("a file");
         fs::write(&path, "before\n").expect("it is written");
-        // The remains of a process that was killed while it wrote.
+        // Leftovers of a process killed while writing.
         fs::write(next_version(&path), "half of a rec").expect("it is written");
         let second = replace(&path, "after\n").expect("it is replaced");
         drop(first);

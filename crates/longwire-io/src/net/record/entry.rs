@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use crate::net::netns::NamespaceId;
 
-/// The restoration of a device's setting.
+/// An action that restores a device's setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Undo {
-    /// Switch IPv6 on.
+    /// Enable IPv6.
     Ipv6,
-    /// Switch on a feature, by the kernel's name.
+    /// Enable a feature, by the kernel's name.
     Feature(String),
-    /// Set the capacity of the transmit queue, in packets.
+    /// Set the length of the transmit queue in packets.
     QueueLen(i32),
-    /// Set the device down.
+    /// Take the device down.
     Down,
 }
 
@@ -22,16 +22,16 @@ pub(crate) enum Undo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) namespace: NamespaceId,
-    /// Number of the port's interface.
+    /// Index of the port's interface.
     pub(super) port: u32,
     /// The changed device: the interface, or its peer.
     pub(super) device: String,
-    /// `None`: no change, but a port exists.
+    /// `None` only marks the existence of a port.
     pub(super) undo: Option<Undo>,
 }
 
 impl Entry {
-    /// Whether both are of ports on the same interface.
+    /// Whether both are about ports on one interface.
     pub(super) fn is_of_port_of(&self, other: &Entry) -> bool {
         self.namespace == other.namespace && self.port == other.port
     }
@@ -77,12 +77,12 @@ impl FromStr for Entry {
     }
 }
 
-/// Parses the entries of a record; other lines are skipped.
+/// Parses the entries of a record; skips invalid lines.
 pub(super) fn parse(text: &str) -> Vec<Entry> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Formats a record of these entries.
+/// Formats entries as a record.
 pub(super) fn written(entries: &[Entry]) -> String {
     entries.iter().map(|entry| format!("{entry}\n")).collect()
 }

@@ -11,16 +11,16 @@ use super::entry::{Entry, parse, written};
 use super::{Record, Restorer, append, own};
 use crate::net::netns::{self, NamespaceId, NetNamespace};
 
-/// Restores the settings that killed processes left changed, in all network namespaces
-/// that can be entered. A change that another process needs is left to that process.
+/// Restores settings left by killed processes, in all accessible network namespaces.
+/// Settings needed by another process are left to that process.
 pub fn restore_leftovers() {
     let mut own = own();
     let directory = Directory::lock();
     restore_left(&directory, own.as_mut(), |_| false);
 }
 
-/// As [`restore_leftovers`], with the directory locked. Entries that must be kept are
-/// not restored; returns whether there were any.
+/// Like [`restore_leftovers`], with the directory locked. Returns whether any entries
+/// must be kept.
 pub(super) fn restore_left(
     directory: &Directory,
     mut own: Option<&mut Record>,
@@ -75,9 +75,8 @@ fn entries_of(path: &Path) -> Vec<Entry> {
     parse(&state_file::read_text(path).unwrap_or_default())
 }
 
-/// Transfers an entry to a process that has a port on the same interface: that process
-/// needs the setting as it is, and restores it at its end. Returns whether there is
-/// one.
+/// Transfers an entry to a process with a port on the same interface, which needs the
+/// setting and restores it at its end. Returns whether one exists.
 fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<Entry>)]) -> bool {
     let is_user = |entries: &[Entry]| entries.iter().any(|other| other.is_of_port_of(entry));
     if let Some(own) = own
@@ -90,8 +89,8 @@ fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<En
     heir.is_some_and(|(path, _)| append(path, std::slice::from_ref(entry)).is_ok())
 }
 
-/// Whether a record is so old that the remaining namespaces in it, which have neither
-/// name nor process, will not become visible again.
+/// Whether a record is so old that its remaining namespaces, without name or process,
+/// will not reappear.
 fn is_old(path: &Path) -> bool {
     const KEPT: Duration = Duration::from_secs(24 * 3600);
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
@@ -99,8 +98,8 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > KEPT)
 }
 
-/// Restores a setting of another namespace. Returns whether it succeeded, or the
-/// namespace is another by now.
+/// Restores a setting in another namespace. Returns whether it succeeded or the namespace
+/// is a different one by now.
 fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     let found = places
         .iter()
@@ -108,7 +107,7 @@ fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     let Some((_, path)) = found else { return false };
     let restored = NetNamespace::at(path).and_then(|namespace| {
         namespace.run(|| {
-            // Numbers of namespaces are reused, cookies are not.
+            // Inode numbers of namespaces are reused; cookies are not.
             if NamespaceId::current() == entry.namespace {
                 restore_here(entry);
             }
@@ -117,8 +116,8 @@ fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     restored.is_ok()
 }
 
-/// Restores a setting of the calling thread's namespace. Fails if the device, and with
-/// it the setting, is gone.
+/// Restores a setting in the calling thread's namespace. Fails if the device is gone, and
+/// the setting with it.
 fn restore_here(entry: &Entry) {
     if let Some(undo) = &entry.undo {
         Restorer::open(&entry.device).restore(&entry.device, undo);

@@ -1,16 +1,13 @@
-//! The record of settings that ports changed on interfaces, in a file that outlives the
-//! process.
+//! A record of interface settings changed by ports, in a file that outlives the process.
 //!
-//! A killed process restores nothing. So each change is recorded before it is made, in
-//! `settings-PID-…` in the [run directory](crate::run_directory), which the process
-//! keeps locked (flock) while it lives. The next process that opens a port finds a
-//! record that is not locked, and restores the settings in it, in their network
-//! namespaces.
+//! A killed process restores nothing. So each change is recorded beforehand, in
+//! `settings-PID-…` in the [run directory](crate::run_directory), locked (flock) while
+//! the process lives. The next process to open a port restores the settings of unlocked
+//! records, in their network namespaces.
 //!
-//! Two ports of different processes may share an interface: a receiver next to a run.
-//! The first to end must not restore settings that the other still needs; it transfers
-//! its entries to the other's record. So the file, and not memory, holds what a port
-//! has to restore at its end.
+//! Ports of different processes may share an interface, such as a receiver and a run. The
+//! first to end must not restore settings that the other needs; it transfers its entries
+//! to the other's record. So a port's restorations are kept in the file, not in memory.
 
 mod directory;
 mod entry;
@@ -37,9 +34,9 @@ use crate::rights;
 /// This process's record.
 #[derive(Debug)]
 enum Record {
-    /// A file, locked.
+    /// A locked file.
     File { path: PathBuf, lock: Flock<File> },
-    /// Where no file can be created: changes of a killed process stay.
+    /// Without a file, a killed process's changes stay.
     Memory(Vec<Entry>),
 }
 
@@ -79,8 +76,7 @@ impl Record {
     fn set(&mut self, entries: Vec<Entry>) {
         match self {
             Record::File { path, lock } => {
-                // If this fails, the old version stays: more is restored than
-                // necessary.
+                // On failure the old version stays, which restores more than necessary.
                 if let Ok(next) = replace(path, &written(&entries)) {
                     *lock = next;
                 }
@@ -95,14 +91,14 @@ fn append(path: &Path, entries: &[Entry]) -> io::Result<()> {
     file.write_all(written(entries).as_bytes())
 }
 
-/// A port's part in the record of its process.
+/// A port's part of its process's record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortRecord {
     namespace: NamespaceId,
     port: u32,
 }
 
-/// The transaction in which a port changes settings: other processes wait.
+/// A transaction in which a port changes settings; other processes wait.
 pub(crate) struct SettingsChange {
     record: PortRecord,
     own: MutexGuard<'static, Option<Record>>,
@@ -110,13 +106,13 @@ pub(crate) struct SettingsChange {
 }
 
 impl PortRecord {
-    /// Begins to change settings for a port on an interface of the calling thread's
-    /// namespace. Settings left by killed processes are restored first; but IPv6 of
-    /// this interface stays off if `quiet`, and this port restores it: switched on, it
-    /// would send at once.
+    /// Begins a change of settings for a port on an interface of the calling thread's
+    /// namespace. First restores settings of killed processes, except that with `quiet`
+    /// this interface's IPv6 stays off, and this port restores it: IPv6 would send as
+    /// soon as it is enabled.
     ///
-    /// A port that changes nothing may still have to restore the changes of another
-    /// process that ends before it: the process keeps the right to.
+    /// Even a port without changes may have to restore those of a process that ends
+    /// before it, so the process keeps the rights for that.
     pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, SettingsChange) {
         rights::will_restore();
         let mut own = own();
@@ -142,8 +138,8 @@ impl PortRecord {
         (record, changing)
     }
 
-    /// Ends the port's part: passes its changes to `restore`, unless another process
-    /// has a port on the interface, which then restores them.
+    /// Ends the port's part: passes its changes to `restore`, unless another process with
+    /// a port on the interface takes them over.
     pub(crate) fn end(self, mut restore: impl FnMut(&str, &Undo)) {
         let mut own = own();
         let directory = Directory::lock();
@@ -155,7 +151,7 @@ impl PortRecord {
         let (uses, mine): (Vec<Entry>, Vec<Entry>) =
             mine.into_iter().partition(|entry| entry.undo.is_none());
         if uses.len() > 1 {
-            // Another port of this process is on the interface.
+            // This process has another port on the interface.
             let others = uses.into_iter().skip(1);
             return record.set(rest.into_iter().chain(mine).chain(others).collect());
         }
@@ -193,7 +189,7 @@ fn own() -> MutexGuard<'static, Option<Record>> {
 }
 
 impl SettingsChange {
-    /// Records a change; call it before making the change.
+    /// Records a change; call it before the change.
     pub(crate) fn note(&mut self, device: &str, undo: Undo) {
         self.add(device, Some(undo));
     }

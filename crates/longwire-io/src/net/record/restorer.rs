@@ -1,4 +1,4 @@
-//! Restores settings of a device.
+//! Restores a device's settings.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -8,12 +8,12 @@ use crate::net::ethtool::Ethtool;
 use crate::net::link;
 use crate::net::netlink::Netlink;
 
-/// Restores settings of devices in one network namespace: that of the thread that
-/// opened it, regardless of the thread that uses it. It restores the changes of every
-/// kind of port: a port may have to restore the changes of a port of another kind.
+/// Restores device settings in the network namespace of the opening thread, regardless of
+/// the using thread. Handles changes by all kinds of ports, as a port may have to restore
+/// those of another kind.
 #[derive(Debug)]
 pub(crate) struct Restorer {
-    /// The device whose IPv6 it can switch on.
+    /// The device whose IPv6 it can enable.
     device: String,
     ipv6: Option<File>,
     ethtool: Option<Ethtool>,
@@ -21,8 +21,8 @@ pub(crate) struct Restorer {
 }
 
 impl Restorer {
-    /// Opens the interface `device`, and its peer, in the calling thread's namespace.
-    /// Parts that cannot be opened cannot be restored.
+    /// Opens the interface `device` and its peer, in the calling thread's namespace.
+    /// Settings that cannot be opened cannot be restored.
     pub(crate) fn open(device: &str) -> Restorer {
         let ipv6 = if device.contains('/') {
             None
@@ -40,7 +40,7 @@ impl Restorer {
         }
     }
 
-    /// Restores one setting. Fails if the device, and with it the setting, is gone.
+    /// Restores a setting. Fails if the device is gone, and the setting with it.
     pub(crate) fn restore(&mut self, device: &str, undo: &Undo) {
         match undo {
             Undo::Ipv6 => {
