@@ -1,7 +1,7 @@
-//! Any port: one variant each in the enums here.
+//! Enums over all ports.
 //!
-//! The enums dispatch once a burst; the loop over a burst's frames is the port's own,
-//! without an indirect call for each frame.
+//! They dispatch once per burst; the loop over a burst's frames is the port's own,
+//! without an indirect call per frame.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,15 +1,15 @@
-//! `auto:IF`: selects the best port for an interface, and reports why.
+//! `auto:IF`: selects the best port for an interface and explains the choice.
 
 use super::PortError;
 use super::options::OpenOptions;
 use super::registry::{self, Port};
 use crate::net::link::link_kind;
 
-/// Opens the interface `name` with AF_XDP if it is hardware, and with AF_PACKET if that
-/// fails or the interface is virtual.
+/// Opens the interface `name` with AF_XDP if it is hardware, and with AF_PACKET if it is
+/// virtual or AF_XDP fails.
 ///
-/// A virtual interface delivers super-packets of 64 KiB, which only AF_PACKET can pass
-/// on whole; hardware segments them, and then a frame costs less over AF_XDP.
+/// Virtual interfaces deliver super-packets of 64 KiB, which only AF_PACKET passes on
+/// whole; hardware segments them, and AF_XDP is then cheaper per frame.
 pub(super) fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let (kind, why) = match link_kind(name) {
         _ if options.gap_frames.is_some() => (

@@ -1,6 +1,5 @@
-//! Minimal senders as a reference for benchmarks of ports: one frame repeatedly, as
-//! fast as a socket accepts it. A port's own cost is the difference (copies, order,
-//! accounts).
+//! Minimal senders, as a baseline for port benchmarks: one frame repeatedly, as fast as a
+//! socket accepts it. The difference is a port's own cost (copies, ordering, accounting).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,12 +10,12 @@ use super::{PortError, interface};
 
 pub use super::xdp::BareXdp;
 
-/// Messages in one call of [`BarePacket::send_many`].
+/// Messages per call of [`BarePacket::send_many`].
 const MESSAGES: usize = 64;
 /// Bytes of frames in transit to the driver.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
-/// A packet socket that sends one frame, past the kernel's queueing layer.
+/// A packet socket that sends one frame, bypassing the kernel's queueing layer.
 pub struct BarePacket {
     socket: OwnedFd,
     frame: Vec<u8>,

@@ -1,13 +1,13 @@
 //! The carrier of the interface at the other end of a port.
 //!
-//! A TAP device takes its carrier from its reader. An end of a veth pair has one while
-//! the other end is up, so the end here is taken down; its sockets stay open and
-//! continue when it is up again.
+//! A TAP device takes its carrier from its reader. An end of a veth pair has a carrier
+//! while the other end is up, so this end is taken down; its sockets stay open and resume
+//! later.
 //!
-//! Both take the kernel's lock of network settings, and a device that goes down waits
-//! for all cores. A separate thread does that, so that frames of other ports do not
-//! wait for it. Until the interface has its carrier back, the port is full; without a
-//! carrier it loses frames.
+//! Both operations take the kernel's lock of network settings, and taking a device down
+//! waits for all cores. A separate thread does that, so that frames of other ports do not
+//! wait. The port is full until the interface has its carrier back; without a carrier,
+//! frames are lost.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -21,10 +21,10 @@ use crate::rights::{self, Capability};
 
 /// Whether the interface should have a carrier.
 const REQUESTED: u8 = 1;
-/// It has one.
+/// Whether it has one.
 const PRESENT: u8 = 2;
 
-/// Gives the interface its carrier, or takes it.
+/// Sets the interface's carrier.
 pub(super) type SwitchCarrier = Box<dyn Fn(bool) -> io::Result<()> + Send>;
 
 /// Controls the carrier of an interface.
@@ -32,23 +32,23 @@ pub(super) type SwitchCarrier = Box<dyn Fn(bool) -> io::Result<()> + Send>;
 pub(crate) struct Carrier {
     shared: Arc<CarrierState>,
     thread: Option<JoinHandle<()>>,
-    /// Wire frames that were pushed while there was no carrier.
+    /// Wire frames pushed without a carrier.
     lost: u64,
 }
 
-/// State that the halves of a port and the thread share.
+/// State shared by the port's halves and the thread.
 #[derive(Debug)]
 pub(crate) struct CarrierState {
     /// [`REQUESTED`] and [`PRESENT`].
     flags: AtomicU8,
-    /// The carrier was taken at least once.
+    /// Whether the carrier was ever removed.
     fell: AtomicBool,
     ended: AtomicBool,
 }
 
 impl Carrier {
-    /// Starts the thread that switches. The first switch is made here, so that an error
-    /// is known at the start.
+    /// Starts the switching thread. The first switch is synchronous, so that errors show
+    /// at the start.
     pub(super) fn start(switch: SwitchCarrier) -> io::Result<Carrier> {
         switch(true)?;
         let shared = Arc::new(CarrierState {
@@ -70,7 +70,7 @@ impl Carrier {
         })
     }
 
-    /// Gives the interface its carrier, or takes it, soon.
+    /// Requests a carrier state.
     pub(super) fn set(&self, up: bool) {
         let flags = &self.shared.flags;
         if up {
@@ -103,7 +103,7 @@ impl Carrier {
         Arc::clone(&self.shared)
     }
 
-    /// Returns the number of wire frames that were lost for want of a carrier.
+    /// Returns the number of wire frames lost without a carrier.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -114,25 +114,25 @@ impl Drop for Carrier {
         self.shared.ended.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic has been printed. The thread holds the device until it ends.
+            // A panic has been printed. The thread keeps the device until it ends.
             let _ = thread.join();
         }
     }
 }
 
 impl CarrierState {
-    /// Switches as requested, until the port is closed.
+    /// Follows requests until the port is closed.
     fn follow(&self, switch: &SwitchCarrier) {
         while !self.ended.load(Ordering::SeqCst) {
             match self.flags.load(Ordering::SeqCst) {
-                // Unless it is requested again before: then no frame may be on its way.
+                // Unless it was requested again: then no frame may be in transit.
                 PRESENT => {
                     self.fell.store(true, Ordering::SeqCst);
                     let taken =
                         self.flags
                             .compare_exchange(PRESENT, 0, Ordering::SeqCst, Ordering::SeqCst);
                     if taken.is_ok() {
-                        // It fails for a device that is gone, which the port reports.
+                        // Fails for a removed device, which the port reports.
                         let _ = switch(false);
                     }
                 }
@@ -145,9 +145,9 @@ impl CarrierState {
         }
     }
 
-    /// Returns the error of a socket, unless it only says that the interface was taken
-    /// down here; and that of an interface which was removed meanwhile, which the kernel
-    /// does not report to its sockets then.
+    /// Returns a socket's error, unless it results from taking the interface down here;
+    /// also the error of an interface removed meanwhile, which the kernel does not report
+    /// to its sockets then.
     pub(super) fn judge(
         &self,
         error: Option<io::Error>,
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_port_is_full_until_its_carrier_is_back() {
         let (done, made) = channel();
-        // Each switch waits for its turn.
+        // Each switch waits for permission.
         let (turn, turns) = sync_channel(0);
         let turns = Mutex::new(turns);
         let first = AtomicBool::new(true);
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(push(&mut carrier), Some(PushResult::Taken));
         assert_eq!(carrier.lost(), 2);
         carrier.set(true);
-        // It cannot be back before its turn.
+        // The carrier cannot return before permission.
         assert_eq!(push(&mut carrier), Some(PushResult::Full));
         turn.send(()).expect("a thread");
         assert_eq!(made.recv(), Ok(true));

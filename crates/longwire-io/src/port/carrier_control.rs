@@ -1,4 +1,4 @@
-//! Which ports control a carrier, and by what.
+//! Selects the carrier control of a port.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::tap::DeviceSettings;
 /// Lets a port control the carrier of the interface at its other end.
 ///
 /// # Errors
-/// If there is no such interface, or it is not Longwire's.
+/// The interface does not exist, or is not Longwire's.
 pub(super) fn control(
     port: &str,
     halves: (&mut AnyRx, &mut AnyTx),

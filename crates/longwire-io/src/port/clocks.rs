@@ -1,26 +1,26 @@
-//! Offsets of the system's clocks from that of the run.
+//! Offsets between the system's clocks and the run's.
 
 use crate::clock::monotonic_now;
 use nix::time::{ClockId, clock_gettime};
 
-/// A reading this narrow is good enough; a wider one was interrupted and is repeated.
+/// Maximum width of an accurate reading; a wider one was interrupted and is repeated.
 pub(super) const NARROW: u64 = 200;
 /// Maximum number of readings.
 const TRIES: usize = 4;
 
-/// Two clocks, read closely together for comparison.
+/// A reading of two clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockReading {
-    /// The clock of the run, before the other clock was read.
+    /// The run's clock, before the other.
     pub before: u64,
     /// The other clock.
     pub other: u64,
-    /// The clock of the run, afterwards.
+    /// The run's clock, afterwards.
     pub after: u64,
 }
 
 impl ClockReading {
-    /// Returns the narrowest of a few readings.
+    /// Returns the narrowest of several readings.
     pub fn new(clock: ClockId) -> ClockReading {
         let mut best = ClockReading::once(clock);
         for _ in 1..TRIES {
@@ -43,13 +43,13 @@ impl ClockReading {
         }
     }
 
-    /// Returns how long the reading took, in nanoseconds.
+    /// Returns the duration of the reading in nanoseconds.
     pub fn width(self) -> u64 {
         self.after.saturating_sub(self.before)
     }
 
-    /// Returns the other clock − that of the run, in nanoseconds. Times of a running
-    /// system are far below 2^63 ns, so the difference is exact.
+    /// Returns the other clock minus the run's, in nanoseconds. Times are far below 2^63
+    /// ns, so the difference is exact.
     pub fn offset(self) -> i64 {
         let middle = self.before + self.width() / 2;
         self.other.wrapping_sub(middle).cast_signed()
@@ -58,14 +58,13 @@ impl ClockReading {
 
 /// Returns a clock's time in nanoseconds.
 pub(super) fn read_clock(clock: ClockId) -> u64 {
-    // A clock that cannot be read would be a broken kernel; zero makes every stamp
-    // implausible.
+    // Fails only on a broken kernel; zero makes every stamp implausible.
     clock_gettime(clock).map_or(0, |t| {
         t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
     })
 }
 
-/// Returns how far a clock is ahead of that of the run, in nanoseconds.
+/// Returns a clock's lead over the run's, in nanoseconds.
 pub(super) fn ahead_of_monotonic(clock: ClockId) -> i64 {
     ClockReading::new(clock).offset()
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use longwire_capture::CaptureError;
 
-/// Failure to open a port, or of an open port.
+/// An error of opening or using a port.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PortError {
@@ -32,7 +32,7 @@ pub enum PortError {
         holder: String,
         conflict: &'static str,
         remedy: String,
-        /// Whether a port that does not take frames away would be no conflict.
+        /// Whether a port that only copies arriving frames would be allowed.
         only_by_xdp: bool,
     },
     #[error("{port} went away: {source}")]
@@ -50,7 +50,7 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// Returns the error of a system call: `Denied` for want of a right.
+    /// Returns the error of a system call: `Denied` if a right is missing.
     pub(super) fn of(port: String, action: &'static str, source: io::Error) -> PortError {
         match source.kind() {
             io::ErrorKind::PermissionDenied => PortError::Denied {

@@ -1,10 +1,10 @@
-//! Locks on interfaces: they decide which ports of this and of other processes may
-//! share one.
+//! Interface locks: they decide which ports of this and other processes may share an
+//! interface.
 //!
-//! A lock is a listening socket with a name in the abstract namespace of Unix sockets.
-//! That namespace belongs to the network namespace, as interfaces do; a name can be
-//! bound once; the kernel frees it when its holder ends, also by SIGKILL; and a
-//! connection identifies the holder.
+//! A lock is a socket listening at a name in the abstract namespace of Unix sockets. That
+//! namespace belongs to the network namespace, like interfaces; a name can be bound once;
+//! the kernel frees it when its holder ends, even by SIGKILL; and a connection identifies
+//! the holder.
 //!
 //! | port | locks |
 //! |---|---|
@@ -12,10 +12,9 @@
 //! | of `replay --to`, `generate --to`: sends | *send* |
 //! | of `receive`: reads arriving frames | none of both |
 //!
-//! So a receiver may share an interface with a run or a sender, and two runs, two
-//! senders, or a run and a sender on one interface are refused. AF_XDP takes arriving
-//! frames away from every other reader: such a port has the lock *take*, which is
-//! refused where a port reads, and refuses ports that read.
+//! So a receiver may share an interface with a run or a sender, while two runs, two
+//! senders, or a run and a sender conflict. AF_XDP takes arriving frames from every other
+//! reader, so its ports hold the lock *take*, which conflicts with all reading ports.
 
 use std::fs;
 use std::io;
@@ -37,12 +36,12 @@ use crate::net::interface::Interface;
 /// Maximum length of a command line in messages.
 const COMMAND_MAX: usize = 120;
 
-/// How often, and at which interval, a name is tried that is bound although no process
+/// Number and interval of attempts to bind a name that is taken although no process
 /// listens at it.
 const TRIES: u32 = 50;
 const TRY_AGAIN: Duration = Duration::from_millis(1);
 
-/// The locks of a port, until it is dropped.
+/// A port's locks, held until drop.
 #[derive(Debug)]
 pub(crate) struct PortLock {
     _held: Vec<OwnedFd>,
@@ -51,11 +50,11 @@ pub(crate) struct PortLock {
 /// Reception of arriving frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// Not at all.
+    /// No reception.
     Nothing,
-    /// As copies, like every other reader.
+    /// Copies, like every other reader.
     Copies,
-    /// Exclusively: no other reader receives them.
+    /// Exclusive: no other reader receives the frames.
     Frames,
 }
 
@@ -66,7 +65,7 @@ enum Claim {
     Send,
     Take,
     Read,
-    /// The other side of a TAP device.
+    /// The reader of a TAP device.
     Tap,
 }
 
@@ -81,7 +80,7 @@ impl Claim {
         }
     }
 
-    /// Returns the holder's use, and why it excludes another.
+    /// Returns the holder's use, and why it conflicts with another.
     fn conflict(self) -> &'static str {
         match self {
             Claim::Carry => "carries the frames that arrive there: two would carry each twice",
@@ -94,7 +93,7 @@ impl Claim {
 }
 
 impl PortLock {
-    /// Returns no lock, for an interface that no other process finds.
+    /// Returns no locks, for an interface invisible to other processes.
     pub(crate) fn none() -> PortLock {
         PortLock { _held: Vec::new() }
     }
@@ -120,8 +119,8 @@ impl PortLock {
         }
         match reads {
             ReadMode::Nothing => {}
-            // First the own name, then the search for others: of two that start at
-            // once, at least one sees the other.
+            // Bind first, then search: of two processes that start at once, at least one
+            // sees the other.
             ReadMode::Copies => {
                 held.extend(locks.share(Claim::Read));
                 if let Some(holder) = other(|| LockHolder::of(&locks.name(Claim::Take))) {
@@ -140,15 +139,15 @@ impl PortLock {
 }
 
 impl PortLock {
-    /// Acquires the lock of a TAP port, which identifies its holder: the kernel itself
-    /// refuses a second one. `None` if sockets are not available.
+    /// Acquires the lock of a TAP port, which only identifies the holder: the kernel
+    /// rejects a second one. `None` if sockets are unavailable.
     pub(crate) fn of_tap(index: u32) -> Option<PortLock> {
         let held = bound(&name_of(index, Claim::Tap)).ok()?;
         Some(PortLock { _held: vec![held] })
     }
 }
 
-/// Returns the process that has a TAP device open, as a subject of a sentence.
+/// Returns the process that holds a TAP device, as the subject of a sentence.
 pub(crate) fn user_of_tap(device: &str) -> String {
     let interface = Interface::find(device).ok();
     let holder = interface.and_then(|found| LockHolder::of(&name_of(found.index, Claim::Tap)));
@@ -159,9 +158,8 @@ fn name_of(index: u32, claim: Claim) -> String {
     format!("longwire/{index}/{}", claim.word())
 }
 
-/// Returns a holder that `look` finds. This process itself counts only after several
-/// tries: a port that it has just closed may still have its socket in a child that has
-/// not yet started its program.
+/// Returns the holder found by `look`. This process counts only after several attempts: a
+/// just closed port may still be open in a child that has not yet started its program.
 fn other(look: impl Fn() -> Option<LockHolder>) -> Option<LockHolder> {
     let own = Some(process::id().cast_signed());
     for _ in 0..TRIES {
@@ -184,7 +182,7 @@ impl Locks<'_> {
         name_of(self.interface.index, claim)
     }
 
-    /// Acquires an exclusive lock. `None` if sockets are not available: then nothing is
+    /// Acquires an exclusive lock; `None` if sockets are unavailable: then nothing is
     /// locked.
     fn take(&self, claim: Claim) -> Result<Option<OwnedFd>, PortError> {
         let name = self.name(claim);
@@ -197,23 +195,23 @@ impl Locks<'_> {
             if let Some(holder) = other(|| LockHolder::of(&name)) {
                 return Err(self.refuse(claim, &holder));
             }
-            // It has ended meanwhile, or does not listen yet.
+            // The holder has ended, or does not listen yet.
             std::thread::sleep(TRY_AGAIN);
         }
         Err(self.refuse(claim, &LockHolder { process: None }))
     }
 
-    /// Acquires a shared lock: each holder has a separate name.
+    /// Acquires a shared lock, with a separate name per holder.
     fn share(&self, claim: Claim) -> Option<OwnedFd> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         bound(&format!("{}/{}.{number}", self.name(claim), process::id())).ok()
     }
 
-    /// Returns one of the ports that read.
+    /// Returns a reading port.
     fn reader(&self) -> Option<LockHolder> {
         let prefix = format!("@{}/", self.name(Claim::Read));
-        // Of the calling thread's namespace, like the sockets.
+        // The calling thread's namespace, like the sockets.
         let table = fs::read_to_string("/proc/thread-self/net/unix").ok()?;
         let names = table
             .lines()
@@ -239,19 +237,19 @@ fn bound(name: &str) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let held = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     bind(held.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
-    // Each connection takes a slot of the backlog, and none is accepted.
+    // Connections stay in the backlog; none is accepted.
     listen(&held, Backlog::MAXCONN)?;
     Ok(held)
 }
 
 /// The process that holds a lock.
 struct LockHolder {
-    /// `None` if it is not visible from here.
+    /// `None` if it is invisible from here.
     process: Option<i32>,
 }
 
 impl LockHolder {
-    /// Returns the process that listens at an abstract name; `None` if none does.
+    /// Returns the process listening at an abstract name; `None` if there is none.
     fn of(name: &str) -> Option<LockHolder> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let question = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
@@ -259,11 +257,11 @@ impl LockHolder {
         match connect(question.as_raw_fd(), &address) {
             Ok(()) => {
                 let credentials = getsockopt(&question, PeerCredentials).ok();
-                // 0 stands for a process of another PID namespace.
+                // 0 stands for a process in another PID namespace.
                 let process = credentials.map(|found| found.pid()).filter(|pid| *pid > 0);
                 Some(LockHolder { process })
             }
-            // Its backlog is full of connections.
+            // The backlog is full.
             Err(Errno::EAGAIN) => Some(LockHolder { process: None }),
             Err(_) => None,
         }
@@ -304,7 +302,7 @@ fn command_of(process: i32) -> io::Result<String> {
         .filter(|word| !word.is_empty());
     let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
     let mut command: String = words.join(" ");
-    // Control characters would act on a terminal.
+    // Control characters would affect a terminal.
     command.retain(|character| !character.is_control());
     if let Some((end, _)) = command.char_indices().nth(COMMAND_MAX) {
         command.truncate(end);

@@ -1,4 +1,4 @@
-//! Ports: where frames enter and leave.
+//! Ports: sources and sinks of frames.
 
 use std::os::fd::BorrowedFd;
 
@@ -33,29 +33,27 @@ pub use error::PortError;
 pub use offload::{Checksum, Offload, SegmentKind, Segments};
 pub use registry::{AnyRx, AnyTx, Port};
 
-/// A frame as a port delivers it. The bytes are the port's and are borrowed for the
-/// time of the call.
+/// A received frame; its bytes are borrowed from the port for the call.
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'a> {
     /// From the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
-    /// When it reached the port, on the scale of CLOCK_MONOTONIC: the stamp of the
-    /// kernel or of the XDP program if there is one, otherwise the time of the call.
+    /// Arrival at the port on CLOCK_MONOTONIC: the stamp of the kernel or the XDP program
+    /// if available, otherwise the time of the call.
     pub arrival: Nanos,
-    /// Work that the sender left to the hardware: an unfinished checksum, several wire
+    /// Work that the sender left to hardware: an unfinished checksum, or several wire
     /// frames in one buffer.
     pub offload: Offload,
-    /// The frame's length on the wire, in bytes: more than `bytes` holds if a capture
-    /// kept only its beginning, otherwise the same. The engine is offered this length.
+    /// Length on the wire in bytes, which the engine uses; exceeds that of `bytes` if the
+    /// frame is truncated.
     pub wire_len: u32,
-    /// The place of the frame in memory that an output port can send from
-    /// (see [`RxPort::region`]); it stays valid until the output port has
-    /// taken it.
+    /// The frame's location in memory that an output port can send from (see
+    /// [`RxPort::region`]); valid until the output port has taken the frame.
     pub lent: Option<u64>,
 }
 
 impl<'a> RxFrame<'a> {
-    /// Creates a finished wire frame with all its bytes.
+    /// Creates a finished, complete wire frame.
     pub fn whole(bytes: &'a [u8], arrival: Nanos) -> RxFrame<'a> {
         RxFrame {
             bytes,
@@ -67,26 +65,24 @@ impl<'a> RxFrame<'a> {
     }
 }
 
-/// A frame to be sent.
+/// A frame to send.
 #[derive(Clone, Copy, Debug)]
 pub struct TxFrame<'a> {
     /// From the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
-    /// Its release: file ports stamp with it.
+    /// Its release; file ports use it as the stamp.
     pub release: Nanos,
-    /// Work that is left to the port; always [`Offload::NONE`] for a port for which
-    /// [`TxPort::takes_offload`] is false.
+    /// Work left to the port; always [`Offload::NONE`] unless [`TxPort::takes_offload`].
     pub offload: Offload,
-    /// The frame's place in shared memory, if the port may send it from there.
+    /// Its location in shared memory, if the port may send from there.
     pub lent: Option<u64>,
-    /// The frame's length on the wire when it was captured, in bytes; more than `bytes`
-    /// has if only its beginning was kept. Capture files record it; other ports send
-    /// `bytes`.
+    /// Its original length on the wire in bytes; exceeds that of `bytes` if the frame is
+    /// truncated. Capture files record it; other ports send `bytes`.
     pub wire_len: u32,
 }
 
 impl<'a> TxFrame<'a> {
-    /// Creates a finished wire frame with all its bytes.
+    /// Creates a finished, complete wire frame.
     pub fn whole(bytes: &'a [u8], release: Nanos) -> TxFrame<'a> {
         TxFrame {
             bytes,
@@ -98,50 +94,48 @@ impl<'a> TxFrame<'a> {
     }
 }
 
-/// Result of a call of [`RxPort::receive`].
+/// The result of [`RxPort::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveResult {
     /// Number of frames delivered.
     pub frames: usize,
-    /// No frame will follow: the end of a file.
+    /// Whether the input has ended.
     pub end: bool,
 }
 
-/// Result of pushing a frame.
+/// The result of [`TxPort::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushResult {
-    /// Accepted; it leaves no later than the next flush.
+    /// Accepted; it leaves by the next flush.
     Taken,
     /// The port is full: flush, and try again later.
     Full,
-    /// The port will never accept this frame (for example, it is too long for the
-    /// device).
+    /// Never acceptable, for example too long for the device.
     Refused,
 }
 
-/// Frames that were lost outside the emulator, counted by the kernel or the device
-/// since the port was opened.
+/// Frames lost outside the emulator since the port was opened, as counted by the kernel
+/// or device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortLosses {
     /// The receive ring was full.
     pub ring_full: u64,
-    /// The frame was longer than a ring's slot.
+    /// The frame exceeded a ring slot.
     pub too_long: u64,
-    /// The kernel or the device accepted the frame for sending and lost it.
+    /// Accepted for sending, then lost by the kernel or device.
     pub send_failed: u64,
-    /// The device had no carrier: its peer is down, or a cable is not plugged
-    /// in.
+    /// The device had no carrier: its peer is down or a cable is unplugged.
     pub no_carrier: u64,
     /// The frame contradicted its offload.
     pub unusable: u64,
 }
 
-/// The actual departure of a frame, reported by the kernel or the device.
+/// The actual departure of a frame as reported by the kernel or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendStamp {
     /// The frame's release.
     pub release: Nanos,
-    /// When it left, on the scale of CLOCK_MONOTONIC.
+    /// Departure on CLOCK_MONOTONIC.
     pub left: Nanos,
     /// Source of the stamp.
     pub by: StampedBy,
@@ -156,8 +150,8 @@ pub enum StampedBy {
     Device,
 }
 
-/// A memory region that two ports may share: frames lent by one can be sent
-/// by the other from where they are.
+/// A memory region shared by two ports: frames lent by one can be sent in place by the
+/// other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionId(pub u64);
 

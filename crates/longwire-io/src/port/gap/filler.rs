@@ -2,25 +2,24 @@
 
 use longwire_engine::{BitRate, Nanos};
 
-/// Minimum bytes of a frame without its check sequence: shorter ones are padded with
-/// zeros.
+/// Minimum frame length without check sequence; shorter frames are zero-padded.
 pub const FRAME_MIN: u32 = 60;
 
 /// The gap after every frame (IEEE 802.3, 4A.4.2).
 const GAP: u64 = 12;
 
-/// Returns the byte times from the first bit of a frame's preamble to the last of its
-/// check sequence; neither counts in `len`, nor does the padding of a short frame.
+/// Returns the byte times from a frame's preamble through its check sequence; `len`
+/// excludes both, and the padding.
 pub fn frame_bytes(len: u32) -> u64 {
     8 + u64::from(len.max(FRAME_MIN)) + 4
 }
 
-/// Returns the byte times until the next frame can begin.
+/// Returns the byte times until the next frame can start.
 pub fn wire_bytes(len: u32) -> u64 {
     frame_bytes(len) + GAP
 }
 
-/// The lengths that fillers may have, without their check sequence.
+/// The permitted lengths of fillers, without check sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillerSizes {
     least: u32,
@@ -34,20 +33,20 @@ impl FillerSizes {
         most: 1514,
     };
 
-    /// Creates lengths from `least` to `most`. `None` if a gap longer than one filler
-    /// could then not always be divided among several.
+    /// Creates lengths from `least` to `most`; `None` unless every gap longer than one
+    /// filler can be divided among several.
     pub fn new(least: u32, most: u32) -> Option<FillerSizes> {
         let sizes = FillerSizes { least, most };
         (least >= FRAME_MIN && wire_bytes(most) >= 2 * wire_bytes(least)).then_some(sizes)
     }
 
-    /// Returns the longest filler.
+    /// Returns the maximum length.
     pub fn most(self) -> u32 {
         self.most
     }
 
-    /// Returns the length of the first of the fillers that together take `gap` byte
-    /// times: as few as possible, of similar lengths.
+    /// Returns the length of the first filler of a gap of `gap` byte times, for the
+    /// minimum number of fillers of similar length.
     fn first(self, gap: u64) -> u32 {
         let count = gap.div_ceil(wire_bytes(self.most)).max(1);
         (gap.div_ceil(count) - wire_bytes(0) + u64::from(FRAME_MIN)) as u32
@@ -57,22 +56,22 @@ impl FillerSizes {
 /// The next item to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillStep {
-    /// A filler of this length, check sequence not counted.
+    /// A filler of this length, without check sequence.
     Filler(u32),
     /// The frame.
     Frame(Placement),
 }
 
-/// Position of a frame, in byte times from the wire's first on.
+/// A frame's position in byte times of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Start of its preamble.
     pub at: u64,
-    /// Ideal start, so that its last bit leaves in the first byte time that does not
-    /// end before its release.
+    /// Ideal start: its last bit leaves in the first byte time that does not end before
+    /// its release.
     pub wanted: u64,
-    /// Earliest start if gaps of any length were possible: `wanted`, or when the
-    /// previous frames have left.
+    /// Earliest start if gaps of any length were possible: `wanted`, or the end of the
+    /// previous frames.
     pub possible: u64,
 }
 
@@ -83,27 +82,25 @@ pub struct Tally {
     pub frames: u64,
     /// Fillers.
     pub fillers: u64,
-    /// Frames for which the wire was still busy with previous frames: they were
-    /// released faster than the wire's rate.
+    /// Frames that waited for previous frames, because they were released faster than the
+    /// wire's rate.
     pub waited: u64,
-    /// Frames that did not start at `possible`, because a gap was too short to be
-    /// filled.
+    /// Frames that did not start at `possible`, because a gap was too short for a filler.
     pub moved: u64,
-    /// Maximum byte times that a gap frame was early or late.
+    /// Maximum deviation by gap frames, in byte times.
     pub moved_max: u64,
-    /// Frames that were pushed so late that their position on the wire had passed, or
-    /// was taken by fillers.
+    /// Frames pushed after their position on the wire had passed or was taken by fillers.
     pub late: u64,
-    /// How often the wire had nothing to send.
+    /// Number of times that the wire ran dry.
     pub ran_dry: u64,
 }
 
 /// Plans a wire that is never idle.
 ///
-/// A frame's release is when its last bit has left, as in the emulated link: so frames
-/// that a slower link released in sequence never overlap here. The wire's time is
-/// counted in bytes, exactly: a release is the rational number (release − origin) ×
-/// rate / 8, rounded up once, to the end of the frame's last byte time.
+/// A frame's last bit leaves at its release, like on the emulated link, so frames
+/// released in sequence by a slower link never overlap here. Wire time is counted in
+/// bytes, exactly: a release is the rational number (release − origin) × rate / 8,
+/// rounded up once to the end of the frame's last byte time.
 #[derive(Clone, Debug)]
 pub struct GapFiller {
     rate: BitRate,
@@ -118,7 +115,7 @@ pub struct GapFiller {
 }
 
 impl GapFiller {
-    /// Creates a wire of this rate, whose first byte time begins at `origin`.
+    /// Creates a wire of this rate; its first byte time begins at `origin`.
     pub fn new(rate: BitRate, sizes: FillerSizes, origin: Nanos) -> GapFiller {
         GapFiller {
             rate,
@@ -130,14 +127,13 @@ impl GapFiller {
         }
     }
 
-    /// Returns the next item to send before, or as, a frame of `len` bytes whose last
-    /// bit must leave at `release`. The caller sends it, and calls again until the item
-    /// is the frame itself.
+    /// Returns the next item for a frame of `len` bytes whose last bit must leave at
+    /// `release`. The caller sends it, and repeats until the item is the frame.
     pub fn step(&mut self, release: Nanos, len: u32) -> FillStep {
         let wanted = self.byte_time(release).saturating_sub(frame_bytes(len));
         let least = wire_bytes(self.sizes.least);
         let gap = wanted.saturating_sub(self.next);
-        // If no filler fits a gap, its nearer end.
+        // Without a fitting filler, take the nearer end of the gap.
         if gap >= least || gap > least / 2 {
             return FillStep::Filler(self.filler(gap.max(least)));
         }
@@ -163,8 +159,8 @@ impl GapFiller {
         fits.then(|| self.filler(longest))
     }
 
-    /// Advances the wire to `now`: if no byte time was planned for it, the wire has run
-    /// dry, and continues from there.
+    /// Advances the wire to `now`. If its byte time is unplanned, the wire has run dry
+    /// and continues from there.
     pub fn sync_clock(&mut self, now: Nanos) {
         let reached = self.byte_time(now);
         if reached > self.next {
@@ -173,19 +169,19 @@ impl GapFiller {
         }
     }
 
-    /// Returns the counters so far.
+    /// Returns the current counters.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Returns the time at which a byte time begins, rounded down.
+    /// Returns the start of a byte time, rounded down.
     pub fn time_of(&self, byte_time: u64) -> Nanos {
         let nanos = u128::from(byte_time) * 8_000_000_000 / u128::from(self.rate.bits_per_sec());
         let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
         self.origin.saturating_add(Nanos::from_nanos(nanos))
     }
 
-    /// Returns the first byte time that does not begin before `time`.
+    /// Returns the first byte time at or after `time`.
     fn byte_time(&self, time: Nanos) -> u64 {
         let since = u128::from(time.saturating_sub(self.origin).as_nanos());
         let bytes = (since * u128::from(self.rate.bits_per_sec())).div_ceil(8_000_000_000);

@@ -1,21 +1,19 @@
-//! Gap frames: a wire that is never idle, so that frames leave it with the precision of
-//! a byte.
+//! Gap frames: a wire that is never idle, so that frames leave with byte precision.
 //!
-//! A network card sends its frames back to back. So if the gap between two frames is
-//! filled with frames of exactly the right lengths, the second one leaves at the right
-//! byte time (0.8 ns at 10 Gbit/s), however late the program handed it over. The
-//! fillers have a wrong frame check sequence: the next device discards them (Emmerich
-//! et al., "MoonGen", IMC 2015, section 8; Puakalong et al. for DEMU).
+//! A network card sends frames back to back. If the gap between two frames is filled with
+//! frames of the right lengths, the second leaves at the right byte time (0.8 ns at 10
+//! Gbit/s), regardless of its handover. Fillers have an invalid frame check sequence, so
+//! the next device discards them (Emmerich et al., "MoonGen", IMC 2015, section 8;
+//! Puakalong et al. for DEMU).
 //!
-//! [`GapFiller`] plans, [`GapTx`] is the sending half of a port that uses it, over a
-//! [`RawLine`]: a driver that sends the given check sequence, or the wire in memory
+//! [`GapFiller`] plans. [`GapTx`] is the sending half of a port that uses it over a
+//! [`RawLine`]: a driver that sends a given check sequence, or the in-memory wire
 //! ([`MemWire`](super::mem::MemWire)), which records byte times.
 //!
-//! Limitation: a gap that is shorter than the smallest filler, of 84 byte times, is
-//! impossible. The frame is then moved to the nearer possible position, by at most 42
-//! byte times (33.6 ns at 10 Gbit/s). Since every frame is placed by its own release,
-//! and not by the previous frame, the next frame whose gap allows it corrects the
-//! error: errors never add up.
+//! Limitation: gaps shorter than the minimum filler of 84 byte times are impossible. The
+//! frame then moves to the nearer possible position, by at most 42 byte times (33.6 ns at
+//! 10 Gbit/s). As every frame is placed by its own release, not by the previous frame,
+//! errors never accumulate.
 
 mod filler;
 mod tx;
@@ -25,8 +23,8 @@ pub use filler::{
 };
 pub use tx::{GapTx, RawLine};
 
-/// Returns the frame check sequence of a frame, as its four bytes follow on the wire
-/// (IEEE 802.3, 3.2.9: the CRC-32 whose remainder is sent inverted, lowest byte first).
+/// Returns a frame's check sequence as its four bytes on the wire (IEEE 802.3, 3.2.9: the
+/// inverted CRC-32, lowest byte first).
 pub fn frame_check_sequence(frame: &[u8]) -> [u8; 4] {
     crc32fast::hash(frame).to_le_bytes()
 }

@@ -7,36 +7,35 @@ use super::filler::{FRAME_MIN, FillStep, FillerSizes, GapFiller, Tally, wire_byt
 use super::frame_check_sequence;
 use crate::port::{PortError, PushResult, TxFrame, TxPort};
 
-/// A driver or a wire that sends frames back to back, with the given check sequence.
+/// A driver or wire that sends frames back to back with a given check sequence.
 pub trait RawLine {
-    /// Returns how many frames can be added before a flush is needed.
+    /// Returns the number of frames that can be added before a flush.
     fn free_slots(&self) -> usize;
 
-    /// Adds a frame; there must be a free slot. `counts` is false for a filler.
+    /// Adds a frame; requires a free slot. `counts` is false for a filler.
     fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool);
 
-    /// Sends the added frames, as far as the line accepts them; returns how many of the
-    /// frames that count have left.
+    /// Sends the added frames as far as the line accepts them; returns the number of
+    /// departed frames that count.
     ///
     /// # Errors
     /// If the line is gone.
     fn flush(&mut self) -> Result<usize, PortError>;
 
-    /// Returns the number of frames that count and have not left.
+    /// Returns the number of unsent frames that count.
     fn unsent(&self) -> usize;
 
-    /// Returns the length of the longest frame it accepts, in bytes.
+    /// Returns the maximum frame length in bytes.
     fn frame_max(&self) -> usize;
 
-    /// Whether time passes while no frame is added: then the wire runs dry.
+    /// Whether the wire runs dry while no frame is added.
     fn runs_by_itself(&self) -> bool;
 }
 
-/// The wire is filled this far ahead, which bridges pauses of the program of that
-/// length.
+/// Time that the wire is filled ahead, which bridges pauses of the program.
 const AHEAD: Nanos = Nanos::from_micros(100);
 
-/// A frame handed over at most this late after its release is still on time.
+/// Maximum lateness of a handover that is still in time.
 const PATIENCE: Nanos = Nanos::from_micros(100);
 
 /// Sends frames at their releases, to the byte time, with fillers between them.
@@ -44,22 +43,22 @@ pub struct GapTx<L> {
     line: L,
     port: String,
     rate: BitRate,
-    /// Constant time from a frame's release to its departure from the wire.
+    /// Constant time from a frame's release to its departure.
     lead: Nanos,
-    /// Created by the first call: the wire's time begins with it.
+    /// Created by the first call, which starts the wire's time.
     filler: Option<GapFiller>,
     fillers: Fillers,
-    /// Frames that have left since the last flush.
+    /// Departed frames since the last flush.
     left: usize,
-    /// A short frame with its padding.
+    /// A padded short frame.
     padded: [u8; FRAME_MIN as usize],
 }
 
 impl<L: RawLine> GapTx<L> {
     /// Creates a wire of this rate. `port` is its name in remarks.
     ///
-    /// Every frame leaves it the same time after its release: 200 us, plus the time of
-    /// the longest frame and of the longest filler.
+    /// All frames leave a constant time after their release: 200 us, plus the times of
+    /// the longest frame and filler.
     pub fn new(line: L, port: String, rate: BitRate) -> GapTx<L> {
         let longest = (line.frame_max() as u32).max(FillerSizes::ETHERNET.most());
         let longest = 2 * wire_bytes(longest) * 8_000_000_000 / rate.bits_per_sec();
@@ -76,7 +75,7 @@ impl<L: RawLine> GapTx<L> {
         }
     }
 
-    /// Returns the counters so far.
+    /// Returns the current counters.
     pub fn tally(&self) -> Tally {
         self.filler
             .as_ref()
@@ -89,15 +88,15 @@ impl<L: RawLine> GapTx<L> {
         &self.line
     }
 
-    /// Returns the line and drops the rest.
+    /// Returns the line.
     pub fn into_line(self) -> L {
         self.line
     }
 
-    /// Whether there is a free slot for a frame, after a flush if necessary.
+    /// Whether a slot is free, after a flush if necessary.
     fn ensure_free_slot(&mut self) -> bool {
         if self.line.free_slots() == 0 {
-            // An error is returned again by the next flush, which can report it.
+            // The next flush returns the error again.
             self.left += self.line.flush().unwrap_or(0);
         }
         self.line.free_slots() > 0
@@ -161,7 +160,7 @@ impl<L: RawLine> TxPort for GapTx<L> {
     fn fill(&mut self, now: Nanos) {
         let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, now);
         let filler = self.filler.get_or_insert_with(start);
-        // Frames not pushed by now are released later, except within the patience.
+        // Frames not pushed yet are released later, within `PATIENCE`.
         let until = now.saturating_add(self.lead).saturating_sub(PATIENCE);
         let frame_max = self.line.frame_max() as u32;
         while self.line.free_slots() > 0
@@ -199,10 +198,10 @@ impl<L: RawLine> TxPort for GapTx<L> {
     }
 }
 
-/// Bytes of an Ethernet header: the minimum of a frame.
+/// Length of an Ethernet header, the minimum of a frame.
 const ETHERNET: usize = 14;
 
-/// The fillers of all lengths: prefixes of one frame, each with a wrong check sequence.
+/// Fillers of all lengths: prefixes of one frame, each with an invalid check sequence.
 struct Fillers {
     frame: Vec<u8>,
     /// Indexed by the length above the least.
@@ -210,9 +209,8 @@ struct Fillers {
 }
 
 impl Fillers {
-    /// To an address that bridges do not forward (IEEE 802.1Q, 8.6.3), of the first
-    /// experimental type: a device that accepts a filler as a frame does not forward
-    /// it.
+    /// Addressed to a group that bridges do not forward (IEEE 802.1Q, 8.6.3), with the
+    /// first experimental EtherType: a device that accepts a filler does not forward it.
     const HEADER: [u8; ETHERNET] = [
         0x01, 0x80, 0xc2, 0x00, 0x00, 0x0f, 0x02, 0x00, 0x00, 0x00, 0x00, 0x01, 0x88, 0xb5,
     ];
@@ -236,7 +234,7 @@ impl Fillers {
     }
 }
 
-/// Returns the right check sequence with every bit inverted: the most different one.
+/// Returns the check sequence with all bits inverted.
 fn wrong(digest: &crc32fast::Hasher) -> [u8; 4] {
     (!digest.clone().finalize()).to_le_bytes()
 }

@@ -1,5 +1,5 @@
-//! Ports in memory, for benches and tests: a source of prebuilt frames, a
-//! sink that counts and checks, and a pipe.
+//! In-memory ports for benches and tests: a source of prebuilt frames, a counting and
+//! checking sink, and a pipe.
 
 mod pipe;
 mod sink;
@@ -20,13 +20,13 @@ use crate::arena::prefetch_to_read;
 /// Frames begin on separate cache lines.
 const ALIGNMENT: usize = 64;
 
-/// A region of up to this many bytes is assumed to be in a cache.
+/// Maximum size of a region that is assumed to fit a cache.
 const CACHED: usize = 1 << 20;
 
 /// Prebuilt frames of one length, contiguous.
 ///
-/// Each begins with its number, and ends with the number's complement if there is space
-/// for both: sufficient to check that a frame is whole and the right one.
+/// Each begins with its number and, if there is space, ends with the number's complement:
+/// enough to check that a frame is complete and the expected one.
 #[derive(Debug)]
 struct Region {
     id: RegionId,
@@ -39,7 +39,7 @@ struct Region {
 const NUMBER: usize = 8;
 
 impl Region {
-    /// Creates as many frames of `size` bytes as fit into `area` bytes, at least one.
+    /// Creates as many frames of `size` bytes as fit into `area` bytes; at least one.
     fn new(size: usize, area: usize) -> Arc<Region> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let stride = size.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
@@ -82,7 +82,7 @@ fn number_frame(frame: &mut [u8], number: u64) {
     }
 }
 
-/// Whether a frame's two ends belong together.
+/// Whether both ends of a frame match.
 #[inline]
 fn is_whole(frame: &[u8]) -> bool {
     match (frame.first_chunk::<NUMBER>(), frame.last_chunk::<NUMBER>()) {

@@ -1,5 +1,5 @@
-//! A cable in memory: frames pushed at one end are received at the other. The ends may
-//! be on different threads.
+//! An in-memory cable: frames pushed at one end arrive at the other, possibly on another
+//! thread.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::delay_line::{
 };
 use crate::port::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
-/// With less free memory than this a push may find the pipe full.
+/// With less free memory, a push may find the pipe full.
 const ROOM: usize = 64;
 
-/// Creates a cable that holds frames of up to `capacity` bytes in all.
+/// Creates a cable for frames of up to `capacity` bytes in total.
 ///
 /// # Errors
 /// If there is no memory for it.
@@ -39,26 +39,26 @@ pub fn pipe(capacity: Bytes) -> Result<(PipeTx, PipeRx), ArenaError> {
     Ok((tx, rx))
 }
 
-/// The end where frames are pushed.
+/// The sending end.
 pub struct PipeTx {
     writer: DelayLineWriter,
     bell: Arc<Bell>,
     pushed: usize,
 }
 
-/// The end where frames arrive.
+/// The receiving end.
 pub struct PipeRx {
     reader: DelayLineReader,
     bell: Arc<Bell>,
-    /// The pipe was empty, and the bell rings for the next frame.
+    /// Whether the pipe was empty and the bell rings for the next frame.
     waits: bool,
 }
 
 impl PipeRx {
-    /// Enables the bell while the pipe is empty. Returns whether it is.
+    /// Arms the bell while the pipe is empty; returns whether it is.
     fn settle_wait(&mut self) -> bool {
         if self.waits {
-            // The following check sees the frames for which it rang.
+            // The next check sees the frames that rang it.
             self.bell.event().clear();
         } else if self.reader.front().is_none() {
             self.bell.asleep();
@@ -129,7 +129,7 @@ impl RxPort for PipeRx {
         {
             take(RxFrame {
                 bytes: self.reader.front_bytes(),
-                // The caller may have lost its core since it read the clock.
+                // The caller may have been preempted since it read the clock.
                 arrival: now.max(front.release),
                 offload: front.offload,
                 wire_len: front.wire_len,

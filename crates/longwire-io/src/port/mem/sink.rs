@@ -1,4 +1,4 @@
-//! A sink that accepts every frame, counts it and checks it.
+//! A sink that counts and checks all frames.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::port::{PortError, PushResult, RegionId, TxFrame, TxPort};
 /// Slots of a copying sink: a driver's ring, small enough for the cache.
 const SLOTS: usize = 256;
 
-/// The longest frame it copies.
+/// Maximum length of copied frames.
 const FRAME_MAX: usize = 65_536 + 64;
 
 /// Accepts every frame.
 #[derive(Debug)]
 pub struct Sink {
-    /// Memory of lent frames, if they are checked in place.
+    /// Memory of lent frames, for checks in place.
     region: Option<Arc<Region>>,
     /// Target of copies, like the ring of a network card's driver.
     ring: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Creates a sink that copies every frame into its ring, and checks it there.
+    /// Creates a sink that copies frames into its ring and checks them there.
     pub fn copying() -> Sink {
         Sink {
             region: None,
@@ -41,8 +41,8 @@ impl Sink {
         }
     }
 
-    /// Creates a sink that accepts the frames of this source in place. It reads only
-    /// their lengths and places, like a network card's driver.
+    /// Creates a sink that accepts the source's frames in place, reading only their
+    /// lengths and places, like a network card's driver.
     pub fn in_place(source: &mut Source) -> Sink {
         source.lending = true;
         Sink {
@@ -51,17 +51,17 @@ impl Sink {
         }
     }
 
-    /// Returns the number of frames accepted.
+    /// Returns the number of accepted frames.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Returns the bytes of frames accepted.
+    /// Returns the number of accepted bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the number of frames that were not whole, or not at their place.
+    /// Returns the number of incomplete or unexpected frames.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
@@ -99,7 +99,7 @@ impl Sink {
     }
 }
 
-/// Copies a frame; the shortest ones, which are the most frequent, without a call.
+/// Copies a frame; short frames, the most frequent, without a call.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     const HALF: usize = 32;

@@ -10,23 +10,23 @@ use longwire_engine::{BitRate, Nanos};
 use super::Region;
 use crate::port::{Offload, PortError, ReceiveResult, RegionId, RxFrame, RxPort};
 
-/// Distance of the prefetch ahead of the delivered frame, in a region that fits no
-/// cache: a network card has put its frames in the cache by then.
+/// Prefetch distance in an uncached region: a network card would have put the frames in
+/// the cache.
 const WARM_AHEAD: usize = 4096;
 
-/// Delivers the frames of a region repeatedly, as fast as they are accepted.
+/// Delivers a region's frames repeatedly, as fast as accepted.
 #[derive(Debug)]
 pub struct Source {
     pub(super) region: Arc<Region>,
     next_place: usize,
     left: u64,
     timeline: Option<Timeline>,
-    /// Frames are accepted in place: their bytes are not read.
+    /// Whether frames are accepted in place, without reading their bytes.
     pub(super) lending: bool,
 }
 
-/// Arrivals on a virtual timeline: each frame arrives when a wire of a given rate has
-/// carried the previous one.
+/// Arrivals in virtual time: each frame arrives when a wire of this rate has carried the
+/// previous one.
 #[derive(Debug)]
 struct Timeline {
     wire: Serializer,
@@ -46,7 +46,7 @@ impl Source {
         }
     }
 
-    /// The same, stamped as a saturated wire of this rate would deliver them, from time
+    /// Like [`Source::new`], with the stamps of a saturated wire of this rate, from time
     /// zero on.
     pub fn paced(size: usize, area: usize, rate: BitRate, count: u64) -> Source {
         Source {

@@ -1,4 +1,4 @@
-//! A wire in memory, byte time by byte time, and the device at its other end.
+//! An in-memory wire with byte-time resolution, and the receiver at its end.
 
 use longwire_engine::{BitRate, Nanos};
 
@@ -20,35 +20,35 @@ const PREAMBLE: [u8; 8] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
 /// Minimum idle byte times after each frame.
 const GAP: u64 = 12;
 
-/// A frame that the device at the end of the wire accepted.
+/// A frame accepted by the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireFrame {
-    /// The byte time in which its preamble began.
+    /// Byte time in which its preamble began.
     pub at: u64,
     /// Without preamble and check sequence.
     pub bytes: Vec<u8>,
 }
 
-/// Counters of the device at the end of the wire.
+/// Counters of the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounts {
-    /// Frames with a right check sequence.
+    /// Frames with a valid check sequence.
     pub good: u64,
-    /// Frames discarded because of a wrong check sequence.
+    /// Frames discarded for an invalid check sequence.
     pub bad: u64,
-    /// Frames discarded because they are too short, or have no start delimiter.
+    /// Frames discarded for their length or a missing start delimiter.
     pub malformed: u64,
-    /// Idle byte times beyond the gap after every frame.
+    /// Idle byte times beyond the minimum gaps.
     pub idle: u64,
 }
 
-/// The device at the end of the wire: it finds frames among symbols, and discards
+/// The receiver at the end of the wire: detects frames among symbols, and discards
 /// damaged ones.
 #[derive(Debug, Default)]
 pub struct WireReceiver {
     /// Byte times so far.
     now: u64,
-    /// The byte time in which the current run of bytes began, and the bytes.
+    /// Start of the current run of bytes; its bytes follow.
     begun: Option<u64>,
     bytes: Vec<u8>,
     idle: u64,
@@ -100,7 +100,7 @@ impl WireReceiver {
         self.counts
     }
 
-    /// Returns the byte times so far.
+    /// Returns the number of byte times so far.
     pub fn byte_times(&self) -> u64 {
         self.now
     }
@@ -110,8 +110,8 @@ impl WireReceiver {
 /// frame: the maximum byte times by which the distance between the last bits of any two
 /// frames differs, on a wire of this rate.
 pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) -> f64 {
-    // For each frame, the time from its release to its end, in billionths of bits:
-    // exact integers. A common delay cancels in the difference.
+    // Time from each release to the frame's end, in billionths of bits, as exact
+    // integers. A common delay cancels in the difference.
     let late = |(frame, release): (&WireFrame, &Nanos)| {
         let end = frame.at + frame_bytes(frame.bytes.len() as u32);
         let seen = i128::from(end) * 8_000_000_000;
@@ -124,8 +124,8 @@ pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) ->
     most.saturating_sub(least).max(0) as f64 / 8e9
 }
 
-/// Whether a frame with its check sequence is undamaged. The remainder is computed bit
-/// by bit as the standard defines it, independently of the sender's code.
+/// Whether a frame with its check sequence is undamaged. The remainder is computed bit by
+/// bit as the standard defines it, independent of the sender's code.
 fn is_whole(frame: &[u8]) -> bool {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     let divide = |state: u32, byte: &u8| {
@@ -139,8 +139,7 @@ fn is_whole(frame: &[u8]) -> bool {
     remainder.to_le_bytes() == check
 }
 
-/// A wire that sends frame by frame, back to back. Its time is that of the added
-/// frames.
+/// A wire that sends frames back to back; added frames advance its time.
 #[derive(Debug)]
 pub struct MemWire {
     receiver: WireReceiver,
@@ -158,7 +157,7 @@ impl MemWire {
         }
     }
 
-    /// Returns the device at its end.
+    /// Returns the receiver at its end.
     pub fn receiver(&self) -> &WireReceiver {
         &self.receiver
     }
