@@ -1,9 +1,8 @@
-//! Capabilities of the calling thread, and dropping them.
+//! Capabilities of the calling thread.
 //!
-//! Opening ports needs rights that a run does not need afterwards. Linux keeps
-//! capabilities for each thread; a new thread inherits those of its creator. A program
-//! of root's that is started later has all of them again (capabilities(7),
-//! "Capabilities and execution of programs by root").
+//! Opening ports needs rights that a run does not. Linux keeps capabilities per thread; a
+//! new thread inherits its creator's. A program executed by root has all of them again
+//! (capabilities(7), "Capabilities and execution of programs by root").
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,36 +53,35 @@ impl Capability {
     }
 }
 
-/// A port is or was on an interface: it may have settings to restore, its own or those
-/// of a process that ended before it, which needs `CAP_NET_ADMIN`.
+/// Whether a port is or was on an interface: the process may have to restore settings,
+/// its own or those of a process that ended before it, which requires `CAP_NET_ADMIN`.
 static RESTORES: AtomicBool = AtomicBool::new(false);
 
-/// Notes that this process may have to restore settings of an interface, so
-/// that [`give_up`] keeps the right to.
+/// Makes [`give_up`] keep the right to restore interface settings.
 pub(crate) fn will_restore() {
     RESTORES.store(true, Ordering::Relaxed);
 }
 
-/// Drops the capabilities of the calling thread permanently, except those in `keep`,
-/// those that timing needs (`CAP_SYS_NICE` for priorities, and `CAP_IPC_LOCK`: without
-/// it, locked memory cannot grow), and `CAP_NET_ADMIN` if settings of an interface may
-/// have to be restored. Capabilities that the thread does not have stay absent.
+/// Permanently drops the calling thread's capabilities, except `keep`, those needed for
+/// timing (`CAP_SYS_NICE` for priorities, and `CAP_IPC_LOCK`, without which locked memory
+/// cannot grow), and `CAP_NET_ADMIN` if interface settings may have to be restored. Adds
+/// no capabilities.
 ///
 /// # Errors
-/// If the kernel refuses, which it does not for fewer capabilities.
+/// The kernel refuses, which does not happen for a reduction.
 pub fn give_up(keep: &[Capability]) -> io::Result<()> {
     let mut sets = Sets::get()?;
     sets.retain(kept(keep, RESTORES.load(Ordering::Relaxed)));
     sets.set()
 }
 
-/// Does the same as [`give_up`] with nothing to keep, as the first call of a thread
-/// that works without rights: a refusal is harmless for it.
+/// Like [`give_up`] with nothing to keep, as the first call of a thread that needs no
+/// rights; best effort.
 pub fn give_up_all() {
     let _ = give_up(&[]);
 }
 
-/// Returns the capabilities that stay, a bit each.
+/// Returns the mask of capabilities to keep.
 fn kept(keep: &[Capability], restores: bool) -> u64 {
     let mut kept = Capability::SysNice.bit() | Capability::IpcLock.bit();
     if restores {
@@ -196,7 +194,7 @@ mod tests {
             let mut sets = Sets { words: [all; 2] };
             sets.retain(kept(keep, restores));
             assert_eq!(masks(&sets), [expected; 3], "{keep:?} {restores}");
-            // Those that are absent stay absent.
+            // Absent capabilities stay absent.
             let mut none = Sets {
                 words: [Word::default(); 2],
             };

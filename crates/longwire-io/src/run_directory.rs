@@ -1,10 +1,11 @@
-//! The run directory, shared by all runs: control sockets, and records of settings that
-//! a run changed.
+//! The run directory, shared by all runs: control sockets, and records of changed
+//! settings.
 //!
-//! It is `/run/longwire` for root and `$XDG_RUNTIME_DIR/longwire` for other users. Without
-//! that variable, as after `su` or in a container, sockets are in `/run/user/UID/longwire`, or
-//! in `/tmp/longwire-UID` where the system has no `/run/user/UID`. Longwire creates it and
-//! never removes it: a user may have created it, and another run may be about to use it.
+//! It is `/run/longwire` for root and `$XDG_RUNTIME_DIR/longwire` for other users.
+//! Without that variable, as after `su` or in a container, sockets are in
+//! `/run/user/UID/longwire`, or in `/tmp/longwire-UID` if `/run/user/UID` does not exist.
+//! Longwire creates the directory and never removes it: a user may have created it, and
+//! another run may be about to use it.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,19 +18,19 @@ use nix::unistd::geteuid;
 
 /// The directory's name in the directory of the system or of the user.
 const NAME: &str = "longwire";
-/// The variable with the user's directory for runtime files.
+/// The variable with the user's runtime directory.
 pub const VARIABLE: &str = "XDG_RUNTIME_DIR";
-/// The system's directory for runtime files.
+/// The system's runtime directory.
 const SYSTEM: &str = "/run";
-/// Parent of the directories that logins create, one per user.
+/// Parent of the per-user directories created at login.
 const USERS: &str = "/run/user";
-/// The directory for users without a login.
+/// Parent of the directories of users without a login.
 const TEMPORARY: &str = "/tmp";
 /// Readable by all, so that `ctl` finds sockets; writable by the owner only.
 const MODE: u32 = 0o755;
 
-/// Returns the directories in which `ctl` looks for sockets: the user's, for
-/// the value of `XDG_RUNTIME_DIR` or without it, then the system's.
+/// Returns the directories where `ctl` looks for sockets: the user's, given the value of
+/// `XDG_RUNTIME_DIR`, then the system's.
 pub fn all(runtime_dir: Option<OsString>) -> Vec<PathBuf> {
     let user = match runtime_dir.filter(|path| !path.is_empty()) {
         // As the service manager sets it for system services.
@@ -44,8 +45,9 @@ fn with_system(user: Option<PathBuf>) -> Vec<PathBuf> {
     user.into_iter().chain([system]).collect()
 }
 
-/// Returns the directory of a user who has no variable for it: below the directory that the
-/// login made in `users`, or in `temporary`. `None` for root, and if another user has it.
+/// Returns the directory of a user without the variable: in the login's directory in
+/// `users`, or in `temporary`. `None` for root, and if the directory belongs to another
+/// user.
 fn of_user(user: u32, [users, temporary]: [&Path; 2]) -> Option<PathBuf> {
     if user == 0 {
         return None;
@@ -62,15 +64,15 @@ fn of_user(user: u32, [users, temporary]: [&Path; 2]) -> Option<PathBuf> {
     is_own.then_some(own)
 }
 
-/// Returns the ID of this process's user outside of the user namespace that `exec` makes,
-/// in which the user is root.
+/// Returns the user's ID outside of the user namespace created by `exec`, where the user
+/// is root.
 fn user_id() -> u32 {
     let own = geteuid().as_raw();
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     outer_id(own, &map)
 }
 
-/// Returns the ID outside of a user namespace, for its map (user_namespaces(7)).
+/// Maps an ID to the outside of a user namespace (user_namespaces(7)).
 fn outer_id(own: u32, map: &str) -> u32 {
     let ranges = map.lines().filter_map(|line| {
         let numbers: Option<Vec<u32>> = line.split_whitespace().map(|n| n.parse().ok()).collect();
@@ -83,8 +85,7 @@ fn outer_id(own: u32, map: &str) -> u32 {
     outer.next().unwrap_or(own)
 }
 
-/// Returns the directory of this process's user; `None` for a user without a
-/// runtime directory.
+/// Returns the directory of this process's user; `None` without a runtime directory.
 pub fn own() -> Option<PathBuf> {
     if geteuid().is_root() {
         return Some(Path::new(SYSTEM).join(NAME));
@@ -93,11 +94,10 @@ pub fn own() -> Option<PathBuf> {
     Some(PathBuf::from(user).join(NAME))
 }
 
-/// Creates one of the directories that [`all`] returns if it is missing. Its
-/// parent must exist.
+/// Creates one of the directories of [`all`] if it is missing; its parent must exist.
 ///
 /// # Errors
-/// If it cannot be created.
+/// It cannot be created.
 pub fn create(directory: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(MODE).create(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -105,14 +105,13 @@ pub fn create(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether only this process's user can have written the contents of a
-/// directory.
+/// Whether only this process's user can have written a directory's contents.
 pub fn is_private(directory: &Path) -> bool {
     is_written_by(directory, &[geteuid().as_raw()])
 }
 
-/// Returns whether only this process's user or root can have written the contents of a
-/// directory. With `sudo -E`, the directory of the user is not of this kind.
+/// Whether only this process's user or root can have written a directory's contents;
+/// false for the user's directory with `sudo -E`.
 pub fn is_trusted(directory: &Path) -> bool {
     is_written_by(directory, &[geteuid().as_raw(), 0])
 }
@@ -160,7 +159,7 @@ mod tests {
         assert_eq!(of(user), Some(own.clone()));
         create(&own).expect("a directory");
         assert_eq!(of(user), Some(own.clone()));
-        // One that another user made, or that leads elsewhere.
+        // Owned by another user, or a link elsewhere.
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(&own, open).expect("it is ours");
         assert_eq!(of(user), None);

@@ -1,6 +1,6 @@
-//! The atomics of the lock-free structures, in one place so that loom can replace them
-//! (the feature `loom`, for its tests only), and a check that loom cannot make by
-//! itself: which thread accesses which bytes of the arena.
+//! Atomics of the lock-free structures, in one place so that loom can replace them
+//! (feature `loom`, for its tests only), and a check of arena accesses per thread, which
+//! loom cannot make itself.
 
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{
@@ -14,26 +14,26 @@ pub(crate) use loom::sync::{
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 
-/// A value on separate cache lines. Two lines, because the prefetcher of x86 fetches
-/// them in pairs, including a neighbour's.
+/// A value on separate cache lines: two, because the x86 prefetcher fetches lines in
+/// pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);
 
-/// Watches accesses to memory that loom does not know: one loom cell stands for each
-/// granule of it. Empty without loom.
+/// Checks accesses to memory unknown to loom: one loom cell per granule. Empty without
+/// loom.
 #[derive(Debug)]
 pub(crate) struct AccessWatch {
     #[cfg(feature = "loom")]
     granules: Box<[loom::cell::UnsafeCell<()>]>,
 }
 
-/// Bytes of one watched cell: the size of the smallest record.
+/// Size of a granule: the minimum record.
 #[cfg(feature = "loom")]
 const GRANULE: usize = 16;
 
 impl AccessWatch {
-    /// Creates a watch for memory of `len` bytes.
+    /// Creates a watch of `len` bytes.
     #[cfg_attr(
         not(feature = "loom"),
         allow(unused_variables, reason = "nothing is watched")
@@ -47,7 +47,7 @@ impl AccessWatch {
         }
     }
 
-    /// Notes a read: no other thread may be writing the bytes.
+    /// Records a read: no other thread may be writing the bytes.
     #[inline(always)]
     #[cfg_attr(
         not(feature = "loom"),
@@ -60,7 +60,7 @@ impl AccessWatch {
         }
     }
 
-    /// Notes a write: no other thread may be reading or writing the bytes.
+    /// Records a write: no other thread may be accessing the bytes.
     #[inline(always)]
     #[cfg_attr(
         not(feature = "loom"),

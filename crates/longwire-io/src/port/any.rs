@@ -32,7 +32,7 @@ pub enum AnyRx {
     Pcap(Box<PcapRx>),
     /// Prebuilt frames in memory.
     Source(Box<mem::Source>),
-    /// The end of a cable in memory.
+    /// An end of an in-memory cable.
     Pipe(Box<mem::PipeRx>),
     /// The caller's implementation.
     Own(Box<dyn OwnRx>),
@@ -58,7 +58,7 @@ pub enum AnyTx {
     Pcap(PcapTx),
     /// A counter in memory.
     Sink(Box<mem::Sink>),
-    /// The end of a cable in memory.
+    /// An end of an in-memory cable.
     Pipe(Box<mem::PipeTx>),
     /// The caller's implementation.
     Own(Box<dyn OwnTx>),

@@ -1,5 +1,4 @@
-//! The missing half of a port that only sends or only receives, such as a
-//! capture file.
+//! The missing half of a one-way port, such as a capture file.
 
 use std::os::fd::BorrowedFd;
 
@@ -7,7 +6,7 @@ use longwire_engine::Nanos;
 
 use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
-/// Receives nothing, and reports its end at once.
+/// Receives nothing and ends at once.
 #[derive(Debug, Default)]
 pub struct SilentRx;
 
@@ -33,7 +32,7 @@ impl RxPort for SilentRx {
     }
 }
 
-/// Accepts every frame and drops it.
+/// Discards all frames.
 #[derive(Debug, Default)]
 pub struct DiscardTx {
     taken: usize,
@@ -50,7 +49,7 @@ impl TxPort for DiscardTx {
     }
 
     fn free_slots(&self) -> usize {
-        // Any number, so that callers still read the clock now and then.
+        // Any finite number, so that callers still read the clock regularly.
         1024
     }
 

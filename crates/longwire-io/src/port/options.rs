@@ -2,30 +2,30 @@
 
 use longwire_engine::BitRate;
 
-/// Options for opening a port; [`OpenOptions::default`] is right for nearly all uses.
+/// Options for opening a port; [`OpenOptions::default`] suits most uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Frames may carry work left to the hardware (see [`super::Offload`]): buffers of
-    /// many wire frames, unfinished checksums. If not, the port switches segmentation
-    /// off on the interface where it can, so that every frame has wire size.
+    /// Whether frames may carry offloads (see [`super::Offload`]): buffers of many wire
+    /// frames, unfinished checksums. Otherwise the port disables segmentation on the
+    /// interface if possible, so that every frame is wire-size.
     pub offloads: bool,
-    /// Bytes of memory for the receive ring; `None` for the port's default.
+    /// Size of the receive ring in bytes; `None` for the port's default.
     pub ring_bytes: Option<usize>,
-    /// Bytes of the longest usual frame, for which the receive ring is divided; `None`:
-    /// those of the interface's MTU. Longer frames are received too, at a higher cost.
+    /// Usual maximum frame length in bytes, which sizes ring slots; `None` derives it
+    /// from the interface's MTU. Longer frames are received at a higher cost.
     pub frame_usual: Option<usize>,
-    /// Wire-size frames leave by an AF_XDP socket where there is one, which takes 2 MiB.
+    /// Whether wire-size frames leave by AF_XDP if available, which takes 2 MiB.
     pub sends_by_xdp: bool,
-    /// No other process finds the interface, and it goes away with this one: it is not
-    /// locked, its settings are left as they are, and nothing has to be restored.
+    /// Whether the interface is invisible to other processes and disappears with this
+    /// one: it is not locked, its settings stay, and nothing is restored.
     pub private: bool,
-    /// The kernel's network stack must not answer on the interface (IPv6 is switched
-    /// off on it until the port is closed).
+    /// Whether to silence the kernel's network stack on the interface (IPv6 is disabled
+    /// until the port is closed).
     pub quiet: bool,
-    /// Place of an AF_XDP port's program.
+    /// Attachment point of an AF_XDP port's program.
     pub xdp_mode: XdpMode,
-    /// The wire is kept busy with gap frames, at this rate (see [`super::gap`]);
-    /// refused by ports that cannot do that.
+    /// Rate of a wire kept busy with gap frames (see [`super::gap`]); refused by ports
+    /// that do not support that.
     pub gap_frames: Option<BitRate>,
     /// Purpose of the port.
     pub purpose: Purpose,
@@ -45,38 +45,37 @@ pub enum CarrierControl {
     Off,
     /// A TAP device.
     Tap,
-    /// A TAP device, and the other end of a veth pair that the caller made: the end here
-    /// is taken down.
+    /// A TAP device, or the other end of a veth pair created by the caller: this end is
+    /// taken down.
     OwnPair,
 }
 
-/// Purpose of a port, which decides which other ports may share its interface: see
-/// `port/lock.rs`.
+/// Purpose of a port; decides which other ports may share its interface (see
+/// `port/lock.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// A link carries arriving frames, and sends the frames that it carried.
     #[default]
     Forward,
-    /// A link carries arriving frames; the port sends none.
+    /// A link carries arriving frames; the port does not send.
     ForwardIn,
     /// Only sends: `packet:IF` then opens no receiving socket, which leaves the
-    /// interface's mode alone and saves the kernel the stamping of all received frames.
-    /// Of other ports both halves open.
+    /// interface's mode alone and saves the kernel from stamping received frames. Other
+    /// ports open both halves.
     Send,
-    /// Arriving frames are read; the port sends none.
+    /// Arriving frames are read; the port does not send.
     Receive,
 }
 
 /// Holder of frames until their release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LaunchMode {
-    /// None: frames are pushed when they are due.
+    /// None: frames are pushed when due.
     #[default]
     Off,
-    /// The device, where its queueing discipline `etf` has `offload`.
+    /// The device, if its `etf` discipline has `offload`.
     Device,
-    /// The kernel too: `etf` without `offload`, or `fq`. Refused where there
-    /// is none.
+    /// Also the kernel: `etf` without `offload`, or `fq`. Refused without one.
     Queue,
 }
 
@@ -98,14 +97,14 @@ impl Default for OpenOptions {
     }
 }
 
-/// Place of an XDP program.
+/// Attachment point of an XDP program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum XdpMode {
-    /// In the driver where it can, else generic.
+    /// In the driver if supported, else generic.
     #[default]
     Best,
     /// In the driver only.
     Native,
-    /// In the network stack, which works with every device.
+    /// In the network stack; supported by every device.
     Generic,
 }

@@ -1,8 +1,7 @@
-//! A port implemented by the caller: a receiver or a sender that this crate does not
-//! know. Tests and benches build live runs with them.
+//! Ports implemented by the caller, as used by tests and benches.
 //!
-//! [`RxPort`] and [`TxPort`] hand frames over without an indirect call each; these
-//! traits make one for each frame, and are easier to implement.
+//! [`RxPort`] and [`TxPort`] pass frames without indirect calls; these traits make one
+//! per frame, and are easier to implement.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,7 +9,7 @@ use longwire_engine::Nanos;
 
 use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
-/// A source of frames. The requirements of [`RxPort`] apply.
+/// A source of frames, with the requirements of [`RxPort`].
 pub trait OwnRx: Send {
     /// Delivers up to `max` frames that have arrived by `now`.
     ///
@@ -23,36 +22,36 @@ pub trait OwnRx: Send {
         take: &mut dyn FnMut(RxFrame<'_>),
     ) -> Result<ReceiveResult, PortError>;
 
-    /// Becomes readable when frames wait, and stays so until they have been delivered:
-    /// a socket, or an [`Event`](crate::Event) that the sender of frames signals and
-    /// [`OwnRx::receive`] clears before it checks for frames. `None` for a port without
-    /// an event: an idle thread polls it every millisecond.
+    /// Becomes readable when frames wait, and stays so until they are delivered: a
+    /// socket, or an [`Event`](crate::Event) signalled by the sender and cleared by
+    /// [`OwnRx::receive`] before it checks for frames. `None` without an event: an idle
+    /// thread polls every millisecond.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Returns the length of the longest frame, in bytes.
+    /// Returns the maximum frame length in bytes.
     fn frame_max(&self) -> usize;
 }
 
-/// A destination of frames. The requirements of [`TxPort`] apply.
+/// A destination of frames, with the requirements of [`TxPort`].
 pub trait OwnTx: Send {
-    /// Accepts a frame; it leaves no later than the next flush.
+    /// Accepts a frame; it leaves by the next flush.
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult;
 
-    /// Sends the pushed frames; returns how many frames left.
+    /// Sends the pushed frames; returns the number of departed frames.
     ///
     /// # Errors
     /// After a failure that ends sending.
     fn flush(&mut self) -> Result<usize, PortError>;
 
-    /// Returns how many frames can be pushed before a flush is needed.
+    /// Returns the number of frames that can be pushed before a flush.
     fn free_slots(&self) -> usize;
 
-    /// Returns the number of frames that were pushed and have not left.
+    /// Returns the number of unsent frames.
     fn unsent(&self) -> usize;
 
-    /// Gives the receiver its carrier, or takes it.
+    /// Sets the receiver's carrier.
     fn set_carrier(&mut self, _up: bool) {}
 }
 

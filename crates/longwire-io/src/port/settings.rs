@@ -1,11 +1,11 @@
-//! Settings that a port changes on its interface, and restores.
+//! Interface settings that a port changes and restores.
 //!
-//! The kernel's network stack must not send on it, and merged frames must not reach
-//! ports that cannot carry them.
+//! The kernel's network stack must not send on the interface, and merged frames must not
+//! reach ports that cannot carry them.
 //!
-//! The interface of a port usually has no addresses, and the stack has no use for
-//! frames for other stations. But IPv6 automatically gives every interface an address,
-//! announces it, and answers: packets that the emulated link never carried.
+//! A port's interface usually has no addresses, and the stack ignores frames for other
+//! stations. But IPv6 automatically assigns an address, announces it and answers: packets
+//! that the emulated link never carried.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,19 +17,19 @@ use crate::net::interface::Interface;
 use crate::net::offloads;
 use crate::net::record::{PortRecord, Restorer, SettingsChange, Undo};
 
-/// The lock on an interface, and its settings changed for a port. They are restored
-/// when dropped, and after SIGKILL by the next port that is opened.
+/// The lock on an interface, and its settings changed for a port. They are restored on
+/// drop, or after SIGKILL by the next port to open.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// `None`: nothing was changed.
+    /// `None` if nothing was changed.
     changed: Option<(PortRecord, Restorer)>,
     // Dropped last: until then no other port changes the interface.
     _lock: PortLock,
 }
 
 impl Settings {
-    /// Applies the changes to an interface of the calling thread's namespace, and
-    /// reports them in `notes`.
+    /// Applies changes to an interface of the calling thread's namespace and reports them
+    /// in `notes`.
     pub(crate) fn apply(
         interface: &Interface,
         wanted: InterfaceNeeds,
@@ -56,7 +56,7 @@ impl Settings {
         }
     }
 
-    /// Leaves the settings of an interface as they are.
+    /// Keeps an interface's settings.
     pub(crate) fn untouched(lock: PortLock) -> Settings {
         Settings {
             changed: None,
@@ -73,10 +73,10 @@ impl Drop for Settings {
     }
 }
 
-/// Requirements of a port on its interface.
+/// A port's requirements on its interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InterfaceNeeds {
-    /// The kernel's stack must be silent.
+    /// Whether the kernel's stack must be silent.
     pub(crate) quiet: bool,
     /// Maximum length of frames.
     pub(crate) frames: Frames,
@@ -85,15 +85,15 @@ pub(crate) struct InterfaceNeeds {
 /// Maximum length of the frames of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frames {
-    /// As the device delivers them.
+    /// As delivered by the device.
     AsTheyCome,
-    /// Several wire frames may be merged, if that is reversible.
+    /// Wire frames may be merged reversibly.
     Reversible,
-    /// As long as on the wire.
+    /// As on the wire.
     WireSize,
 }
 
-/// Switches IPv6 off on an interface where that loses nothing.
+/// Disables IPv6 on an interface unless addresses would be lost.
 fn quiet(name: &str, changing: &mut SettingsChange, notes: &mut Vec<String>) {
     let file = match open_ipv6(name) {
         Ok(Some(file)) => file,
@@ -152,8 +152,8 @@ fn disable_ipv6(name: &str, file: &File, changing: &mut SettingsChange) -> io::R
     Ok(Ipv6::Disabled)
 }
 
-/// Whether an interface has IPv6 addresses other than the link-local one, which the
-/// kernel restores itself.
+/// Whether an interface has IPv6 addresses besides the link-local one, which the kernel
+/// restores itself.
 fn has_addresses(name: &str) -> bool {
     const LINK_SCOPE: &str = "20";
     // Address, interface number, prefix length, scope, flags, name.

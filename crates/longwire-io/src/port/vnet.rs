@@ -1,5 +1,4 @@
-//! The virtio-net header: the work that a sender left unfinished in a frame of a TAP
-//! device or a packet socket.
+//! The virtio-net header: unfinished work of a frame on a TAP device or packet socket.
 //!
 //! Layout of `struct virtio_net_hdr` (virtio 1.2 §5.1.6; host byte order, as Linux uses
 //! it on TAP devices and packet sockets): flags, gso_type (a byte each), hdr_len,
@@ -50,10 +49,10 @@ pub enum VnetError {
     NoSegmentSize,
 }
 
-/// The work that a virtio-net header describes.
+/// The offload described by a virtio-net header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
-    /// Of a frame, or of a super-packet as other ports take it.
+    /// A frame, or a super-packet that other ports accept.
     Plain(Offload),
     /// Of a super-packet in a tunnel, which [`Splitter::of_tunnelled`] splits.
     ///
@@ -61,19 +60,18 @@ pub enum Decoded {
     Tunnelled(Segments),
 }
 
-/// Decodes the header that precedes `frame`.
+/// Decodes the header before `frame`.
 ///
-/// The sender's `hdr_len` is a hint and often wrong or zero, so the length of the
-/// headers is read from the frame. A verified checksum (DATA_VALID) changes nothing for
-/// a frame that is passed on, so it is not kept. A super-packet that holds no more than
-/// one segment is a plain frame.
+/// The sender's `hdr_len` is a hint and often wrong or zero, so the header length is read
+/// from the frame. A verified checksum (DATA_VALID) does not matter for a forwarded frame
+/// and is dropped. A super-packet of at most one segment is a plain frame.
 ///
-/// The header means one TCP or UDP packet, but Linux describes by it what else it leaves to
-/// the hardware too: packets in tunnels, without a word about the tunnel, and the CRC32c of
-/// SCTP. Such a checksum is finished here; such a super-packet has to be split.
+/// The header describes one TCP or UDP packet, but Linux also uses it for other offloads:
+/// packets in tunnels, without mention of the tunnel, and SCTP's CRC32c. These checksums
+/// are finished here; these super-packets must be split.
 ///
 /// # Errors
-/// If the header contradicts itself or the frame; such a frame cannot be passed on.
+/// The header contradicts itself or the frame, which cannot be forwarded.
 #[inline]
 pub fn decode(header: &[u8], frame: &mut [u8]) -> Result<Decoded, VnetError> {
     let Some(header) = header.first_chunk::<LEN>() else {
@@ -129,8 +127,8 @@ fn decode_undone(header: &[u8; LEN], frame: &mut [u8]) -> Result<Decoded, VnetEr
     })
 }
 
-/// Returns the work that is left in one wire frame, after the checksum was finished if it is
-/// not that of the outermost TCP or UDP header.
+/// Returns the remaining offload of a wire frame; finishes its checksum unless it is that
+/// of the outermost TCP or UDP header.
 fn plain(frame: &mut [u8], outermost: Option<Headers>, checksum: Option<Checksum>) -> Offload {
     let is_outermost = |sum: &Checksum| outermost.is_some_and(|headers| headers.checksum() == *sum);
     if let Some(checksum) = checksum.filter(|sum| !is_outermost(sum)) {
@@ -142,15 +140,15 @@ fn plain(frame: &mut [u8], outermost: Option<Headers>, checksum: Option<Checksum
     }
 }
 
-/// Reads kind, meaning of CWR and length of segments; `None` if there are none.
+/// Parses kind, CWR and length of segments; `None` without segmentation.
 fn segmentation(gso: u8, size: u16) -> Result<Option<(SegmentKind, bool, u16)>, VnetError> {
     let kind = match gso & !GSO_ECN {
         GSO_NONE => return Ok(None),
         GSO_TCP_V4 => SegmentKind::TcpV4,
         GSO_TCP_V6 => SegmentKind::TcpV6,
         GSO_UDP_L4 => SegmentKind::Udp,
-        // Kernels that still use this mean one datagram fragmented by IP; none does
-        // unless requested, and we do not request it.
+        // Some kernels use this for a datagram to be fragmented by IP, but only on
+        // request.
         GSO_UDP_FRAGMENTS => return Err(VnetError::Kind(GSO_UDP_FRAGMENTS)),
         other => return Err(VnetError::Kind(other)),
     };
@@ -161,7 +159,7 @@ fn segmentation(gso: u8, size: u16) -> Result<Option<(SegmentKind, bool, u16)>, 
     Ok(Some((kind, cwr_once, size)))
 }
 
-/// Encodes the header for an unfinished checksum and segments.
+/// Encodes the header of an offload.
 #[inline]
 pub fn encode(offload: Offload) -> [u8; LEN] {
     let mut header = [0; LEN];

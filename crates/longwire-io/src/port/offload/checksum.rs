@@ -6,17 +6,16 @@ use super::Checksum;
 use super::headers::{Headers, IpHeader, Network, Transport, be16};
 use super::tunnel::{self, InnerBytes};
 
-/// Number of SCTP in IP headers.
+/// Protocol number of SCTP.
 const SCTP: u8 = 132;
-/// Position of the checksum in an SCTP header; no other header that leaves a sum to the
-/// hardware has it there.
+/// Offset of the checksum in an SCTP header; unique among headers whose checksums are
+/// left to hardware.
 const SCTP_CHECKSUM: u16 = 8;
 
 /// A one's complement sum that is not yet folded to 16 bits.
 ///
-/// It is kept in the machine's byte order: one's complement addition is the same in
-/// either order up to the order of the result's bytes (RFC 1071 §2 B), so bytes are
-/// swapped once, in [`Sum::fold`].
+/// Kept in native byte order: one's complement addition is independent of byte order up
+/// to a final swap (RFC 1071 §2 B), which [`Sum::fold`] does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum(u64);
 
@@ -25,7 +24,7 @@ pub(super) struct Sum(u64);
 const ROUND: usize = 32;
 
 impl Sum {
-    /// Adds bytes. All but the last slice added must have an even length.
+    /// Adds bytes. Only the last slice added may have an odd length.
     #[must_use]
     pub(super) fn add(self, bytes: &[u8]) -> Sum {
         // A lane takes 2^32 rounds to overflow.
@@ -85,7 +84,7 @@ pub fn finish_checksum(frame: &mut [u8], checksum: Checksum) -> bool {
     finish_within(frame, checksum, frame.len())
 }
 
-/// As [`finish_checksum`], for a packet that ends at `end`.
+/// Like [`finish_checksum`], for a packet that ends at `end`.
 fn finish_within(frame: &mut [u8], checksum: Checksum, end: usize) -> bool {
     let start = usize::from(checksum.start);
     let at = start + usize::from(checksum.offset);
@@ -138,7 +137,7 @@ pub fn finish_if_partial(frame: &mut [u8]) -> bool {
     found.is_some_and(|(checksum, end)| finish_within(frame, checksum, end))
 }
 
-/// Returns the checksum of the header behind `ip` if it looks unfinished.
+/// Returns the checksum of the header after `ip` if it looks unfinished.
 fn unfinished(frame: &[u8], ip: &IpHeader) -> Option<Checksum> {
     let start = u16::try_from(ip.transport_at).ok()?;
     if ip.protocol == SCTP {
@@ -155,7 +154,7 @@ fn unfinished(frame: &[u8], ip: &IpHeader) -> Option<Checksum> {
     (be16(frame, headers.checksum_at()) == Some(partial)).then_some(headers.checksum())
 }
 
-/// Computes the TCP or UDP checksum of `frame`, whose other fields are right.
+/// Computes the TCP or UDP checksum; other fields must be valid.
 pub(super) fn write_transport_checksum(frame: &mut [u8], headers: &Headers) {
     let at = headers.checksum_at();
     let len = frame.len() - headers.transport_at();
@@ -174,15 +173,14 @@ pub(super) fn write_ipv4_checksum(frame: &mut [u8], at: usize) {
     frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Whether a datagram was sent without a checksum, as UDP over IPv4 may be.
+/// Whether a datagram has no checksum, as permitted for UDP over IPv4.
 pub(super) fn has_no_checksum(frame: &[u8], headers: &Headers) -> bool {
     headers.transport == Transport::Udp
         && headers.ip.network == Network::V4
         && be16(frame, headers.checksum_at()) == Some(0)
 }
 
-/// Writes a checksum; zero as its other form, because UDP means "none" by
-/// zero (RFC 768).
+/// Writes a checksum; zero becomes 0xffff, as UDP uses zero for "none" (RFC 768).
 pub(super) fn put_checksum(frame: &mut [u8], at: usize, sum: u16) {
     let sum = if sum == 0 { 0xffff } else { sum };
     frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());

@@ -1,7 +1,7 @@
-//! Finds the IP header of a frame, and the TCP or UDP header after it.
+//! Locates a frame's IP header and the TCP or UDP header after it.
 //!
-//! Offloads contain header lengths and checksum offsets; those of the sender may be
-//! wrong or missing, so they are read from the frame itself.
+//! Offloads contain header lengths and checksum offsets; the sender's may be wrong or
+//! missing, so they are read from the frame.
 
 use longwire_packet::frame::mac_header_len;
 use longwire_packet::header;
@@ -13,11 +13,10 @@ pub(super) const IPV4: u16 = 0x0800;
 /// EtherType of IPv6.
 pub(super) const IPV6: u16 = 0x86dd;
 
-/// The maximum length of an IP packet, in bytes.
+/// Maximum length of an IP packet in bytes.
 pub(super) const PACKET_MAX: usize = 65_535;
 
-/// Maximum number of extension headers of an IPv6 packet: more than any real packet
-/// carries.
+/// Maximum number of IPv6 extension headers; real packets have fewer.
 const EXTENSIONS_MAX: usize = 8;
 
 /// The network header before the transport header.
@@ -48,51 +47,49 @@ impl Transport {
     }
 }
 
-/// Positions of an IP header of a whole, unfragmented packet, as byte offsets from the
-/// start of the frame.
+/// Offsets of the headers of a complete, unfragmented IP packet in its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
     /// Version of IP.
     pub network: Network,
     /// Start of the header.
     pub at: usize,
-    /// Number of the protocol after it and its extension headers.
+    /// Protocol number after it and its extension headers.
     pub protocol: u8,
-    /// Start of that protocol's header.
+    /// Start of the protocol's header.
     pub transport_at: usize,
     /// End of the packet according to IP; padding may follow.
     pub end: usize,
-    /// Start of the address that the checksum uses as the source: the home address of a
-    /// mobile node, if the packet has one.
+    /// Start of the source address in the pseudo-header: a mobile node's home address, if
+    /// present.
     pub(super) source_at: usize,
-    /// Start of the address that the checksum uses as the destination: the last one of
-    /// a source route, not the next.
+    /// Start of the destination address in the pseudo-header: the last address of a
+    /// source route.
     pub(super) destination_at: usize,
 }
 
-/// Positions of the headers of a whole, unfragmented TCP or UDP packet, as byte offsets
-/// from the start of the frame.
+/// Offsets of the headers of a complete, unfragmented TCP or UDP packet in its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
     /// The IP header.
     pub ip: IpHeader,
     /// Transport protocol.
     pub transport: Transport,
-    /// Start of the payload: the length of all headers.
+    /// Start of the payload, which is the length of all headers.
     pub payload_at: usize,
 }
 
 impl Headers {
     /// Parses the headers of `frame`: Ethernet with up to four VLAN tags, IPv4 or IPv6
-    /// with extension headers, TCP or UDP. `None` for any other frame, for fragments,
-    /// and for headers that are truncated or inconsistent.
+    /// with extension headers, TCP or UDP. `None` for other frames, fragments, and
+    /// truncated or inconsistent headers.
     pub fn parse(frame: &[u8]) -> Option<Headers> {
         let at = mac_header_len(frame) as usize;
         let ip = IpHeader::parse(frame, be16(frame, at.checked_sub(2)?)?, at)?;
         Headers::within(&ip, frame)
     }
 
-    /// Parses the transport header behind an IP header of `frame`.
+    /// Parses the transport header after an IP header of `frame`.
     pub(super) fn within(ip: &IpHeader, frame: &[u8]) -> Option<Headers> {
         let at = ip.transport_at;
         let packet = frame.get(..ip.end)?;
@@ -122,7 +119,7 @@ impl Headers {
         self.ip.transport_at + self.transport.checksum_offset()
     }
 
-    /// Returns the checksum as virtio-net describes it.
+    /// Returns the checksum in virtio-net form.
     pub fn checksum(&self) -> Checksum {
         Checksum {
             start: self.ip.transport_at as u16,
@@ -132,8 +129,8 @@ impl Headers {
 }
 
 impl IpHeader {
-    /// Parses the header of the EtherType `kind` at `at`. `None` if there is no whole
-    /// packet of IPv4 or IPv6.
+    /// Parses the header of EtherType `kind` at `at`; `None` unless it is a complete IPv4
+    /// or IPv6 packet.
     pub(super) fn parse(frame: &[u8], kind: u16, at: usize) -> Option<IpHeader> {
         match kind {
             IPV4 => Self::parse_v4(frame, at),
@@ -142,8 +139,8 @@ impl IpHeader {
         }
     }
 
-    /// Returns the source address and the destination address, which are not always
-    /// adjacent: the two slices that the pseudo-header sums.
+    /// Returns source and destination address as the pseudo-header sums them; they need
+    /// not be adjacent.
     pub(super) fn addresses<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let len = match self.network {
             Network::V4 => 4,
@@ -167,8 +164,7 @@ impl IpHeader {
             return None;
         }
         let total_len = usize::from(be16(header, 2)?);
-        // Zero stands for "longer than the field can say" in the kernel's
-        // super-packets above 64 KiB.
+        // The kernel's super-packets above 64 KiB have length zero.
         let end = match total_len {
             0 => frame.len(),
             _ => at + total_len,
@@ -188,7 +184,7 @@ impl IpHeader {
         let header = frame.get(at..at + 40)?;
         let payload_len = usize::from(be16(header, 4)?);
         let end = match payload_len {
-            // As for IPv4; a jumbogram (RFC 2675) is not possible on an Ethernet link.
+            // Like IPv4; jumbograms (RFC 2675) do not occur on Ethernet.
             0 if frame.len() - at > PACKET_MAX => frame.len(),
             0 => return None,
             _ => at + 40 + payload_len,
@@ -249,10 +245,10 @@ impl Extension {
                 last_address_at = last_route_address(frame.get(at..at + len)?)?.map(|o| at + o);
                 len
             }
-            // A fragment header that leaves the packet whole (RFC 6946).
+            // An atomic fragment (RFC 6946).
             44 if be16(frame, at + 2)? & 0xfff9 == 0 => 8,
             44 => return None,
-            // The authentication header counts in 4-byte words.
+            // The authentication header counts 4-byte words.
             51 => (usize::from(*frame.get(at + 1)?) + 2) * 4,
             _ => return Some(None),
         };
@@ -265,17 +261,16 @@ impl Extension {
     }
 }
 
-/// Returns the position of the final destination in a routing header with segments
-/// left; `Some(None)` if none are left; `None` for kinds that do not contain the last
-/// address.
+/// Returns the position of the final destination in a routing header; `Some(None)`
+/// without segments left, `None` for kinds without the last address.
 fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     if routing[3] == 0 {
         return Some(None);
     }
     let at = match routing[2] {
-        // Types 0 and 2 list addresses in travelling order (RFC 6275 §6.4).
+        // Types 0 and 2 list addresses in order of travel (RFC 6275 §6.4).
         0 | 2 => routing.len().checked_sub(16)?,
-        // Segment routing lists them backwards (RFC 8754 §2).
+        // Segment routing lists them in reverse (RFC 8754 §2).
         4 => 8,
         _ => return None,
     };
@@ -283,8 +278,8 @@ fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     fits.then_some(Some(at))
 }
 
-/// Whether IPv4 options hold a source route. The checksum of such a packet covers an
-/// address that is hard to determine; such packets stay as they are.
+/// Whether IPv4 options contain a source route. The checksum then covers an address that
+/// is hard to determine; these packets stay unchanged.
 fn has_source_route(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         match (kind, rest) {

@@ -1,27 +1,26 @@
-//! Joins wire frames that were cut from one train.
+//! Joins wire frames cut from one train.
 
 use super::headers::{Headers, Network, PACKET_MAX, Transport};
 use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
 use super::{Offload, Segments, checksum};
 
-/// The maximum length of a joined train: its IP length fits 16 bits.
+/// Maximum length of a joined train: its IP length has 16 bits.
 const JOINED_MAX: usize = PACKET_MAX;
 
-/// The place of a wire frame, or of several adjacent ones, in the train (a buffer with
-/// many wire frames) from which it was cut.
+/// Position of one or more adjacent wire frames in the train (a buffer of many wire
+/// frames) that they were cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainPart {
-    /// The number of the train, below 2^48: no other train whose frames are still under
-    /// way has it.
+    /// Train number below 2^48, unique among trains in transit.
     pub train: u64,
-    /// The number of its first segment in the train, from 0.
+    /// Index of its first segment in the train.
     pub index: u16,
     /// The segmentation of the train.
     pub segments: Segments,
 }
 
 impl TrainPart {
-    /// Returns train and index in one word.
+    /// Packs train and index into one word.
     pub(crate) fn pack(self) -> u64 {
         self.train << 16 | u64::from(self.index)
     }
@@ -34,7 +33,7 @@ impl TrainPart {
         }
     }
 
-    /// Returns the part in two words, for [`TrainPart::from_words`].
+    /// Packs the part into two words; see [`TrainPart::from_words`].
     pub fn to_words(self) -> [u64; 2] {
         let Segments {
             header_len,
@@ -45,30 +44,30 @@ impl TrainPart {
         [self.pack(), u64::from(self.segments.code()) << 32 | lens]
     }
 
-    /// Returns the part of these words; `None` if they are of no part.
+    /// Unpacks a part; `None` if the words are invalid.
     pub fn from_words([place, segments]: [u64; 2]) -> Option<TrainPart> {
         let lens = ((segments >> 16) as u16, segments as u16);
         let segments = Segments::of_code((segments >> 32) as u32, lens)?;
         Some(TrainPart::unpack(place, segments))
     }
 
-    /// Returns the number of wire frames that a part of `len` bytes carries.
+    /// Returns the number of wire frames in a part of `len` bytes.
     fn frames(&self, len: usize) -> usize {
         self.segments.wire_frames(len).len()
     }
 }
 
-/// Joins adjacent parts of one train to a shorter train, with right headers. Its memory
-/// is kept from train to train.
+/// Joins adjacent parts of a train into a shorter train with valid headers. The buffer is
+/// reused.
 #[derive(Debug, Default)]
 pub struct Joiner {
     buffer: Vec<u8>,
-    /// The part with which it began.
+    /// The first part.
     first: Option<TrainPart>,
-    /// The segment that would continue it.
+    /// Index of the next segment.
     next: usize,
     parts: usize,
-    /// Work left of the part with which it began.
+    /// Offload of the first part.
     offload: Offload,
     /// TCP flags of the last part.
     flags: u8,
@@ -76,13 +75,13 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Whether a train was begun and not finished.
+    /// Whether a train is in progress.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.first.is_some()
     }
 
-    /// Begins a train with a part.
+    /// Starts a train with a part.
     pub fn start(&mut self, part: TrainPart, bytes: &[u8], offload: Offload) {
         self.buffer.clear();
         self.buffer.extend_from_slice(bytes);
@@ -94,7 +93,7 @@ impl Joiner {
         self.first = Some(part);
     }
 
-    /// Appends a part if it continues the train; returns whether it does.
+    /// Appends a part if it continues the train; returns whether it did.
     pub fn append(&mut self, part: TrainPart, bytes: &[u8]) -> bool {
         let (Some(first), Some(headers)) = (self.first, self.headers) else {
             return false;
@@ -117,7 +116,7 @@ impl Joiner {
         true
     }
 
-    /// Finishes the headers; returns the train, and the work that is left to the port.
+    /// Finishes the headers; returns the train and its offload.
     pub fn finish(&mut self) -> (&[u8], Offload) {
         if let (Some(first), Some(headers), 2..) = (self.first, self.headers, self.parts) {
             let segments = Some(first.segments);
@@ -128,14 +127,14 @@ impl Joiner {
         (&self.buffer, self.offload)
     }
 
-    /// Forgets the train, which the port has taken.
+    /// Discards the train after the port has taken it.
     pub fn clear(&mut self) {
         self.first = None;
     }
 }
 
-/// Whether parts with these headers can be joined: a train needs a checksum that its
-/// device computes for each segment.
+/// Whether parts with these headers can be joined: the device must be able to compute a
+/// checksum per segment.
 fn joins(segments: Segments, headers: &Headers, bytes: &[u8]) -> bool {
     segments.kind.matches(headers)
         && headers.payload_at == usize::from(segments.header_len)
@@ -143,7 +142,7 @@ fn joins(segments: Segments, headers: &Headers, bytes: &[u8]) -> bool {
         && !checksum::has_no_checksum(bytes, headers)
 }
 
-/// Writes the lengths, the flags of the last segment and the checksums of a train.
+/// Writes a train's lengths, the last segment's flags and the checksums.
 pub(super) fn finish_headers(
     frame: &mut [u8],
     headers: &Headers,

@@ -2,18 +2,18 @@
 
 /// Bytes of an IPv6 header.
 const IPV6: usize = 40;
-/// Bytes of a hop-by-hop header with the jumbo payload option alone.
+/// Length of a hop-by-hop header with only the jumbo payload option.
 const JUMBO: usize = 8;
-/// Position of the next header's number in an IPv6 header.
+/// Offset of the next header number in an IPv6 header.
 const NEXT_HEADER: usize = 6;
-/// The number of a hop-by-hop header.
+/// Protocol number of a hop-by-hop header.
 const HOP_BY_HOP: u8 = 0;
 /// Type and length of the jumbo payload option.
 const JUMBO_OPTION: [u8; 2] = [0xc2, 4];
 
-/// Removes the hop-by-hop header that the kernel puts into a long IPv6 super-packet.
-/// Returns the number of bytes by which the frame now begins later in `frame`: 0 if it has
-/// no such header. What follows the header stays in its place.
+/// Removes the hop-by-hop header that the kernel adds to a long IPv6 super-packet.
+/// Returns the offset at which the frame now begins in `frame`; 0 without that header.
+/// Bytes after the header stay in place.
 pub fn strip_jumbo(frame: &mut [u8]) -> usize {
     let network_at = longwire_packet::frame::mac_header_len(frame) as usize;
     let Some(header) = frame.get(network_at..network_at + IPV6 + JUMBO) else {

@@ -1,8 +1,8 @@
-//! Work that a sender leaves to the hardware, and its execution in software.
+//! Offloads, and their execution in software.
 //!
-//! A sender with checksum and segmentation offloads passes a virtual device frames
-//! whose checksum is unfinished, and buffers that hold many wire frames at once. The
-//! link must see wire frames; the next device must see right checksums.
+//! A sender with checksum and segmentation offloads passes virtual devices frames with
+//! unfinished checksums, and buffers of many wire frames. The link must see wire frames;
+//! the next device must see valid checksums.
 
 mod checksum;
 mod headers;
@@ -20,18 +20,18 @@ pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished};
 pub use splitter::Splitter;
 pub(super) use tunnel::find_inner;
 
-/// The unfinished work of a frame.
+/// Unfinished work of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// The checksum at `start + offset`, over everything from `start` on, is
-    /// unfinished: it holds the folded sum of the pseudo-header only.
+    /// The checksum at `start + offset` over all bytes from `start` on is unfinished: it
+    /// holds only the folded pseudo-header sum.
     pub checksum: Option<Checksum>,
-    /// The buffer stands for several wire frames.
+    /// The buffer holds several wire frames.
     pub segments: Option<Segments>,
 }
 
 impl Offload {
-    /// None: the frame is as on the wire.
+    /// No offload: the frame is as on the wire.
     pub const NONE: Offload = Offload {
         checksum: None,
         segments: None,
@@ -41,9 +41,9 @@ impl Offload {
 /// An unfinished checksum, as virtio-net describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum {
-    /// Start of the summed bytes, from the start of the frame.
+    /// Offset of the first summed byte in the frame.
     pub start: u16,
-    /// Position of the checksum, from `start`.
+    /// Offset of the checksum from `start`.
     pub offset: u16,
 }
 
@@ -52,12 +52,13 @@ pub struct Checksum {
 pub struct Segments {
     /// Kind of the packet.
     pub kind: SegmentKind,
-    /// Bytes of headers, repeated in each wire frame.
+    /// Header bytes, repeated in each wire frame.
     pub header_len: u16,
-    /// Bytes of payload in each wire frame but the last.
+    /// Payload bytes of each wire frame but the last.
     pub payload_len: u16,
-    /// CWR is on the first wire frame only: it answers one mark (RFC 3168 §6.1.2).
-    /// Otherwise it is part of a counter, the same in all frames (RFC 9768 §3.2).
+    /// Whether CWR is only on the first wire frame, as the response to one mark (RFC 3168
+    /// §6.1.2). Otherwise it is part of a counter and equal in all frames (RFC 9768
+    /// §3.2).
     pub cwr_once: bool,
 }
 
@@ -73,12 +74,12 @@ pub enum SegmentKind {
 }
 
 impl Segments {
-    /// Whether a packet with these headers can be segmented so.
+    /// Whether a packet with these headers can be segmented this way.
     fn fit(&self, headers: &Headers) -> bool {
         self.kind.matches(headers) && headers.payload_at == usize::from(self.header_len)
     }
 
-    /// Returns a number below 8, not 0, for kind and CWR.
+    /// Returns a code from 1 to 7 for kind and CWR.
     pub(crate) fn code(self) -> u32 {
         match (self.kind, self.cwr_once) {
             (SegmentKind::TcpV4, false) => 1,
@@ -89,7 +90,7 @@ impl Segments {
         }
     }
 
-    /// Returns the segmentation with this code; `None` if there is no such code.
+    /// Returns the segmentation of a code; `None` if invalid.
     pub(crate) fn of_code(code: u32, (header_len, payload_len): (u16, u16)) -> Option<Segments> {
         let kind = match code {
             1 | 4 => SegmentKind::TcpV4,

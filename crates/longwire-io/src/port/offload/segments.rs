@@ -24,13 +24,13 @@ impl Segments {
             header_len,
             payload_len: usize::from(self.payload_len).max(1),
             left: total_len.saturating_sub(header_len),
-            // Headers alone still make one frame.
+            // Headers alone still form one frame.
             empty: total_len <= header_len,
         }
     }
 }
 
-/// The lengths of wire frames; see [`Segments::wire_frames`].
+/// Lengths of wire frames; see [`Segments::wire_frames`].
 #[derive(Clone, Debug)]
 pub struct WireFrames {
     header_len: usize,
@@ -90,8 +90,8 @@ pub fn cut(
     Some(Offload::NONE)
 }
 
-/// As [`cut`], but leaves the checksum of a wire frame unfinished too, which saves a pass
-/// over its bytes where the next device finishes it.
+/// Like [`cut`], but leaves a wire frame's checksum unfinished, which saves a pass over
+/// its bytes if the next device finishes it.
 pub fn cut_unfinished(
     super_frame: &[u8],
     segments: Segments,
@@ -102,19 +102,19 @@ pub fn cut_unfinished(
     cut_piece(super_frame, segments, (&headers, None), range, out)
 }
 
-/// Whether [`cut`] can cut a super-packet: its headers do not contradict `segments`.
+/// Whether [`cut`] can cut a super-packet: its headers match `segments`.
 pub fn can_cut(super_frame: &[u8], segments: Segments) -> bool {
     headers_of(super_frame, segments).is_some()
 }
 
-/// Returns the headers of a super-packet, unless they contradict `segments`.
+/// Returns a super-packet's headers if they match `segments`.
 fn headers_of(super_frame: &[u8], segments: Segments) -> Option<Headers> {
     Headers::parse(super_frame).filter(|headers| segments.fit(headers))
 }
 
-/// Cuts the TCP packet of a frame into segments whose IP packets have at most `mtu` bytes.
-/// Each is passed to `take` as a wire frame, checksums finished; `out` is scratch memory.
-/// Returns `false` if the frame holds no whole TCP packet, or if its headers leave no room.
+/// Cuts a frame's TCP packet into segments with IP packets of at most `mtu` bytes. Passes
+/// each to `take` as a finished wire frame; `out` is scratch memory. Returns `false`
+/// without a complete TCP packet, or if the headers exceed the MTU.
 pub fn cut_tcp(
     frame: &mut [u8],
     mtu: usize,
@@ -150,8 +150,8 @@ pub fn cut_tcp(
     true
 }
 
-/// As [`cut`], without finishing a checksum, for a packet with these headers that may be in
-/// tunnels.
+/// Like [`cut`], without finishing checksums, for a packet with these headers that may be
+/// in tunnels.
 pub(super) fn cut_piece(
     super_frame: &[u8],
     segments: Segments,
@@ -183,7 +183,7 @@ pub(super) fn cut_piece(
     if let Some(tunnels) = tunnels {
         let start = headers.transport_at();
         let sum = match checksum {
-            // Finished, the bytes sum up to the complement of the pseudo-header.
+            // A finished checksum makes the sum the complement of the pseudo-header's.
             Some(_) => !be16(out, headers.checksum_at())?,
             None => Sum::default().add(&out[start..]).fold(),
         };
@@ -195,7 +195,7 @@ pub(super) fn cut_piece(
     })
 }
 
-/// The part of a super-packet that a frame carries.
+/// The part of a super-packet in a frame.
 pub(super) struct Piece {
     /// Whether it begins with the first segment.
     first: bool,
@@ -203,7 +203,7 @@ pub(super) struct Piece {
     last: bool,
     /// Number of its first segment.
     segment: usize,
-    /// Start of its payload in the super-packet's.
+    /// Start of its payload in the super-packet's payload.
     payload_at: usize,
 }
 
@@ -213,7 +213,7 @@ pub(super) fn write_network_header(frame: &mut [u8], ip: &IpHeader, piece: &Piec
         Network::V4 => {
             put_len(frame, at + 2, frame.len() - at);
             let id = be16(frame, at + 4).unwrap_or(0);
-            // The identification wraps, by design (RFC 6864).
+            // The identification may wrap (RFC 6864).
             let id = id.wrapping_add(piece.segment as u16);
             frame[at + 4..at + 6].copy_from_slice(&id.to_be_bytes());
             write_ipv4_checksum(frame, at);
@@ -241,9 +241,9 @@ fn write_transport_header(frame: &mut [u8], headers: &Headers, segments: Segment
     }
 }
 
-/// Leaves the checksum to the next device, as a sender does: the field holds the
-/// pseudo-header's sum for the whole piece. It is computed from the start, so the state
-/// of the super-packet's own checksum does not matter.
+/// Leaves the checksum to the next device: writes the pseudo-header sum of the whole
+/// piece. It is computed from scratch, so the state of the super-packet's checksum does
+/// not matter.
 pub(super) fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> Option<Checksum> {
     if has_no_checksum(frame, headers) {
         return None;
@@ -255,8 +255,8 @@ pub(super) fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> 
     Some(headers.checksum())
 }
 
-/// Writes a length field; one that does not fit is zero, the kernel's sign
-/// for super-packets above 64 KiB.
+/// Writes a length field; zero if it overflows, the kernel's mark of super-packets above
+/// 64 KiB.
 pub(super) fn put_len(frame: &mut [u8], at: usize, len: usize) {
     let len = u16::try_from(len).unwrap_or(0);
     frame[at..at + 2].copy_from_slice(&len.to_be_bytes());

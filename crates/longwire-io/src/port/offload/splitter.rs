@@ -1,10 +1,10 @@
-//! Super-packets that no port takes as they are: those in tunnels, and those above 64 KiB
-//! (BIG TCP), whose length no IP header can state.
+//! Super-packets that no port accepts: those in tunnels, and those above 64 KiB (BIG
+//! TCP), whose length exceeds the IP header's field.
 //!
-//! The kernel builds the latter where `gso_max_size` or `gro_max_size` of a device is above
-//! 65,536. The length field of such an IPv4 packet is zero. An IPv6 packet has a length of
-//! zero too, and, by the kernel, a hop-by-hop header with the jumbo payload option
-//! (RFC 2675 §2), which is not meant for the wire: segmentation removes it.
+//! The kernel builds the latter if a device's `gso_max_size` or `gro_max_size` exceeds
+//! 65,536. Their IPv4 length field is zero. In IPv6 the length is zero too, and the
+//! kernel adds a hop-by-hop header with the jumbo payload option (RFC 2675 §2), which
+//! segmentation removes.
 
 use std::ops::Range;
 
@@ -15,25 +15,25 @@ use super::segments::{cut, cut_piece};
 use super::tunnel::{Tunnels, find_inner};
 use super::{Offload, SegmentKind, Segments};
 
-/// A super-packet that is cut into shorter ones or into wire frames, one after the other.
+/// A super-packet being cut into shorter ones or wire frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Splitter {
     segments: Segments,
     headers: Headers,
     form: PieceForm,
-    /// The next segment, and the number of all.
+    /// Index of the next segment; total number of segments.
     next: usize,
     count: usize,
-    /// Maximum number of segments in a piece.
+    /// Maximum number of segments per piece.
     at_once: usize,
 }
 
-/// The form of pieces.
+/// Form of the pieces.
 #[derive(Clone, Copy, Debug)]
 enum PieceForm {
     /// Super-packets of the same kind.
     Same,
-    /// Super-packets of UDP: each segment is the payload of a datagram of the outermost
+    /// UDP super-packets: each segment is the payload of a datagram of the outermost
     /// tunnel, with these headers.
     Datagrams(Tunnels, Headers),
     /// Wire frames.
@@ -41,8 +41,8 @@ enum PieceForm {
 }
 
 impl Splitter {
-    /// Returns how to split a super-packet whose length no IP header can state; `None` if
-    /// one can, or if the frame's headers contradict `segments`.
+    /// Returns the splitter of a super-packet too long for its IP header; `None` if it
+    /// fits, or if the frame's headers contradict `segments`.
     pub fn of_oversized(frame: &[u8], segments: Segments) -> Option<Splitter> {
         let headers = Headers::parse(frame)?;
         if frame.len() - headers.ip.at <= PACKET_MAX {
@@ -59,12 +59,12 @@ impl Splitter {
         ))
     }
 
-    /// Returns how to split a super-packet whose packet is in a tunnel; `None` if the frame's
-    /// headers contradict `segments`.
+    /// Returns the splitter of a super-packet in a tunnel; `None` if the frame's headers
+    /// contradict `segments`.
     ///
-    /// A virtio-net header cannot describe such a super-packet. But where a tunnel of UDP is
-    /// outermost, its datagrams make one that the kernel segments; unless they have no
-    /// checksum, as each would get one.
+    /// A virtio-net header cannot describe tunnelled super-packets. If a UDP tunnel is
+    /// outermost, its datagrams form a super-packet that the kernel can segment, unless
+    /// they have no checksum: segmentation would add one.
     pub fn of_tunnelled(frame: &[u8], segments: Segments) -> Option<Splitter> {
         let (headers, tunnels) = find_inner(frame, |headers| segments.fit(headers))?;
         let outermost = Headers::parse(frame).filter(|outermost| {
@@ -98,8 +98,8 @@ impl Splitter {
         }
     }
 
-    /// Replaces the contents of `out` with the next piece (the last one of super-packets may
-    /// be a wire frame); returns its unfinished work. `None` after the last.
+    /// Replaces the contents of `out` with the next piece (the last one may be a wire
+    /// frame); returns its offload. `None` after the last.
     pub fn next(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Option<Offload> {
         let range = self.next..(self.next + self.at_once).min(self.count);
         let offload = match &self.form {
@@ -116,12 +116,12 @@ impl Splitter {
         Some(offload)
     }
 
-    /// Whether the last one was returned.
+    /// Whether all pieces were returned.
     pub fn is_done(&self) -> bool {
         self.next == self.count
     }
 
-    /// Replaces the contents of `out` with one finished wire frame.
+    /// Replaces the contents of `out` with a finished wire frame.
     fn wire_frame(
         &self,
         frame: &[u8],

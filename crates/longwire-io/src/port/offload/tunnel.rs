@@ -1,10 +1,10 @@
 //! Packets in tunnels: VXLAN, Geneve, GUE, FOU, GRE, IP in IP, MPLS.
 //!
-//! A sender leaves the checksum and the segmentation of the *inner* packet to the device,
-//! and finishes all headers around it but for lengths and for sums over each wire frame.
-//! Neither a virtio-net header nor an XDP program says that there is a tunnel, and UDP ports
-//! of tunnels are the user's choice. So every tunnel that could begin is tried, and the
-//! inner packet must end where the outer one does.
+//! A sender leaves checksum and segmentation of the *inner* packet to the device, and
+//! finishes all outer headers except lengths and checksums over each wire frame. Neither
+//! a virtio-net header nor an XDP program reports a tunnel, and users choose UDP ports of
+//! tunnels. So every possible tunnel is tried, and the inner packet must end where the
+//! outer one does.
 
 use longwire_packet::frame::mac_header_len;
 
@@ -12,7 +12,7 @@ use super::checksum::{self, Sum, pseudo_header};
 use super::headers::{Headers, IPV4, IPV6, IpHeader, be16};
 use super::segments::{Piece, put_len, write_network_header};
 
-/// Maximum number of IP headers around a packet.
+/// Maximum number of outer IP headers.
 const DEPTH: usize = 3;
 
 /// EtherType of an Ethernet frame in a tunnel (transparent Ethernet bridging).
@@ -20,7 +20,7 @@ const ETHERNET: u16 = 0x6558;
 /// EtherTypes of MPLS.
 const MPLS: [u16; 2] = [0x8847, 0x8848];
 
-/// Numbers of protocols in IP headers.
+/// Protocol numbers.
 const IPV4_IN_IP: u8 = 4;
 const UDP: u8 = 17;
 const IPV6_IN_IP: u8 = 41;
@@ -32,10 +32,10 @@ const GRE_CHECKSUM: u16 = 0x8000;
 const GRE_KEY: u16 = 0x2000;
 const GRE_SEQUENCE: u16 = 0x1000;
 
-/// The packet in a tunnel: its EtherType, and the start of its header.
+/// Content of a tunnel: its EtherType and the offset of its header.
 type Content = (u16, usize);
 
-/// The IP headers around a packet, outermost first.
+/// Outer IP headers, outermost first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::port) struct Tunnels {
     around: [Option<IpHeader>; DEPTH],
@@ -51,8 +51,8 @@ impl Tunnels {
         self.around.iter().rev().flatten()
     }
 
-    /// Whether wire frames can be cut from a packet in these tunnels: not if GRE numbers
-    /// its packets, as the sender has one number for all of them.
+    /// Whether wire frames can be cut: not if GRE numbers its packets, as all segments
+    /// share one number.
     pub(super) fn can_cut(&self, frame: &[u8]) -> bool {
         let numbered = |ip: &IpHeader| {
             ip.protocol == GRE
@@ -61,8 +61,8 @@ impl Tunnels {
         !self.around.iter().flatten().any(numbered)
     }
 
-    /// Whether the sums around a packet whose checksum at `inner` is unfinished will be
-    /// right once it is finished: only then was it left unfinished by a sender.
+    /// Whether the checksums around a packet are valid once its checksum at `inner` is
+    /// finished: only then did a sender leave it unfinished.
     pub(super) fn agree(&self, frame: &[u8], inner: InnerBytes) -> bool {
         self.around.iter().flatten().all(|ip| {
             let Some(at) = checksum_at(frame, ip) else {
@@ -73,8 +73,8 @@ impl Tunnels {
         })
     }
 
-    /// Writes the headers around a piece that was cut from a train: lengths, the
-    /// identification of IPv4, and sums.
+    /// Writes the headers around a piece of a train: lengths, IPv4 identification and
+    /// checksums.
     pub(super) fn write(&self, frame: &mut [u8], inner: InnerBytes, piece: &Piece) {
         for ip in self.innermost_first() {
             let ip = IpHeader {
@@ -96,7 +96,7 @@ impl Tunnels {
     }
 }
 
-/// The bytes from a transport header to the end of the frame.
+/// Bytes from a transport header to the end of the frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InnerBytes {
     pub(super) start: usize,
@@ -104,7 +104,7 @@ pub(super) struct InnerBytes {
     pub(super) sum: u16,
 }
 
-/// Returns the position of the checksum of a tunnel's header.
+/// Returns the position of a tunnel header's checksum.
 fn checksum_at(frame: &[u8], ip: &IpHeader) -> Option<usize> {
     let at = ip.transport_at;
     match ip.protocol {
@@ -114,7 +114,7 @@ fn checksum_at(frame: &[u8], ip: &IpHeader) -> Option<usize> {
     }
 }
 
-/// Returns the sum that the checksum of the header behind `ip` covers.
+/// Returns the sum covered by the checksum of the header after `ip`.
 fn sum_around(frame: &[u8], ip: &IpHeader, inner: InnerBytes) -> Sum {
     let sum = match ip.protocol {
         UDP => pseudo_header(ip, frame, ip.end - ip.transport_at),
@@ -124,8 +124,8 @@ fn sum_around(frame: &[u8], ip: &IpHeader, inner: InnerBytes) -> Sum {
         .add_number(inner.sum)
 }
 
-/// Returns the headers of a packet of TCP or UDP in `frame` for which `fit` holds, and the
-/// tunnels around it; `None` if it is in tunnels from which no wire frames can be cut.
+/// Returns the TCP or UDP headers in `frame` for which `fit` holds, and the tunnels
+/// around them; `None` if wire frames cannot be cut from these tunnels.
 pub(in crate::port) fn find_inner(
     frame: &[u8],
     fit: impl Fn(&Headers) -> bool,
@@ -136,7 +136,7 @@ pub(in crate::port) fn find_inner(
     })
 }
 
-/// Passes each IP header of `frame` with the tunnels around it to `look`, inner ones
+/// Passes each IP header of `frame` and the tunnels around it to `look`, inner ones
 /// first, until that returns a value.
 pub(super) fn search<T>(
     frame: &[u8],
@@ -167,14 +167,14 @@ fn descend<T>(
     look(&ip, tunnels)
 }
 
-/// Skips Ethernet and MPLS headers; returns what they carry.
+/// Skips Ethernet and MPLS headers; returns their content.
 fn below_ip(frame: &[u8], (mut kind, mut at): Content) -> Option<Content> {
     if kind == ETHERNET {
         at += mac_header_len(frame.get(at..)?) as usize;
         kind = be16(frame, at.checked_sub(2)?)?;
     }
     if MPLS.contains(&kind) {
-        // The third byte of a label ends with the bottom of the stack.
+        // The bottom-of-stack bit ends the third byte of a label.
         while frame.get(at + 2)? & 1 == 0 {
             at += 4;
         }
@@ -183,7 +183,7 @@ fn below_ip(frame: &[u8], (mut kind, mut at): Content) -> Option<Content> {
     Some((kind, at))
 }
 
-/// Returns the packets that the protocol behind an IP header may carry.
+/// Returns the packets possibly carried by the protocol after an IP header.
 fn contents(frame: &[u8], ip: &IpHeader) -> [Option<Content>; 5] {
     match ip.protocol {
         UDP => {
@@ -206,7 +206,7 @@ fn contents(frame: &[u8], ip: &IpHeader) -> [Option<Content>; 5] {
     }
 }
 
-/// Returns the packet in a protocol of IP that can only be a tunnel.
+/// Returns the packet in an IP protocol that is always a tunnel.
 fn behind_ip(frame: &[u8], protocol: u8, at: usize) -> Option<Content> {
     match protocol {
         IPV4_IN_IP => Some((IPV4, at)),
@@ -217,7 +217,7 @@ fn behind_ip(frame: &[u8], protocol: u8, at: usize) -> Option<Content> {
     }
 }
 
-/// Returns an IP packet by its version, as in FOU and behind MPLS labels.
+/// Returns an IP packet by its version, for FOU and MPLS labels.
 fn ip_at(frame: &[u8], at: usize) -> Option<Content> {
     match frame.get(at)? >> 4 {
         4 => Some((IPV4, at)),
@@ -247,7 +247,7 @@ fn gue(frame: &[u8], at: usize) -> Option<Content> {
     behind_ip(frame, *frame.get(at + 1)?, at + 4 + 4 * words)
 }
 
-/// VXLAN (RFC 7348), and its extension with the kind of the packet (draft-ietf-nvo3-vxlan-gpe).
+/// VXLAN (RFC 7348) and VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe).
 fn vxlan(frame: &[u8], at: usize) -> Option<Content> {
     const HAS_NETWORK: u8 = 0x08;
     const HAS_PROTOCOL: u8 = 0x04;

@@ -1,8 +1,8 @@
-//! Frames with a given check sequence, for gap frames: a packet socket whose driver
-//! adds none (SO_NOFCS).
+//! Frames with a given check sequence, for gap frames: a packet socket whose driver adds
+//! none (SO_NOFCS).
 //!
-//! The kernel refuses it with EPROTONOSUPPORT for drivers without the flag
-//! `IFF_SUPP_NOFCS`; there is no other query. Decision 0013 lists the drivers with it.
+//! The kernel returns EPROTONOSUPPORT for drivers without the flag `IFF_SUPP_NOFCS`, and
+//! has no other query. Decision 0013 lists the drivers with it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,8 +16,8 @@ use super::{PortError, bind, raw_socket};
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 
-/// Maximum frames that wait for a flush: more than a driver's ring would not keep the
-/// wire busier.
+/// Maximum number of frames waiting for a flush: more than a driver's ring would not keep
+/// the wire busier.
 const SLOTS: usize = 256;
 /// Bytes of an Ethernet header with a VLAN tag, and of a check sequence.
 const HEADER: usize = 14 + 4;
@@ -25,15 +25,15 @@ const CHECK: usize = 4;
 /// Bytes of frames in transit to the driver: the wire's next 200 us at 100 Gbit/s.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
-/// Drivers that claim to leave out their own check sequence and add it nevertheless
-/// (i40e did until a patch of March 2026): fillers would arrive as good frames.
+/// Drivers that claim to omit their check sequence but add it (i40e until a patch of
+/// March 2026): fillers would arrive as valid frames.
 const DECEIVERS: [&str; 1] = ["i40e"];
 
 /// Opens the sending half of `packet:IF` with gap frames.
 ///
 /// # Errors
-/// If the driver cannot send frames with a wrong check sequence, or the wire has
-/// another rate.
+/// The driver cannot send frames with an invalid check sequence, or the wire has another
+/// rate.
 pub fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortError> {
     let port = format!("packet:{name}");
     let interface = super::super::interface::find_up(&port, name)?;
@@ -66,10 +66,10 @@ fn refused(port: &str, driver: &str, why: &str) -> PortError {
     }
 }
 
-/// Refuses a wire of another rate, which would carry frames at other times.
+/// Rejects a wire of another rate.
 fn check_speed(port: &str, name: &str, rate: BitRate) -> Result<(), PortError> {
     let speed = Ethtool::open().and_then(|ethtool| ethtool.speed(name));
-    // If a device does not report its speed, the user's statement is used.
+    // If the device does not report its speed, the user's value is used.
     match speed.ok().flatten() {
         Some(speed) if speed != rate => Err(PortError::Unsupported {
             port: port.to_owned(),
@@ -119,8 +119,7 @@ impl CheckedLine {
     }
 
     fn new(socket: OwnedFd, port: &str, frame_max: usize) -> CheckedLine {
-        // An odd number of cache lines, so that slots do not all map to the same few
-        // sets of the cache.
+        // An odd number of cache lines spreads slots over the cache's sets.
         let stride = ((frame_max + CHECK).div_ceil(64) | 1) * 64;
         let mut slots = vec![0u8; SLOTS * stride].into_boxed_slice();
         let mut parts: Box<[libc::iovec]> = slots
@@ -149,8 +148,8 @@ impl CheckedLine {
         }
     }
 
-    /// Sends one frame with a wrong check sequence, which the device at the other end
-    /// discards: the kernel refuses it if the driver cannot.
+    /// Sends a frame with an invalid check sequence, which the receiving device discards:
+    /// the kernel refuses it if the driver lacks support.
     fn probe(&self, driver: &str) -> Result<(), PortError> {
         let frame = [0u8; 60 + CHECK];
         let flags = nix::sys::socket::MsgFlags::MSG_DONTWAIT;
@@ -185,7 +184,7 @@ impl CheckedLine {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Removes the first frames, which have left; returns how many of them count.
+    /// Removes departed frames from the front; returns how many of them count.
     fn advance(&mut self, frames: usize) -> usize {
         let counted = self.counts[self.head..][..frames]
             .iter()

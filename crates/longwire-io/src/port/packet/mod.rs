@@ -1,11 +1,9 @@
-//! `packet:IF`: a network interface through AF_PACKET sockets, which every
-//! Linux has.
+//! `packet:IF`: a network interface through AF_PACKET sockets, available on every Linux.
 //!
-//! Receiving reads a ring shared with the kernel, without a system call while
-//! frames wait, and takes the kernel's receive stamp as the arrival. Both
-//! halves speak virtio-net headers, so that unfinished checksums and
-//! super-packets of up to 64 KiB pass as they are. Longer ones (BIG TCP) are
-//! received as several.
+//! Receiving reads a ring shared with the kernel, without a system call while frames
+//! wait; the kernel's receive stamp is the arrival. Both halves use virtio-net headers,
+//! so that unfinished checksums and super-packets of up to 64 KiB pass unchanged. Longer
+//! ones (BIG TCP) are received in pieces.
 
 mod batch;
 mod checked;
@@ -45,22 +43,22 @@ use socket_timestamps::SocketTimestamps;
 pub use tx::PacketTx;
 use tx::Sockets;
 
-/// The longest frame: a super-packet of 64 KiB with Ethernet and VLAN headers. Longer
+/// Maximum frame length: a super-packet of 64 KiB with Ethernet and VLAN headers. Longer
 /// ones are received in pieces.
 const SUPER_MAX: usize = 65_536 + 14 + 4;
-/// The longest super-packet that the kernel builds (`GSO_MAX_SIZE` in
-/// include/linux/netdevice.h: eight times 65,535), with Ethernet and two VLAN headers.
+/// Maximum super-packet of the kernel (`GSO_MAX_SIZE` in include/linux/netdevice.h: eight
+/// times 65,535), with Ethernet and two VLAN headers.
 const OVERSIZED_MAX: usize = 8 * 65_535 + 14 + 2 * 4;
-/// Default memory of the receive ring: some 2,500 Ethernet frames, or 4 ms of the
-/// maximum that such a socket receives.
+/// Default size of the receive ring: about 2,500 Ethernet frames, or 4 ms at the maximum
+/// rate of a packet socket.
 const RING_BYTES: usize = 4 * 1024 * 1024;
-/// Maximum bytes of super-packets that the kernel may hold, in addition to the ring.
+/// Maximum bytes of super-packets held by the kernel in addition to the ring.
 const RECEIVE_BUFFER: usize = 16 * 1024 * 1024;
 /// Bytes of an Ethernet header with a VLAN tag.
 const ETHERNET: usize = 14 + 4;
 /// Bytes of frames in transit to the driver.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
-/// Below this a note reports that the receive buffer is small: a TCP sender's window in
+/// Size below which a note reports a small receive buffer: a TCP sender's window of
 /// super-packets will not fit.
 const RECEIVE_BUFFER_LOW: usize = 2 * 1024 * 1024;
 
@@ -74,13 +72,13 @@ pub struct PacketPort {
     pub notes: Vec<String>,
 }
 
-/// Opens an interface of the calling thread's network namespace. Needs CAP_NET_RAW
-/// there; that of a user namespace is sufficient.
+/// Opens an interface of the calling thread's network namespace. Requires CAP_NET_RAW
+/// there; a user namespace's is sufficient.
 ///
 /// # Errors
 ///
-/// If there is no such interface, if it is down or has no Ethernet header, if packet
-/// sockets are not allowed.
+/// The interface does not exist, is down or has no Ethernet header, or packet sockets are
+/// not permitted.
 pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
     let port = format!("packet:{name}");
     let interface = super::interface::find_up(&port, name)?;
@@ -146,7 +144,7 @@ fn open_sending(
     Ok((tx, settings))
 }
 
-/// Opens the sockets, for frames that are held until their time, or not.
+/// Opens the sockets, with or without a holder of frames.
 fn open_sockets(
     port: &str,
     interface: &Interface,
@@ -195,8 +193,8 @@ fn open_rx(
         1,
         "leaving out frames that are sent",
     )?;
-    // A stamp from when the frame entered the receive path, before it waited there;
-    // without it, the ring's own is taken when the frame is copied.
+    // A stamp from the entry into the receive path, before queueing; otherwise the ring
+    // stamps when it copies the frame.
     let on: libc::c_int = 1;
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
         .map_err(|e| failure(port, "asking for receive stamps", e))?;
@@ -223,7 +221,7 @@ fn open_rx(
     Ok((socket, ring))
 }
 
-/// Opens a sending socket: it is bound to no protocol, and so never receives.
+/// Opens a sending socket, bound to no protocol so that it never receives.
 fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, PortError> {
     let socket = raw_socket(port)?;
     let fd = socket.as_fd();
@@ -240,7 +238,7 @@ fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, P
     Ok(socket)
 }
 
-/// Returns the holder of frames until their release, if there is one.
+/// Returns the holder of frames until their release, if any.
 fn find_launch(
     port: &str,
     interface: &Interface,
@@ -278,7 +276,7 @@ fn find_launch(
     Ok(holder)
 }
 
-/// Opens the faster path for wire-size frames, if it is available.
+/// Opens the fast path for wire-size frames, if available.
 fn open_fast(interface: &Interface, notes: &mut Vec<String>) -> Option<Sender> {
     match Sender::open(interface) {
         Ok(sender) => Some(sender),
@@ -298,7 +296,7 @@ pub(super) fn raw_socket(port: &str) -> Result<OwnedFd, PortError> {
         .map_err(|e| failure(port, "opening a packet socket", e.into()))
 }
 
-/// Binds to the interface, for receiving frames of `protocol`; 0 for none.
+/// Binds to the interface, receiving frames of `protocol`; 0 for none.
 pub(super) fn bind(socket: BorrowedFd<'_>, interface: &Interface, protocol: u16) -> io::Result<()> {
     // SAFETY: `sockaddr_ll` is a C structure of integers, for which zeros are
     // valid.
@@ -318,7 +316,7 @@ pub(super) fn bind(socket: BorrowedFd<'_>, interface: &Interface, protocol: u16)
     checked(result).map(drop)
 }
 
-/// Receives frames for all stations, until the socket is closed.
+/// Enables promiscuous mode until the socket is closed.
 fn promiscuous(socket: BorrowedFd<'_>, interface: &Interface) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: interface.index.cast_signed(),
