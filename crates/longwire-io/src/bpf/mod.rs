@@ -299,7 +299,7 @@ pub fn load_program(
         prog_type,
         instruction_count: instructions.len() as u32,
         instructions: instructions.as_ptr() as u64,
-        // Some helpers require the GPL; this crate is available under it as well.
+        // Some helpers require the GPL; this program is available under it as well.
         license: c"Dual MIT/GPL".as_ptr() as u64,
         log_level: 0,
         log_size: 0,

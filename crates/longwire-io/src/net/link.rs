@@ -272,8 +272,8 @@ fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetErr
         })
 }
 
-/// Waits for a carrier on a device that was brought up; querying speeds up the kernel's
-/// report. Returns whether it has one.
+/// Waits for a carrier on a device that was brought up; without queries, its report may take a
+/// while. Returns whether it has one.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name, or no longer;

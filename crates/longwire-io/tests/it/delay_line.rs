@@ -172,7 +172,7 @@ impl Pair {
         };
         match pushed {
             Ok(()) => self.pushed.push_back(Expected { descriptor, bytes }),
-            // No further segment was free; freed but unsettled ones still count as in use.
+            // No further segment was free; freed but unsettled segments count as used.
             Err(PushError::BudgetExhausted) => {
                 assert_eq!(self.writer.memory_in_use(), self.writer.memory_max());
             }

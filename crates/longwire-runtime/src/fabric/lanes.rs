@@ -66,8 +66,8 @@ impl Default for Lanes {
 /// With more rules, no lanes are planned.
 const RULES_MAX: usize = 64;
 
-/// A line closes if it holds more discarded frames than this, and more discarded frames
-/// than others: they occupy its memory.
+/// A line closes if it holds more discarded frames than this, and more discarded frames than
+/// live ones: they occupy its memory.
 const DISCARDED_MAX: u64 = 4_096;
 
 impl Lanes {

@@ -165,6 +165,7 @@ impl Pair {
         Ok(())
     }
 
+    /// Returns the number of frames inside.
     pub fn frames(&self) -> usize {
         let held = self.links().map(|(_, link)| link.lane.len());
         self.waiting.len() + held.sum::<usize>()

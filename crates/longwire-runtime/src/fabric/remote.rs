@@ -148,6 +148,7 @@ impl RemoteReader {
 /// The other hosts of a network.
 #[derive(Debug)]
 pub struct RemoteParts {
+    /// By port: the index of its host among the others; `None` for a port of this host.
     pub exits: Vec<Option<usize>>,
     /// Frames to each other host.
     pub outbound: Vec<RemoteWriter>,

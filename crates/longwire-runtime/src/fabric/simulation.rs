@@ -1,6 +1,5 @@
 //! A network in virtual time, frame by frame: the caller gives each arrival, and the
-//! frame leaves at its release. It starts no threads unless links are sharded, and reads
-//! no clock.
+//! frame leaves at its release. It reads no clock.
 
 use std::num::NonZero;
 

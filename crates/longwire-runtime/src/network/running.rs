@@ -132,7 +132,7 @@ impl RunningNetwork {
         }
     }
 
-    /// Stops the run and returns its final report. Waiting frames count as in transit.
+    /// Stops the run and returns its final report. Waiting frames stay in flight.
     pub fn stop(mut self) -> RunReport {
         // While the deciding thread still answers; a plugin may keep it from ending.
         let running = self.handle.as_ref().filter(|_| !self.ended());

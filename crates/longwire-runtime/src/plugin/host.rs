@@ -88,8 +88,7 @@ impl PluginHost {
     }
 }
 
-/// Calls `work` and records a panic as a failure: unwinding into the calling C code is
-/// undefined behavior.
+/// Calls `work` and records a panic as a failure: it must not reach the calling C code.
 pub(super) fn guarded<T>(host: &PluginHost, otherwise: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         host.note_failure("a panic in Longwire itself; please report this".to_owned());

@@ -43,7 +43,7 @@ fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     }
 }
 
-/// Maximum distance of joined frames, even if both are overdue: at such a rate joining
+/// Maximum distance of joined frames, even if both are overdue: at that rate joining
 /// saves little, and a capture at the receiver shows the frames as on the wire.
 const JOINED_WITHIN: Nanos = Nanos::from_micros(20);
 

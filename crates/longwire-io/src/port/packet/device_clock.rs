@@ -1,7 +1,7 @@
 //! The clock of a network device, from which its send stamps are taken, compared with
 //! the system's.
 //!
-//! No device with such a clock was available: this follows the kernel's documentation
+//! No device with a clock was available: this follows the kernel's documentation
 //! (Documentation/networking/timestamping.rst, and linux/ptp_clock.h on clocks with
 //! descriptors) and has been tested with synthetic readings only.
 

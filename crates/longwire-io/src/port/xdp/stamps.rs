@@ -3,8 +3,7 @@
 //!
 //! If frames are copied, the stamp is taken when the driver is done with the kernel's
 //! copy: on a veth device as the frame is handed to the peer. It is on the scale of
-//! CLOCK_TAI. Stamped frames take the same path as all others, so that none is
-//! overtaken.
+//! CLOCK_TAI. All frames take the same path, so that none is overtaken.
 
 use std::collections::VecDeque;
 

@@ -26,8 +26,8 @@ unsafe impl Send for Umem {}
 unsafe impl Sync for Umem {}
 
 impl Umem {
-    /// Returns the chunk size for frames of `frame_max` bytes; `None` if such frames do
-    /// not fit the kernel's maximum, a page.
+    /// Returns the chunk size for frames of `frame_max` bytes; `None` if they exceed the
+    /// kernel's maximum, a page.
     pub(super) fn chunk_for(frame_max: usize) -> Option<usize> {
         [PAGE / 2, PAGE]
             .into_iter()

@@ -1,5 +1,5 @@
-//! Builds frames for tests and checks them, sharing no code with what is
-//! tested: plain loops over big-endian words.
+//! Builds and checks test frames, sharing no code with the implementation: plain loops over
+//! big-endian words.
 
 /// Parameters of a test frame.
 #[derive(Clone, Debug)]

@@ -100,8 +100,8 @@ impl TraceFeed {
         })
     }
 
-    /// Returns the stamp of the first frame to be handed out; `None` without such a
-    /// frame, or if `stop` is set first. Blocks on a slow pipe. Call it before the first
+    /// Returns the stamp of the first frame to be handed out; `None` without a frame, or if
+    /// `stop` is set first. Blocks on a slow pipe. Call it before the first
     /// [`Feed::feed`].
     ///
     /// # Errors

@@ -206,8 +206,8 @@ fn any_models_live_and_offline_in_real_time() {
     assert!(whole > 10, "{whole} of {} runs ended", ended.len());
 }
 
-/// The segments of a super-packet have one stamp: on an idle link the first is in
-/// service, and not in the queue, when the others are queued.
+/// The segments of a super-packet have one stamp: on an idle link the first is in service, and
+/// not in the queue, when the rest is queued.
 #[test]
 fn segments_of_one_buffer_find_the_room_that_frames_find() {
     for (queue, segments, fit) in [
