@@ -242,8 +242,8 @@ impl Link {
     }
 }
 
-/// Returns what the kernel says of a program or a link. `T` must be the first fields of
-/// its structure, all of them integers.
+/// Returns the kernel's description of a program or link. `T` must be the first fields of
+/// its structure, all integers.
 fn info_of<T: Default>(descriptor: BorrowedFd<'_>) -> io::Result<T> {
     let mut info = T::default();
     let mut attributes = GetInfo {

@@ -13,7 +13,7 @@ pub use super::any::{AnyRx, AnyTx};
 
 /// An open port.
 pub struct Port {
-    /// As its user wrote it.
+    /// The notation given by the user.
     pub name: String,
     /// Receiving half.
     pub rx: AnyRx,
@@ -23,7 +23,8 @@ pub struct Port {
     pub notes: Vec<String>,
 }
 
-/// Frames that are discarded in one go, and how often: a flood must not keep the caller.
+/// Frames discarded per call, and maximum number of calls: a flood must not block the
+/// caller.
 const DISCARDS_AT_ONCE: usize = 64;
 const DISCARDS_MAX: usize = 4096;
 
@@ -165,8 +166,8 @@ impl PortKind {
 }
 
 impl Port {
-    /// Discards the frames that wait at a device, and returns their number. Files and other
-    /// ports whose frames begin with the first call keep theirs.
+    /// Discards frames waiting at a device and returns their number. Ports whose frames
+    /// begin with the first call, such as files, keep theirs.
     pub fn discard_waiting(&mut self, now: Nanos) -> u64 {
         if !matches!(self.rx, AnyRx::Packet(_) | AnyRx::Xdp(_) | AnyRx::Tap(_)) {
             return 0;
@@ -176,7 +177,7 @@ impl Port {
             let received = self
                 .rx
                 .receive(now, DISCARDS_AT_ONCE, &mut |_| discarded += 1);
-            // An error stays, and ends the run.
+            // An error persists, and ends the run.
             if !received.is_ok_and(|received| received.frames > 0) {
                 break;
             }
@@ -235,7 +236,7 @@ pub(super) fn open_kind(text: &str, options: &OpenOptions) -> Result<Port, PortE
         },
         None => match find(text) {
             Some(kind) if kind.argument.is_empty() => (kind.open)("", options),
-            // A kind without its argument is no interface's name.
+            // A kind without its argument is not an interface name.
             None if !text.is_empty() => auto::open(text, options),
             _ => Err(unknown(text)),
         },

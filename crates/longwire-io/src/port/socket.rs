@@ -107,7 +107,7 @@ pub(crate) fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> i
     Ok(usize::try_from(got).unwrap_or(0))
 }
 
-/// Whether an error means that the interface is gone, or down.
+/// Whether an error means that the interface is gone or down.
 pub(crate) fn says_gone(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -124,7 +124,7 @@ pub(crate) fn failure(port: &str, action: &'static str, source: io::Error) -> Po
     PortError::of(port, action, source)
 }
 
-/// Queries the kernel about an interface, by its name.
+/// Queries the kernel about an interface by name.
 pub(crate) fn ask_interface(
     socket: BorrowedFd<'_>,
     name: &str,

@@ -228,8 +228,8 @@ struct Extension {
 }
 
 impl Extension {
-    /// Parses the extension header `protocol` at `at`. `Some(None)` if it is none (the
-    /// transport header begins); `None` if no transport header can be found after it.
+    /// Parses the extension header `protocol` at `at`; `Some(None)` for the transport
+    /// header, `None` if no transport header can follow.
     fn read(frame: &[u8], at: usize, protocol: u8) -> Option<Option<Extension>> {
         let plain_len = |frame: &[u8]| Some((usize::from(*frame.get(at + 1)?) + 1) * 8);
         let (mut home_address_at, mut last_address_at) = (None, None);

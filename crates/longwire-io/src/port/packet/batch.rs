@@ -1,5 +1,5 @@
-//! Frames that wait for a packet socket, each with its virtio-net header, and leave
-//! with one system call.
+//! Frames waiting for a packet socket, each with a virtio-net header, sent by one system
+//! call.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -92,8 +92,8 @@ impl Batch {
         SLOTS - self.count
     }
 
-    /// Copies a frame into the next slot, of which one is free; `stamped` is its
-    /// release if `control` requests a stamp.
+    /// Copies a frame into a free slot; `stamped` is its release if `control` requests a
+    /// stamp.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -117,7 +117,7 @@ impl Batch {
         self.count += 1;
     }
 
-    /// Returns the releases of those of the first frames that request a stamp.
+    /// Returns the releases of the first `frames` frames that request a stamp.
     pub(super) fn stamped(&self, frames: usize) -> impl Iterator<Item = Nanos> {
         let first = (0..frames).map(|n| (self.head + n) % SLOTS);
         first.filter_map(|index| self.stamped[index])
@@ -139,8 +139,7 @@ impl Batch {
         &self.slots[self.head * STRIDE..][vnet::LEN..self.parts[self.head].iov_len]
     }
 
-    /// Offers at most the first `max` frames to the kernel; returns how many it
-    /// accepted.
+    /// Offers at most the first `max` frames to the kernel; returns the number accepted.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
         let run = self.count.min(SLOTS - self.head).min(max);
         let messages = &mut self.messages[self.head..][..run];

@@ -50,7 +50,7 @@ impl Control {
         self.used += 1;
     }
 
-    /// Attaches it to a message. It must stay at its place while the message is used.
+    /// Attaches it to a message; it must not move while the message is used.
     pub(super) fn go_with(&mut self, message: &mut libc::msghdr) {
         message.msg_control = match self.used {
             0 => std::ptr::null_mut(),

@@ -1,8 +1,8 @@
-//! Devices that stamp frames as they put them on the wire: detection and configuration.
+//! Detection and configuration of devices that stamp frames as they go onto the wire.
 //!
-//! No such device was available: this follows linux/net_tstamp.h and
-//! Documentation/networking/timestamping.rst of the kernel; tested is only the
-//! detection of devices without stamps.
+//! No such device was available: this follows linux/net_tstamp.h and the kernel's
+//! Documentation/networking/timestamping.rst; only the detection of devices without
+//! stamps is tested.
 
 use std::io;
 

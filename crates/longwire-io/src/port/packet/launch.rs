@@ -1,5 +1,5 @@
-//! Launch times: frames are passed early to a queueing discipline that holds each until
-//! its time, or lets the device do so (SO_TXTIME).
+//! Launch times: frames are passed early to a queueing discipline or device that holds
+//! each until its time (SO_TXTIME).
 //!
 //! `etf` holds frames until shortly before their time, and with `offload` the device
 //! sends them at it; `fq` holds them by a timer of the kernel's. This follows
@@ -20,11 +20,10 @@ use crate::clock::monotonic_now;
 use crate::net::netlink_message::{attribute, number_at};
 use crate::net::qdisc::Qdisc;
 
-/// How long before its release a frame may be pushed: sufficient for a late wake-up of
-/// a thread, and less than the second that devices can look ahead.
+/// Maximum time that a frame may be pushed before its release: longer than a late
+/// wake-up, and shorter than the second that devices can look ahead.
 pub(super) const LEAD: Nanos = Nanos::from_millis(1);
-/// Time given to a frame that is late already: `etf` drops a frame that it cannot send
-/// at its time.
+/// Minimum time given to a late frame: `etf` drops frames that it cannot send in time.
 const SHORTEST: Nanos = Nanos::from_micros(50);
 /// Interval between comparisons of the clocks.
 const COMPARE_EVERY: Nanos = Nanos::from_secs(1);
@@ -37,18 +36,18 @@ const ETF_PARAMETERS: u16 = 1;
 const ETF_DEADLINE: u32 = 1;
 const ETF_OFFLOAD: u32 = 1 << 1;
 
-/// The holder of frames until their time.
+/// A holder of frames until their launch time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHolder {
-    /// The clock of its launch times.
+    /// Clock of its launch times.
     pub(super) clock: libc::clockid_t,
-    /// Whether the device sends at the time, and not the kernel.
+    /// Whether the device sends on time, instead of the kernel.
     pub(super) device: bool,
 }
 
 impl FrameHolder {
-    /// Returns the holder of the frames of a device with these disciplines, if all of
-    /// its queues have the same one.
+    /// Returns the holder of a device with these disciplines, if all queues have the same
+    /// one.
     pub(super) fn of(qdiscs: &[Qdisc]) -> Option<FrameHolder> {
         let root = qdiscs.iter().find(|qdisc| qdisc.is_root())?;
         if root.kind != "mq" {
@@ -80,7 +79,7 @@ impl FrameHolder {
         }
     }
 
-    /// Whether the options request it.
+    /// Whether `wanted` permits it.
     pub(super) fn is_permitted(self, wanted: LaunchMode) -> bool {
         match wanted {
             LaunchMode::Off => false,
@@ -93,7 +92,7 @@ impl FrameHolder {
 /// The launch times of a socket's frames.
 pub(super) struct LaunchTimes {
     clock: ClockId,
-    /// That clock − the monotonic one.
+    /// That clock minus the monotonic one.
     ahead: i64,
     compared: Nanos,
 }

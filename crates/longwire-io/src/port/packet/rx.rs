@@ -17,16 +17,16 @@ use super::stamp::StampScale;
 use super::{OVERSIZED_MAX, SUPER_MAX};
 use vnet::Decoded;
 
-/// Bytes of the two MAC addresses, after which a VLAN tag stands.
+/// Length of the two MAC addresses, which a VLAN tag follows.
 const MACS: usize = 12;
 /// Bytes of a VLAN tag.
 const TAG: usize = 4;
-/// How often an idle port checks whether its interface still exists, in nanoseconds and
-/// in calls (whichever is first: a caller's clock may stand still).
+/// Interval of an idle port's checks for its interface, in nanoseconds and in calls,
+/// whichever is first: a caller's clock may stand still.
 const CHECK_EVERY: u64 = 1_000_000;
 const CHECK_CALLS: u32 = 4096;
 
-/// A super-packet of which pieces are still to be delivered.
+/// A super-packet with undelivered pieces.
 struct Pieces {
     splitter: Splitter,
     /// Its bytes in [`PacketRx::long`].
@@ -41,17 +41,17 @@ pub struct PacketRx {
     socket: OwnedFd,
     port: String,
     scale: StampScale,
-    /// For frames that do not fit a slot: a virtio-net header and a frame. Most of it is
-    /// never touched, and so takes no memory.
+    /// Buffer for frames that exceed a slot: a virtio-net header and a frame. Mostly
+    /// untouched, so it takes no memory.
     long: Box<[u8]>,
-    /// A super-packet in `long` that is delivered in pieces. Apart, as it is large.
+    /// A super-packet in `long` being delivered in pieces; boxed because it is large.
     pieces: Box<Option<Pieces>>,
-    /// Memory of the piece that is delivered.
+    /// Buffer for the current piece.
     piece: Vec<u8>,
     losses: PortLosses,
     checked: u64,
     calls: u32,
-    /// Of an interface that the port takes down itself.
+    /// State of the carrier, if the port takes its interface down itself.
     pub(in crate::port) carrier: Option<Arc<CarrierState>>,
     /// Restored when both halves are closed.
     _settings: Arc<Settings>,
@@ -80,14 +80,14 @@ impl PacketRx {
         }
     }
 
-    /// Returns how often a step of the wall clock, from which the kernel stamps, was
-    /// detected. Arrivals do not step with it.
+    /// Returns the number of detected steps of the wall clock, which is the source of
+    /// kernel stamps. Arrivals do not step.
     pub fn clock_steps(&self) -> u64 {
         self.scale.steps()
     }
 
     /// Delivers the frame in the peeked slot; returns whether it could. A super-packet
-    /// that no other port takes is kept, to be delivered in pieces.
+    /// that no other port accepts is kept for delivery in pieces.
     #[inline]
     fn hand_in(
         &mut self,
@@ -123,8 +123,7 @@ impl PacketRx {
         }
     }
 
-    /// Keeps a super-packet in `long`, whose pieces are delivered next. Returns `false`, as
-    /// it is not delivered itself.
+    /// Keeps a super-packet in `long` for delivery in pieces; returns `false`.
     fn keep(&mut self, splitter: Option<Splitter>, range: Range<usize>, arrival: Nanos) -> bool {
         match splitter {
             Some(splitter) => {
@@ -139,7 +138,7 @@ impl PacketRx {
         false
     }
 
-    /// As [`PacketRx::hand_in`], for a frame in the socket's queue.
+    /// Like [`PacketRx::hand_in`], for a frame in the socket's queue.
     fn hand_in_long(
         &mut self,
         slot: &SlotHeader,
@@ -189,7 +188,7 @@ impl PacketRx {
         if pieces.splitter.is_done() {
             *self.pieces = None;
         } else if frames < max {
-            // Its headers are not what they seemed.
+            // Its headers are inconsistent.
             self.losses.unusable += 1;
             *self.pieces = None;
         }
@@ -230,7 +229,7 @@ impl PacketRx {
             libc::PACKET_STATISTICS,
             &mut fresh,
         );
-        // The kernel's counters restart at zero with every reading.
+        // Reading resets the kernel's counters.
         if read.is_ok() {
             self.losses.ring_full += u64::from(fresh.tp_drops);
         }
@@ -255,9 +254,9 @@ impl RxPort for PacketRx {
             && frames < max
         {
             let stamp = self.scale.arrival(slot.wall, now);
-            // A frame stamped after the caller read its clock has not arrived yet from
-            // the caller's view: next time. The first is delivered nevertheless, so
-            // that every call makes progress.
+            // For the caller, a frame stamped after its clock reading has not arrived
+            // yet. The first frame is delivered nevertheless, so that every call makes
+            // progress.
             if stamp > now && frames > 0 {
                 break;
             }
@@ -319,8 +318,8 @@ fn received(bytes: &[u8], arrival: Nanos, offload: Offload) -> RxFrame<'_> {
     }
 }
 
-/// Restores the frame as it was on the wire from a virtio-net header and the kernel's
-/// form of the frame. Returns its place in `contents`; `None` if they are inconsistent.
+/// Restores a frame as on the wire from a virtio-net header and the kernel's form.
+/// Returns its range in `contents`; `None` if they are inconsistent.
 #[inline]
 fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>, Decoded)> {
     let mut header = *contents.first_chunk::<{ vnet::LEN }>()?;
@@ -328,8 +327,8 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>,
     if let Some(tag) = tag
         && contents.len() >= start + MACS
     {
-        // The tag goes back between the addresses and the type; the virtio-net header,
-        // just copied, leaves space for it.
+        // The tag moves back between addresses and type, over the copied virtio-net
+        // header.
         contents.copy_within(start..start + MACS, start - TAG);
         start -= TAG;
         contents[start + MACS..start + MACS + TAG].copy_from_slice(&tag);

@@ -1,5 +1,5 @@
-//! Send stamps of packet sockets: the kernel puts them on the socket's error queue,
-//! numbered in the order of the requests.
+//! Send stamps of packet sockets, which the kernel puts on the socket's error queue,
+//! numbered by request.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,8 +30,8 @@ pub(super) struct SendErrorQueue {
     socket: OwnedFd,
     /// Reads the device's clock, if the device stamps.
     device: Option<DeviceClock>,
-    /// Releases of stamped frames in transit (`None`: of one that was not sent), and
-    /// the first one's number.
+    /// Releases of stamped frames in transit (`None` if unsent); `first` is the first
+    /// one's number.
     waiting: VecDeque<Option<Nanos>>,
     first: u32,
     /// Received stamps.
@@ -51,8 +51,8 @@ impl SendErrorQueue {
         })
     }
 
-    /// Enables send stamps on the socket; by the device's clock if there is one,
-    /// otherwise by the kernel's.
+    /// Enables send stamps on the socket, by the device's clock if given, otherwise by
+    /// the kernel's.
     pub(super) fn start(&mut self, device: Option<DeviceClock>) -> io::Result<()> {
         let source = match device {
             Some(_) => libc::SOF_TIMESTAMPING_RAW_HARDWARE,
@@ -79,7 +79,7 @@ impl SendErrorQueue {
         }
     }
 
-    /// Notes that the kernel has numbered a frame to be stamped.
+    /// Records that the kernel has numbered a frame to be stamped.
     pub(super) fn numbered(&mut self, release: Option<Nanos>) {
         if self.waiting.len() == WAITING_MAX {
             self.collect();
@@ -97,7 +97,7 @@ impl SendErrorQueue {
         self.received.drain(..).for_each(take);
     }
 
-    /// Returns the number of frames that were not sent, because their time had passed.
+    /// Returns the number of frames not sent because their time had passed.
     pub(super) fn missed(&mut self) -> u64 {
         self.collect();
         self.missed
@@ -137,8 +137,8 @@ impl SendErrorQueue {
         }
     }
 
-    /// Returns the release of the frame with this number; stamps of previous ones will
-    /// not follow any more.
+    /// Returns the release of a numbered frame; stamps of previous frames will not
+    /// follow.
     fn release_of(&mut self, number: u32) -> Option<Nanos> {
         let place = number.wrapping_sub(self.first) as usize;
         if place >= self.waiting.len() {

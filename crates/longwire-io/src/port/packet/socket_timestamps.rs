@@ -1,4 +1,4 @@
-//! Send stamps and launch times of the frames of a packet socket.
+//! Send stamps and launch times of a packet socket's frames.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -34,20 +34,20 @@ impl SocketTimestamps {
         }
     }
 
-    /// Holds frames of this socket until their release from now on.
+    /// Holds this socket's frames until their release from now on.
     pub(super) fn launch(&mut self, socket: BorrowedFd<'_>, holder: FrameHolder) -> io::Result<()> {
         self.launch = Some(LaunchTimes::new(socket, holder)?);
         self.sent = Some(SendErrorQueue::new(socket)?);
         Ok(())
     }
 
-    /// Returns how long before their release frames may be pushed.
+    /// Returns the maximum time that frames may be pushed before their release.
     pub(super) fn lead(&self) -> Option<Nanos> {
         self.launch.as_ref().map(|_| LEAD)
     }
 
-    /// Enables stamps for frames that request them, by the device if it can and may be
-    /// configured. Returns their source; `None` if the kernel does not stamp either.
+    /// Enables stamps for frames that request them, by the device if possible and
+    /// permitted. Returns their source; `None` if the kernel does not stamp either.
     pub(super) fn stamp(&mut self, socket: BorrowedFd<'_>, interface: &str) -> Option<StampedBy> {
         let device = self
             .ethtool
@@ -67,8 +67,7 @@ impl SocketTimestamps {
         Some(sent.by())
     }
 
-    /// Returns the control message of a frame; `stamp`: it is one of those to be
-    /// stamped.
+    /// Returns a frame's control message; `stamp` requests a stamp.
     #[inline]
     pub(super) fn control(&mut self, release: Nanos, stamp: bool) -> Control {
         let flags = match (&self.sent, stamp) {
@@ -79,8 +78,8 @@ impl SocketTimestamps {
         Control::new(flags, launch)
     }
 
-    /// Notes that the kernel has numbered a frame to be stamped; `None`: it did not
-    /// send it.
+    /// Records that the kernel has numbered a frame to be stamped; `None` if it was not
+    /// sent.
     pub(super) fn numbered(&mut self, release: Option<Nanos>) {
         if let Some(sent) = &mut self.sent {
             sent.numbered(release);
@@ -94,8 +93,7 @@ impl SocketTimestamps {
         }
     }
 
-    /// Returns the number of frames that were dropped because they were too late for
-    /// their time.
+    /// Returns the number of frames dropped because they were late.
     pub(super) fn missed(&mut self) -> u64 {
         match (&mut self.sent, &self.launch) {
             (Some(sent), Some(_)) => sent.missed(),

@@ -1,10 +1,9 @@
-//! Converts the kernel's stamps, on the scale of the wall clock, to arrivals, on that
-//! of the monotonic clock.
+//! Conversion of the kernel's stamps (wall clock) to arrivals (monotonic clock).
 //!
-//! The two differ by a constant: both are slewed alike, and only setting the clock (by
-//! hand, by a leap second, by a time daemon's step) changes the difference. So it is
-//! measured once, checked at intervals, and at once whenever a stamp is implausible.
-//! Frames stamped before a step keep the difference that was true for them.
+//! The difference is constant: both clocks are slewed alike, and only setting the clock
+//! (manually, by a leap second or by a time daemon's step) changes it. So it is measured
+//! once and checked at intervals, and immediately after an implausible stamp. Frames
+//! stamped before a step keep their difference.
 
 use longwire_engine::Nanos;
 use nix::time::ClockId;
@@ -24,7 +23,7 @@ pub(super) struct StampScale {
     offset: i64,
     /// Half the width of the reading of `offset`.
     uncertainty: u64,
-    /// The difference before the last step, while frames from before it may still wait.
+    /// The difference before the last step, while frames from before it may wait.
     before_step: Option<i64>,
     checked: u64,
     last: u64,
@@ -47,13 +46,13 @@ impl StampScale {
         }
     }
 
-    /// Returns how often a step of the wall clock was detected.
+    /// Returns the number of detected steps of the wall clock.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Checks the difference if it is due. Call it before taking frames, with the time
-    /// of the call.
+    /// Checks the difference if due. Call it before taking frames, with the time of the
+    /// call.
     #[inline]
     pub(super) fn check(&mut self, now: Nanos) {
         if now.as_nanos().wrapping_sub(self.checked) >= CHECK_EVERY {
@@ -61,15 +60,14 @@ impl StampScale {
         }
     }
 
-    /// Notes that no frame waits: none is left from before a step.
+    /// Records that no frame from before a step is left.
     #[inline]
     pub(super) fn drained(&mut self) {
         self.before_step = None;
     }
 
-    /// Returns the arrival of a frame that the kernel stamped `wall`: never before the
-    /// last one. It may be later than the time of the call, if the frame arrived after
-    /// that was read.
+    /// Returns the arrival of a frame stamped `wall`, never before the last one. It may
+    /// be after the time of the call, if the frame arrived later than that was read.
     #[inline]
     pub(super) fn arrival(&mut self, wall: u64, now: Nanos) -> Nanos {
         let latest = self.latest(now);
@@ -81,7 +79,7 @@ impl StampScale {
         self.uncertain_arrival(wall, now, read)
     }
 
-    /// The same, if the stamp does not fit or the clock has just stepped.
+    /// Like [`StampScale::arrival`], for an implausible stamp or after a step.
     #[cold]
     fn uncertain_arrival(
         &mut self,
@@ -90,7 +88,7 @@ impl StampScale {
         read: impl FnOnce() -> ClockReading,
     ) -> Nanos {
         if self.before_step.is_none() {
-            // Two processors stamp a few nanoseconds apart; that is no step.
+            // Two processors' stamps may differ by nanoseconds, which is not a step.
             if let Some(stamp) = self.plausible(wall, self.offset, now) {
                 return self.raise(stamp);
             }

@@ -1,13 +1,13 @@
-//! Sending. Wire-size frames leave by an AF_XDP socket, which costs the kernel a third
-//! less than a packet socket; super-packets, and all frames where AF_XDP is not
-//! available, by packet sockets with virtio-net headers.
+//! Sending. Wire-size frames leave by AF_XDP, which takes the kernel a third less time
+//! than a packet socket; super-packets, and all frames without AF_XDP, leave by packet
+//! sockets with virtio-net headers.
 //!
-//! Both paths end in the driver's transmit function before the call returns, so frames
-//! leave in order if frames waiting in one path leave before any is put into the other.
-//! A frame to be stamped takes its usual path: both can stamp it (decision 0015).
+//! Both paths end in the driver's transmit function before the call returns, so order is
+//! kept if one path is drained before the other is used. A stamped frame takes its usual
+//! path, as both can stamp (decision 0015).
 //!
-//! If a device stamps frames, or a discipline holds them until their time, all leave by
-//! a packet socket, because only there can the kernel be asked for it.
+//! If a device stamps frames, or a discipline holds them, all leave by a packet socket,
+//! the only path that supports this.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -30,14 +30,14 @@ use super::socket_timestamps::SocketTimestamps;
 use crate::net::ethtool;
 use crate::net::peer::PeerMtu;
 
-/// Longer frames are sent in place: a separate system call costs less than copying
-/// them.
+/// Maximum length of copied frames; longer ones are sent in place, as a separate system
+/// call is cheaper than the copy.
 const COPY_MAX: usize = 24 * 1024;
 /// Bytes of an Ethernet header, and of a VLAN tag.
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
-/// Reads the frames that were lost behind an interface.
+/// Returns the frames lost after an interface.
 pub(crate) type OnwardLosses = Box<dyn Fn() -> PortLosses + Send>;
 
 /// The sockets of a sending half.
@@ -59,11 +59,12 @@ pub struct PacketTx {
     queued: OwnedFd,
     port: String,
     interface: String,
-    /// That of the device, or of the other end of a veth pair if it is smaller: that end
-    /// drops longer frames, as if it were full.
+    /// MTU of the device, or of its veth peer if that is smaller: the peer drops longer
+    /// frames as if it were full.
     mtu: usize,
     peer: Option<PeerMtu>,
-    /// The device has dropped the first frame of the batch, and none has left since.
+    /// Whether the device has dropped the first frame of the batch, and none has left
+    /// since.
     stuck: bool,
     /// Leaves before the frames in `fast`.
     batch: Batch,
@@ -73,7 +74,7 @@ pub struct PacketTx {
     /// Frames sent since the last flush.
     sent: usize,
     losses: PortLosses,
-    /// Frames that were lost behind the interface.
+    /// Losses after the interface.
     onward: Option<OnwardLosses>,
     pub(in crate::port) carrier: Option<Carrier>,
     /// Restored when both halves are closed.
@@ -88,7 +89,7 @@ impl PacketTx {
         settings: Arc<Settings>,
     ) -> PacketTx {
         let mtu = interface.mtu as usize;
-        // Without it, the MTU of the device has to do.
+        // Without it, the device's MTU is used.
         let mut peer = PeerMtu::of(interface).unwrap_or(None);
         PacketTx {
             direct: sockets.direct,
@@ -115,13 +116,13 @@ impl PacketTx {
         &self.interface
     }
 
-    /// Adds the losses behind the interface, where frames are given to another one, to
-    /// those of this port.
+    /// Adds losses after the interface, where frames are passed to another one, to this
+    /// port's.
     pub(crate) fn add_losses(&mut self, onward: OnwardLosses) {
         self.onward = Some(onward);
     }
 
-    /// Whether the device accepts a frame of this size.
+    /// Whether the device accepts a frame of this length.
     fn fits(&mut self, frame: &TxFrame<'_>) -> bool {
         let len = frame.bytes.len();
         if !(ETHERNET..=SUPER_MAX).contains(&len) {
@@ -149,8 +150,8 @@ impl PacketTx {
         self.mtu = self.mtu.min(peer.unwrap_or(usize::MAX));
     }
 
-    /// Whether the interface has a carrier: without it, the kernel accepts frames for
-    /// ever and none leaves.
+    /// Whether the interface has a carrier: without it, the kernel accepts frames forever
+    /// and sends none.
     fn has_carrier(&self) -> io::Result<bool> {
         let answer = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFFLAGS)?;
         // SAFETY: the kernel answered with the flags.
@@ -158,7 +159,7 @@ impl PacketTx {
         Ok(i32::from(flags) & libc::IFF_RUNNING != 0)
     }
 
-    /// Pushes a frame that has to leave by a packet socket.
+    /// Pushes a frame that must leave by a packet socket.
     fn push_slow(&mut self, frame: &TxFrame<'_>, stamped: Option<Nanos>) -> PushResult {
         let long = frame.bytes.len() > COPY_MAX;
         if self.fast_waits() || (long && self.batch.len() > 0) {
@@ -175,7 +176,7 @@ impl PacketTx {
         PushResult::Taken
     }
 
-    /// Sends all frames that wait for AF_XDP; returns whether they have left.
+    /// Sends all frames waiting for AF_XDP; returns whether they left.
     fn flush_fast(&mut self) -> bool {
         // An error is returned again by the next flush, which can report it.
         let _ = self.send_all();
@@ -186,7 +187,7 @@ impl PacketTx {
         self.fast.as_ref().is_some_and(|fast| fast.unsent() > 0)
     }
 
-    /// Sends a frame by the packet socket in place; no other frame waits. Returns
+    /// Sends a frame by the packet socket in place, while no other frame waits. Returns
     /// whether it left.
     fn send_at_once(
         &mut self,
@@ -228,7 +229,7 @@ impl PacketTx {
         {
             let batch = &mut self.batch;
             let sent = fast.send(|dropped| {
-                // To be sent again before the later ones.
+                // Sent again before later frames.
                 batch.put(dropped, Offload::NONE, Control::new(None, None), None);
                 false
             });
@@ -263,8 +264,8 @@ impl PacketTx {
         Ok(())
     }
 
-    /// Handles an error for the first frame of the batch. Returns whether to continue
-    /// with the batch now; if not, it waits for the next flush.
+    /// Handles an error for the first frame of the batch. Returns whether to continue now
+    /// instead of at the next flush.
     fn go_on_after(&mut self, error: io::Error) -> Result<bool, PortError> {
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(true),
@@ -284,7 +285,7 @@ impl PacketTx {
     /// or cannot segment super-packets.
     fn go_on_after_drop(&mut self) -> Result<bool, PortError> {
         if self.batch.stamped(1).next().is_some() {
-            // It has a number nevertheless, and will get another.
+            // It has a number already, and will get another.
             self.timestamps.numbered(None);
         }
         let carrier = self
@@ -323,7 +324,7 @@ impl PacketTx {
         Ok(false)
     }
 
-    /// Loses the batch, as on a cable that is not plugged in. Returns whether to continue.
+    /// Drops the batch, like an unplugged cable. Returns whether to continue.
     fn lose_without_carrier(&mut self) -> bool {
         self.losses.no_carrier += self.batch.wire_frames(self.batch.len());
         self.batch.advance(self.batch.len());

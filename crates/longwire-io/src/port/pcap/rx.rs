@@ -1,5 +1,4 @@
-//! A capture as a source of live traffic: frames arrive at the distances at which they
-//! were captured.
+//! A capture as live traffic: frames arrive at their captured distances.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -14,9 +13,8 @@ use crate::rights;
 
 /// The receiving port `pcap:FILE`.
 ///
-/// The first frame arrives at the first call of [`RxPort::receive`], every other one at
-/// the distance of its stamp in the file. A frame whose stamp lies before its
-/// predecessor's arrives together with it.
+/// The first frame arrives at the first call of [`RxPort::receive`], the others at the
+/// distances of their stamps. A frame stamped before its predecessor arrives with it.
 pub struct PcapRx {
     reader: CaptureReader,
     /// Expires when the next frame is due, so that no thread needs to poll for it.
@@ -79,13 +77,13 @@ impl PcapRx {
         self.reader.size()
     }
 
-    /// Returns the number of frames whose stamps lay before their predecessor's, and
-    /// that arrived with their predecessor.
+    /// Returns the number of frames stamped before their predecessor, with which they
+    /// arrived.
     pub fn set_back(&self) -> u64 {
         self.set_back
     }
 
-    /// Finds the next frame, and when it arrives.
+    /// Finds the next frame and its arrival.
     fn next_arrival(&mut self, now: Nanos) -> Result<NextArrival, PortError> {
         if !self.held {
             match self.reader.advance()? {
@@ -116,8 +114,7 @@ impl PcapRx {
             .map_err(|error| failed(self.reader.name(), "setting a timer", error))
     }
 
-    /// Delivers the frames that are due. Returns their number, and whether the file has
-    /// ended.
+    /// Delivers due frames. Returns their number, and whether the file has ended.
     fn hand_in(
         &mut self,
         now: Nanos,
@@ -205,7 +202,7 @@ impl RxPort for PcapRx {
         }
     }
 
-    /// Counts records that were left out as too long or unusable.
+    /// Counts records skipped as too long or unusable.
     fn losses(&mut self) -> PortLosses {
         let counts = self.reader.counts();
         PortLosses {

@@ -5,7 +5,7 @@ use longwire_engine::Nanos;
 
 use crate::port::{PortError, PushResult, TxFrame, TxPort};
 
-/// Maximum bytes that wait for a slow pipe.
+/// Maximum bytes waiting for a slow pipe.
 const WAITING_MAX: usize = 4 * 1024 * 1024;
 /// Maximum bytes of a record in addition to the frame: of a pcapng block.
 const RECORD_OVERHEAD: usize = 36;
@@ -51,8 +51,8 @@ impl TxPort for PcapTx {
         PushResult::Taken
     }
 
-    /// Frames count as gone when all of them are; a slow pipe may have accepted some
-    /// before.
+    /// Frames count as departed when all of them are written; a slow pipe may have
+    /// accepted some before.
     fn flush(&mut self) -> Result<usize, PortError> {
         let gone = if self.writer.drain()? { self.unsent } else { 0 };
         self.unsent -= gone;

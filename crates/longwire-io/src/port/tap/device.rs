@@ -44,8 +44,8 @@ mod control {
     nix::ioctl_write_ptr_bad!(set_queue_len, libc::SIOCSIFTXQLEN, libc::ifreq);
 }
 
-/// Frames that the device holds for a late reader: at 500,000 a second, 20 ms. The
-/// kernel's default of 500 lasts one.
+/// Queue length of the device in frames: 20 ms at 500,000 frames/s; the kernel's default
+/// of 500 holds 1 ms.
 const QUEUE_LEN: libc::c_int = 10_000;
 
 /// Capabilities of a reader of super-packets (linux/if_tun.h): checksums, TCP segments
@@ -54,9 +54,8 @@ const OFFLOAD_TCP: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 /// UDP segments over IPv4 and IPv6, since Linux 6.2.
 const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 
-/// An attached TAP device. Its settings are restored when it is dropped, and after
-/// SIGKILL by the next port that is opened; a device that was created here vanishes
-/// with it.
+/// An attached TAP device. Its settings are restored on drop, or after SIGKILL by the
+/// next port to open; a device created here is removed with it.
 pub(super) struct Device {
     name: String,
     file: File,
@@ -68,12 +67,12 @@ pub(super) struct Device {
     _lock: Option<PortLock>,
 }
 
-/// Frames to the reader that the kernel dropped for want of a carrier.
+/// Frames to the reader dropped by the kernel without a carrier.
 #[derive(Clone, Copy, Default)]
 struct DropsWithoutCarrier {
     /// Their number until the carrier was back.
     before: u64,
-    /// All drops when the carrier was taken, while there is none.
+    /// Total drops when the carrier was removed, while there is none.
     since: Option<u64>,
 }
 
@@ -84,8 +83,8 @@ struct PreviousSettings {
 }
 
 impl Device {
-    /// Attaches to the device `name`, which is created if there is none, and brings it
-    /// up. Adds its actions to `notes`.
+    /// Attaches to the device `name`, creating it if necessary, and brings it up. Appends
+    /// its actions to `notes`.
     pub(super) fn open(
         name: &str,
         options: &options::OpenOptions,
@@ -139,7 +138,7 @@ impl Device {
         &self.file
     }
 
-    /// Gives the device its carrier, or takes it.
+    /// Sets the device's carrier.
     pub(super) fn set_carrier(&self, up: bool) -> io::Result<()> {
         let mut without = self
             .without_carrier
@@ -158,8 +157,8 @@ impl Device {
         Ok(())
     }
 
-    /// Returns the losses of the device since its creation: frames dropped at a full
-    /// queue towards us, and frames of ours that the kernel did not accept.
+    /// Returns the device's losses since its creation: frames to this port dropped at a
+    /// full queue, and frames from it that the kernel rejected.
     pub(super) fn drops(&self) -> Drops {
         let without = *self
             .without_carrier
@@ -173,7 +172,7 @@ impl Device {
         drops
     }
 
-    /// Returns the losses, with those of frames that were sent to a device without a carrier.
+    /// Returns the losses, including frames sent to the device without a carrier.
     fn all_drops(&self) -> Drops {
         let Some(file) = &self.counters else {
             return Drops::default();
@@ -225,7 +224,7 @@ impl Drop for Device {
 }
 
 impl PreviousSettings {
-    /// Records how the following changes are restored.
+    /// Records how to restore the following changes.
     fn record(&self, interface: &Interface) -> (PortRecord, Restorer) {
         let name = &interface.name;
         let (record, mut changing) = PortRecord::begin(interface.index, name, false);
@@ -249,9 +248,8 @@ pub(super) struct Drops {
 }
 
 impl Drops {
-    /// Parses the device's line in /proc/net/dev: eight counters of frames that the
-    /// kernel received from it, eight of frames sent to it; the fourth of each is the
-    /// drops.
+    /// Parses the device's line in /proc/net/dev: eight counters of frames received from
+    /// it, then eight of frames sent to it; the fourth of each counts drops.
     fn parse(text: &str, name: &str) -> Option<Drops> {
         let counters = text.lines().find_map(|line| {
             let (device, counters) = line.split_once(':')?;
@@ -267,8 +265,8 @@ impl Drops {
     }
 }
 
-/// Reads and writes a device's settings, by its name, in the network namespace where
-/// this was created, regardless of the calling thread.
+/// Access to a device's settings by name, in the network namespace of the creating
+/// thread, regardless of the calling thread.
 pub(in crate::port) struct DeviceSettings {
     socket: OwnedFd,
     name: [libc::c_char; libc::IFNAMSIZ],

@@ -1,9 +1,8 @@
-//! The port `tap:NAME`: a network interface of this machine whose other end is the
-//! emulator. Frames that the kernel sends to the interface arrive here; frames sent
-//! here arrive at the kernel.
+//! The port `tap:NAME`: a network interface whose other end is the emulator. Frames sent
+//! to the interface arrive here; frames sent here arrive at the kernel.
 //!
-//! Frames pass through one read or write each, with a virtio-net header for unfinished
-//! work, so that super-packets of 64 KiB pass as one.
+//! Each frame takes one read or write, with a virtio-net header for offloads, so that
+//! super-packets of 64 KiB pass whole.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,8 +25,8 @@ mod device;
 const FRAME_MAX: usize = 68 * 1024;
 /// Bytes of an Ethernet header: the kernel refuses less.
 const FRAME_MIN: usize = 14;
-/// Pushes before a flush. Each frame leaves at once, so this only determines how often
-/// the caller reads the clock.
+/// Pushes before a flush. Each frame leaves at once, so this only sets how often the
+/// caller reads the clock.
 const ROOM: usize = 64;
 
 /// An open TAP port.
@@ -40,11 +39,11 @@ pub struct TapPort {
     pub notes: Vec<String>,
 }
 
-/// Opens the TAP device `name` in the calling thread's network namespace. It is created
-/// if it is missing, and then vanishes when both halves are dropped.
+/// Opens the TAP device `name` in the calling thread's network namespace. A missing
+/// device is created, and removed when both halves are dropped.
 ///
 /// # Errors
-/// If TAP devices may not be used here, or the name belongs to another device.
+/// TAP devices are not permitted, or the name belongs to another device.
 pub fn open(name: &str, options: &OpenOptions) -> Result<TapPort, PortError> {
     let mut notes = Vec::new();
     let device = Arc::new(Device::open(name, options, &mut notes)?);
@@ -111,7 +110,7 @@ impl RxPort for TapRx {
             let len = match self.read() {
                 Ok(Some(len)) => len,
                 Ok(None) => break,
-                // Returned again by the next call.
+                // The next call returns the error again.
                 Err(_) if frames > 0 => break,
                 Err(error) => return Err(error),
             };
@@ -121,7 +120,7 @@ impl RxPort for TapRx {
                 continue;
             }
             let (header, bytes) = self.buffer[..len].split_at_mut(vnet::LEN.min(len));
-            // The kernel leaves no super-packet in a tunnel to a reader that does not ask.
+            // The kernel does not pass tunnelled super-packets unless requested.
             let Ok(Decoded::Plain(offload)) = vnet::decode(header, bytes) else {
                 self.own.unusable += 1;
                 continue;
@@ -162,13 +161,13 @@ pub struct TapTx {
     offloads: bool,
     /// Frames that left since the last flush.
     sent: usize,
-    /// The error after which nothing can be sent any more.
+    /// The error that ended sending.
     gone: Option<io::Error>,
     pub(super) carrier: Option<Carrier>,
 }
 
 impl TapTx {
-    /// Returns what gives the device its carrier, or takes it.
+    /// Returns the switch of the device's carrier.
     pub(super) fn carrier_switch(&self) -> io::Result<SwitchCarrier> {
         let device = Arc::clone(&self.device);
         Ok(Box::new(move |up| device.set_carrier(up)))
@@ -243,8 +242,7 @@ impl TxPort for TapTx {
     }
 }
 
-/// Returns the error that ended reading or writing; a removed device has a separate
-/// one.
+/// Returns the error that ended reading or writing; a removed device has its own.
 fn stopped(device: &Device, action: &'static str, source: io::Error) -> PortError {
     match source.raw_os_error() {
         // The last: a reader that existed when the device was removed.

@@ -1,6 +1,5 @@
-//! A minimal AF_XDP sender, as a reference for benchmarks of ports: one chunk of memory
-//! with one frame, every descriptor of the ring pointing to it, and nothing but the
-//! socket's own calls in the loop.
+//! A minimal AF_XDP sender, as a baseline for port benchmarks: every descriptor of the
+//! ring refers to one chunk with one frame, and the loop only makes the socket's calls.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +9,7 @@ use super::super::{PortError, interface};
 use super::socket::{SendRings, SocketFailure, UnboundSocket, kick};
 use super::umem::{PAGE, Umem};
 
-/// Entries of the transmit ring, and maximum frames of one burst.
+/// Entries of the transmit ring, and maximum frames per burst.
 const FRAMES: u32 = 512;
 /// Offset of the frame in its chunk.
 const PLACE: u64 = 64;

@@ -44,7 +44,7 @@ impl PendingStamps {
         metadata
     }
 
-    /// Notes that the device dropped the frame in this chunk.
+    /// Records that the device dropped the frame in this chunk.
     pub(super) fn dropped(&mut self, chunk: u64) {
         self.waiting.retain(|(waiting, _)| *waiting != chunk);
     }
