@@ -131,9 +131,9 @@ fn print_line(line: fmt::Arguments<'_>) {
 /// # Safety
 /// As of [`fail`].
 unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
-    // SAFETY: as in `fail`.
+    // SAFETY: as for `fail`.
     let host = unsafe { &*host.cast::<PluginHost>() };
-    // SAFETY: as in `fail`.
+    // SAFETY: as for `fail`.
     let message = || unsafe { text_of(message) };
     guarded(host, (), || {
         let lines = host.lines.fetch_add(1, Ordering::Relaxed);
@@ -197,21 +197,21 @@ unsafe extern "C" fn next_u64(raw: *mut abi::Random) -> u64 {
 /// # Safety
 /// As of [`next_u64`].
 unsafe extern "C" fn up_to(raw: *mut abi::Random, max: u64) -> u64 {
-    // SAFETY: as in `next_u64`.
+    // SAFETY: as for `next_u64`.
     unsafe { random(raw) }.stream.up_to(max)
 }
 
 /// # Safety
 /// As of [`next_u64`].
 unsafe extern "C" fn uniform(raw: *mut abi::Random) -> f64 {
-    // SAFETY: as in `next_u64`.
+    // SAFETY: as for `next_u64`.
     unsafe { random(raw) }.stream.unit()
 }
 
 /// # Safety
 /// As of [`next_u64`].
 unsafe extern "C" fn chance(raw: *mut abi::Random, p: f64) -> c_int {
-    // SAFETY: as in `next_u64`.
+    // SAFETY: as for `next_u64`.
     let random = unsafe { random(raw) };
     if !(0.0..=1.0).contains(&p) {
         random.misuse = Some(format!("chance: the probability {p} is not in 0 to 1"));
@@ -223,7 +223,7 @@ unsafe extern "C" fn chance(raw: *mut abi::Random, p: f64) -> c_int {
 /// # Safety
 /// As of [`next_u64`].
 unsafe extern "C" fn exponential(raw: *mut abi::Random, mean_ns: i64) -> i64 {
-    // SAFETY: as in `next_u64`.
+    // SAFETY: as for `next_u64`.
     let random = unsafe { random(raw) };
     let Ok(mean) = u64::try_from(mean_ns) else {
         random.misuse = Some(format!("exponential: the mean of {mean_ns} ns is negative"));

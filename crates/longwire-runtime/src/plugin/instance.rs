@@ -132,7 +132,7 @@ impl Instance {
         };
         let count = packets.len().min(bytes.len());
         let (state, raw) = (self.state, random.as_raw());
-        // SAFETY: as in `ready`; the caller lends the bytes for writing during
+        // SAFETY: as for `ready`; the caller lends the bytes for writing during
         // the call.
         let call = || unsafe { hook(state, raw, packets.as_ptr(), count, bytes.as_ptr()) };
         let result = self.library.site().during(Function::Rewrite, call);

@@ -115,7 +115,7 @@ pub(super) unsafe extern "C" fn text(
 /// # Safety
 /// As of [`text`].
 pub(super) unsafe extern "C" fn require(raw: *const abi::Parameters, key: *const c_char) -> c_int {
-    // SAFETY: as in `text`.
+    // SAFETY: as for `text`.
     let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
     guarded(parameters.host, abi::ERROR, || {
         if parameters.value(&key).is_some() {
@@ -138,7 +138,7 @@ unsafe fn read<T, U>(
     parse: impl FnOnce(&str) -> Result<T, UnitError>,
     convert: impl FnOnce(T) -> U,
 ) -> c_int {
-    // SAFETY: as in `text`.
+    // SAFETY: as for `text`.
     let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
     guarded(parameters.host, abi::ERROR, || {
         match parameters.read(&key, parse) {
