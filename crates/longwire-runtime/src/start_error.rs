@@ -7,7 +7,7 @@ use longwire_packet::bridge::BridgeError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum StartError {
-    #[error("no memory for frames that wait: {0}; a smaller --memory may do")]
+    #[error("no memory for queued frames: {0}")]
     Memory(#[from] ArenaError),
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),

@@ -166,13 +166,13 @@ fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64
         Place::Link(link) => (times.of)(link),
         Place::Host(_) | Place::Recording(_) => None,
     };
-    let found = match found {
-        // Without gaps there is no error.
-        None if times.name == "gap" => Some(0.0),
-        found => found.map(|found| (part.of)(&found)),
-    };
+    let found = found.map(|found| (part.of)(&found));
     // The report has microseconds with all decimals.
-    let found = found.filter(|found| !found.is_nan());
+    let found = match found {
+        // A replay without gaps has no error.
+        Some(found) if found.is_nan() && times.name == "gap" => Some(0.0),
+        found => found.filter(|found| !found.is_nan()),
+    };
     found.map(|micros| micros * 1e3)
 }
 
@@ -210,6 +210,19 @@ impl Measure {
         }
     }
 
+    /// Returns the kind of artifact that it counts, if it counts one kind.
+    fn kind(&self) -> Option<Artifact> {
+        match self {
+            Measure::Artifacts(kind) => *kind,
+            _ => None,
+        }
+    }
+
+    /// Whether it is measured between the departures of a replay.
+    pub(super) fn is_of_gaps(&self) -> bool {
+        matches!(self, Measure::Time(times, _) if times.name == "gap")
+    }
+
     /// Whether it is measured by send stamps.
     pub(super) fn is_of_stamps(&self) -> bool {
         matches!(self, Measure::Time(times, _) if times.name == "sent")
@@ -234,6 +247,7 @@ impl Measure {
     pub(super) fn of(&self, place: &Place<'_>) -> Option<f64> {
         let count = match self {
             Measure::Time(times, part) => return time(place, times, part),
+            _ if self.is_at_ports() && !place.counts_artifacts(self.kind()) => return None,
             Measure::Artifacts(None) => place.artifacts().total(),
             Measure::Artifacts(Some(kind)) => place.artifacts().of(kind.name()),
             Measure::ArtifactsOwn => place.count(Artifact::is_own),

@@ -263,9 +263,12 @@ impl Clause {
             None if self.measure.is_of_stamps() => {
                 Some(format!("{}: {name} has no send stamps", self.text))
             }
+            None if self.measure.is_of_gaps() => Some(format!(
+                "{}: {name} has no gaps: they are measured for replays",
+                self.text
+            )),
             None if self.measure.is_at_ports() => Some(format!(
-                "{}: a link's lateness is measured at its port: name the port at which {name}'s \
-                 frames leave",
+                "{}: artifacts and lateness are counted at ports: name the output port of {name}",
                 self.text
             )),
             None => Some(format!(

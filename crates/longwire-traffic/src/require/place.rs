@@ -63,6 +63,17 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Whether artifacts of a kind, or of all, are counted here. Links of a network count late
+    /// handovers only.
+    pub(super) fn counts_artifacts(&self, kind: Option<Artifact>) -> bool {
+        match self {
+            Place::Link(link) if link.artifacts.is_empty() => {
+                matches!(kind, Some(Artifact::Late | Artifact::Overload))
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the number of artifacts of these kinds.
     pub fn count(&self, chosen: impl Fn(Artifact) -> bool) -> u64 {
         let artifacts = self.artifacts();

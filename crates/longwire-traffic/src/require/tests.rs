@@ -208,18 +208,26 @@ fn up_and_down_are_the_directions_of_the_only_link() {
 }
 
 #[test]
-fn lateness_of_a_networks_links_is_that_of_its_ports() {
+fn artifacts_and_lateness_of_a_network_are_those_of_its_ports() {
     let network = network(&["link.up"]);
     let unmet = |text: &str| {
         let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
         requirement.unmet(&network, Grade::Faithful)
     };
     assert!(unmet("lateness.p99<1ms,far.lateness.p99<1ms").is_empty());
-    let named = unmet("up.lateness.p99<1ms");
-    assert!(
-        named.len() == 1 && named[0].contains("at its port"),
-        "{named:?}"
-    );
+    for text in [
+        "up.lateness.p99<1ms",
+        "up.artifacts=0",
+        "up.artifacts-lost<1%",
+    ] {
+        let named = unmet(text);
+        assert!(
+            named.len() == 1 && named[0].contains("counted at ports"),
+            "{named:?}"
+        );
+    }
+    assert!(unmet("up.artifacts.late=0").is_empty());
+    assert!(unmet("gap.p99<1ns")[0].contains("no gaps"));
 }
 
 #[test]
@@ -340,7 +348,11 @@ fn a_share_is_of_what_came_or_left_and_of_what_a_port_lost() {
         ..LinkReport::default()
     };
     assert_eq!(share(nothing_but_artifacts).len(), 1);
-    assert!(share(LinkReport::default()).is_empty());
+    let idle = LinkReport {
+        artifacts: [("late", 0)].into(),
+        ..LinkReport::default()
+    };
+    assert!(share(idle).is_empty());
 }
 
 #[test]

@@ -266,6 +266,7 @@ value. Grades:
   not-faithful                   for tests of tests
 Names:
   artifacts, artifacts.KIND      frames that the emulator treated differently from the models
+  artifacts-lost                 those that it lost
   artifacts-own                  without late_paused (the machine stood still) and late_start
                                  (within --grace)
   drops, drops.REASON            frames that the models dropped
@@ -274,11 +275,12 @@ Names:
   gap.p50 and so on              of the gaps of a replay
   sent.p50 and so on             by send stamps
   packets_in, packets_out, bytes_in, bytes_out
+  raised, ecn_marked, corrupted, duplicated, icmp_sent
   pauses.count, .max, .total     when the machine stood still; of the whole run
   stops.count, .max, .total      when the process was stopped; of the whole run
   received.NAME                  all names of `receive --require`, with --receive
 Artifacts and drops are compared with a count or with a share of the frames: artifacts<0.1%. \
-Times need a unit. A condition on artifacts and lateness holds for every port, others for \
+Times need a unit. docs/reference/report.md lists each KIND and REASON. A condition on artifacts and lateness holds for every port, others for \
 every link; far.NAME is about one port, up.NAME or down.NAME about one direction, and \
 adsl7.down.NAME about one of a network's.";
 

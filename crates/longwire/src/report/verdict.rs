@@ -24,6 +24,9 @@ const SHARE_FAITHFUL: f64 = 0.005;
 /// tolerance.
 const EXCESS_FAITHFUL: f64 = 0.1;
 
+/// With fewer frames, one of them decides the mean.
+const EXCESS_FRAMES_MIN: u64 = 100;
+
 /// Maximum share of late frames that keeps medians within 1 %.
 const SHARE_LATE_MAX: f64 = 0.05;
 
@@ -147,22 +150,16 @@ const CAUSES: [Cause; 10] = [
         ))
     },
     |found| {
-        let stops = found.report.stops.count > 0 && !found.own.is_empty();
+        let stops = found.report.stops.count > 0 && (found.loses_many() || found.is_late());
         stops.then(|| stops_line(&found.report.stops))
     },
     |found| Some(Overload::of(&found.report.links)?.line()),
     |found| {
-        let mut places = found.places.iter();
-        let lost = |place: &Place<'_>| place.count(Artifact::is_lost) as f64;
-        let is_cause = places.any(|place| lost(place) >= SHARE_LOST_MAX * frames(place));
-        is_cause.then(|| "the emulator lost frames".to_owned())
+        found
+            .loses_many()
+            .then(|| "the emulator lost frames".to_owned())
     },
-    |found| {
-        let mut places = found.places.iter();
-        let is_late = places.any(|place| exceeds(late(place), frames(place)));
-        let is_slow = found.is_above_tolerance(found.added.mean);
-        (is_late || is_slow).then(|| "frames were late".to_owned())
-    },
+    |found| found.is_late().then(|| "frames were late".to_owned()),
 ];
 
 impl<'a> Findings<'a> {
@@ -202,7 +199,8 @@ impl<'a> Findings<'a> {
             );
         }
         let own = self.own.join("; ");
-        let stalled = self.is_above_tolerance(self.excess / EXCESS_FAITHFUL);
+        let is_sample = self.report.frames_in() >= EXCESS_FRAMES_MIN;
+        let stalled = is_sample && self.is_above_tolerance(self.excess / EXCESS_FAITHFUL);
         if self.lost() || self.share >= SHARE_FAITHFUL || stalled {
             let own = if own.is_empty() { "stalls" } else { &own };
             let (share, effect) = (percent(self.share), self.effect());
@@ -231,6 +229,20 @@ impl<'a> Findings<'a> {
     fn is_above_tolerance(&self, micros: f64) -> bool {
         let tolerance = self.report.tolerance.as_micros_f64();
         tolerance > 0.0 && micros > tolerance
+    }
+
+    /// Returns whether the emulator lost more frames than in a nearly faithful run.
+    fn loses_many(&self) -> bool {
+        let mut places = self.places.iter();
+        let lost = |place: &Place<'_>| place.count(Artifact::is_lost) as f64;
+        places.any(|place| lost(place) >= SHARE_LOST_MAX * frames(place) && lost(place) > 0.0)
+    }
+
+    /// Returns whether frames were later than in a nearly faithful run.
+    fn is_late(&self) -> bool {
+        let mut places = self.places.iter();
+        places.any(|place| exceeds(late(place), frames(place)))
+            || self.is_above_tolerance(self.added.mean)
     }
 
     /// Returns whether the emulator lost frames.

@@ -315,6 +315,30 @@ fn a_stop_without_an_effect_is_a_note() {
     let mut out = Vec::new();
     assert!(verdict.write_stops(&mut out, &report.stops).is_ok());
     assert!(String::from_utf8_lossy(&out).starts_with("note: stops: the process was stopped"));
+    // 0.4 % of the frames late: within the grade, whatever delayed them.
+    report.ports[1].artifacts.insert("late".into(), 20);
+    assert_eq!(Verdict::of(&report).grade, Grade::Faithful);
+    report.ports[1].artifacts.insert("late".into(), 1_000);
+    expect_cause(&report, "the process was stopped");
+}
+
+#[test]
+fn errors_of_a_router_are_no_delivered_frames() {
+    let mut report = report_of_nothing(&[("ttl", 5_000)]);
+    report.ports[0].traffic.packets_out = 5_000;
+    expect_cause(&report, "the configuration lets no frame pass");
+}
+
+#[test]
+fn one_of_few_frames_makes_no_stall() {
+    let mut report = injected(&[10, 15, 338]);
+    for link in &mut report.links {
+        link.traffic.packets_in = 3;
+    }
+    for port in &mut report.ports {
+        port.traffic.packets_in = 0;
+    }
+    assert_eq!(Verdict::of(&report).grade, Grade::Faithful);
 }
 
 #[test]
