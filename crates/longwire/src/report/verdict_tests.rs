@@ -315,7 +315,7 @@ fn a_stop_without_an_effect_is_a_note() {
     let mut out = Vec::new();
     assert!(verdict.write_stops(&mut out, &report.stops).is_ok());
     assert!(String::from_utf8_lossy(&out).starts_with("note: stops: the process was stopped"));
-    // 0.4 % of the frames late: within the grade, whatever delayed them.
+    // 0.4 % of the frames late: within the grade, regardless of the cause.
     report.ports[1].artifacts.insert("late".into(), 20);
     assert_eq!(Verdict::of(&report).grade, Grade::Faithful);
     report.ports[1].artifacts.insert("late".into(), 1_000);
