@@ -28,7 +28,7 @@ const LOADS: [(&str, f64); 2] = [("full load", 1.0), ("twice the rate", 2.0)];
 fn text(info: &ModelInfo) -> String {
     let required = info.params.iter().filter(|param| param.default.is_none());
     let arguments: Vec<String> = match info.name {
-        // All others have defaults.
+        // The rest have defaults.
         "tail-drop" => required
             .map(|param| format!("{}={}", param.name, param.unit.example()))
             .collect(),

@@ -14,7 +14,7 @@ use wheel::{Wheel, slot_of};
 
 /// A priority queue of items by release time.
 ///
-/// Items of the current slot are sorted; all others are in a timing wheel with slots of 65
+/// Items of the current slot are sorted; later items are in a timing wheel with slots of 65
 /// microseconds, sorted slot by slot when reached. A push costs the same for ten items and
 /// for a million; a pop costs O(log k) for k items in the slot. Idle links cost nothing.
 ///
