@@ -10,7 +10,6 @@
 //! | `<!-- test: not run: REASON -->` | the block is not run |
 //! | `<!-- test: exit 0 3 -->` | it exits with one of these codes; its variables are lost |
 //! | `<!-- test: needs promtool -->` | it is skipped if this program is not installed |
-//! | `<!-- test: limit 60s -->` | time limit; 20 s by default |
 //! | `<!-- test: background until COMMAND -->` | it runs on; the page waits for COMMAND |
 //! | `<!-- test: replace A => B; C => D -->` | its text is changed first |
 //! | `<!-- test: save as FILE -->` | a block in any language is a file of the scratch directory |
@@ -28,8 +27,8 @@ use std::time::{Duration, Instant};
 use crate::common::{have, write};
 use longwire_testbed::support::{Folder, skip, words};
 
-/// Default time limit of a block.
-const LIMIT: Duration = Duration::from_secs(20);
+/// Time after which a block is considered hung.
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// Pages run at once: they mostly wait.
 const PAGES_AT_ONCE: usize = 4;
@@ -40,7 +39,6 @@ struct Block {
     line: usize,
     kind: BlockKind,
     text: String,
-    limit: Duration,
 }
 
 enum BlockKind {
@@ -61,7 +59,6 @@ enum BlockKind {
 struct Annotations {
     kind: Option<BlockKind>,
     needs: Option<String>,
-    limit: Option<Duration>,
     replacements: Vec<(String, String)>,
 }
 
@@ -79,9 +76,6 @@ impl Annotations {
             self.kind = Some(BlockKind::File(file.to_owned()));
         } else if let Some(program) = comment.strip_prefix("needs ") {
             self.needs = Some(program.to_owned());
-        } else if let Some(time) = comment.strip_prefix("limit ") {
-            let seconds = time.strip_suffix('s')?.parse().ok()?;
-            self.limit = Some(Duration::from_secs(seconds));
         } else {
             for pair in comment.strip_prefix("replace ")?.split("; ") {
                 let (from, to) = pair.split_once(" => ")?;
@@ -111,12 +105,7 @@ impl Annotations {
             }
             None => return Ok(None),
         };
-        Ok(Some(Block {
-            line,
-            kind,
-            text,
-            limit: self.limit.unwrap_or(LIMIT),
-        }))
+        Ok(Some(Block { line, kind, text }))
     }
 }
 
@@ -147,7 +136,6 @@ fn steps(page: &str) -> Result<Vec<Block>, String> {
                 line: number + 1,
                 kind: BlockKind::Shell,
                 text: until("-->"),
-                limit: LIMIT,
             });
         } else if let Some(rest) = line.strip_prefix("<!-- test: ") {
             let comment = rest.strip_suffix(" -->").unwrap_or_default();
@@ -277,11 +265,10 @@ fn run(steps: &[Block]) -> Result<(), String> {
         if step.is_some() && step != current.0 {
             current = (step, Instant::now());
         }
-        let limit = current.0.map_or(LIMIT, |step| steps[step].limit);
-        if current.1.elapsed() > limit {
+        if current.1.elapsed() > LIMIT {
             let _ = child.kill();
             let _ = child.wait();
-            break Some(format!("still running after {limit:?}"));
+            break Some(format!("still running after {LIMIT:?}"));
         }
         std::thread::sleep(Duration::from_millis(20));
     };
