@@ -127,7 +127,10 @@ impl EntryState {
     pub fn postpone(&mut self) {
         let now = Instant::now();
         let waited = now.duration_since(*self.waits_since.get_or_insert(now));
-        let is_slow = matches!(self.request.target, Target::Container(_) | Target::Pod(_));
+        let is_slow = matches!(
+            self.request.place.target,
+            Target::Container(_) | Target::Pod(_)
+        );
         let most = if is_slow { RETRY_MAX } else { RETRY };
         self.next_try = now + (waited / WAIT_DIVISOR).clamp(RETRY, most);
     }
@@ -146,7 +149,7 @@ impl EntryState {
     /// If the kernel refuses it at an interface.
     pub fn select(&mut self, loaded: Vec<LoadedSelection>) -> Result<(), LinkFailure> {
         let link = self.link.as_mut();
-        link.map_or(Ok(()), |link| link.select(loaded))
+        Ok(link.map_or(Ok(()), |link| link.attached.select(loaded))?)
     }
 
     /// Whether an attempt is due.

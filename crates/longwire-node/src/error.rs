@@ -40,8 +40,9 @@ pub enum LinkFailure {
     #[error(transparent)]
     Target(Box<TargetError>),
     #[error(
-        "{description} is in the network of this machine, so the link would be for all of the \
-         machine's traffic: ask for host_network if that is meant, with prefixes for a part"
+        "{description} is in the network of this machine, so the link would carry all of the \
+         machine's traffic: if that is meant, add --host-network (host_network in a request, \
+         host-network = true in a topology); --to PREFIX selects a part"
     )]
     HostNetwork { description: String },
     #[error("process {pid} has ended, and its PID is reused")]
@@ -63,6 +64,11 @@ pub enum LinkFailure {
 }
 
 impl LinkFailure {
+    /// Whether the request lacks a permission that it can have.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, LinkFailure::HostNetwork { .. })
+    }
+
     /// Whether another link or a network's port has the traffic.
     pub fn is_taken(&self) -> bool {
         let LinkFailure::Attach(error) = self else {

@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod attached;
 mod entry;
 mod error;
 mod files;
@@ -34,7 +35,7 @@ pub mod place;
 mod pool;
 mod request;
 pub mod short_end;
-mod store;
+pub mod store;
 
 pub use error::{LinkFailure, NodeError};
 pub use networks::{NetworkCommand, NetworkFiles, NetworkRun};

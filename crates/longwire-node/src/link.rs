@@ -4,23 +4,21 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use longwire_attach::{FoundTarget, Target};
 use longwire_client::node::FailSpec;
 use longwire_engine::LinkSpec;
 use longwire_fabric::shard_plan::ShardCount;
 use longwire_fabric::{Controller, NetworkReport, Numbered};
-use longwire_io::attach::{Attachment, LoadedSelection, PreparedLink, Selector, engage_all};
+use longwire_io::attach::PreparedLink;
 use longwire_runtime::{Faults, NetworkPlan, RunConfig, RunningNetwork, network};
 use longwire_topology::steps::Steps;
 
+use crate::attached::AttachedLinks;
 use crate::request::AttachmentRequest;
 use crate::store::Facts;
 use crate::{LinkFailure, files, place};
-
-/// Time limit for draining the links at the end.
-const DRAIN: Duration = Duration::from_secs(2);
 
 /// Number of links in a node above which rings start small.
 const FEW: usize = 16;
@@ -28,9 +26,7 @@ const FEW: usize = 16;
 /// Links in the interfaces of a target. Dropping it restores the interfaces.
 pub(crate) struct AttachedLink {
     // Dropped first, so that no frame enters a run that has ended.
-    attached: Vec<Attachment>,
-    /// Attachments whose interface is gone; frames in flight count as lost.
-    left: Vec<Attachment>,
+    pub attached: AttachedLinks,
     running: RunningNetwork,
     pub controller: Arc<Controller>,
     /// Options of the links at the start, for the report.
@@ -54,20 +50,16 @@ impl AttachedLink {
         config: &RunConfig,
         store: impl FnOnce(&Facts) -> io::Result<()>,
     ) -> Result<AttachedLink, LinkFailure> {
-        let found = request.target.resolve()?;
-        check(&found, request, facts.started)?;
-        let is_process = matches!(request.target, Target::Pid(_));
-        let started = found.started.filter(|_| is_process);
+        let found = request.place.find()?;
+        let started = start_of(&found, &request.place.target, facts.started)?;
         let FoundTarget {
             namespace,
             description,
             ..
         } = found;
-        let interface = request.spec.interface.as_deref();
-        let mut part = request.part.clone();
-        part.claims = facts.claims();
-        part.sharing = sharing;
-        let prepared = place::prepare_all(&namespace, interface, &part)?;
+        let prepared = request
+            .place
+            .prepare(&namespace, &facts.claims(), sharing)?;
         // An open descriptor would keep an abandoned namespace alive.
         drop(namespace);
         let interfaces = prepared
@@ -76,7 +68,7 @@ impl AttachedLink {
         let interfaces: Vec<String> = interfaces.collect();
         facts.open_others(&interfaces)?;
         let claims = prepared.iter().map(PreparedLink::claim);
-        let mut facts = Facts::new(facts.started.or(started), &interfaces, claims);
+        let mut facts = Facts::new(started, &interfaces, claims);
         let topology = place::topology(&interfaces, request.link.clone(), None);
         let numbered = Numbered::new(topology.map_err(LinkFailure::Topology)?);
         let faults = Faults::new();
@@ -100,14 +92,12 @@ impl AttachedLink {
         if request.spec.fail == FailSpec::Closed {
             store(&facts).map_err(LinkFailure::Store)?;
         }
-        let attached = engage_all(engages)?;
-        let claims = attached.iter().map(Attachment::claim);
-        facts = Facts::new(facts.started, &interfaces, claims);
+        let attached = AttachedLinks::engage(engages)?;
+        facts = Facts::new(facts.started, &interfaces, attached.claims());
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(AttachedLink {
             facts,
             attached,
-            left: Vec::new(),
             running,
             controller: Arc::new(controller),
             options,
@@ -117,32 +107,12 @@ impl AttachedLink {
         })
     }
 
-    /// Returns the loader of selections for each interface.
-    pub fn selectors(&self) -> Vec<Selector> {
-        self.attached.iter().map(Attachment::selector).collect()
-    }
-
-    /// Changes the selection of traffic.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
-    pub fn select(&mut self, loaded: Vec<LoadedSelection>) -> Result<(), LinkFailure> {
-        for (attachment, loaded) in self.attached.iter_mut().zip(loaded) {
-            attachment.select(loaded)?;
-        }
-        Ok(())
-    }
-
     /// Removes links whose interface is gone. Returns the reason once no link is left.
     pub fn drop_lost(&mut self) -> Option<String> {
         self.controller.tidy();
-        for mut gone in self.attached.extract_if(.., |one| !one.is_attached()) {
-            gone.release();
-            self.left.push(gone);
-        }
-        if self.attached.is_empty() {
-            let gone: Vec<&str> = self.left.iter().map(Attachment::interface).collect();
-            return Some(format!("'{}' went away", gone.join("', '")));
+        self.attached.drop_lost();
+        if self.attached.interfaces().is_empty() {
+            return Some(format!("'{}' went away", self.attached.lost().join("', '")));
         }
         if self.running.ended() {
             let error = self.running.snapshot().error;
@@ -155,45 +125,32 @@ impl AttachedLink {
 
     /// Ends the links. New frames bypass them, and frames in flight drain for at most 2 s.
     pub fn end(mut self) -> NetworkReport {
-        self.attached.iter_mut().for_each(Attachment::release);
-        let since = Instant::now();
-        while self.running.snapshot().in_flight > 0 && since.elapsed() < DRAIN {
-            if self.running.wait(Duration::from_millis(1)) {
-                break;
-            }
-        }
-        for attachment in self.attached.iter().chain(&self.left) {
-            attachment.note_losses();
-        }
+        self.attached.drain(&self.running);
         let until = self.controller.elapsed();
         let run = self.running.stop();
         let mut report = self
             .controller
             .look(|network| NetworkReport::new(run, network));
-        place::forgive_lost_ports(&mut report.run, &self.attached);
+        self.attached.forgive_lost_ports(&mut report.run);
         report.set_options(&self.options);
         report.changes = self.controller.changes().until(until);
-        let attached = self.attached.into_iter().chain(self.left);
-        attached.for_each(Attachment::remove);
+        self.attached.remove();
         report
     }
 }
 
-/// Refuses a target in the machine's own namespace, unless permitted.
-fn check(
+/// Returns the start of a target's process by which later runs recognise it; `known` is that of the
+/// first run. Containers and pods may be another process each time.
+fn start_of(
     found: &FoundTarget,
-    request: &AttachmentRequest,
-    started: Option<u64>,
-) -> Result<(), LinkFailure> {
-    if let (Target::Pid(pid), Some(_)) = (&request.target, started)
-        && found.started != started
-    {
-        return Err(LinkFailure::OtherProcess { pid: *pid });
+    target: &Target,
+    known: Option<u64>,
+) -> Result<Option<u64>, LinkFailure> {
+    match target {
+        Target::Pid(pid) if known.is_some() && found.started != known => {
+            Err(LinkFailure::OtherProcess { pid: *pid })
+        }
+        Target::Pid(_) => Ok(found.started),
+        _ => Ok(known),
     }
-    if found.is_host && !request.spec.host_network {
-        return Err(LinkFailure::HostNetwork {
-            description: found.description.clone(),
-        });
-    }
-    Ok(())
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use longwire_client::node::{AttachmentSpec, AttachmentView, Detached};
 use longwire_control::node::{Attachments, Networks, NodeRefusal};
 use longwire_fabric::{Controller, NetworkReport};
-use longwire_io::attach::AttachError;
+use longwire_io::attach::{AttachError, Selection};
 use longwire_runtime::RunConfig;
 
 use crate::entry::Entry;
@@ -20,7 +20,6 @@ use crate::files;
 use crate::link::AttachedLink;
 use crate::names;
 use crate::networks::{NetworkCommand, NodeNetworks};
-use crate::place::Part;
 use crate::pool::Pool;
 use crate::request::{self, AttachmentRequest};
 use crate::store::{Facts, Store, StoredAttachment};
@@ -359,7 +358,11 @@ impl NodeShared {
             let running = state.link.as_ref();
             let running = running.map(|link| {
                 let controller = Arc::clone(&link.controller);
-                (controller, link.interfaces.clone(), link.selectors())
+                (
+                    controller,
+                    link.interfaces.clone(),
+                    link.attached.selectors(),
+                )
             });
             (state.request.clone(), running)
         };
@@ -376,12 +379,12 @@ impl NodeShared {
             let checked = controller.check(change, &access);
             checked.map_err(NodeRefusal::Invalid)?;
         }
-        let load = |part: &Part| {
-            let programs = selectors.iter().map(|it| it.load(&part.selection));
+        let load = |selection: &Selection| {
+            let programs = selectors.iter().map(|it| it.load(selection));
             programs.collect::<Result<Vec<_>, _>>()
         };
-        let differs = request.part.selection != old.part.selection;
-        let programs = differs.then(|| Ok((load(&request.part)?, load(&old.part)?)));
+        let (new, before) = (&request.place.selection, &old.place.selection);
+        let programs = (new != before).then(|| Ok((load(new)?, load(before)?)));
         let programs = programs
             .transpose()
             .map_err(|error: AttachError| LinkFailure::from(error))?;

@@ -1,19 +1,21 @@
-//! Interfaces of a place, and the topology of links in them.
+//! Places of attachments, and the topology of links in their interfaces.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
+use longwire_attach::{ContainerName, FoundTarget, PodName, Target};
+use longwire_client::node::{AttachmentSpec, DirectionSpec, FailSpec, TargetSpec};
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::{
-    AttachClaim, AttachError, AttachHub, AttachPlace, Attachment, Direction, Engage, FailMode,
-    PreparedLink, Selection, is_device_of_link, prepare,
+    AttachClaim, AttachError, AttachHub, AttachPlace, Direction, Engage, FailMode, PreparedLink,
+    Selection, is_device_of_link, prepare,
 };
+use longwire_io::net::address::Prefix;
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::net::{NetNamespace, link_names};
 use longwire_io::port::registry::Port;
-use longwire_runtime::{OnPortLoss, RunReport};
+use longwire_packet::filter::Filter;
+use longwire_runtime::OnPortLoss;
 use longwire_topology::{PairPlan, PortPlan, Problem, Topology};
 
 use crate::LinkFailure;
@@ -21,9 +23,19 @@ use crate::LinkFailure;
 /// Word for all interfaces of a namespace but lo.
 pub const ALL: &str = "all";
 
-/// Traffic of an interface that a link takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+/// Longest filter, in bytes. The kernel rejects shorter ones already, but takes seconds to reject
+/// longer ones.
+const FILTER_MAX: usize = 16 << 10;
+
+/// The place of an attachment, and the traffic that its links take.
+#[derive(Clone, Debug)]
+pub struct RequestedPlace {
+    /// Target.
+    pub target: Target,
+    /// Interface; `None` for that of the default route, [`ALL`] for all Ethernet interfaces.
+    pub interface: Option<String>,
+    /// Whether the target may share the machine's network.
+    pub host_network: bool,
     /// Selected frames.
     pub selection: Selection,
     /// Directions.
@@ -32,71 +44,170 @@ pub struct Part {
     pub priority: Option<u8>,
     /// Fate of the traffic after the process is killed.
     pub fail: FailMode,
-    /// Claims of an earlier process by interface.
-    pub claims: BTreeMap<String, AttachClaim>,
-    /// Number of links that share the memory of rings; 0 for the number of interfaces.
-    pub sharing: usize,
 }
 
-/// Prepares a link in each named interface: one, that of the default route, or [`ALL`] Ethernet
-/// interfaces.
+impl RequestedPlace {
+    /// Parses the place of a request.
+    ///
+    /// # Errors
+    /// All problems, with pointers into the request.
+    pub fn read(spec: &AttachmentSpec) -> Result<RequestedPlace, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut refuse = |pointer: &str, reason: String| {
+            problems.push(Problem {
+                file: "attachment".to_owned(),
+                pointer: pointer.to_owned(),
+                field: pointer.trim_start_matches('/').replace('/', "."),
+                reason,
+                ..Problem::default()
+            });
+        };
+        let target = target(&spec.target);
+        let target = target.map_err(|reason| refuse("/target", reason)).ok();
+        let selection = selection(spec, &mut refuse);
+        let Some(target) = target.filter(|_| problems.is_empty()) else {
+            return Err(problems);
+        };
+        Ok(RequestedPlace {
+            target,
+            interface: spec.interface.clone(),
+            host_network: spec.host_network,
+            selection,
+            direction: match spec.direction {
+                DirectionSpec::Both => Direction::Both,
+                DirectionSpec::Up => Direction::Up,
+                DirectionSpec::Down => Direction::Down,
+            },
+            priority: spec.priority,
+            fail: match spec.fail {
+                FailSpec::Open => FailMode::Open,
+                FailSpec::Closed => FailMode::Closed,
+            },
+        })
+    }
+
+    /// Finds the target.
+    ///
+    /// # Errors
+    /// As [`find`].
+    pub fn find(&self) -> Result<FoundTarget, LinkFailure> {
+        find(&self.target, self.host_network)
+    }
+
+    /// Prepares a link in each interface. `claims` are those of an earlier process by interface, and
+    /// `sharing` is the number of links that share the memory of rings; 0 for that of interfaces.
+    ///
+    /// # Errors
+    /// If an interface does not exist, or takes no link.
+    pub fn prepare(
+        &self,
+        namespace: &NetNamespace,
+        claims: &BTreeMap<String, AttachClaim>,
+        sharing: usize,
+    ) -> Result<Vec<PreparedLink>, LinkFailure> {
+        let prepare = |interface, hub: &AttachHub| {
+            let place = AttachPlace {
+                namespace,
+                interface,
+                selection: self.selection.clone(),
+                direction: self.direction,
+                priority: self.priority,
+                fail: self.fail,
+                claims,
+            };
+            prepare(&place, hub)
+        };
+        let interface = self.interface.as_deref();
+        if interface != Some(ALL) {
+            return Ok(vec![prepare(interface, &AttachHub::new(sharing)?)?]);
+        }
+        let names = namespace.run(link_names)??;
+        let is_meant = |name: &String| name != "lo" && !is_device_of_link(name);
+        let names: Vec<String> = names.into_iter().filter(is_meant).collect();
+        let _hurry = ExpeditedGrace::begin();
+        let hub = AttachHub::new(names.len().max(sharing))?;
+        let prepared = names.iter().map(|name| prepare(Some(name), &hub));
+        // Tunnel modules create a device in every namespace, such as sit0.
+        let prepared =
+            prepared.filter(|result| !matches!(result, Err(AttachError::NoEthernet { .. })));
+        let prepared = prepared.collect::<Result<Vec<PreparedLink>, AttachError>>()?;
+        if prepared.is_empty() {
+            return Err(LinkFailure::NoInterface);
+        }
+        Ok(prepared)
+    }
+}
+
+/// Finds a target, which shares the machine's network only if `host_network` permits it.
 ///
 /// # Errors
-/// If an interface does not exist, or takes no link.
-pub fn prepare_all(
-    namespace: &NetNamespace,
-    interface: Option<&str>,
-    part: &Part,
-) -> Result<Vec<PreparedLink>, LinkFailure> {
-    let prepare = |interface, hub: &AttachHub| {
-        let place = AttachPlace {
-            namespace,
-            interface,
-            selection: part.selection.clone(),
-            direction: part.direction,
-            priority: part.priority,
-            fail: part.fail,
-            claims: &part.claims,
-        };
-        prepare(&place, hub)
-    };
-    if interface != Some(ALL) {
-        return Ok(vec![prepare(interface, &AttachHub::new(part.sharing)?)?]);
+/// If it does not exist, or is not permitted.
+pub fn find(target: &Target, host_network: bool) -> Result<FoundTarget, LinkFailure> {
+    let found = target.resolve()?;
+    if found.is_host && !host_network {
+        return Err(LinkFailure::HostNetwork {
+            description: found.description,
+        });
     }
-    let names = namespace.run(link_names)??;
-    let is_meant = |name: &String| name != "lo" && !is_device_of_link(name);
-    let names: Vec<String> = names.into_iter().filter(is_meant).collect();
-    let _hurry = ExpeditedGrace::begin();
-    let hub = AttachHub::new(names.len().max(part.sharing))?;
-    let prepared = names.iter().map(|name| prepare(Some(name), &hub));
-    // Tunnel modules create a device in every namespace, such as sit0.
-    let prepared = prepared.filter(|result| !matches!(result, Err(AttachError::NoEthernet { .. })));
-    let prepared = prepared.collect::<Result<Vec<PreparedLink>, AttachError>>()?;
-    if prepared.is_empty() {
-        return Err(LinkFailure::NoInterface);
-    }
-    Ok(prepared)
+    Ok(found)
 }
 
-/// Longest time between the loss of a link's device and that of its interface while their namespace
-/// is removed.
-const REMOVAL: Duration = Duration::from_secs(1);
-
-/// Removes lost ports from a report if their namespace is gone, and with it the interfaces of all
-/// links. Waits up to a second. Returns whether it removed ports.
-pub fn forgive_lost_ports(run: &mut RunReport, attached: &[Attachment]) -> bool {
-    if run.ports.iter().all(|port| port.lost.is_none()) {
-        return false;
-    }
-    let since = Instant::now();
-    while attached.iter().any(Attachment::is_attached) {
-        if since.elapsed() > REMOVAL {
-            return false;
+fn target(spec: &TargetSpec) -> Result<Target, String> {
+    Ok(match spec {
+        // A runtime names a namespace by a process. Its PID may be reused later.
+        TargetSpec::Netns(path) => match process_of(path) {
+            Some(pid) => Target::Pid(pid),
+            None => Target::Netns(path.clone()),
+        },
+        TargetSpec::Pid(pid) => Target::Pid(*pid),
+        TargetSpec::Container(name) => {
+            let name = name.parse::<ContainerName>();
+            Target::Container(name.map_err(|error| error.to_string())?)
         }
-        thread::sleep(Duration::from_millis(5));
+        TargetSpec::Pod(name) => {
+            let name = name.parse::<PodName>();
+            Target::Pod(name.map_err(|error| error.to_string())?)
+        }
+    })
+}
+
+/// Returns the process of `/proc/PID/ns/net`.
+fn process_of(path: &Path) -> Option<u32> {
+    let below = path.strip_prefix("/proc").ok()?.to_str()?;
+    below.strip_suffix("/ns/net")?.parse().ok()
+}
+
+/// Parses the selection of traffic.
+fn selection(spec: &AttachmentSpec, refuse: &mut impl FnMut(&str, String)) -> Selection {
+    let mut to: Vec<Prefix> = Vec::new();
+    for (position, text) in spec.to.iter().enumerate() {
+        match text.parse() {
+            Ok(prefix) => to.push(prefix),
+            Err(error) => refuse(&format!("/to/{position}"), format!("'{text}': {error}")),
+        }
     }
-    run.ports.iter_mut().for_each(|port| port.lost = None);
-    true
+    let filter = spec.filter.as_deref().map(filter).transpose();
+    let filter = filter.unwrap_or_else(|reason| {
+        refuse("/filter", reason);
+        None
+    });
+    let selection = Selection { to, filter };
+    if let Err(error) = selection.check() {
+        let at = if matches!(error, AttachError::TooManyPrefixes) {
+            "/to"
+        } else {
+            "/filter"
+        };
+        refuse(at, error.to_string());
+    }
+    selection
+}
+
+fn filter(text: &str) -> Result<Filter, String> {
+    if text.len() > FILTER_MAX {
+        return Err(format!("a filter has at most {FILTER_MAX} bytes"));
+    }
+    text.parse::<Filter>().map_err(|error| error.to_string())
 }
 
 /// Splits prepared links into ports by name, and what engages them later.

@@ -1,32 +1,22 @@
 //! A parsed request for an attachment.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
 
-use longwire_attach::{ContainerName, PodName, Target};
-use longwire_client::node::{AttachmentSpec, DirectionSpec, FailSpec, TargetSpec};
+use longwire_client::node::AttachmentSpec;
 use longwire_control::node::NodeRefusal;
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
-use longwire_io::attach::{AttachError, Direction, FailMode, Selection};
-use longwire_io::net::address::Prefix;
-use longwire_packet::filter::Filter;
 use longwire_topology::{Problem, duplex_of_json};
 use serde_json::{Map, Value, json};
 
 use crate::files;
-use crate::place::Part;
-
-/// Longest filter, in bytes. The kernel rejects shorter ones already, but takes seconds to reject
-/// longer ones.
-const FILTER_MAX: usize = 16 << 10;
+use crate::place::RequestedPlace;
 
 /// A parsed request for an attachment.
 #[derive(Clone, Debug)]
 pub(crate) struct AttachmentRequest {
     pub spec: AttachmentSpec,
-    pub target: Target,
-    pub part: Part,
+    pub place: RequestedPlace,
     pub link: Duplex,
     pub warnings: Vec<Problem>,
 }
@@ -37,54 +27,29 @@ impl AttachmentRequest {
     /// # Errors
     /// All problems.
     pub fn read(spec: &AttachmentSpec) -> Result<AttachmentRequest, NodeRefusal> {
-        let mut problems = Vec::new();
-        let mut refuse = |pointer: &str, reason: String| {
-            problems.push(Problem {
-                file: "attachment".to_owned(),
-                pointer: pointer.to_owned(),
-                field: pointer.trim_start_matches('/').replace('/', "."),
-                reason,
-                ..Problem::default()
+        let place = RequestedPlace::read(spec);
+        let link = duplex_of_json(&spec.link, &files::of_attachment(spec.files));
+        let link = link.map_err(|problems| {
+            let problems = problems.into_iter().map(|problem| Problem {
+                pointer: format!("/link{}", problem.pointer),
+                ..problem
             });
-        };
-        let target = target(&spec.target);
-        let target = target.map_err(|reason| refuse("/target", reason)).ok();
-        let selection = selection(spec, &mut refuse);
-        let link = match duplex_of_json(&spec.link, &files::of_attachment(spec.files)) {
-            Ok(link) => Some(link),
-            Err(wrong) => {
-                problems.extend(wrong.into_iter().map(|problem| Problem {
-                    pointer: format!("/link{}", problem.pointer),
-                    ..problem
-                }));
-                None
+            problems.collect()
+        });
+        match (place, link) {
+            (Ok(place), Ok((link, warnings))) => Ok(AttachmentRequest {
+                spec: spec.clone(),
+                place,
+                link,
+                warnings,
+            }),
+            (place, link) => {
+                let problems: [Vec<Problem>; 2] = [
+                    place.err().unwrap_or_default(),
+                    link.err().unwrap_or_default(),
+                ];
+                Err(NodeRefusal::Invalid(problems.concat()))
             }
-        };
-        match (target, link) {
-            (Some(target), Some((link, warnings))) if problems.is_empty() => {
-                Ok(AttachmentRequest {
-                    spec: spec.clone(),
-                    target,
-                    part: Part {
-                        selection,
-                        direction: match spec.direction {
-                            DirectionSpec::Both => Direction::Both,
-                            DirectionSpec::Up => Direction::Up,
-                            DirectionSpec::Down => Direction::Down,
-                        },
-                        sharing: 0,
-                        priority: spec.priority,
-                        fail: match spec.fail {
-                            FailSpec::Open => FailMode::Open,
-                            FailSpec::Closed => FailMode::Closed,
-                        },
-                        claims: BTreeMap::new(),
-                    },
-                    link,
-                    warnings,
-                })
-            }
-            _ => Err(NodeRefusal::Invalid(problems)),
         }
     }
 
@@ -115,7 +80,7 @@ impl AttachmentRequest {
     }
 
     fn takes_all(&self) -> bool {
-        self.part.selection.takes_all()
+        self.place.selection.takes_all()
     }
 
     /// Whether both select exactly the same traffic, so that one would get none.
@@ -123,69 +88,11 @@ impl AttachmentRequest {
         let (own, others) = (&self.spec, &other.spec);
         own.target == others.target
             && own.interface == others.interface
-            && self.part.selection == other.part.selection
+            && self.place.selection == other.place.selection
             && (self.spec.direction == other.spec.direction
                 || self.spec.direction.is_both()
                 || other.spec.direction.is_both())
     }
-}
-
-/// Parses the selection of traffic.
-fn selection(spec: &AttachmentSpec, refuse: &mut impl FnMut(&str, String)) -> Selection {
-    let mut to: Vec<Prefix> = Vec::new();
-    for (position, text) in spec.to.iter().enumerate() {
-        match text.parse() {
-            Ok(prefix) => to.push(prefix),
-            Err(error) => refuse(&format!("/to/{position}"), format!("'{text}': {error}")),
-        }
-    }
-    let filter = spec.filter.as_deref().map(filter).transpose();
-    let filter = filter.unwrap_or_else(|reason| {
-        refuse("/filter", reason);
-        None
-    });
-    let selection = Selection { to, filter };
-    if let Err(error) = selection.check() {
-        let at = if matches!(error, AttachError::TooManyPrefixes) {
-            "/to"
-        } else {
-            "/filter"
-        };
-        refuse(at, error.to_string());
-    }
-    selection
-}
-
-fn filter(text: &str) -> Result<Filter, String> {
-    if text.len() > FILTER_MAX {
-        return Err(format!("a filter has at most {FILTER_MAX} bytes"));
-    }
-    text.parse::<Filter>().map_err(|error| error.to_string())
-}
-
-fn target(spec: &TargetSpec) -> Result<Target, String> {
-    Ok(match spec {
-        // A runtime names a namespace by a process. Its PID may be reused later.
-        TargetSpec::Netns(path) => match process_of(path) {
-            Some(pid) => Target::Pid(pid),
-            None => Target::Netns(path.clone()),
-        },
-        TargetSpec::Pid(pid) => Target::Pid(*pid),
-        TargetSpec::Container(name) => {
-            let name = name.parse::<ContainerName>();
-            Target::Container(name.map_err(|error| error.to_string())?)
-        }
-        TargetSpec::Pod(name) => {
-            let name = name.parse::<PodName>();
-            Target::Pod(name.map_err(|error| error.to_string())?)
-        }
-    })
-}
-
-/// Returns the process of `/proc/PID/ns/net`.
-fn process_of(path: &Path) -> Option<u32> {
-    let below = path.strip_prefix("/proc").ok()?.to_str()?;
-    below.strip_suffix("/ns/net")?.parse().ok()
 }
 
 /// Returns the change of running links from one set of options to another; `None` if they are
@@ -227,6 +134,8 @@ fn difference(from: &LinkSpec, to: &LinkSpec) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use longwire_attach::Target;
+
     use super::*;
 
     fn request(body: &Value) -> Result<AttachmentRequest, NodeRefusal> {
@@ -252,7 +161,7 @@ mod tests {
     fn a_process_namespace_names_the_process() {
         let target = |path: &str| {
             let body = json!({ "target": { "netns": path } });
-            request(&body).expect("an attachment").target
+            request(&body).expect("an attachment").place.target
         };
         assert!(matches!(target("/proc/4711/ns/net"), Target::Pid(4711)));
         for other in [

@@ -1,4 +1,5 @@
-//! Directory of attachments: a JSON file for each, from which the next node restores them.
+//! Directories of attachments: a JSON file for each. From those of a node, the next one restores
+//! them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,6 +13,7 @@ use longwire_client::node::AttachmentSpec;
 use longwire_io::attach::{AttachClaim, AttachError, Pins};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::NodeError;
@@ -27,7 +29,7 @@ pub(crate) struct StoredAttachment {
 
 /// Facts that the first attachment determines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// Start time of the target's process in clock ticks since boot, by which a reused PID is
     /// detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +41,7 @@ pub(crate) struct Facts {
 
 /// Place of an attachment at an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredClaim {
+pub struct StoredClaim {
     serial: u16,
     /// Name of its pins in the BPF file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +54,12 @@ impl From<&AttachClaim> for StoredClaim {
             serial: claim.serial,
             pins: claim.pins.as_ref().map(|pins| pins.name().to_owned()),
         }
+    }
+}
+
+impl StoredClaim {
+    fn pins(&self) -> Option<Pins> {
+        Pins::named(self.pins.as_deref()?)
     }
 }
 
@@ -74,12 +82,18 @@ impl Facts {
     pub fn claims(&self) -> BTreeMap<String, AttachClaim> {
         let claim = |stored: &StoredClaim| AttachClaim {
             serial: stored.serial,
-            pins: stored.pins.as_deref().and_then(Pins::named),
+            pins: stored.pins(),
         };
         let claims = self.claims.iter();
         claims
             .map(|(interface, stored)| (interface.clone(), claim(stored)))
             .collect()
+    }
+
+    /// Whether a process has left an interface closed.
+    pub fn are_closed(&self) -> bool {
+        let mut pins = self.claims.values().filter_map(StoredClaim::pins);
+        pins.any(|pins| pins.are_attached())
     }
 
     /// Opens all other interfaces that an earlier process left closed.
@@ -89,8 +103,8 @@ impl Facts {
     pub fn open_others(&self, interfaces: &[String]) -> Result<(), AttachError> {
         let claims = self.claims.iter();
         let others = claims.filter(|(interface, _)| !interfaces.contains(interface));
-        let pins = others.filter_map(|(_, stored)| Pins::named(stored.pins.as_deref()?));
-        pins.into_iter().try_for_each(|pins| pins.remove())
+        let mut pins = others.filter_map(|(_, stored)| stored.pins());
+        pins.try_for_each(|pins| pins.remove())
     }
 }
 
@@ -167,12 +181,7 @@ impl Store {
     /// If the directory cannot be read.
     pub fn read(&self) -> io::Result<(Vec<StoredAttachment>, Vec<String>)> {
         let (mut found, mut strange) = (Vec::new(), Vec::new());
-        for entry in fs::read_dir(&self.directory)? {
-            let entry = entry?;
-            let path = entry.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
+        for path in files(&self.directory)? {
             match read(&path) {
                 Ok(stored) => found.push(stored),
                 Err(error) => strange.push(format!("{}: {error}", path.display())),
@@ -182,9 +191,31 @@ impl Store {
     }
 }
 
+/// Returns the files of attachments in a directory.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path()));
+    let mut paths = paths.collect::<io::Result<Vec<PathBuf>>>()?;
+    paths.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "json")
+    });
+    Ok(paths)
+}
+
+/// Reads the file of an attachment.
+///
+/// # Errors
+/// As [`state_file::read`], or if it has another form.
+pub fn read_file<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&state_file::read(path)?)?)
+}
+
 /// Reads a file of the directory.
 fn read(path: &Path) -> io::Result<StoredAttachment> {
-    let stored: StoredAttachment = serde_json::from_slice(&state_file::read(path)?)?;
+    let stored: StoredAttachment = read_file(path)?;
     if path.file_name() != Some(OsStr::new(&format!("{}.json", stored.name))) {
         let reason = format!("has the name '{}' in it", stored.name);
         return Err(io::Error::other(reason));

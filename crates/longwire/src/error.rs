@@ -163,6 +163,7 @@ impl Error {
             Error::Usage(_)
             | Error::Port(PortError::Unknown { .. })
             | Error::Log(LogError::Extension { .. }) => EXIT_USAGE,
+            Error::Link(failure) if failure.is_usage() => EXIT_USAGE,
             Error::Plot(error) if error.is_usage() => EXIT_USAGE,
             Error::Control(error) if error.is_usage() => EXIT_USAGE,
             Error::Serve(error) if error.is_usage() => EXIT_USAGE,

@@ -40,7 +40,8 @@ mod survey;
 mod verify;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,7 @@ pub use found::FoundTarget;
 pub use machine::Machine;
 pub use name::{ContainerName, NameError, PodName};
 pub use place::{Place, PlaceState};
+use process::Process;
 pub use survey::Survey;
 
 /// A network namespace in the user's notation.
@@ -93,4 +95,13 @@ impl fmt::Display for Target {
 /// Returns all running containers of this machine.
 pub fn containers() -> Vec<Container> {
     Machine::this().containers()
+}
+
+/// Returns the start time of a process in clock ticks since boot, by which a reused PID is
+/// recognised.
+///
+/// # Errors
+/// If the process has ended.
+pub fn process_start(pid: u32) -> io::Result<u64> {
+    Process::open(Path::new("/proc"), pid)?.started()
 }

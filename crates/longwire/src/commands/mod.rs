@@ -2,12 +2,6 @@
 //! three lines here.
 
 pub mod attach;
-mod attach_list;
-mod attach_node;
-mod attach_options;
-mod attach_runs;
-mod attach_spec;
-mod attach_traffic;
 pub mod check;
 pub mod cni;
 pub mod completions;

@@ -177,7 +177,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
 }
 
 /// Creates and returns this user's run directory.
-fn own_directory() -> Result<PathBuf, Error> {
+pub(super) fn own_directory() -> Result<PathBuf, Error> {
     let directory = run_directory::own().ok_or_else(|| {
         let variable = run_directory::VARIABLE;
         Error::Failed(format!("attaching takes root: try sudo ({variable} names no directory for runtime files of this user)"))

@@ -1,10 +1,11 @@
 //! Ports of a network at interfaces in use.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longwire_io::attach::{AttachHub, AttachedPort, PortEngage, prepare_port};
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::port::registry::Port;
+use longwire_node::{attached, place};
 use longwire_packet::bridge::{PortIndex, Switching};
 use longwire_runtime::{OnPortLoss, RunningNetwork};
 use longwire_topology::{AttachPlan, Topology};
@@ -13,21 +14,12 @@ use super::run_hosts::Reach;
 use crate::report::start;
 use crate::{Error, Globals};
 
-/// Maximum time to drain the network at the end.
-const DRAIN: Duration = Duration::from_secs(2);
-
 /// Opens the port at an interface, one of `count` in this run.
 ///
 /// # Errors
 /// If the target does not exist, or the interface cannot have a port.
 pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port), Error> {
-    let found = plan.target.resolve()?;
-    if found.is_host && !plan.host_network {
-        return Err(Error::Usage(format!(
-            "{} is in the network of this machine: write host-network = true if that is meant",
-            found.description
-        )));
-    }
+    let found = place::find(&plan.target, plan.host_network)?;
     let interface = plan.interface.as_deref();
     let hub = AttachHub::new(count)?;
     Ok(prepare_port(
@@ -58,8 +50,6 @@ pub(super) struct PortsInUse {
     on_loss: OnPortLoss,
     reach: Option<Reach>,
     switching: Switching,
-    /// When the ports stopped taking packets, at the end.
-    released: Option<Instant>,
     notes: Vec<String>,
 }
 
@@ -80,7 +70,6 @@ impl PortsInUse {
             on_loss: topology.on_port_loss,
             reach,
             switching: topology.bridge.switching.clone(),
-            released: None,
             notes: Vec::new(),
         }
     }
@@ -94,30 +83,31 @@ impl PortsInUse {
         globals: &Globals,
     ) -> Result<bool, Error> {
         self.engage()?;
-        if let Some(since) = self.released {
-            running.wait(Duration::from_millis(1));
-            let over = since.elapsed() > DRAIN || running.snapshot().in_flight == 0;
-            let ports = self.ports.iter().map(|(_, port, _)| port);
-            for port in ports.chain(&self.left) {
-                port.note_losses();
-            }
-            return Ok(over);
-        }
         let over = until(running, pause)?;
         self.follow_hosts()?;
         let lost = self.lose_ports(globals)?;
         if over || (lost && self.on_loss == OnPortLoss::End) {
-            if self.ports.is_empty() && self.left.is_empty() {
-                return Ok(true);
-            }
-            let _hurry = ExpeditedGrace::begin();
-            // New packets bypass the network; those inside are still delivered.
-            self.ports
-                .iter_mut()
-                .for_each(|(_, port, _)| port.release());
-            self.released = Some(Instant::now());
+            self.drain(running);
+            return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Lets new packets bypass the network, and delivers those inside.
+    fn drain(&mut self, running: &RunningNetwork) {
+        if self.ports.is_empty() && self.left.is_empty() {
+            return;
+        }
+        let _hurry = ExpeditedGrace::begin();
+        for (_, port, _) in &mut self.ports {
+            port.release();
+        }
+        attached::drain(running, || {
+            let ports = self.ports.iter().map(|(_, port, _)| port);
+            for port in ports.chain(&self.left) {
+                port.note_losses();
+            }
+        });
     }
 
     /// Returns notes for the report.

@@ -258,8 +258,9 @@ fn lists_show_the_traffic_of_each() {
         .clone()
         .find(|row| row["name"] == some.as_str())
         .expect("listed");
+    let spec = &row["spec"];
     assert_eq!(
-        (&row["to"], &row["priority"], &row["direction"]),
+        (&spec["to"], &spec["priority"], &spec["direction"]),
         (&json!([to]), &json!(7), &json!("up"))
     );
     let _ = (of_some.detach(), of_rest.detach());

@@ -1,79 +1,68 @@
-//! `longwire attach list`: the links of `attach` runs and of the node.
+//! `longwire attach list`: all attached links.
 
 use std::io;
 use std::process::ExitCode;
 
-use longwire_client::node::{AttachmentState, FailSpec};
+use longwire_client::node::{AttachmentSpec, AttachmentState, DirectionSpec};
 use longwire_client::{Address, Client};
 use longwire_fabric::options_in_words;
 use nix::unistd::geteuid;
 use serde_json::{Map, Value, json};
 
-use super::attach_node;
-use super::attach_runs::{Record, runs};
-use super::attach_traffic::SelectedTraffic;
+use super::registry::{self, AttachProcess, CLOSED, Registered};
 use crate::table::Table;
 use crate::{Error, Globals};
 
 /// Prints the attached links.
 pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
-    let mut found = runs()?;
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    let of_node = attach_node::views()?;
+    let all = registry::all()?;
     if globals.json {
-        let rows: Vec<Value> = found
-            .iter()
-            .map(|record| {
-                let mut row = json!(record);
-                row["links"] = links_of(record).map_or(Value::Null, Value::from);
-                row
-            })
-            .chain(of_node.iter().map(|view| {
-                let mut row = json!(view);
-                row["node"] = Value::Bool(true);
-                row
-            }))
-            .collect();
+        let rows: Vec<Value> = all.iter().map(row).collect();
         println!(
             "{}",
             serde_json::to_string_pretty(&rows).map_err(io::Error::from)?
         );
         return Ok(ExitCode::SUCCESS);
     }
-    if found.is_empty() && of_node.is_empty() {
+    if all.is_empty() {
         if !globals.quiet {
             println!("no link is attached");
         }
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::headed("name | place | interfaces | traffic | by | options");
-    for record in &found {
-        table.row(vec![
-            record.name.clone(),
-            record.place.clone(),
-            interfaces_of(&record.interfaces),
-            record.traffic.words(record.fails_closed()),
-            format!("PID {}", record.pid),
-            state_of(record),
-        ]);
-    }
-    for view in of_node {
+    for Registered { view, process } in all {
+        let (by, options) = match &process {
+            Some(process) => (format!("PID {}", process.pid), options_of(process)),
+            None => ("node".to_owned(), spec_words(&view.spec.link)),
+        };
+        let place = view.place.unwrap_or_default();
         table.row(vec![
             view.name,
             match view.state {
-                AttachmentState::Attached => view.place.unwrap_or_default(),
-                AttachmentState::Waiting => {
+                AttachmentState::Waiting if process.is_none() => {
                     format!("waits: {}", summary(&view.reason.unwrap_or_default()))
                 }
+                _ => place,
             },
             interfaces_of(&view.interfaces),
-            SelectedTraffic::of_spec(&view.spec).words(view.spec.fail == FailSpec::Closed),
-            "node".to_owned(),
-            spec_words(&view.spec.link),
+            traffic_of(&view.spec),
+            by,
+            options,
         ]);
     }
     table.print();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns an attachment as JSON. A run may have changed its links since the start.
+fn row(one: &Registered) -> Value {
+    let mut row = json!(one);
+    match &one.process {
+        Some(process) => row["links"] = links_of(process).map_or(Value::Null, Value::from),
+        None => row["node"] = Value::Bool(true),
+    }
+    row
 }
 
 /// Returns the start of a reason, without the list of searched places.
@@ -82,12 +71,38 @@ fn summary(reason: &str) -> &str {
     line.split("; ").next().unwrap_or_default()
 }
 
-/// Returns the options of a run's first link, or the reason that it has none.
-fn state_of(record: &Record) -> String {
-    if record.closed {
-        return "closed, its emulator has ended".to_owned();
+/// Formats the traffic that a link takes.
+fn traffic_of(spec: &AttachmentSpec) -> String {
+    let mut words = Vec::new();
+    if !spec.to.is_empty() {
+        words.push(format!("to {}", spec.to.join(" ")));
     }
-    match links_of(record) {
+    if let Some(filter) = &spec.filter {
+        words.push(format!("filter '{filter}'"));
+    }
+    match spec.direction {
+        DirectionSpec::Both => {}
+        DirectionSpec::Up => words.push("up only".to_owned()),
+        DirectionSpec::Down => words.push("down only".to_owned()),
+    }
+    if let Some(priority) = spec.priority {
+        words.push(format!("priority {priority}"));
+    }
+    if words.is_empty() {
+        words.push("all".to_owned());
+    }
+    if !spec.fail.is_open() {
+        words.push("fails closed".to_owned());
+    }
+    words.join("; ")
+}
+
+/// Returns the options of a run's first link, or the reason that it has none.
+fn options_of(process: &AttachProcess) -> String {
+    if process.closed {
+        return CLOSED.to_owned();
+    }
+    match links_of(process) {
         Some(links) => words(&links),
         None if geteuid().is_root() => "(does not respond)".to_owned(),
         None => "(root may see them)".to_owned(),
@@ -110,8 +125,8 @@ fn spec_words(link: &Map<String, Value>) -> String {
 }
 
 /// Returns the links of a run, from its control API.
-fn links_of(record: &Record) -> Option<Vec<Value>> {
-    let mut client = Client::new(Address::Unix(record.control.clone()), None).ok()?;
+fn links_of(process: &AttachProcess) -> Option<Vec<Value>> {
+    let mut client = Client::new(Address::Unix(process.control.clone()), None).ok()?;
     let answer = client.get("/v1/links").ok()?;
     answer.get("links").unwrap_or(&answer).as_array().cloned()
 }

@@ -1,0 +1,85 @@
+//! `longwire attach detach`: removes attached links.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::node;
+use super::registry::{self, AttachProcess};
+use crate::{Error, Globals};
+
+/// Time that `detach` waits for a run to end before it kills it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Arguments of `attach detach`.
+#[derive(Debug, Args)]
+pub struct DetachArgs {
+    /// The links' names in `attach list`
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    pub names: Vec<String>,
+
+    /// Every attached link
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+}
+
+/// Ends `attach` runs and waits for their exit; removes attachments of the node.
+pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let found = if args.all {
+        registry::all()?
+    } else {
+        let found = args.names.iter().map(|name| registry::named(name));
+        found.collect::<Result<_, _>>()?
+    };
+    for process in found.iter().filter_map(|one| one.process.as_ref()) {
+        if !process.closed {
+            end(process, Signal::SIGTERM)?;
+        }
+    }
+    for one in &found {
+        let name = &one.view.name;
+        match &one.process {
+            None => node::detach(name)?,
+            Some(process) => {
+                if !has_ended(process) {
+                    end(process, Signal::SIGKILL)?;
+                    if !has_ended(process) {
+                        return Err(Error::Failed(format!(
+                            "process {} of '{name}' does not end, although it was killed: the \
+                             kernel holds it",
+                            process.pid
+                        )));
+                    }
+                }
+                one.open(process)?;
+            }
+        }
+        if !globals.quiet {
+            println!("'{name}' was detached");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for the run's process to end; returns false on timeout.
+fn has_ended(process: &AttachProcess) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while process.is_alive() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+fn end(process: &AttachProcess, signal: Signal) -> Result<(), Error> {
+    let pid = process.pid;
+    match kill(Pid::from_raw(pid.cast_signed()), signal) {
+        Ok(()) | Err(nix::Error::ESRCH) => Ok(()),
+        Err(error) => Err(Error::Failed(format!("cannot end process {pid}: {error}"))),
+    }
+}

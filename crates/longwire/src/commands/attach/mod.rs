@@ -1,0 +1,275 @@
+//! `longwire attach`: inserts a link into an interface in use.
+
+mod detach;
+mod foreground;
+mod list;
+mod node;
+mod registry;
+mod set;
+mod spec;
+
+use std::path::{PathBuf, absolute};
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use longwire_attach::{ContainerName, FoundTarget, PodName, Target};
+use longwire_client::node::{AttachmentSpec, TargetSpec};
+use longwire_engine::Nanos;
+use longwire_io::attach::Pins;
+use longwire_io::net::address::Prefix;
+use longwire_node::place::{ALL, RequestedPlace};
+use longwire_packet::filter::{Filter, FilterError, LANGUAGE};
+use longwire_runtime::LinkSetup;
+use serde_json::json;
+
+use super::topologies;
+use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
+use crate::report::start::Announcement;
+use crate::{Error, Globals};
+
+use detach::DetachArgs;
+use set::AttachSetArgs;
+
+const EXAMPLES: &str = "\
+Addresses, routes and connections of the interface stay as they are, and no container is
+restarted. Up is what the interface's namespace sends, down what it receives. Ctrl-C
+removes the link; if the program is killed, the kernel removes it, and traffic passes.
+Needs root and Linux 6.6.
+
+Examples:
+  longwire attach --pid 4711 --delay 80ms
+  longwire attach --netns blue --interface eth0 --rate 10mbit --delay 20ms --loss 1%
+  longwire attach --container web --up-delay 40ms --up-rate 5mbit
+  longwire attach --pod shop/cart-0 --preset lte --view
+  longwire attach --netns blue --to 10.0.3.0/24 --delay 80ms    only this traffic
+  longwire attach --pid 4711 --filter 'udp dst port 53' --loss 30%
+  longwire attach --pid 4711 --fail closed --delay 80ms
+  longwire attach --node --container web --delay 80ms           in the background
+  longwire attach list
+  longwire attach set blue-eth0 delay=120ms
+  longwire attach detach blue-eth0";
+
+/// Arguments of `attach`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(group = ArgGroup::new("target").required(true))]
+pub struct AttachArgs {
+    /// List, change or remove attached links
+    #[command(subcommand)]
+    pub action: Option<AttachAction>,
+
+    /// The network namespace: a name of `ip netns`, or a path
+    #[arg(long, value_name = "NAME|PATH")]
+    #[arg(group = "target", help_heading = "Place")]
+    pub netns: Option<PathBuf>,
+
+    /// The network namespace of this process
+    #[arg(long, value_name = "PID", group = "target", help_heading = "Place")]
+    pub pid: Option<u32>,
+
+    /// This container: a name, an ID or its start; of containerd, CRI-O, Docker or
+    /// Podman, as in docker:web where several have one of that name
+    #[arg(long, value_name = "[RUNTIME:]NAME|ID")]
+    #[arg(group = "target", help_heading = "Place")]
+    pub container: Option<ContainerName>,
+
+    /// This pod of Kubernetes on this machine; without a namespace, of `default`
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    #[arg(group = "target", help_heading = "Place")]
+    pub pod: Option<PodName>,
+
+    /// Attach even if the target shares the network of this machine
+    #[arg(long, help_heading = "Place")]
+    pub host_network: bool,
+
+    /// The interface; without it, that of the default route; `all` for each but lo
+    #[arg(long, value_name = "NAME", help_heading = "Place")]
+    pub interface: Option<String>,
+
+    /// Only packets to and from these addresses; others pass by the link. May be repeated
+    #[arg(long, value_name = "PREFIX", help_heading = "Place")]
+    #[arg(value_delimiter = ',')]
+    pub to: Vec<Prefix>,
+
+    /// Only these packets, as the interface's namespace sends them: 'udp dst port 53'.
+    /// Received ones match with source and destination exchanged
+    #[arg(long, value_name = "FILTER", help_heading = "Place", long_help = filter_help())]
+    #[arg(value_parser = filter)]
+    pub filter: Option<String>,
+
+    /// Only what the interface's namespace sends (up) or receives (down)
+    #[arg(long, value_enum, value_name = "both|up|down", default_value = "both")]
+    #[arg(help_heading = "Place", hide_possible_values = true)]
+    pub direction: DirectionArg,
+
+    /// Of several links at the interface that select a packet, the one of the lowest
+    /// priority has it, then the oldest: 0 to 255, usually 128, and 255 without --to and
+    /// --filter
+    #[arg(long, value_name = "N", help_heading = "Place")]
+    pub priority: Option<u8>,
+
+    /// If the program is killed, traffic passes by (open), or nothing passes until
+    /// `detach` (closed). Closed needs a BPF file system at /sys/fs/bpf
+    #[arg(long, value_enum, value_name = "open|closed", default_value = "open")]
+    #[arg(help_heading = "Running", hide_possible_values = true)]
+    pub fail: FailArg,
+
+    /// Have the node of this machine attach it (`longwire node`), and return
+    #[arg(long, help_heading = "Running")]
+    #[arg(conflicts_with_all = [
+        "time", "scenario", "capture", "log", "control", "view", "report", "require", "wait",
+        "placement", "memory", "tolerance", "grace", "no_realtime",
+    ])]
+    pub node: bool,
+
+    /// The name for `list`, `set` and `detach`; without it, made of the place
+    #[arg(long, value_name = "NAME", help_heading = "Place")]
+    pub name: Option<String>,
+
+    /// Remove the link after this time; without it, when interrupted
+    #[arg(long, value_name = "TIME", help_heading = "Running")]
+    #[arg(allow_hyphen_values = true)]
+    pub time: Option<Nanos>,
+
+    /// The scenario, the link, recordings, clients and the report.
+    #[command(flatten)]
+    pub live: LiveArgs,
+}
+
+/// Checks a filter and returns its text, which is sent to a node.
+fn filter(text: &str) -> Result<String, FilterError> {
+    Filter::parse(text).map(|_| text.to_owned())
+}
+
+fn filter_help() -> String {
+    format!(
+        "Only packets that match, as the interface's namespace sends them. Received ones match \
+         with source and destination exchanged, so that 'udp dst port 53' takes requests that \
+         it sends and their responses. Others pass by the link. Filters are written \
+         {LANGUAGE}. The kernel evaluates them"
+    )
+}
+
+/// The state of an interface whose emulator has been killed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FailArg {
+    /// Traffic passes without the link.
+    #[default]
+    Open,
+    /// The traffic of the link does not pass.
+    Closed,
+}
+
+/// The directions of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DirectionArg {
+    /// Frames that the interface's namespace sends and receives.
+    #[default]
+    Both,
+    /// Sent frames alone.
+    Up,
+    /// Received frames alone.
+    Down,
+}
+
+/// An action on attached links.
+#[derive(Debug, Subcommand)]
+pub enum AttachAction {
+    /// List the links that are attached
+    List,
+    /// Change options of an attached link
+    Set(AttachSetArgs),
+    /// Remove an attached link, and wait until it is gone
+    Detach(DetachArgs),
+    /// A place without its option
+    #[command(external_subcommand)]
+    Other(Vec<String>),
+}
+
+/// Attaches a link, or lists, changes or detaches attached links.
+///
+/// # Errors
+/// If the target does not exist, the link cannot be attached, or the run cannot be
+/// started.
+pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    match &args.action {
+        None => attach(args, globals),
+        Some(AttachAction::List) => list::list(globals),
+        Some(AttachAction::Set(args)) => set::set(args, globals),
+        Some(AttachAction::Detach(args)) => detach::detach(args, globals),
+        Some(AttachAction::Other(words)) => Err(Error::Usage(format!(
+            "there is no action '{0}': list, set, detach; a link is attached with --container {0}, \
+             --pod, --pid or --netns",
+            words.first().map_or("", String::as_str)
+        ))),
+    }
+}
+
+fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    if args.fail == FailArg::Closed {
+        Pins::check()?;
+    }
+    args.live.check_report(std::iter::empty())?;
+    if args.node {
+        attach_by_node(args, globals)
+    } else {
+        foreground::attach(args, globals)
+    }
+}
+
+/// Requests the attachment from the node.
+fn attach_by_node(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    spec::check_paths(args)?;
+    let mut spec = spec::spec(args)?;
+    let (_, found) = find(&spec)?;
+    if let Target::Netns(path) = &found.target {
+        spec.target = TargetSpec::Netns(absolute(path)?);
+    }
+    let name = node::name(
+        args.name.as_deref(),
+        &found.label,
+        args.interface.as_deref(),
+    )?;
+    let existed = node::exists(&name)?;
+    let view = node::put(&name, &spec)?;
+    announce(&view.interfaces, args, globals)?.print(globals);
+    if globals.json {
+        println!("{}", json!(view));
+    } else if !globals.quiet {
+        let interfaces = view.interfaces.join(", ");
+        let done = if existed { "changed at" } else { "attached to" };
+        println!("{done} {interfaces} as '{name}', by the node");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Finds the target of an attachment.
+fn find(spec: &AttachmentSpec) -> Result<(RequestedPlace, FoundTarget), Error> {
+    let place = RequestedPlace::read(spec).map_err(topologies::refused)?;
+    let found = place.find()?;
+    Ok((place, found))
+}
+
+/// Describes the link at these interfaces, and prints warnings.
+fn announce(
+    interfaces: &[String],
+    args: &AttachArgs,
+    globals: &Globals,
+) -> Result<Announcement, Error> {
+    let name = match interfaces {
+        [one] => one,
+        _ => ALL,
+    };
+    let (up, down) = args.live.link.links()?;
+    let directions = [
+        LinkSetup::new(format!("{name}.up"), up),
+        LinkSetup::new(format!("{name}.down"), down),
+    ];
+    let directions = match args.direction {
+        DirectionArg::Both => &directions[..],
+        DirectionArg::Up => &directions[..1],
+        DirectionArg::Down => &directions[1..],
+    };
+    Ok(Announcement::of_links(directions, globals))
+}

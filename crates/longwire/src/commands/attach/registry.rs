@@ -1,0 +1,326 @@
+//! Attachments of this machine. Each `longwire attach` without a node has a file and a
+//! control socket in the run directory; the node answers for its attachments.
+
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use longwire_attach::process_start;
+use longwire_capture::state_file::StagedFile;
+use longwire_client::Address;
+use longwire_client::node::{AttachmentSpec, AttachmentState, AttachmentView};
+use longwire_io::run_directory;
+use longwire_node::place;
+use longwire_node::store::{self, Facts};
+use serde::{Deserialize, Serialize};
+
+use super::node;
+use crate::Error;
+use crate::commands::node::own_directory;
+
+/// Directory of the files, within the run directory.
+const DIRECTORY: &str = "attached";
+/// Prefix and suffix of a control socket's name, around the attachment's name.
+const SOCKET_PREFIX: &str = "attach-";
+const SOCKET_SUFFIX: &str = ".sock";
+/// Maximum time from the creation of a control socket until its run listens.
+const BEGIN_MAX: Duration = Duration::from_secs(60);
+/// The mode of the files: any user may list attachments.
+const MODE: u32 = 0o644;
+/// The reason why an attachment of a killed process has no link.
+pub(super) const CLOSED: &str = "closed, its emulator has ended";
+
+/// An attachment and its holder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Registered {
+    #[serde(flatten)]
+    pub view: AttachmentView,
+    /// The process of `longwire attach`; `None` if the node holds it.
+    #[serde(flatten)]
+    pub process: Option<AttachProcess>,
+}
+
+/// A process of `longwire attach`, as stored in its file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct AttachProcess {
+    pub pid: u32,
+    /// Start time of the process in clock ticks after boot: detects a reused PID.
+    started: u64,
+    pub control: PathBuf,
+    facts: Facts,
+    /// The process has ended, but the interfaces are closed.
+    #[serde(default, skip_deserializing)]
+    pub closed: bool,
+}
+
+impl AttachProcess {
+    /// Whether the process still runs.
+    pub fn is_alive(&self) -> bool {
+        process_start(self.pid).is_ok_and(|started| started == self.started)
+    }
+}
+
+impl Registered {
+    /// Opens the interfaces that an ended process left closed, and removes its files.
+    pub fn open(&self, process: &AttachProcess) -> Result<(), Error> {
+        process.facts.open_others(&[])?;
+        if self.view.spec.fail.is_open() {
+            return Ok(());
+        }
+        let directory = process.control.with_file_name(DIRECTORY);
+        let _ = fs::remove_file(file_in(&directory, &self.view.name));
+        let _ = fs::remove_file(&process.control);
+        Ok(())
+    }
+
+    /// Returns why a closed attachment cannot be used.
+    pub fn refuse_closed(&self) -> Error {
+        let name = &self.view.name;
+        Error::Usage(format!(
+            "'{name}' is {CLOSED}: `longwire attach detach {name}` opens it"
+        ))
+    }
+}
+
+/// The entry of a run that is about to attach.
+pub(super) struct NewEntry {
+    file: PathBuf,
+    entry: Registered,
+    address: Address,
+}
+
+/// The entry of a run, removed on drop.
+pub(super) struct Registration {
+    name: String,
+    file: PathBuf,
+}
+
+impl Registration {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Keeps the entry, for interfaces that stay closed. Returns its name.
+    pub fn keep(mut self) -> String {
+        self.file = PathBuf::new();
+        std::mem::take(&mut self.name)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // A file that is left names a dead process: `list` removes it, unless
+        // interfaces stay closed.
+        if std::thread::panicking() {
+            return;
+        }
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+impl NewEntry {
+    /// Chooses the name from a short and a long description of the place, unless one is
+    /// given. Creates missing directories, but no file
+    /// yet.
+    pub fn create(
+        name: Option<&str>,
+        [label, place]: [String; 2],
+        (interfaces, facts): (Vec<String>, Facts),
+        spec: AttachmentSpec,
+    ) -> Result<NewEntry, Error> {
+        let run = own_directory()?;
+        let directory = run.join(DIRECTORY);
+        let created = run_directory::create(&directory);
+        created.map_err(Error::file(&directory, "cannot create the run directory"))?;
+        let interface = match interfaces.as_slice() {
+            [one] => Some(one.as_str()),
+            _ => Some(place::ALL),
+        };
+        let name = node::name(name, &label, interface)?;
+        let mut present = entries(&directory)?.into_iter();
+        if let Some(present) = present.find(|entry| entry.view.name == name) {
+            let is_closed = present.process.as_ref().is_some_and(|it| it.closed);
+            if is_closed {
+                return Err(present.refuse_closed());
+            }
+            return Err(Error::Usage(format!(
+                "a link named '{name}' is attached already: choose another with --name, or change \
+                 it with `longwire attach set {name} …`"
+            )));
+        }
+        let control = run.join(format!("{SOCKET_PREFIX}{name}{SOCKET_SUFFIX}"));
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let pid = std::process::id();
+        let process = AttachProcess {
+            pid,
+            started: process_start(pid).unwrap_or_default(),
+            control: control.clone(),
+            facts,
+            closed: false,
+        };
+        let view = AttachmentView {
+            name,
+            state: AttachmentState::Attached,
+            reason: None,
+            taken: false,
+            place: Some(place),
+            interfaces,
+            since_unix: Some(since.unwrap_or_default().as_secs()),
+            returns: 0,
+            spec,
+            warnings: Vec::new(),
+        };
+        Ok(NewEntry {
+            file: file_in(&directory, &view.name),
+            address: Address::Unix(control),
+            entry: Registered {
+                view,
+                process: Some(process),
+            },
+        })
+    }
+
+    /// Returns the address of the run's control API.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Writes the entry.
+    pub fn register(self) -> Result<Registration, Error> {
+        let text = serde_json::to_string_pretty(&self.entry).map_err(io::Error::from)?;
+        let staged = StagedFile::new(&self.file, text.as_bytes(), MODE);
+        let made = staged.and_then(StagedFile::commit_new);
+        made.map_err(Error::file(&self.file, "cannot record the attachment"))?;
+        Ok(Registration {
+            name: self.entry.view.name,
+            file: self.file,
+        })
+    }
+}
+
+/// Returns all attachments: those of processes, of this user and of the system, by name;
+/// then those of the node.
+pub(super) fn all() -> Result<Vec<Registered>, Error> {
+    let mut all = of_processes()?;
+    all.extend(of_node()?);
+    Ok(all)
+}
+
+/// Returns the attachment of this name.
+///
+/// # Errors
+/// If there is none; with the names that there are.
+pub(super) fn named(name: &str) -> Result<Registered, Error> {
+    let find = |all: &[Registered]| all.iter().find(|one| one.view.name == name).cloned();
+    let mut all = of_processes()?;
+    if let Some(found) = find(&all) {
+        return Ok(found);
+    }
+    all.extend(of_node()?);
+    find(&all).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|one| one.view.name.as_str()).collect();
+        let present = match names.as_slice() {
+            [] => "none is".to_owned(),
+            names => format!("attached are {}", names.join(", ")),
+        };
+        Error::Usage(format!("no link named '{name}' is attached; {present}"))
+    })
+}
+
+fn of_node() -> Result<impl Iterator<Item = Registered>, Error> {
+    let views = node::views()?.into_iter();
+    Ok(views.map(|view| Registered {
+        view,
+        process: None,
+    }))
+}
+
+/// Only directories that other users cannot write: entries name processes to kill and
+/// files to remove.
+fn of_processes() -> Result<Vec<Registered>, Error> {
+    let mut all = Vec::new();
+    for run in run_directory::all(std::env::var_os(run_directory::VARIABLE)) {
+        let directory = run.join(DIRECTORY);
+        if run_directory::is_trusted(&directory) {
+            all.extend(entries(&directory)?);
+        }
+    }
+    all.sort_by(|a, b| a.view.name.cmp(&b.view.name));
+    Ok(all)
+}
+
+/// Reads the entries of a directory, and removes those of dead processes.
+fn entries(directory: &Path) -> Result<Vec<Registered>, Error> {
+    remove_dead_sockets(directory.parent().unwrap_or(directory));
+    let files = match store::files(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        files => files.map_err(Error::file(directory, "cannot list attached links"))?,
+    };
+    let mut found = Vec::new();
+    for path in files {
+        // Being written, or removed since it was listed.
+        let Ok(mut entry) = store::read_file::<Registered>(&path) else {
+            continue;
+        };
+        let Some(process) = &mut entry.process else {
+            continue;
+        };
+        // Evaluated once: a process that ends meanwhile must be found closed.
+        let alive = process.is_alive();
+        process.closed = !alive && process.facts.are_closed();
+        if process.closed {
+            entry.view.state = AttachmentState::Waiting;
+            entry.view.reason = Some(CLOSED.to_owned());
+        } else if !alive {
+            // Pins of interfaces that are gone; usually there are none.
+            let _ = process.facts.open_others(&[]);
+            let _ = fs::remove_file(&path);
+            let _ = fs::remove_file(&process.control);
+            continue;
+        }
+        found.push(entry);
+    }
+    Ok(found)
+}
+
+fn file_in(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.json"))
+}
+
+/// Removes control sockets of runs that were killed before they had an entry.
+fn remove_dead_sockets(run: &Path) {
+    for entry in fs::read_dir(run).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !(name.starts_with(SOCKET_PREFIX) && name.ends_with(SOCKET_SUFFIX)) {
+            continue;
+        }
+        let path = entry.path();
+        let made = entry.metadata().and_then(|socket| socket.modified());
+        let age = made.ok().and_then(|made| made.elapsed().ok());
+        // A younger one may not listen yet.
+        let is_old = age.is_some_and(|age| age > BEGIN_MAX);
+        let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if is_old && UnixStream::connect(&path).is_err_and(refused) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry's name may belong to any kind of file.
+    #[test]
+    fn entries_that_are_no_files_are_not_waited_for() {
+        let folder = longwire_testbed::support::Folder::new();
+        let entry = folder.path().join("x.json");
+        nix::unistd::mkfifo(&entry, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("y.json")).expect("a link");
+        assert!(entries(folder.path()).expect("a directory").is_empty());
+        assert!(entry.exists());
+    }
+}
