@@ -3,7 +3,7 @@
 use longwire_engine::models::is_scheduled;
 use longwire_engine::{LinkSpec, NoLoader, PARTS};
 use longwire_packet::classify::{Classifier, RuleId};
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use super::builder::Builder;
 use super::glob::fits;
@@ -143,7 +143,7 @@ impl Topology {
             let more = unreachable.len() - UNREACHABLE_MAX;
             doubts.push(format!(
                 "{} can never match",
-                number_of(more as u64, "more rule")
+                count_of(more as u64, "more rule")
             ));
         }
         // Directions of one link may match the same frames, for instance between hosts of

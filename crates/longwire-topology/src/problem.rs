@@ -1,6 +1,6 @@
 //! Errors and warnings about a file, with positions.
 
-use longwire_units::number_of;
+use longwire_units::count_of;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -244,7 +244,7 @@ impl<'a> Diagnostics<'a> {
         if self.more > 0 {
             self.problems.push(Problem {
                 file: self.file.to_owned(),
-                reason: format!("and {}", number_of(self.more as u64, "more problem")),
+                reason: format!("and {}", count_of(self.more as u64, "more problem")),
                 remedy: "fix these first".to_owned(),
                 ..Problem::default()
             });

@@ -8,7 +8,7 @@ use longwire_engine::{BitRate, LinkSpec, Nanos};
 use longwire_packet::bridge::Switching;
 use longwire_packet::classify::Order;
 use longwire_runtime::OnPortLoss;
-use longwire_units::number_of;
+use longwire_units::count_of;
 use serde::Serialize;
 
 use super::plan::{CarrierPlan, HostPlan, LinkPlan, Topology, Unmatched};
@@ -141,7 +141,7 @@ impl HostSummary {
             self.name,
             self.address,
             self.ports.join(", "),
-            number_of(self.directions as u64, "direction")
+            count_of(self.directions as u64, "direction")
         )
     }
 }
@@ -230,7 +230,7 @@ impl Summary {
         lines.push(format!(
             "links      {}{shared}; {} emulated",
             self.links,
-            number_of(self.directions as u64, "direction")
+            count_of(self.directions as u64, "direction")
         ));
         self.push_kinds(&mut lines);
         if let Some((least, most)) = self.rate {
@@ -274,7 +274,7 @@ impl Summary {
         if self.replaced > 0 {
             lines.push(format!(
                 "scenario   from a separate file, replacing {} here",
-                number_of(self.replaced as u64, "event")
+                count_of(self.replaced as u64, "event")
             ));
         }
         if !self.timeline.is_empty() {

@@ -1,13 +1,13 @@
-//! Counts as text, with a noun or grouped digits.
+//! Counts as text, with grouped digits.
 
 use alloc::format;
 use alloc::string::String;
 
-/// Formats a count with its noun: `1 frame`, `0 frames`, `2 more links`. The noun is
-/// singular; the plural adds `s`.
-pub fn number_of(count: u64, noun: &str) -> String {
+/// Formats a count with its noun and thousands separators: `1 frame`, `0 frames`,
+/// `1,234 more links`. The noun is singular; the plural adds `s`.
+pub fn count_of(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
+    format!("{} {noun}{ending}", grouped(count))
 }
 
 /// Formats a count with thousands separators: `1,234,567`.
@@ -25,7 +25,7 @@ pub fn grouped(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{grouped, number_of};
+    use super::{count_of, grouped};
 
     #[test]
     fn thousands_are_apart() {
@@ -36,8 +36,8 @@ mod tests {
 
     #[test]
     fn one_is_singular() {
-        assert_eq!(number_of(0, "frame"), "0 frames");
-        assert_eq!(number_of(1, "more link"), "1 more link");
-        assert_eq!(number_of(2, "frame"), "2 frames");
+        assert_eq!(count_of(0, "frame"), "0 frames");
+        assert_eq!(count_of(1, "more link"), "1 more link");
+        assert_eq!(count_of(2_000, "frame"), "2,000 frames");
     }
 }

@@ -35,7 +35,7 @@ pub mod random;
 pub mod special;
 pub mod words;
 
-pub use counted::{grouped, number_of};
+pub use counted::{count_of, grouped};
 pub use date::Date;
 pub use pace::{PacketRate, Speed};
 

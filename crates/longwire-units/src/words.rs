@@ -5,14 +5,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 
-pub use crate::counted::grouped as count;
-
-/// Formats a count with its noun and thousands separators: `1,234 frames`, `1 frame`. The
-/// noun is singular.
-pub fn count_of(value: u64, noun: &str) -> String {
-    let ending = if value == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", count(value))
-}
+pub use crate::counted::{count_of, grouped as count};
 
 /// Formats microseconds in a suitable unit, to three digits.
 pub fn micros(micros: f64) -> String {

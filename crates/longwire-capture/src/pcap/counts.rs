@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use super::left_out::LeftOut;
 use super::link_type::Framing;
@@ -78,7 +78,7 @@ impl RecordCounts {
     pub fn notes(&self) -> Vec<String> {
         let kinds = self.kinds().into_iter().filter(|(count, _)| *count > 0);
         let converted = kinds.map(|(count, kind)| {
-            let frames = number_of(count, "frame");
+            let frames = count_of(count, "frame");
             let given = format!("{frames} captured as {kind} got an Ethernet header");
             match kind {
                 "IEEE 802.11" => given,
@@ -89,7 +89,7 @@ impl RecordCounts {
             }
         });
         let left_out = self.left_out.iter().map(|(reason, count)| {
-            let records = number_of(*count, "record");
+            let records = count_of(*count, "record");
             format!("left out {records}: {reason}")
         });
         converted.chain(left_out).collect()

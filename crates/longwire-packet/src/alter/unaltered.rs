@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::str::FromStr;
 
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use super::options::AlterError;
 
@@ -90,7 +90,7 @@ impl UnalteredCounts {
     pub fn note(&self, action: UnalteredAction) -> Option<String> {
         let frames = self.by_reason.iter().sum();
         let tunnels = self.by_reason[REASONS.len() - 1];
-        let frames = (frames > 0).then(|| number_of(frames, "frame"))?;
+        let frames = (frames > 0).then(|| count_of(frames, "frame"))?;
         let mut note = match action {
             UnalteredAction::Send => format!(
                 "sent {frames} that the options could not alter, or only in part; --unaltered \
@@ -102,7 +102,7 @@ impl UnalteredCounts {
             ),
         };
         if tunnels > 0 {
-            let tunnels = number_of(tunnels, "tunnelled packet");
+            let tunnels = count_of(tunnels, "tunnelled packet");
             note.push_str(&format!("; --inner alters {tunnels}"));
         }
         Some(note)

@@ -7,7 +7,7 @@ use crate::ARRIVALS;
 use crate::arrivals::Load;
 use longwire_engine::Nanos;
 use longwire_runtime::{Artifact, Feed, RunReport, RunningNetwork};
-use longwire_units::grouped;
+use longwire_units::count_of;
 
 use super::error::ProfileError;
 use super::probes::{ProbeReport, UNSENT, sent};
@@ -210,7 +210,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     } else if (sent as f64) < plan.frames * SENT_SHARE - plan.sizes.len() as f64 {
         Some(format!(
             "the generator or its port sent {} of {:.0}",
-            frames(sent),
+            count_of(sent, "frame"),
             plan.frames
         ))
     } else {
@@ -231,11 +231,14 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
         _ => UNSENT.into_iter().map(sum).sum(),
     };
     let excuse = if unseen > 0 {
-        Some(format!("the receiver had no room for {}", frames(unseen)))
+        Some(format!(
+            "the receiver had no room for {}",
+            count_of(unseen, "frame")
+        ))
     } else if unsent > 0 {
-        Some(format!("could not send {}", frames(unsent)))
+        Some(format!("could not send {}", count_of(unsent, "frame")))
     } else {
-        (late > 0).then(|| format!("{} sent late, in bursts", frames(late)))
+        (late > 0).then(|| format!("{} sent late, in bursts", count_of(late, "frame")))
     };
     Outcome {
         duration_s: receiver.duration_s,
@@ -243,13 +246,5 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
         excusable: late + unseen + unsent,
         excuse,
         ..Outcome::default()
-    }
-}
-
-/// Formats a count of frames: `1,234 frames`.
-fn frames(count: u64) -> String {
-    match count {
-        1 => "1 frame".to_owned(),
-        count => format!("{} frames", grouped(count)),
     }
 }

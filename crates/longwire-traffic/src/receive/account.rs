@@ -8,7 +8,7 @@ use longwire_packet::header::IpHeader;
 use longwire_packet::probe::Probe;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::sent::SentFrames;
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use super::ReceiveConfig;
 use super::comparison::Comparison;
@@ -187,7 +187,7 @@ impl Account {
         if self.set_back > 0 {
             notes.push(format!(
                 "{} with a stamp before its predecessor's; the gap counts as negative",
-                number_of(self.set_back, "frame")
+                count_of(self.set_back, "frame")
             ));
         }
         ReceiveReport {

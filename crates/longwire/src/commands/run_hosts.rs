@@ -19,7 +19,7 @@ use longwire_runtime::fabric::{FabricHandle, FabricParts, RemoteParts};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::{FileLoader, RunConfig};
 use longwire_topology::{Cluster, Topology};
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use crate::report::{Requirement, start};
 use crate::{Error, Globals};
@@ -325,7 +325,7 @@ impl HostWait<'_> {
         if count == 0 {
             return Ok(());
         }
-        let frames = number_of(count, "frame");
+        let frames = count_of(count, "frame");
         let note = format!("{frames} came before the start of the run and were discarded");
         Ok(start::note(&note, self.globals)?)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use longwire_node::parent;
 use longwire_runtime::FileLoader;
 use longwire_topology::{PairOptions, PortPlan, Problem, StartFiles, Topology};
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use crate::cli::{DuplexArgs, SEED_DEFAULT};
 use crate::report::start::{self, Announcement};
@@ -65,7 +65,7 @@ pub(super) fn read(
         let remark = format!(
             "the scenario is {}, in place of {} of {}",
             scenario.display(),
-            number_of(topology.replaced as u64, "event"),
+            count_of(topology.replaced as u64, "event"),
             file.display()
         );
         start::notes([&remark], globals)?;

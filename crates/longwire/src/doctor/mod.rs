@@ -18,7 +18,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use crate::cli::Paint;
 
@@ -174,8 +174,8 @@ pub fn write(out: &mut impl Write, groups: &[Group], quiet: bool, paint: Paint) 
         out,
         "{} ok, {}, {}",
         of(Status::Ok),
-        number_of(warned as u64, "warning"),
-        number_of(failed as u64, "failure")
+        count_of(warned as u64, "warning"),
+        count_of(failed as u64, "failure")
     )
 }
 

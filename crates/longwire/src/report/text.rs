@@ -9,7 +9,6 @@ use longwire_runtime::fabric::PortReport;
 use longwire_runtime::ledger::{Effects, LATENESS, NamedCounts, Spread};
 use longwire_runtime::report::{DISTRIBUTIONS, Distribution};
 use longwire_runtime::{LinkReport, RunReport};
-use longwire_units::number_of;
 
 use super::changes::change_line;
 use super::columns::{Columns, Tone};
@@ -311,7 +310,7 @@ fn write_changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
     }
     let more = changes.made.len().saturating_sub(CHANGES_SHOWN) as u64 + changes.forgotten;
     if more > 0 {
-        writeln!(out, "and {}", number_of(more, "more change"))?;
+        writeln!(out, "and {}", count_of(more, "more change"))?;
     }
     Ok(())
 }
@@ -324,7 +323,7 @@ fn write_run(out: &mut impl Write, run: &RunReport, paint: Paint) -> io::Result<
             out,
             "switch: {} forwarded, {flooded} flooded, {} learnt; {} passed without a link",
             switch.forwarded,
-            number_of(switch.learnt, "station"),
+            count_of(switch.learnt, "station"),
             run.counts.passed,
         )?;
     }

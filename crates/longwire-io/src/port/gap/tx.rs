@@ -1,7 +1,7 @@
 //! The sending half of a port whose wire is never idle.
 
 use longwire_engine::{BitRate, Nanos};
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use super::filler::{FRAME_MIN, FillStep, FillerSizes, GapFiller, Tally, wire_bytes};
 use super::frame_check_sequence;
@@ -189,11 +189,11 @@ impl<L: RawLine> TxPort for GapTx<L> {
              wire ran dry {}",
             self.port,
             self.rate,
-            number_of(frames, "frame"),
-            number_of(fillers, "filler"),
+            count_of(frames, "frame"),
+            count_of(fillers, "filler"),
             self.lead,
             moved_max as f64 * byte_time,
-            number_of(ran_dry, "time"),
+            count_of(ran_dry, "time"),
         )]
     }
 }

@@ -1,7 +1,7 @@
 //! Pending frames and the status of a trace feed.
 
 use longwire_engine::Nanos;
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use super::TraceFeed;
 use crate::feed::{FeedFrame, FeedStatus};
@@ -116,7 +116,7 @@ fn notes(feed: &TraceFeed) -> Vec<String> {
     if counts.too_short > 0 {
         notes.push(format!(
             "left out {} without a whole Ethernet header",
-            number_of(counts.too_short, "record")
+            count_of(counts.too_short, "record")
         ));
     }
     notes.extend(feed.config.alterations.note());
@@ -124,7 +124,7 @@ fn notes(feed: &TraceFeed) -> Vec<String> {
         notes.push(format!(
             "{} with a stamp before the preceding frame's, sent right after it; sort the trace \
              with: reordercap",
-            number_of(feed.schedule.set_back(), "frame")
+            count_of(feed.schedule.set_back(), "frame")
         ));
     }
     notes

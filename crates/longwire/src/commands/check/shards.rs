@@ -3,7 +3,7 @@
 use longwire_engine::Nanos;
 use longwire_fabric::Numbered;
 use longwire_fabric::shard_plan::ShardCount;
-use longwire_units::number_of;
+use longwire_units::count_of;
 use serde::Serialize;
 
 /// Maximum link names shown per shard.
@@ -106,7 +106,7 @@ impl Shards {
             lines.push(format!(
                 "  shard {number:<2} {:.1} % of the load, {}: {}{more}",
                 shard.share * 100.0,
-                number_of(shard.links.len() as u64, "link"),
+                count_of(shard.links.len() as u64, "link"),
                 names.join(", ")
             ));
         }
@@ -122,7 +122,7 @@ impl Shards {
             let longest = self.cuts.iter().map(|cut| cut.lookahead_ns).max();
             lines.push(format!(
                 "           and {}, up to {}",
-                number_of(more, "other cut"),
+                count_of(more, "other cut"),
                 Nanos::from_nanos(longest.unwrap_or(0))
             ));
         }

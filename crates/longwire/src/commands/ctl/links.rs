@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Deserialize;
 use serde_json::Value;
 
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use super::stats::named;
 use super::{GetArgs, encoded, print_json, read};
@@ -245,7 +245,7 @@ fn row(name: String, direction: &DirectionView) -> Vec<String> {
 
 /// Formats the packets and bytes of a queue.
 fn amounts(packets: u64, bytes: u64) -> String {
-    let (packets, bytes) = (number_of(packets, "packet"), number_of(bytes, "byte"));
+    let (packets, bytes) = (count_of(packets, "packet"), count_of(bytes, "byte"));
     format!("{packets}, {bytes}")
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use longwire_units::number_of;
+use longwire_units::count_of;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) ->
     let response = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
     show(response, globals, |response| {
         let sums: Stats = read(response)?;
-        let directions = number_of(sums.links as u64, "direction");
+        let directions = count_of(sums.links as u64, "direction");
         let mut text = format!("{:.3} s, {directions}\n", sums.elapsed_s);
         for (name, count) in named(&sums.totals) {
             text += &format!("{name:>20}  {count}\n");
@@ -45,8 +45,8 @@ pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error
             run.version,
             run.elapsed_s,
             run.seed,
-            number_of(run.links as u64, "link"),
-            number_of(run.paths as u64, "path")
+            count_of(run.links as u64, "link"),
+            count_of(run.paths as u64, "path")
         ))
     })
 }
@@ -144,7 +144,7 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
              without a rule\n{:.3} s, seed {}, {} inside\n",
             report.switch.forwarded,
             report.switch.flooded.iter().sum::<u64>(),
-            number_of(report.switch.learnt, "station"),
+            count_of(report.switch.learnt, "station"),
             report.counts.passed,
             report.counts.unmatched_dropped,
             report.duration_s,
@@ -167,7 +167,7 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
         if changes.forgotten > 0 {
             text += &format!(
                 "forgotten: {}\n",
-                number_of(changes.forgotten, "older change")
+                count_of(changes.forgotten, "older change")
             );
         }
         for done in changes.changes {

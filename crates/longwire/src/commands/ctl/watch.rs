@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use console::Term;
 use serde_json::Value;
 
-use longwire_units::number_of;
+use longwire_units::count_of;
 
 use super::{WatchArgs, encoded, read};
 use crate::report::words::rate;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
     match (ended, left) {
         (StreamEnd::Closed, Some(left)) => Err(Error::Failed(format!(
             "the run has ended, {} too early",
-            number_of(left, "time")
+            count_of(left, "time")
         ))),
         (StreamEnd::Closed, None) => {
             if globals.talks() {
@@ -143,13 +143,13 @@ fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> 
     let mut text = format!(
         "{:.1} s, {}\n",
         event.elapsed_s,
-        number_of(event.links as u64, "link")
+        count_of(event.links as u64, "link")
     );
     text += &table.text();
     if rows.len() > shown {
         text += &format!(
             "and {}\n",
-            number_of((rows.len() - shown) as u64, "more link")
+            count_of((rows.len() - shown) as u64, "more link")
         );
     }
     // A longer line would wrap, which breaks overwriting.
@@ -167,7 +167,7 @@ fn lines(name: &str, event: &StatsEvent) -> String {
             || {
                 format!(
                     "in {}, out {}",
-                    number_of(traffic.packets_in, "packet"),
+                    count_of(traffic.packets_in, "packet"),
                     traffic.packets_out
                 )
             },
