@@ -4,26 +4,18 @@
 use longwire_units::Nanos;
 
 use super::path::Path;
-use super::{FrameHost, Network, PathId, Transit, Traveller};
+use super::{FrameHost, Network, PathFrame, PathId, Transit};
 use crate::link::LinkId;
 use crate::release::{ReleaseKey, Sequence};
 
 /// A frame that has left a link of one network for a link of another.
 #[derive(Debug)]
 pub struct Crossing<T> {
-    /// The link that the frame has left.
-    pub from: LinkId,
     /// The link on which the frame continues.
     pub to: LinkId,
-    /// Arrival at that link.
-    pub at: Nanos,
-    /// The caller's frame handle.
-    pub item: T,
-    path: PathId,
-    hop: u32,
-    len: u32,
-    /// Sequence number among the frames passed on by `from`.
-    number: Sequence,
+    /// Arrival at that link, the link that the frame has left, and its number there.
+    place: ReleaseKey,
+    frame: PathFrame<T>,
 }
 
 /// Sort key of an event among all events: its time; whether it is an arrival, which follows
@@ -40,17 +32,28 @@ pub struct EventPlace {
 }
 
 impl<T> Crossing<T> {
-    /// Maps the item.
+    /// Returns the arrival at the link on which the frame continues.
+    pub fn at(&self) -> Nanos {
+        self.place.release
+    }
+
+    /// Maps the caller's frame handle.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Crossing<U> {
+        let PathFrame {
+            item,
+            path,
+            hop,
+            len,
+        } = self.frame;
         Crossing {
-            from: self.from,
             to: self.to,
-            at: self.at,
-            item: f(self.item),
-            path: self.path,
-            hop: self.hop,
-            len: self.len,
-            number: self.number,
+            place: self.place,
+            frame: PathFrame {
+                item: f(item),
+                path,
+                hop,
+                len,
+            },
         }
     }
 }
@@ -85,29 +88,8 @@ impl<T> Network<T> {
     /// been advanced beyond the frame's arrival there, except for events independent of it.
     /// Frames of one link come in order.
     pub fn accept(&mut self, crossing: Crossing<T>) {
-        let Crossing {
-            from,
-            at,
-            item,
-            path,
-            hop,
-            len,
-            number,
-            ..
-        } = crossing;
-        self.transit.enter(path);
-        let traveller = Traveller {
-            item,
-            path,
-            hop,
-            len,
-        };
-        let place = ReleaseKey {
-            release: at,
-            link: from,
-            sequence: number,
-        };
-        self.transit.between.push_at(place, traveller);
+        self.transit.enter(crossing.frame.path);
+        self.transit.between.push_at(crossing.place, crossing.frame);
     }
 
     /// Returns the key of the next event, for ordering with other networks.
@@ -140,23 +122,8 @@ impl<T> Network<T> {
 impl<T> Transit<T> {
     /// Sends a delivered frame to a link of another network.
     #[cold]
-    pub(super) fn cross(&mut self, place: ReleaseKey, to: LinkId, traveller: Traveller<T>) {
-        self.leave(traveller.path);
-        let Traveller {
-            item,
-            path,
-            hop,
-            len,
-        } = traveller;
-        self.crossings.push(Crossing {
-            from: place.link,
-            to,
-            at: place.release,
-            item,
-            path,
-            hop,
-            len,
-            number: place.sequence,
-        });
+    pub(super) fn cross(&mut self, place: ReleaseKey, to: LinkId, frame: PathFrame<T>) {
+        self.leave(frame.path);
+        self.crossings.push(Crossing { to, place, frame });
     }
 }

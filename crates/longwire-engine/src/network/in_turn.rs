@@ -6,7 +6,7 @@ use core::ops::RangeBounds;
 
 use longwire_units::Nanos;
 
-use super::{FrameHost, Network, PathId, Traveller};
+use super::{FrameHost, Network, PathFrame, PathId};
 use crate::link::{LinkId, SequentialLink};
 
 impl<T> Network<T> {
@@ -95,14 +95,14 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return Nanos::ZERO;
         };
-        let travellers = frames.into_iter().map(|(item, len)| Traveller {
+        let path_frames = frames.into_iter().map(|(item, len)| PathFrame {
             item,
             path,
             hop: 0,
             len,
         });
         node.detached = false;
-        let taken = node.lane.take_over(travellers);
+        let taken = node.lane.take_over(path_frames);
         let link = node.lane.link();
         let until = link.last_arrival().max(link.changeable_from());
         if let Some(Some(path)) = self.transit.paths.get_mut(path.0 as usize) {

@@ -92,7 +92,7 @@ const IN_CACHE_MAX: usize = 512;
 
 /// A frame on its path.
 #[derive(Debug)]
-struct Traveller<T> {
+struct PathFrame<T> {
     item: T,
     path: PathId,
     /// Index of its link in the path.
@@ -103,7 +103,7 @@ struct Traveller<T> {
 /// A lane of the network.
 #[derive(Debug)]
 struct Node<T> {
-    lane: Lane<Traveller<T>>,
+    lane: Lane<PathFrame<T>>,
     /// Time of its entry in the agenda.
     due: Option<Nanos>,
     /// The caller advances the lane: it has no entry in the agenda.
@@ -214,13 +214,13 @@ impl<T> Network<T> {
         if !self.transit.enter(path) {
             return Err(item);
         }
-        let traveller = Traveller {
+        let path_frame = PathFrame {
             item,
             path,
             hop: 0,
             len: frame.len,
         };
-        self.offer_to_link(traveller, frame.arrival, host);
+        self.offer_to_link(path_frame, frame.arrival, host);
         Ok(())
     }
 
@@ -264,43 +264,43 @@ impl<T> Network<T> {
 
     /// Offers the next frame in transit to its next link.
     fn arrive(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
-        let Some((from, at, traveller)) = self.transit.between.pop_due(until) else {
+        let Some((from, at, path_frame)) = self.transit.between.pop_due(until) else {
             return;
         };
         // A frame of another network has been reported there.
         if let Some(Some(_)) = self.nodes.get(from.0 as usize) {
-            host.passed_on(from, traveller.len);
+            host.passed_on(from, path_frame.len);
         }
-        self.offer_to_link(traveller, at, host);
+        self.offer_to_link(path_frame, at, host);
     }
 
     /// Offers a frame to the link that it has reached.
     fn offer_to_link(
         &mut self,
-        traveller: Traveller<T>,
+        path_frame: PathFrame<T>,
         arrival: Nanos,
         host: &mut impl FrameHost<T>,
     ) {
         self.serve_until(arrival, host);
         host.at(arrival);
-        let Some(id) = self.link_of(&traveller) else {
+        let Some(id) = self.link_of(&path_frame) else {
             return;
         };
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
-        if node.lane.link().fragments() && self.cut(&traveller, arrival, id, host) {
-            self.transit.leave(traveller.path);
-            return host.forget(traveller.item);
+        if node.lane.link().fragments() && self.cut(&path_frame, arrival, id, host) {
+            self.transit.leave(path_frame.path);
+            return host.forget(path_frame.item);
         }
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
-        host.on_arrival(id, traveller.len);
-        let meta = FrameMeta::new(arrival, traveller.len);
+        host.on_arrival(id, path_frame.len);
+        let meta = FrameMeta::new(arrival, path_frame.len);
         let steady_until = (!host.watches_offers()).then_some(self.steady_until);
         let (lane, mut host) = node.borrow(id, steady_until, &mut self.transit, host);
-        if lane.offer(meta, traveller, &mut host) {
+        if lane.offer(meta, path_frame, &mut host) {
             lane.report_drops(arrival, &mut host);
             self.note_due(id);
         } else {
@@ -313,7 +313,7 @@ impl<T> Network<T> {
     #[cold]
     fn cut(
         &mut self,
-        whole: &Traveller<T>,
+        whole: &PathFrame<T>,
         arrival: Nanos,
         id: LinkId,
         host: &mut impl FrameHost<T>,
@@ -327,7 +327,7 @@ impl<T> Network<T> {
                     continue;
                 };
                 self.transit.enter(whole.path);
-                let fragment = Traveller {
+                let fragment = PathFrame {
                     item,
                     len: bytes.len() as u32,
                     ..*whole
@@ -363,13 +363,13 @@ impl<T> Network<T> {
         }
     }
 
-    fn link_of(&self, traveller: &Traveller<T>) -> Option<LinkId> {
+    fn link_of(&self, path_frame: &PathFrame<T>) -> Option<LinkId> {
         let path = self
             .transit
             .paths
-            .get(traveller.path.0 as usize)?
+            .get(path_frame.path.0 as usize)?
             .as_ref()?;
-        path.link(traveller.hop)
+        path.link(path_frame.hop)
     }
 
     /// Schedules the link's next event.

@@ -6,7 +6,7 @@ use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
 use super::path::Path;
-use super::{Crossing, FrameHost, Network, Node, PathId, Traveller};
+use super::{Crossing, FrameHost, Network, Node, PathFrame, PathId};
 use crate::lane::{FrameAccess, Lane, LaneHost};
 use crate::link::{Link, LinkId};
 use crate::release::{ReleaseKey, ReleaseQueue, Sequence};
@@ -17,7 +17,7 @@ use crate::verdict::{Delivery, DropReason};
 pub(super) struct Transit<T> {
     pub paths: Vec<Option<Path>>,
     /// Frames in transit to the next link, which their hops name.
-    pub between: ReleaseQueue<Traveller<T>>,
+    pub between: ReleaseQueue<PathFrame<T>>,
     /// Frames bound for other networks.
     pub crossings: Vec<Crossing<T>>,
 }
@@ -41,7 +41,7 @@ impl<T> Node<T> {
         steady_until: Option<Nanos>,
         transit: &'a mut Transit<T>,
         host: &'a mut H,
-    ) -> (&'a mut Lane<Traveller<T>>, NodeHost<'a, T, H>) {
+    ) -> (&'a mut Lane<PathFrame<T>>, NodeHost<'a, T, H>) {
         let host = NodeHost {
             id,
             steady_until,
@@ -53,58 +53,59 @@ impl<T> Node<T> {
     }
 }
 
-impl<T, H: FrameHost<T>> FrameAccess<Traveller<T>> for NodeHost<'_, T, H> {
+impl<T, H: FrameHost<T>> FrameAccess<PathFrame<T>> for NodeHost<'_, T, H> {
     #[inline]
-    fn bytes<'a>(&'a self, traveller: &'a Traveller<T>) -> &'a [u8] {
-        self.host.bytes(&traveller.item)
+    fn bytes<'a>(&'a self, path_frame: &'a PathFrame<T>) -> &'a [u8] {
+        self.host.bytes(&path_frame.item)
     }
 
-    fn edit(&mut self, traveller: &mut Traveller<T>, edit: &mut dyn FnMut(&mut [u8])) {
-        self.host.edit(&mut traveller.item, edit);
+    fn edit(&mut self, path_frame: &mut PathFrame<T>, edit: &mut dyn FnMut(&mut [u8])) {
+        self.host.edit(&mut path_frame.item, edit);
     }
 
-    fn copy(&mut self, traveller: &mut Traveller<T>) -> Traveller<T> {
-        self.transit.enter(traveller.path);
-        Traveller {
-            item: self.host.copy(&mut traveller.item),
-            ..*traveller
+    fn copy(&mut self, path_frame: &mut PathFrame<T>) -> PathFrame<T> {
+        self.transit.enter(path_frame.path);
+        PathFrame {
+            item: self.host.copy(&mut path_frame.item),
+            ..*path_frame
         }
     }
 }
 
-impl<T, H: FrameHost<T>> LaneHost<Traveller<T>> for NodeHost<'_, T, H> {
+impl<T, H: FrameHost<T>> LaneHost<PathFrame<T>> for NodeHost<'_, T, H> {
     #[inline]
     fn steady_until(&self) -> Option<Nanos> {
         self.steady_until
     }
 
     #[inline]
-    fn offered(&mut self, traveller: &mut Traveller<T>, frame: FrameMeta, link: &Link) {
-        self.host.offered(self.id, &mut traveller.item, frame, link);
+    fn offered(&mut self, path_frame: &mut PathFrame<T>, frame: FrameMeta, link: &Link) {
+        self.host
+            .offered(self.id, &mut path_frame.item, frame, link);
     }
 
-    fn icmp_error(&mut self, traveller: &Traveller<T>, at: Nanos, error: &[u8]) {
-        self.host.icmp_error(self.id, &traveller.item, at, error);
+    fn icmp_error(&mut self, path_frame: &PathFrame<T>, at: Nanos, error: &[u8]) {
+        self.host.icmp_error(self.id, &path_frame.item, at, error);
     }
 
     /// Forwards a frame to the next link, or to the path's end.
     #[inline]
-    fn delivered(&mut self, traveller: Traveller<T>, delivery: &Delivery, is_duplicate: bool) {
-        let (id, len) = (self.id, traveller.len);
+    fn delivered(&mut self, path_frame: PathFrame<T>, delivery: &Delivery, is_duplicate: bool) {
+        let (id, len) = (self.id, path_frame.len);
         self.host
-            .delivered(id, &traveller.item, len, delivery, is_duplicate);
+            .delivered(id, &path_frame.item, len, delivery, is_duplicate);
         let transit = &mut *self.transit;
-        let path = transit.paths.get_mut(traveller.path.0 as usize);
+        let path = transit.paths.get_mut(path_frame.path.0 as usize);
         let Some(path) = path.and_then(Option::as_mut) else {
-            return self.host.on_exit(traveller.item, id, delivery.release);
+            return self.host.on_exit(path_frame.item, id, delivery.release);
         };
-        let Some(next) = path.hop(traveller.hop + 1) else {
+        let Some(next) = path.hop(path_frame.hop + 1) else {
             path.frames -= 1;
-            return self.host.on_exit(traveller.item, id, delivery.release);
+            return self.host.on_exit(path_frame.item, id, delivery.release);
         };
-        let traveller = Traveller {
-            hop: traveller.hop + 1,
-            ..traveller
+        let path_frame = PathFrame {
+            hop: path_frame.hop + 1,
+            ..path_frame
         };
         let place = ReleaseKey {
             release: delivery.release,
@@ -113,15 +114,15 @@ impl<T, H: FrameHost<T>> LaneHost<Traveller<T>> for NodeHost<'_, T, H> {
         };
         if next.is_remote {
             self.host.passed_on(id, len);
-            transit.cross(place, next.link, traveller);
+            transit.cross(place, next.link, path_frame);
         } else {
-            transit.between.push_at(place, traveller);
+            transit.between.push_at(place, path_frame);
         }
     }
 
-    fn dropped(&mut self, traveller: Traveller<T>, reason: DropReason) {
-        self.transit.leave(traveller.path);
-        self.host.dropped(self.id, traveller.item, reason);
+    fn dropped(&mut self, path_frame: PathFrame<T>, reason: DropReason) {
+        self.transit.leave(path_frame.path);
+        self.host.dropped(self.id, path_frame.item, reason);
     }
 }
 

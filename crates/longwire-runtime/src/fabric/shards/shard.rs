@@ -228,7 +228,7 @@ impl Shard {
                 bytes,
                 first,
             } = &mut self.outboxes[to];
-            *first = (*first).into_iter().chain([crossing.at]).min();
+            *first = (*first).into_iter().chain([crossing.at()]).min();
             crossings.push(crossing.map(|frame| {
                 let start = bytes.len();
                 bytes.extend_from_slice(frames.bytes(&frame));
