@@ -173,9 +173,7 @@ impl std::fmt::Debug for Attachment {
 
 /// The two ends of an attachment before it takes frames.
 pub struct PreparedLink {
-    attachment: Attachment,
-    namespace: NetNamespace,
-    takers: Vec<Taker>,
+    engage: Engage,
     /// The port of frames sent and received by the interface's namespace.
     pub inner: Port,
     /// The port of frames sent and received by the interface on its wire.
@@ -184,9 +182,7 @@ pub struct PreparedLink {
 
 impl std::fmt::Debug for PreparedLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("PreparedLink")
-            .field(&self.attachment)
-            .finish()
+        self.engage.fmt(f)
     }
 }
 
@@ -244,10 +240,13 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     let (inner, outer) = ports?;
 
     attachment.attach_givers(place.namespace)?;
-    Ok(PreparedLink {
+    let engage = Engage {
         namespace: place.namespace.try_clone()?,
         takers: attachment.selector().takers(&place.selection)?,
         attachment,
+    };
+    Ok(PreparedLink {
+        engage,
         inner,
         outer,
     })
@@ -276,23 +275,18 @@ fn rank_at(
 impl PreparedLink {
     /// Returns the interface's name.
     pub fn interface(&self) -> &str {
-        &self.attachment.interface
+        &self.engage.attachment.interface
     }
 
     /// Returns the claim for a later process. Its serial number may change until frames
     /// are taken.
     pub fn claim(&self) -> AttachClaim {
-        self.attachment.claim()
+        self.engage.attachment.claim()
     }
 
     /// Separates the ports from the rest.
     pub fn into_parts(self) -> (Engage, Port, Port) {
-        let engage = Engage {
-            attachment: self.attachment,
-            namespace: self.namespace,
-            takers: self.takers,
-        };
-        (engage, self.inner, self.outer)
+        (self.engage, self.inner, self.outer)
     }
 }
 
@@ -332,12 +326,6 @@ pub fn engage_all(engages: Vec<Engage>) -> Result<Vec<Attachment>, AttachError> 
 }
 
 impl Engage {
-    /// Returns the paths that keep the interface closed after this process ends; `None`
-    /// if it opens.
-    pub fn pins(&self) -> Option<&Pins> {
-        self.attachment.pins.as_ref()
-    }
-
     /// Like [`engage_all`], for one interface.
     fn engage(self) -> Result<Attachment, AttachError> {
         let Engage {

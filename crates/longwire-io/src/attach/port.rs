@@ -16,14 +16,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use longwire_packet::filter::tree::Node;
-
 use super::alive::{self, AliveCall};
 use super::devices::{ATTEMPTS, exists, make_pair, open, random_indices};
 use super::filter::facts::{CONTEXT, STACK, load};
-use super::filter::select;
 use super::given::GivenFrames;
-use super::program::{Destination, NEXT};
+use super::program::{self, Destination, NEXT};
 use super::watch::{InterfaceState, Watch};
 use super::{AttachError, AttachHub, PREFIXES_MAX, PROGRAM, Selection, find};
 use crate::bpf::assembler::Assembler;
@@ -100,7 +97,8 @@ pub fn prepare_port(
     };
     let selected = selection.node(true);
     let (call, array) = AliveCall::to(device).map_err(AttachError::program)?;
-    let taking = take(selected.as_ref(), Destination::WhileAlive(array.as_fd()));
+    let destination = Destination::WhileAlive(array.as_fd());
+    let taking = program::take(None, selected.as_ref(), destination);
     let taking = taking.ok_or(AttachError::FilterTooComplex)?;
     let mac = found.mac.unwrap_or_default();
     let delivering = deliver(found.index, mac, &given);
@@ -291,21 +289,6 @@ fn make_device(
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Returns the program that takes selected frames; `None` if the test is too complex.
-fn take(selected: Option<&Node>, destination: Destination<'_>) -> Option<Vec<Instruction>> {
-    let mut program = Assembler::default();
-    let [taken, passing] = [(); 2].map(|()| program.label());
-    program.put(move_register(CONTEXT, 1));
-    if let Some(node) = selected {
-        select(&mut program, node, taken, passing)?;
-    }
-    program.place(taken);
-    program.put_all(destination.instructions());
-    program.place(passing);
-    program.put_all([move_number(0, NEXT), EXIT]);
-    program.finish()
 }
 
 /// Returns the program that delivers frames to the interface; it rewrites unicast

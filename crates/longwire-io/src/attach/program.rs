@@ -73,29 +73,31 @@ impl Destination<'_> {
     }
 }
 
-/// Returns the program that takes selected frames, or all frames without a test. `None`
-/// if the test is too complex.
+/// Returns the program that takes selected frames, or all frames without a test, but passes
+/// those with the mark of their attachment. `None` if the test is too complex.
 pub(super) fn take(
-    mark: u32,
-    hook: Hook,
+    marked: Option<(u32, Hook)>,
     selected: Option<&Node>,
     destination: Destination<'_>,
 ) -> Option<Vec<Instruction>> {
     let mut program = Assembler::default();
     let [unmarked, taken, passing] = [(); 3].map(|()| program.label());
-    program.put_all([move_register(CONTEXT, 1), load_word(2, CONTEXT, MARK)]);
-    program.jump(skip_if_number(Compare::Unequal, 2, mark), unmarked);
-    let note = note_of(mark, hook);
-    program.put_all([
-        move_number(2, note.cast_signed()),
-        store_word(CONTEXT, 2, NOTE),
-        move_number(2, 0),
-        store_word(CONTEXT, 2, MARK),
-    ]);
-    program.go(passing);
-    program.place(unmarked);
-    program.put_all([load_word(2, CONTEXT, NOTE)]);
-    program.jump(skip_if_number(Compare::Equal, 2, note), passing);
+    program.put(move_register(CONTEXT, 1));
+    if let Some((mark, hook)) = marked {
+        program.put(load_word(2, CONTEXT, MARK));
+        program.jump(skip_if_number(Compare::Unequal, 2, mark), unmarked);
+        let note = note_of(mark, hook);
+        program.put_all([
+            move_number(2, note.cast_signed()),
+            store_word(CONTEXT, 2, NOTE),
+            move_number(2, 0),
+            store_word(CONTEXT, 2, MARK),
+        ]);
+        program.go(passing);
+        program.place(unmarked);
+        program.put(load_word(2, CONTEXT, NOTE));
+        program.jump(skip_if_number(Compare::Equal, 2, note), passing);
+    }
     if let Some(node) = selected {
         select(&mut program, node, taken, passing)?;
     }

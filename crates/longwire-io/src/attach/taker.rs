@@ -113,7 +113,8 @@ impl Selector {
             Some((_, array)) => Destination::WhileAlive(array.as_fd()),
         };
         let selected = selection.node(sending);
-        let instructions = program::take(self.recipe.mark, hook, selected.as_ref(), destination);
+        let marked = Some((self.recipe.mark, hook));
+        let instructions = program::take(marked, selected.as_ref(), destination);
         let instructions = instructions.ok_or(AttachError::FilterTooComplex)?;
         let name = self.recipe.rank.name(hook);
         let program = bpf::load_program(ProgramKind::Tcx, &name, &instructions);

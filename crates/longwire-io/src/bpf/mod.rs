@@ -15,9 +15,6 @@ pub(crate) mod counters;
 pub mod instruction;
 pub mod tcx;
 
-#[cfg(test)]
-use tcx::bpf_answering;
-
 pub use instruction::Instruction;
 
 const MAP_CREATE: libc::c_int = 0;
@@ -117,30 +114,14 @@ impl Link {
 
     /// Pins the link in a BPF file system; it then outlives this value and the process.
     pub(crate) fn pin(&mut self, path: &Path) -> io::Result<()> {
-        let text = CString::new(path.as_os_str().as_bytes())?;
-        let attributes = PathAndObject {
-            path: text.as_ptr() as u64,
-            object: number(self.descriptor.as_fd()),
-            flags: 0,
-        };
-        // SAFETY: the attributes of OBJ_PIN; the path is a string that lives during the
-        // call.
-        unsafe { bpf(OBJ_PIN, &attributes) }?;
+        at_path(OBJ_PIN, path, number(self.descriptor.as_fd()))?;
         self.path = Some(path.to_owned());
         Ok(())
     }
 
     /// Opens a pinned link.
     pub(crate) fn pinned(path: &Path) -> io::Result<Link> {
-        let text = CString::new(path.as_os_str().as_bytes())?;
-        let attributes = PathAndObject {
-            path: text.as_ptr() as u64,
-            object: 0,
-            flags: 0,
-        };
-        // SAFETY: the attributes of OBJ_GET; the path is a string that lives during the
-        // call.
-        let opened = unsafe { bpf(OBJ_GET, &attributes) }?;
+        let opened = at_path(OBJ_GET, path, 0)?;
         Ok(Link {
             descriptor: owned(opened),
             path: Some(path.to_owned()),
@@ -192,20 +173,39 @@ impl Drop for Link {
     }
 }
 
+/// Pins or opens an object at a path of a BPF file system.
+fn at_path(command: libc::c_int, path: &Path, object: u32) -> io::Result<libc::c_int> {
+    let text = CString::new(path.as_os_str().as_bytes())?;
+    let attributes = PathAndObject {
+        path: text.as_ptr() as u64,
+        object,
+        flags: 0,
+    };
+    // SAFETY: the attributes of OBJ_PIN and OBJ_GET; the path is a string that lives during
+    // the call.
+    unsafe { bpf(command, &attributes) }
+}
+
 /// # Safety
 /// `attributes` must be the command's part of `union bpf_attr`, and the
 /// addresses in it must be what the command takes them for.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
-    // SAFETY: the pointer and the length describe `attributes`, which the
-    // kernel reads; the rest is the caller's promise.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            std::ptr::from_ref(attributes),
-            size_of::<T>(),
-        )
-    };
+    // SAFETY: the kernel only reads `attributes`; the rest is the caller's promise.
+    unsafe { call_kernel::<T>(command, std::ptr::from_ref(attributes).cast_mut()) }
+}
+
+/// # Safety
+/// As for [`bpf`]; the kernel also writes to `attributes`.
+unsafe fn bpf_answering<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
+    // SAFETY: the caller's promise, for a structure that may be written.
+    unsafe { call_kernel::<T>(command, attributes) }
+}
+
+/// # Safety
+/// As for [`bpf`]; `attributes` is writable if the command answers in it.
+unsafe fn call_kernel<T>(command: libc::c_int, attributes: *mut T) -> io::Result<libc::c_int> {
+    // SAFETY: the pointer and the length describe `attributes`; the rest is the caller's promise.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::{LINK_CREATE, Link, bpf, number, owned};
+use super::{LINK_CREATE, Link, bpf, bpf_answering, number, owned};
 
 const PROG_GET_FD_BY_ID: libc::c_int = 13;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
@@ -146,27 +146,6 @@ pub fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
         ids: ids[..count].to_vec(),
         revision: query.revision,
     })
-}
-
-/// # Safety
-/// As for [`bpf`]; the kernel also writes to `attributes`.
-pub(super) unsafe fn bpf_answering<T>(
-    command: libc::c_int,
-    attributes: &mut T,
-) -> io::Result<libc::c_int> {
-    // SAFETY: the caller's promise, for a structure that may be written.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            std::ptr::from_mut(attributes),
-            size_of::<T>(),
-        )
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(result as libc::c_int)
 }
 
 #[repr(C)]

@@ -41,9 +41,8 @@ fn refused(action: &'static str, name: &str, source: NetlinkError) -> NetError {
 }
 
 fn request(action: &'static str, name: &str, message: Message) -> Result<(), NetError> {
-    Netlink::route()
-        .and_then(|mut netlink| netlink.request(message))
-        .map_err(|source| refused(action, name, source))
+    let mut netlink = Netlink::route().map_err(|source| refused(action, name, source))?;
+    request_by(&mut netlink, action, name, message)
 }
 
 /// Like [`request`], in the namespace of `netlink`.
@@ -138,32 +137,15 @@ pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
 /// include/uapi/linux/if_link.h, since Linux 6.3.
 const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
 
-/// Sets the length of the transmit queue in packets.
+/// Sets the length of the transmit queue in packets, in the namespace of `netlink`.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
 /// without CAP_NET_ADMIN.
-pub fn set_tx_queue_len(name: &str, packets: u32) -> Result<(), NetError> {
-    let message = tx_queue_len(name, packets);
-    request(SET_QUEUE_LEN, name, message)
-}
-
-/// Like [`set_tx_queue_len`], in the namespace of `netlink`.
-pub(crate) fn set_tx_queue_len_by(
-    netlink: &mut Netlink,
-    name: &str,
-    packets: u32,
-) -> Result<(), NetError> {
-    let message = tx_queue_len(name, packets);
-    request_by(netlink, SET_QUEUE_LEN, name, message)
-}
-
-const SET_QUEUE_LEN: &str = "set the queue length of";
-
-fn tx_queue_len(name: &str, packets: u32) -> Message {
+pub fn set_tx_queue_len(netlink: &mut Netlink, name: &str, packets: u32) -> Result<(), NetError> {
     let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
     message.number(libc::IFLA_TXQLEN, packets);
-    message
+    request_by(netlink, "set the queue length of", name, message)
 }
 
 /// Sets the MAC address.

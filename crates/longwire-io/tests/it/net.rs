@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use longwire_io::net::address::{Prefix, addresses, routed_networks};
+use longwire_io::net::netlink::Netlink;
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetError, NetNamespace, link, qdisc, sysctl};
 use longwire_testbed::support::namespace;
@@ -90,7 +91,8 @@ fn names_moves_and_removal() {
         })
         .unwrap();
         link::set_mtu("lw0", 1400).unwrap();
-        link::set_tx_queue_len("lw0", 9).unwrap();
+        let mut netlink = Netlink::route().unwrap();
+        link::set_tx_queue_len(&mut netlink, "lw0", 9).unwrap();
         link::set_mac("lw0", [2, 0, 0, 0, 0, 9]).unwrap();
         net::link_up("lw0").unwrap();
         net::link_down("lw0").unwrap();

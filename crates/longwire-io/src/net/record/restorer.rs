@@ -56,7 +56,7 @@ impl Restorer {
             }
             Undo::QueueLen(places) => {
                 if let Some(netlink) = &mut self.netlink {
-                    let _ = link::set_tx_queue_len_by(netlink, device, places.cast_unsigned());
+                    let _ = link::set_tx_queue_len(netlink, device, places.cast_unsigned());
                 }
             }
             Undo::Down => {
