@@ -14,7 +14,7 @@ use longwire_node::store::Facts;
 use longwire_node::{place, short_end};
 use longwire_runtime::RunningNetwork;
 
-use super::registry::{NewEntry, Registration};
+use super::registry::Registration;
 use super::{AttachArgs, announce, find, spec};
 use crate::commands::run_network::{self, NetworkSetup};
 use crate::commands::topologies;
@@ -55,9 +55,10 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
     let claims = prepared.iter().map(PreparedLink::claim);
     let facts = Facts::new(None, &interfaces, claims);
     let place = [label, description];
-    let new = NewEntry::create(args.name.as_deref(), place, (interfaces, facts), spec)?;
+    let registration =
+        Registration::create(args.name.as_deref(), place, (interfaces, facts), spec)?;
     let mut control = args.live.control.config();
-    control.addresses.push(new.address().clone());
+    control.addresses.push(registration.address().clone());
     let control = longwire_control::bind(&control)?;
     let (ports, engages) = place::split(prepared);
     let setup = NetworkSetup {
@@ -69,7 +70,7 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
         gives_up: false,
         shows_progress: false,
     };
-    let mut links = RunLinks::new(engages, new);
+    let mut links = RunLinks::new(engages, registration);
     let mut until = until_stopped(&stop, args.time);
     let mut report = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
         links.turn(running, pause, &mut until, globals)
@@ -84,8 +85,8 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
 /// The links of a run: from its first turn until before its end.
 struct RunLinks {
     engages: Vec<Engage>,
-    new: Option<NewEntry>,
-    attached: Option<(AttachedLinks, Registration)>,
+    registration: Registration,
+    attached: Option<AttachedLinks>,
     /// Notes about interfaces that went away.
     gone: Vec<String>,
 }
@@ -98,10 +99,10 @@ fn gone_note(interface: &str) -> String {
 }
 
 impl RunLinks {
-    fn new(engages: Vec<Engage>, new: NewEntry) -> RunLinks {
+    fn new(engages: Vec<Engage>, registration: Registration) -> RunLinks {
         RunLinks {
             engages,
-            new: Some(new),
+            registration,
             attached: None,
             gone: Vec::new(),
         }
@@ -115,7 +116,7 @@ impl RunLinks {
         until: &mut impl FnMut(&RunningNetwork, Duration) -> Result<bool, Error>,
         globals: &Globals,
     ) -> Result<bool, Error> {
-        let Some((links, _)) = &mut self.attached else {
+        let Some(links) = &mut self.attached else {
             return self.begin(globals).map(|()| false);
         };
         let lost_port = running
@@ -140,31 +141,27 @@ impl RunLinks {
 
     fn begin(&mut self, globals: &Globals) -> Result<(), Error> {
         let _hurry = ExpeditedGrace::begin();
-        let new = self
-            .new
-            .take()
-            .unwrap_or_else(|| unreachable!("it begins once"));
         // First, so that a closed interface has an entry even if the process is killed
         // here.
-        let registered = new.register()?;
+        self.registration.write()?;
         if self.engages.len() > FEW {
             // Best effort: without it, the end of a killed process takes longer.
             let _ = short_end::start();
         }
         let links = AttachedLinks::engage(std::mem::take(&mut self.engages))?;
-        let (list, name) = (links.interfaces().join(", "), registered.name());
+        let (list, name) = (links.interfaces().join(", "), self.registration.name());
         // With --json too: scripts that start it in the background wait for this line.
         if !globals.quiet {
             print_line(format_args!("attached to {list} as '{name}'"));
         }
-        self.attached = Some((links, registered));
+        self.attached = Some(links);
         Ok(())
     }
 
     /// Adds notes about interfaces that went away. The ports are lost with their
     /// namespace, which is not an error.
     fn explain(&mut self, report: &mut NetworkReport) {
-        if let Some((links, _)) = &self.attached
+        if let Some(links) = &self.attached
             && links.forgive_lost_ports(&mut report.run)
         {
             let interfaces = links.interfaces().into_iter();
@@ -174,14 +171,15 @@ impl RunLinks {
     }
 
     /// Ends the links. After a failed run, those that fail closed stay closed.
-    fn end(self, globals: &Globals) {
-        let Some((links, registered)) = self.attached else {
+    fn end(mut self, globals: &Globals) {
+        let Some(links) = self.attached else {
             return;
         };
         let closed = links.closed();
         if !closed.is_empty() {
-            let name = registered.keep();
+            self.registration.keep();
             if !globals.quiet {
+                let name = self.registration.name();
                 print_line(format_args!(
                     "{} stays closed: `longwire attach detach {name}` opens it",
                     closed.join(", ")

@@ -11,16 +11,18 @@ mod spec;
 use std::path::{PathBuf, absolute};
 use std::process::ExitCode;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args, Subcommand};
 use longwire_attach::{ContainerName, FoundTarget, PodName, Target};
-use longwire_client::node::{AttachmentSpec, TargetSpec};
+use longwire_client::node::{AttachmentSpec, DirectionSpec, FailSpec, TargetSpec};
 use longwire_engine::Nanos;
 use longwire_io::attach::Pins;
 use longwire_io::net::address::Prefix;
 use longwire_node::place::{ALL, RequestedPlace};
 use longwire_packet::filter::{Filter, FilterError, LANGUAGE};
 use longwire_runtime::LinkSetup;
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::topologies;
 use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
@@ -99,9 +101,10 @@ pub struct AttachArgs {
     pub filter: Option<String>,
 
     /// Only what the interface's namespace sends (up) or receives (down)
-    #[arg(long, value_enum, value_name = "both|up|down", default_value = "both")]
+    #[arg(long, value_parser = word::<DirectionSpec>(["both", "up", "down"]))]
+    #[arg(value_name = "both|up|down", default_value = "both")]
     #[arg(help_heading = "Place", hide_possible_values = true)]
-    pub direction: DirectionArg,
+    pub direction: DirectionSpec,
 
     /// Of several links at the interface that select a packet, the one of the lowest
     /// priority has it, then the oldest: 0 to 255, usually 128, and 255 without --to and
@@ -111,9 +114,10 @@ pub struct AttachArgs {
 
     /// If the program is killed, traffic passes by (open), or nothing passes until
     /// `detach` (closed). Closed needs a BPF file system at /sys/fs/bpf
-    #[arg(long, value_enum, value_name = "open|closed", default_value = "open")]
+    #[arg(long, value_parser = word::<FailSpec>(["open", "closed"]))]
+    #[arg(value_name = "open|closed", default_value = "open")]
     #[arg(help_heading = "Running", hide_possible_values = true)]
-    pub fail: FailArg,
+    pub fail: FailSpec,
 
     /// Have the node of this machine attach it (`longwire node`), and return
     #[arg(long, help_heading = "Running")]
@@ -151,26 +155,13 @@ fn filter_help() -> String {
     )
 }
 
-/// The state of an interface whose emulator has been killed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FailArg {
-    /// Traffic passes without the link.
-    #[default]
-    Open,
-    /// The traffic of the link does not pass.
-    Closed,
-}
-
-/// The directions of a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum DirectionArg {
-    /// Frames that the interface's namespace sends and receives.
-    #[default]
-    Both,
-    /// Sent frames alone.
-    Up,
-    /// Received frames alone.
-    Down,
+/// Parses a word of a request: one of `words`.
+fn word<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    words: impl Into<PossibleValuesParser>,
+) -> impl TypedValueParser<Value = T> {
+    words
+        .into()
+        .try_map(|word| serde_json::from_value(Value::String(word)))
 }
 
 /// An action on attached links.
@@ -207,7 +198,7 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
 }
 
 fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    if args.fail == FailArg::Closed {
+    if args.fail == FailSpec::Closed {
         Pins::check()?;
     }
     args.live.check_report(std::iter::empty())?;
@@ -267,9 +258,9 @@ fn announce(
         LinkSetup::new(format!("{name}.down"), down),
     ];
     let directions = match args.direction {
-        DirectionArg::Both => &directions[..],
-        DirectionArg::Up => &directions[..1],
-        DirectionArg::Down => &directions[1..],
+        DirectionSpec::Both => &directions[..],
+        DirectionSpec::Up => &directions[..1],
+        DirectionSpec::Down => &directions[1..],
     };
     Ok(Announcement::of_links(directions, globals))
 }

@@ -84,43 +84,25 @@ impl Registered {
     }
 }
 
-/// The entry of a run that is about to attach.
-pub(super) struct NewEntry {
-    file: PathBuf,
-    entry: Registered,
-    address: Address,
-}
-
 /// The entry of a run, removed on drop.
 pub(super) struct Registration {
-    name: String,
+    entry: Registered,
     file: PathBuf,
-}
-
-impl Registration {
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Keeps the entry, for interfaces that stay closed. Returns its name.
-    pub fn keep(mut self) -> String {
-        self.file = PathBuf::new();
-        std::mem::take(&mut self.name)
-    }
+    address: Address,
+    is_written: bool,
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         // A file that is left names a dead process: `list` removes it, unless
         // interfaces stay closed.
-        if std::thread::panicking() {
-            return;
+        if self.is_written && !std::thread::panicking() {
+            let _ = fs::remove_file(&self.file);
         }
-        let _ = fs::remove_file(&self.file);
     }
 }
 
-impl NewEntry {
+impl Registration {
     /// Chooses the name from a short and a long description of the place, unless one is
     /// given. Creates missing directories, but no file
     /// yet.
@@ -129,7 +111,7 @@ impl NewEntry {
         [label, place]: [String; 2],
         (interfaces, facts): (Vec<String>, Facts),
         spec: AttachmentSpec,
-    ) -> Result<NewEntry, Error> {
+    ) -> Result<Registration, Error> {
         let run = own_directory()?;
         let directory = run.join(DIRECTORY);
         let created = run_directory::create(&directory);
@@ -172,13 +154,14 @@ impl NewEntry {
             spec,
             warnings: Vec::new(),
         };
-        Ok(NewEntry {
+        Ok(Registration {
             file: file_in(&directory, &view.name),
             address: Address::Unix(control),
             entry: Registered {
                 view,
                 process: Some(process),
             },
+            is_written: false,
         })
     }
 
@@ -187,16 +170,23 @@ impl NewEntry {
         &self.address
     }
 
+    pub fn name(&self) -> &str {
+        &self.entry.view.name
+    }
+
     /// Writes the entry.
-    pub fn register(self) -> Result<Registration, Error> {
+    pub fn write(&mut self) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(&self.entry).map_err(io::Error::from)?;
         let staged = StagedFile::new(&self.file, text.as_bytes(), MODE);
         let made = staged.and_then(StagedFile::commit_new);
         made.map_err(Error::file(&self.file, "cannot record the attachment"))?;
-        Ok(Registration {
-            name: self.entry.view.name,
-            file: self.file,
-        })
+        self.is_written = true;
+        Ok(())
+    }
+
+    /// Keeps the entry, for interfaces that stay closed.
+    pub fn keep(&mut self) {
+        self.is_written = false;
     }
 }
 

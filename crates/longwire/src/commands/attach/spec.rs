@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use longwire_client::node::{AttachmentSpec, DirectionSpec, FailSpec, TargetSpec};
+use longwire_client::node::{AttachmentSpec, TargetSpec};
 use longwire_engine::LinkSpec;
 use serde_json::{Map, Value};
 
-use super::{AttachArgs, DirectionArg, FailArg};
+use super::AttachArgs;
 use crate::Error;
 use crate::commands::ctl;
 
@@ -37,16 +37,9 @@ pub(super) fn spec(args: &AttachArgs) -> Result<AttachmentSpec, Error> {
         interface: args.interface.clone(),
         to: args.to.iter().map(ToString::to_string).collect(),
         filter: args.filter.clone(),
-        direction: match args.direction {
-            DirectionArg::Both => DirectionSpec::Both,
-            DirectionArg::Up => DirectionSpec::Up,
-            DirectionArg::Down => DirectionSpec::Down,
-        },
+        direction: args.direction,
         priority: args.priority,
-        fail: match args.fail {
-            FailArg::Open => FailSpec::Open,
-            FailArg::Closed => FailSpec::Closed,
-        },
+        fail: args.fail,
         host_network: args.host_network,
         link,
         seed: Some(args.live.seed.seed),
