@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use longwire_engine::LinkSpec;
-use longwire_runtime::{LinkReport, RunReport};
+use longwire_runtime::{LinkReport, RunReport, RunningNetwork};
 use serde::Serialize;
 
-use crate::{Changes, Numbered, json};
+use crate::{Changes, Controller, Numbered, json};
 
 /// The report of a network, with its changes.
 #[derive(Clone, Debug, Serialize)]
@@ -40,11 +40,22 @@ impl NetworkReport {
         }
     }
 
-    /// Replaces the options of the first links by those at the start
-    /// ([`Numbered::options`]).
-    pub fn set_options(&mut self, options: &[Arc<LinkSpec>]) {
-        for (link, options) in self.run.links.iter_mut().zip(options) {
+    /// Stops a run and returns its report. Links that may change have the options of the
+    /// start ([`Numbered::options`]), followed by the changes.
+    pub fn stop(
+        running: RunningNetwork,
+        controller: &Controller,
+        options: &[Arc<LinkSpec>],
+    ) -> NetworkReport {
+        let until = controller.elapsed();
+        let run = running.stop();
+        let is_fixed = !run.links.is_empty();
+        let mut report = controller.look(|network| NetworkReport::new(run, network));
+        let links = report.run.links.iter_mut().filter(|_| !is_fixed);
+        for (link, options) in links.zip(options) {
             link.config = json::options(options);
         }
+        report.changes = controller.changes().until(until);
+        report
     }
 }

@@ -126,14 +126,8 @@ impl AttachedLink {
     /// Ends the links. New frames bypass them, and frames in flight drain for at most 2 s.
     pub fn end(mut self) -> NetworkReport {
         self.attached.drain(&self.running);
-        let until = self.controller.elapsed();
-        let run = self.running.stop();
-        let mut report = self
-            .controller
-            .look(|network| NetworkReport::new(run, network));
+        let mut report = NetworkReport::stop(self.running, &self.controller, &self.options);
         self.attached.forgive_lost_ports(&mut report.run);
-        report.set_options(&self.options);
-        report.changes = self.controller.changes().until(until);
         self.attached.remove();
         report
     }

@@ -7,12 +7,19 @@ use longwire_units::random::absorb;
 /// Longest name, in bytes.
 const NAME_MAX: usize = 64;
 
-/// Derives a name from a place and an interface.
-pub fn of_place(place: &str, interface: Option<&str>) -> String {
-    tidy(&match interface {
+/// Returns the given name, or one derived from a place and an interface.
+///
+/// # Errors
+/// As [`check`].
+pub fn choose(given: Option<&str>, place: &str, interface: Option<&str>) -> Result<String, String> {
+    if let Some(name) = given {
+        check(name)?;
+        return Ok(name.to_owned());
+    }
+    Ok(tidy(&match interface {
         Some(interface) => format!("{place}-{interface}"),
         None => place.to_owned(),
-    })
+    }))
 }
 
 /// Returns the default seed of an attachment. With a common seed, links would lose the same
@@ -82,7 +89,10 @@ mod tests {
     #[test]
     fn names_are_file_names() {
         assert_eq!(tidy("../x y"), "-x-y");
-        assert_eq!(of_place("web", Some("eth0")), "web-eth0");
+        let chosen = |given| choose(given, "web", Some("eth0"));
+        assert_eq!(chosen(None).as_deref(), Ok("web-eth0"));
+        assert_eq!(chosen(Some("x")).as_deref(), Ok("x"));
+        assert!(chosen(Some("x y")).is_err());
         assert!(check("web-eth0").is_ok());
         for wrong in ["", ".x", "a/b", "a b", "ü", &"x".repeat(65)] {
             assert!(check(wrong).is_err(), "{wrong}");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use longwire_control::Bound;
-use longwire_engine::{LinkSpec, Nanos};
+use longwire_engine::Nanos;
 use longwire_fabric::{Controller, NetworkReport, Numbered, PreparedCommand, Scenario};
 use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::options::{CarrierControl, OpenOptions, Purpose};
@@ -16,7 +16,7 @@ use longwire_io::rights::Capability;
 use longwire_runtime::clock::count_from_before_boot;
 use longwire_runtime::fabric::{Core, FabricHandle, FabricParts};
 use longwire_runtime::host::cores;
-use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network};
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunReport, RunningNetwork, network};
 use longwire_topology::{Command, Problem, Topology};
 use serde::Serialize;
 
@@ -257,8 +257,7 @@ pub(super) fn carry(
     let names = (port_names_of(&numbered), names_of(&numbered));
     let recorder = args.record.recorder(names, &args.report)?;
     let mut config = args.running.config(seed, &faults);
-    let connection = setup.hosts;
-    let connection = connection.map(|hosts| hosts.connect(&mut parts, &mut config));
+    let connection = setup.hosts.map(|it| it.connect(&mut parts, &mut config));
     steps.steps().begin("starting", None);
     let plan = plan(ports, parts, &numbered, is_fixed);
     let running = network::start(plan, config, recorder);
@@ -289,30 +288,17 @@ pub(super) fn carry(
     let directed = direct(&running, script, live, globals, pause);
     // While the fabric still responds to requests.
     drop(server);
-    let mut report = end(running, &controller, &options, directed?);
+    let mut report = NetworkReport::stop(running, &controller, &options);
+    explain(&mut report.run, directed?);
     report.run.notes.extend(setup.announcement.warnings);
     hosts.into_iter().for_each(|hosts| hosts.stop(&mut report));
     Ok(report)
 }
 
-/// Stops a run and returns its report, with the options of links at the start.
-fn end(
-    running: RunningNetwork,
-    controller: &Controller,
-    options: &[Arc<LinkSpec>],
-    (failed, late): (Option<String>, LateCommands),
-) -> NetworkReport {
-    let until = controller.elapsed();
-    let run = running.stop();
-    let is_fixed = !run.links.is_empty();
-    let mut report = controller.look(|network| NetworkReport::new(run, network));
-    if !is_fixed {
-        report.set_options(options);
-    }
-    report.changes = controller.changes().until(until);
-    report.run.add_closing_notes(late.remark());
-    report.run.error = report.run.error.or(failed);
-    report
+/// Adds failed and late commands of the scenario to the report.
+fn explain(run: &mut RunReport, (failed, late): (Option<String>, LateCommands)) {
+    run.add_closing_notes(late.remark());
+    run.error = run.error.take().or(failed);
 }
 
 /// Returns the plan of a network; the runtime chooses how it decides frames of links

@@ -15,7 +15,7 @@ use longwire_node::{place, short_end};
 use longwire_runtime::RunningNetwork;
 
 use super::registry::Registration;
-use super::{AttachArgs, announce, find, spec};
+use super::{AttachArgs, announce, find};
 use crate::commands::run_network::{self, NetworkSetup};
 use crate::commands::topologies;
 use crate::report::finish::ReportStream;
@@ -27,8 +27,7 @@ use crate::{Error, Globals};
 
 /// Attaches a link until a signal, the end of `--time` or of the interfaces.
 pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let spec = spec::spec(args)?;
-    let (place, found) = find(&spec)?;
+    let (spec, place, found) = find(args)?;
     let FoundTarget {
         namespace,
         label,

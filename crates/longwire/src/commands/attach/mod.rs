@@ -18,6 +18,7 @@ use longwire_client::node::{AttachmentSpec, DirectionSpec, FailSpec, TargetSpec}
 use longwire_engine::Nanos;
 use longwire_io::attach::Pins;
 use longwire_io::net::address::Prefix;
+use longwire_node::names;
 use longwire_node::place::{ALL, RequestedPlace};
 use longwire_packet::filter::{Filter, FilterError, LANGUAGE};
 use longwire_runtime::LinkSetup;
@@ -212,16 +213,9 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
 /// Requests the attachment from the node.
 fn attach_by_node(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     spec::check_paths(args)?;
-    let mut spec = spec::spec(args)?;
-    let (_, found) = find(&spec)?;
-    if let Target::Netns(path) = &found.target {
-        spec.target = TargetSpec::Netns(absolute(path)?);
-    }
-    let name = node::name(
-        args.name.as_deref(),
-        &found.label,
-        args.interface.as_deref(),
-    )?;
+    let (spec, _, found) = find(args)?;
+    let (given, interface) = (args.name.as_deref(), args.interface.as_deref());
+    let name = names::choose(given, &found.label, interface).map_err(Error::Usage)?;
     let existed = node::exists(&name)?;
     let view = node::put(&name, &spec)?;
     announce(&view.interfaces, args, globals)?.print(globals);
@@ -235,11 +229,15 @@ fn attach_by_node(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Erro
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds the target of an attachment.
-fn find(spec: &AttachmentSpec) -> Result<(RequestedPlace, FoundTarget), Error> {
-    let place = RequestedPlace::read(spec).map_err(topologies::refused)?;
+/// Returns the attachment of these arguments, with its target.
+fn find(args: &AttachArgs) -> Result<(AttachmentSpec, RequestedPlace, FoundTarget), Error> {
+    let mut spec = spec::spec(args)?;
+    let place = RequestedPlace::read(&spec).map_err(topologies::refused)?;
     let found = place.find()?;
-    Ok((place, found))
+    if let Target::Netns(path) = &found.target {
+        spec.target = TargetSpec::Netns(absolute(path)?);
+    }
+    Ok((spec, place, found))
 }
 
 /// Describes the link at these interfaces, and prints warnings.

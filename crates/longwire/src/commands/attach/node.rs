@@ -5,25 +5,11 @@ use std::os::unix::net::UnixStream;
 
 use longwire_client::node::{ATTACHMENTS, AttachmentList, AttachmentSpec, AttachmentView};
 use longwire_client::{Address, Client};
-use longwire_node::names;
 use serde_json::{Value, json};
 
 use crate::Error;
 use crate::commands::node;
 use crate::report::stderr::print_line;
-
-/// Returns the given name, or one derived from a place and its interface.
-pub(super) fn name(
-    given: Option<&str>,
-    label: &str,
-    interface: Option<&str>,
-) -> Result<String, Error> {
-    let Some(name) = given else {
-        return Ok(names::of_place(label, interface));
-    };
-    names::check(name).map_err(Error::Usage)?;
-    Ok(name.to_owned())
-}
 
 /// Sends an attachment to the node.
 pub(super) fn put(name: &str, spec: &AttachmentSpec) -> Result<AttachmentView, Error> {

@@ -12,8 +12,8 @@ use longwire_capture::state_file::StagedFile;
 use longwire_client::Address;
 use longwire_client::node::{AttachmentSpec, AttachmentState, AttachmentView};
 use longwire_io::run_directory;
-use longwire_node::place;
 use longwire_node::store::{self, Facts};
+use longwire_node::{names, place};
 use serde::{Deserialize, Serialize};
 
 use super::node;
@@ -120,7 +120,7 @@ impl Registration {
             [one] => Some(one.as_str()),
             _ => Some(place::ALL),
         };
-        let name = node::name(name, &label, interface)?;
+        let name = names::choose(name, &label, interface).map_err(Error::Usage)?;
         let mut present = entries(&directory)?.into_iter();
         if let Some(present) = present.find(|entry| entry.view.name == name) {
             let is_closed = present.process.as_ref().is_some_and(|it| it.closed);

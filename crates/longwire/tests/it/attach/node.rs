@@ -1,5 +1,6 @@
 //! `longwire node`: attachments over the API.
 
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::interleaved::join;
 use super::{DEVICE, Joined, name_of, path_of, run_in};
 use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
+use crate::common::ran;
 
 /// A running node with a directory of attachments.
 pub(super) struct RunningNode {
@@ -140,6 +142,63 @@ fn attachments_are_made_changed_and_removed() {
     joined.assert_clean();
     let reports = std::fs::read_dir(folder.file("reports")).expect("reports");
     assert_eq!(reports.count(), 1);
+}
+
+/// One list of one form, and the same commands for both holders.
+#[test]
+fn links_of_runs_and_of_the_node_are_listed_changed_and_removed_alike() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    // The commands look for the node's socket in this run directory.
+    symlink(folder.path(), folder.path().join("longwire")).expect("a link");
+    let ask = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.env("XDG_RUNTIME_DIR", folder.path()).args(words);
+        let ran = ran(command.output().expect("it starts"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran
+    };
+    let (run, kept) = (name_of("alike-run"), name_of("alike-node"));
+    let far = format!("{}/32", joined.far_address);
+    let attached = joined.attach(&run, &["--to", &far, "--delay", "15ms"]);
+    let mut body = attachment(&joined, json!({ "delay": "20ms" }));
+    body["to"] = json!(["192.0.2.0/24"]);
+    node.put(&kept, &body);
+    joined.assert_round_trip(30.0);
+
+    let rows = ask(&["attach", "list", "--json"]).json();
+    let rows = rows.as_array().expect("rows");
+    let holders = [
+        (&run, far.as_str(), "15ms", "pid"),
+        (&kept, "192.0.2.0/24", "20ms", "node"),
+    ];
+    for (name, to, delay, holder) in holders {
+        let row = rows.iter().find(|row| row["name"] == name.as_str());
+        let row = row.expect("it is listed");
+        let (state, spec) = (&row["state"], &row["spec"]);
+        assert_eq!(
+            (state, &row["interfaces"]),
+            (&json!("attached"), &json!([DEVICE]))
+        );
+        assert_eq!(
+            (&spec["to"], &spec["link"]),
+            (&json!([to]), &json!({ "delay": delay }))
+        );
+        assert!(!row[holder].is_null(), "{row}");
+        ask(&["attach", "set", name, "delay=25ms"]);
+    }
+    joined.assert_round_trip(50.0);
+    assert_eq!(node.get(&kept)["spec"]["link"]["delay"], "25ms");
+
+    ask(&["attach", "detach", &run, &kept]);
+    assert_eq!(attached.program.end().code, 0);
+    assert_eq!(
+        node.client().get("/v1/attachments").expect("a list")["attachments"],
+        json!([])
+    );
+    joined.assert_round_trip(0.0);
+    joined.assert_clean();
 }
 
 #[test]
