@@ -128,6 +128,17 @@ impl<'a> Builder<'a> {
 }
 
 impl Builder<'_> {
+    /// As [`Diagnostics::refuse`].
+    pub fn refuse(
+        &mut self,
+        place: impl Into<Place>,
+        field: impl Into<String>,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.diagnostics.refuse(place, field, reason, remedy);
+    }
+
     /// Adds a link; returns `false` if it was refused.
     pub fn add_link(&mut self, link: NewLink) -> bool {
         self.steps.advance();
@@ -145,8 +156,7 @@ impl Builder<'_> {
         let class = Class::Link(self.links.len() as u32);
         if self.links.len() as u64 >= LINKS_MAX {
             let reason = format!("more than {LINKS_MAX} links");
-            self.diagnostics
-                .refuse(link.place, "link", reason, "remove some");
+            self.refuse(link.place, "link", reason, "remove some");
             return false;
         }
         let Some(name) = self.add_name(&link.name, class, link.place.clone(), "link.name") else {
@@ -192,14 +202,13 @@ impl Builder<'_> {
             let reason = format!("{name:?} is not a valid name");
             let remedy = "use letters, digits, '-', '_', '.', ':' and '/', not ending in .up or \
                           .down; {n}, {a} and {b} need count or between";
-            self.diagnostics.refuse(place, at, reason, remedy);
+            self.refuse(place, at, reason, remedy);
             return None;
         }
         let name: Arc<str> = name.into();
         if self.names.contains_key(&name) {
             let reason = format!("name '{name}' is used twice");
-            self.diagnostics
-                .refuse(place, at, reason, "give each link and path a unique name");
+            self.refuse(place, at, reason, "give each link and path a unique name");
             return None;
         }
         self.names.insert(Arc::clone(&name), class);
@@ -249,7 +258,7 @@ impl Builder<'_> {
         let fine = wrong.is_empty();
         for (text, (reason, remedy)) in wrong {
             let reason = format!("'{text}': {reason}");
-            self.diagnostics.refuse(place.clone(), at, reason, remedy);
+            self.refuse(place.clone(), at, reason, remedy);
         }
         fine
     }
@@ -272,8 +281,7 @@ impl Builder<'_> {
         // Comparing a million names would be too slow.
         known.truncate(NAMES_COMPARED_MAX);
         let remedy = suggestion(name, known);
-        self.diagnostics
-            .refuse(place, at, format!("no link named '{name}'"), remedy);
+        self.refuse(place, at, format!("no link named '{name}'"), remedy);
     }
 }
 

@@ -31,13 +31,11 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPlan> 
             None
         };
         if let Some((reason, remedy)) = refusal {
-            let span = field.span.clone();
-            builder.diagnostics.refuse(span, at, reason, remedy);
+            builder.refuse(field.span.clone(), at, reason, remedy);
             continue;
         }
-        let links = tree::texts(port, "carrier");
-        for link in &links {
-            events::check_pattern(link.value, link.span.clone(), &at, builder);
+        for link in tree::texts(port, "carrier") {
+            events::check_pattern(link.value, link.span, &at, builder);
         }
         let index = builder
             .ports
@@ -45,7 +43,7 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPlan> 
             .position(|port| port.name == name.value);
         plans.extend(index.map(|index| CarrierPlan {
             port: PortIndex(index as u16),
-            links: links.iter().map(|link| link.value.to_owned()).collect(),
+            links: tree::strings(port, "carrier"),
         }));
     }
     plans

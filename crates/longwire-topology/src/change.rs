@@ -81,34 +81,12 @@ impl Topology {
         moved: &HashMap<Class, Class>,
         files: &Arc<dyn Files>,
     ) -> Result<Change, Vec<Problem>> {
-        let refused = |field: &str, reason: &str, remedy: &str| {
-            vec![Problem {
-                file: NAME.to_owned(),
-                field: field.to_owned(),
-                reason: reason.to_owned(),
-                remedy: remedy.to_owned(),
-                is_malformed: true,
-                ..Problem::default()
-            }]
-        };
-        let Some(object) = body.as_object() else {
-            let remedy = "send an object such as {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}";
-            return Err(refused("", "the change is not a JSON object", remedy));
-        };
         let mut source = JsonSource::default();
-        let file = source.read(object).map_err(|fault| match fault {
-            JsonFault::Null { field, pointer } => {
-                let remedy = "remove it; only options under set can be null";
-                let mut problems = refused(&field, "is null", remedy);
-                problems[0].pointer = pointer;
-                problems
-            }
-            JsonFault::TooLong => {
-                let reason = "a name is longer than 4 KiB, or a string longer than 1 MiB";
-                let remedy = "select links by pattern, and pass data in a file";
-                refused("", reason, remedy)
-            }
-        })?;
+        let file = match body.as_object() {
+            Some(object) => source.read(object),
+            None => Err(JsonFault::NoObject),
+        };
+        let file = file.map_err(|fault| vec![fault.problem(NAME)])?;
         let (folder, unmatched) = (self.folder.clone(), self.unmatched);
         let mut diagnostics = Diagnostics::of_json(NAME, source);
         if !files.may_quote() {
@@ -192,13 +170,13 @@ fn read(
     let comes_or_goes = (builder.links.len(), builder.paths.len()) != before || !removed.is_empty();
     if actions.is_empty() && !comes_or_goes && builder.diagnostics.has_no_errors() {
         let remedy = "send set, up, down, pause, move, add or remove";
-        builder.diagnostics.refuse(0..0, "", "empty change", remedy);
+        builder.refuse(0..0, "", "empty change", remedy);
     }
     let time = time(file, builder);
     if comes_or_goes && time != ChangeTime::Now {
         let reason = "links and paths are added and removed immediately only";
         let remedy = "remove at and in; a link can be added in state down and set up later";
-        builder.diagnostics.refuse(0..0, "at", reason, remedy);
+        builder.refuse(0..0, "at", reason, remedy);
     }
     Change {
         time,
@@ -270,9 +248,7 @@ fn fitting(
         let known = builder.links.iter().take(1000).map(|link| &*link.name);
         let remedy = suggestion(pattern, known.filter(|name| !name.is_empty()));
         let reason = format!("no link or path named '{pattern}'");
-        builder
-            .diagnostics
-            .refuse(text.span.clone(), "remove", reason, remedy);
+        builder.refuse(text.span.clone(), "remove", reason, remedy);
     }
     found
 }
@@ -315,6 +291,6 @@ fn check_removed(
         }
     }
     for (reason, remedy) in refused {
-        builder.diagnostics.refuse(0..0, "remove", reason, remedy);
+        builder.refuse(0..0, "remove", reason, remedy);
     }
 }

@@ -15,7 +15,8 @@ use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use super::builder::{Builder, is_name};
 use super::fields::HOSTS_MAX;
 use super::plan::{Class, Cluster, Direction, Hop, HostPlan, PathPlan, RulePlan, Unmatched};
-use super::problem::{Diagnostics, suggestion};
+use super::problem::Diagnostics;
+use super::switching;
 use super::timeline::{Action, Timeline};
 use super::tree::{self, Placed};
 use super::value::{Span, Table};
@@ -25,6 +26,9 @@ const PORT_DEFAULT: u16 = 4795;
 
 /// Default maximum UDP payload in bytes.
 const MTU_DEFAULT: u64 = 1400;
+
+/// Remedy for a mix of address families: a socket has only one.
+const ONE_FAMILY: &str = "use IPv4 for all hosts, or IPv6";
 
 /// Reads the hosts and assigns each link to one; `None` without hosts, or if they are
 /// refused.
@@ -41,9 +45,7 @@ pub(super) fn read(
         if let (Some(_), Some(value)) = (underlay, file.get("underlay")) {
             let reason = "an underlay without hosts";
             let remedy = "write a [[host]] table for each machine, or remove it";
-            builder
-                .diagnostics
-                .refuse(value.span.clone(), "underlay", reason, remedy);
+            builder.refuse(value.span.clone(), "underlay", reason, remedy);
         }
         return None;
     }
@@ -56,7 +58,7 @@ pub(super) fn read(
     if hosts.len() > HOSTS_MAX {
         let reason = format!("{} hosts exceed the maximum of {HOSTS_MAX}", hosts.len());
         let remedy = "remove some";
-        builder.diagnostics.refuse(span, "host", reason, remedy);
+        builder.refuse(span, "host", reason, remedy);
         return None;
     }
     let is_divided = owners.iter().any(|owner| *owner != owners[0]);
@@ -108,9 +110,7 @@ fn refuse_common_state(
         let reason =
             "a bridge learns from the frames of all hosts, but each host sees only its own";
         let remedy = "write mode = \"static\" with stations, or mode = \"pairs\"";
-        builder
-            .diagnostics
-            .refuse(span, "switching.mode", reason, remedy);
+        builder.refuse(span, "switching.mode", reason, remedy);
         return None;
     }
     if let Unmatched::Link(_) = unmatched {
@@ -119,9 +119,7 @@ fn refuse_common_state(
         let span = file
             .get("unmatched")
             .map_or(span, |value| value.span.clone());
-        builder
-            .diagnostics
-            .refuse(span, "unmatched", reason, remedy);
+        builder.refuse(span, "unmatched", reason, remedy);
         return None;
     }
     Some(())
@@ -145,7 +143,8 @@ struct HostReader {
     hosts: Vec<HostPlan>,
     /// Host index by port.
     owners: Vec<Option<usize>>,
-    is_valid: bool,
+    /// Refusals before the first host.
+    refused: usize,
 }
 
 impl HostReader {
@@ -153,7 +152,7 @@ impl HostReader {
         HostReader {
             hosts: Vec::new(),
             owners: vec![None; builder.ports.len()],
-            is_valid: true,
+            refused: builder.diagnostics.refused(),
         }
     }
 
@@ -161,7 +160,6 @@ impl HostReader {
         let table = item.value;
         let diagnostics = &mut builder.diagnostics;
         let Some(name) = tree::text(table, "name").filter(|name| !name.value.is_empty()) else {
-            self.is_valid = false;
             let reason = "the host has no name";
             return diagnostics.refuse(
                 item.span.clone(),
@@ -171,13 +169,11 @@ impl HostReader {
             );
         };
         if !is_name(name.value) {
-            self.is_valid = false;
             let reason = format!("{:?} is not a valid name", name.value);
             let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
             return diagnostics.refuse(name.span, "host.name", reason, remedy);
         }
         if self.hosts.iter().any(|host| host.name == name.value) {
-            self.is_valid = false;
             let reason = format!("two hosts are named '{}'", name.value);
             return diagnostics.refuse(name.span, "host.name", reason, "give each a unique name");
         }
@@ -191,12 +187,10 @@ impl HostReader {
                 ports.push(port);
             }
         }
-        if ports.is_empty() && self.is_valid {
-            self.is_valid = false;
+        if ports.is_empty() && builder.diagnostics.refused() == self.refused {
             let reason = format!("host '{}' has no ports", name.value);
             let remedy = "write ports = [\"left\"], or remove the host";
-            let diagnostics = &mut builder.diagnostics;
-            diagnostics.refuse(item.span.clone(), "host.ports", reason, remedy);
+            builder.refuse(item.span.clone(), "host.ports", reason, remedy);
         }
         self.hosts.push(HostPlan {
             name: name.value.to_owned(),
@@ -208,28 +202,25 @@ impl HostReader {
 
     /// Reads the public and the listening address; `None` if the former is refused.
     fn addresses(
-        &mut self,
+        &self,
         item: &Placed<&Table<'_>>,
         name: &str,
         diagnostics: &mut Diagnostics,
     ) -> Option<(SocketAddr, SocketAddr)> {
         let table = item.value;
         let Some(written) = tree::text(table, "address") else {
-            self.is_valid = false;
             let reason = format!("host '{name}' has no address");
             let remedy = "write address = \"192.0.2.1\"";
             diagnostics.refuse(item.span.clone(), "host.address", reason, remedy);
             return None;
         };
-        let address = self.address(&written, "host.address", diagnostics)?;
+        let address = read_address(&written, "host.address", diagnostics)?;
         if let Some(reason) = unreachable_reason(address) {
-            self.is_valid = false;
             let remedy = "write the address and UDP port at which the other hosts reach it";
             diagnostics.refuse(written.span, "host.address", reason, remedy);
             return None;
         }
         if self.hosts.iter().any(|host| host.address == address) {
-            self.is_valid = false;
             let reason = format!("{address} is also the address of another host");
             let remedy = "give each host its own address, or its own UDP port";
             diagnostics.refuse(written.span, "host.address", reason, remedy);
@@ -238,21 +229,19 @@ impl HostReader {
         if let Some(first) = self.hosts.first()
             && first.address.is_ipv4() != address.is_ipv4()
         {
-            let reason = format!(
-                "{address} cannot reach {}, host '{}'",
-                first.address, first.name
-            );
-            self.refuse_family(written.span, "host.address", &reason, diagnostics);
+            let (other, name) = (first.address, &first.name);
+            let reason = format!("{address} cannot reach {other}, host '{name}'");
+            diagnostics.refuse(written.span, "host.address", reason, ONE_FAMILY);
             return None;
         }
         let listen = match tree::text(table, "listen") {
             Some(written) => {
-                let listen = self.address(&written, "host.listen", diagnostics);
+                let listen = read_address(&written, "host.listen", diagnostics);
                 if let Some(listen) = listen
                     && listen.is_ipv4() != address.is_ipv4()
                 {
                     let reason = format!("{listen} does not receive datagrams for {address}");
-                    self.refuse_family(written.span, "host.listen", &reason, diagnostics);
+                    diagnostics.refuse(written.span, "host.listen", reason, ONE_FAMILY);
                     return None;
                 }
                 listen
@@ -262,34 +251,6 @@ impl HostReader {
         Some((address, listen.unwrap_or(address)))
     }
 
-    /// Refuses a mix of address families: a socket has only one.
-    fn refuse_family(&mut self, span: Span, at: &str, reason: &str, diagnostics: &mut Diagnostics) {
-        self.is_valid = false;
-        let remedy = "use IPv4 for all hosts, or IPv6";
-        diagnostics.refuse(span, at, reason, remedy);
-    }
-
-    fn address(
-        &mut self,
-        written: &Placed<&str>,
-        at: &str,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<SocketAddr> {
-        let text = written.value;
-        let bare = || text.parse::<IpAddr>().ok();
-        let address = text.parse().ok();
-        let address = address.or_else(|| Some(SocketAddr::new(bare()?, PORT_DEFAULT)));
-        // An IPv4-mapped IPv6 address denotes the same host.
-        let address = address.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port()));
-        if address.is_none() {
-            self.is_valid = false;
-            let reason = format!("'{text}' is not an IP address");
-            let remedy = "write it as 192.0.2.1, 192.0.2.1:4795 or [2001:db8::1]:4795";
-            diagnostics.refuse(written.span.clone(), at, reason, remedy);
-        }
-        address
-    }
-
     /// Assigns a port to a host.
     fn port(
         &mut self,
@@ -297,27 +258,18 @@ impl HostReader {
         port: &Placed<&str>,
         builder: &mut Builder,
     ) -> Option<PortIndex> {
-        let known = || builder.ports.iter().map(|port| port.name.as_str());
-        let Some(index) = known().position(|name| name == port.value) else {
-            self.is_valid = false;
-            let reason = format!("no port named '{}'", port.value);
-            let remedy = suggestion(port.value, known());
-            builder
-                .diagnostics
-                .refuse(port.span.clone(), "host.ports", reason, remedy);
-            return None;
-        };
-        if let Some(other) = self.owners[index].replace(host) {
-            self.is_valid = false;
+        let Builder {
+            ports, diagnostics, ..
+        } = builder;
+        let index = switching::port(port.clone(), ports, "host.ports", diagnostics)?;
+        if let Some(other) = self.owners[usize::from(index.0)].replace(host) {
             let other = self.hosts.get(other).map_or("this host", |host| &host.name);
             let reason = format!("port '{}' already belongs to '{other}'", port.value);
             let remedy = "list each port under one host";
-            builder
-                .diagnostics
-                .refuse(port.span.clone(), "host.ports", reason, remedy);
+            builder.refuse(port.span.clone(), "host.ports", reason, remedy);
             return None;
         }
-        Some(PortIndex(index as u16))
+        Some(index)
     }
 
     /// Returns the hosts, and the host of each port.
@@ -326,7 +278,7 @@ impl HostReader {
         span: Span,
         diagnostics: &mut Diagnostics,
     ) -> Option<(Vec<HostPlan>, Vec<usize>)> {
-        if !self.is_valid {
+        if diagnostics.refused() > self.refused {
             return None;
         }
         let owners: Option<Vec<usize>> = self.owners.iter().copied().collect();
@@ -343,6 +295,24 @@ impl HostReader {
         }
         Some((self.hosts, owners?))
     }
+}
+
+fn read_address(
+    written: &Placed<&str>,
+    at: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<SocketAddr> {
+    let text = written.value;
+    let bare = || text.parse::<IpAddr>().ok();
+    let address = text.parse().ok();
+    let address = address.or_else(|| Some(SocketAddr::new(bare()?, PORT_DEFAULT)));
+    if address.is_none() {
+        let reason = format!("'{text}' is not an IP address");
+        let remedy = "write it as 192.0.2.1, 192.0.2.1:4795 or [2001:db8::1]:4795";
+        diagnostics.refuse(written.span.clone(), at, reason, remedy);
+    }
+    // An IPv4-mapped IPv6 address denotes the same host.
+    address.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port()))
 }
 
 /// Returns the reason why other hosts cannot send to an address.
@@ -376,9 +346,7 @@ impl Placement<'_> {
             let Some(PortIndex(port)) = rule.matcher.arrival_port else {
                 let reason = format!("'{}' matches frames of several hosts", rule.matcher);
                 let remedy = "add in-port=NAME, since each host decides on frames of its own ports";
-                builder
-                    .diagnostics
-                    .refuse(span, "link.match", reason, remedy);
+                builder.refuse(span, "link.match", reason, remedy);
                 return None;
             };
             let host = self.owners[usize::from(port)];
@@ -388,9 +356,7 @@ impl Placement<'_> {
                 let reason = format!("frames of host '{one}' and of '{other}' cross '{name}'");
                 let remedy =
                     "give each host a separate link, since a queue exists on one host only";
-                builder
-                    .diagnostics
-                    .refuse(span, "link.match", reason, remedy);
+                builder.refuse(span, "link.match", reason, remedy);
                 return None;
             }
         }

@@ -10,7 +10,7 @@ use super::files::Files;
 use super::options::OptionStore;
 use super::problem::{Diagnostics, Problem};
 use super::tree;
-use super::value::{JsonFault, JsonSource};
+use super::value::JsonSource;
 
 /// Prefix of fields in messages.
 const AT: &str = "link";
@@ -25,23 +25,9 @@ pub fn duplex_of_json(
     files: &Arc<dyn Files>,
 ) -> Result<(Duplex, Vec<Problem>), Vec<Problem>> {
     let mut source = JsonSource::default();
-    let table = source.read(options).map_err(|fault| {
-        let (field, pointer, reason) = match fault {
-            JsonFault::Null { field, pointer } => (field, pointer, "is null"),
-            JsonFault::TooLong => {
-                let reason = "a name is longer than 4 KiB, or a string longer than 1 MiB";
-                (AT.to_owned(), String::new(), reason)
-            }
-        };
-        vec![Problem {
-            file: AT.to_owned(),
-            field,
-            pointer,
-            reason: reason.to_owned(),
-            is_malformed: true,
-            ..Problem::default()
-        }]
-    })?;
+    let table = source
+        .read(options)
+        .map_err(|fault| vec![fault.problem(AT)])?;
     let mut diagnostics = Diagnostics::of_json(AT, source);
     diagnostics.checking_shape = true;
     tree::check(&fields::DEFAULTS, &table, AT, &mut diagnostics);

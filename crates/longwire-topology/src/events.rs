@@ -39,7 +39,7 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Timeline {
                 event.time, before.time
             );
             let remedy = "sort the events by time";
-            builder.diagnostics.refuse(span, "at.time", reason, remedy);
+            builder.refuse(span, "at.time", reason, remedy);
         }
         let every = tree::text(item.value, "every").map(|every| every.span);
         events.push((event, every.unwrap_or(item.span)));
@@ -54,7 +54,7 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
     let table = item.value;
     if !table.contains_key("time") {
         let remedy = "write time = \"30s\"";
-        builder.diagnostics.refuse(
+        builder.refuse(
             item.span.clone(),
             "at.time",
             "the event has no time",
@@ -70,9 +70,7 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
     let ramps = ramps(table, every, builder);
     if actions.is_empty() && ramps.is_empty() && builder.diagnostics.has_no_errors() {
         let remedy = "write set, up, down, pause, move or ramp";
-        builder
-            .diagnostics
-            .refuse(item.span.clone(), "at", "the event has no action", remedy);
+        builder.refuse(item.span.clone(), "at", "the event has no action", remedy);
     }
     Some(Event {
         time: time?,
@@ -119,7 +117,7 @@ pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &
         None if glob::is_pattern(name) => {
             let reason = format!("no link matches '{name}'");
             let remedy = "* matches any characters, ? matches one";
-            builder.diagnostics.refuse(span, at, reason, remedy);
+            builder.refuse(span, at, reason, remedy);
         }
         None => builder.no_link(name, span, at),
         Some(link) if direction == Some(Direction::Down) && builder.links[link].down.is_none() => {
@@ -128,7 +126,7 @@ pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &
             } else {
                 format!("'{name}' is shared and has no separate directions")
             };
-            builder.diagnostics.refuse(span, at, reason, "remove .down");
+            builder.refuse(span, at, reason, "remove .down");
         }
         Some(_) => {}
     }
@@ -148,9 +146,7 @@ fn sets(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
         let options = builder.store.one_way(table, &at, &mut builder.diagnostics);
         if table.is_empty() {
             let remedy = "write for example { rate = \"5mbit\" }";
-            builder
-                .diagnostics
-                .refuse(pattern.span, &at, "no options to set", remedy);
+            builder.refuse(pattern.span, &at, "no options to set", remedy);
         }
         actions.push(Action::Set {
             pattern: pattern.value.to_owned(),
@@ -168,19 +164,16 @@ fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
             let reason = "an outage without move";
             let remedy = "write move = { … }, or remove it";
             let at = tree::under(at, "outage");
-            builder
-                .diagnostics
-                .refuse(outage.span.clone(), at, reason, remedy);
+            builder.refuse(outage.span.clone(), at, reason, remedy);
         }
         return Vec::new();
     };
     let mut actions = Vec::new();
     for (class, value) in tree::entries(moves) {
-        let Some(to) = value.as_str() else { continue };
-        let target = Placed {
-            value: to,
-            span: value.span.clone(),
+        let Some(target) = tree::placed(value) else {
+            continue;
         };
+        let to = target.value;
         for name in [&class, &target] {
             check_class(name, &tree::under(at, "move"), builder);
         }
@@ -208,9 +201,7 @@ fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
     let paths = builder.paths.iter().take(1000).map(|path| &*path.name);
     let remedy = suggestion(name.value, paths.chain(links));
     let reason = format!("no link or path named '{}'", name.value);
-    builder
-        .diagnostics
-        .refuse(name.span.clone(), at, reason, remedy);
+    builder.refuse(name.span.clone(), at, reason, remedy);
 }
 
 /// Reports a move of frames that no matcher selects.
@@ -227,9 +218,7 @@ fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder
     let name = class.value;
     let reason = format!("'{name}' has no matcher, so no frames to move");
     let remedy = format!("give it match = \"…\", or move the class whose frames '{to}' should get");
-    builder
-        .diagnostics
-        .refuse(class.span.clone(), at, reason, remedy);
+    builder.refuse(class.span.clone(), at, reason, remedy);
 }
 
 fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<Arc<Ramp>> {
@@ -249,9 +238,7 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
             if builder.diagnostics.has_no_errors() {
                 let reason = "a ramp needs option, from, to and time";
                 let remedy = "write all of them";
-                builder
-                    .diagnostics
-                    .refuse(pattern.span, &at, reason, remedy);
+                builder.refuse(pattern.span, &at, reason, remedy);
             }
             continue;
         };
@@ -261,9 +248,7 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
         if let Some(every) = every.filter(|every| *every < time) {
             let reason = format!("it takes {time}, but repeats every {every}");
             let remedy = "shorten it, or increase every";
-            builder
-                .diagnostics
-                .refuse(pattern.span.clone(), &at, reason, remedy);
+            builder.refuse(pattern.span.clone(), &at, reason, remedy);
         }
         let steps = tree::whole(table, "steps").unwrap_or(STEPS);
         let span = from.span.clone();
@@ -277,7 +262,7 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
             Ok(ramp) => ramps.push(Arc::new(ramp)),
             Err(reason) => {
                 let remedy = "write from and to as plain values, such as 10mbit, 20ms or 1%";
-                builder.diagnostics.refuse(span, &at, reason, remedy);
+                builder.refuse(span, &at, reason, remedy);
             }
         }
     }

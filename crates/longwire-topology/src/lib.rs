@@ -43,7 +43,6 @@ mod duplex;
 mod events;
 pub mod fields;
 mod files;
-pub mod glob;
 mod hosts;
 mod links;
 mod matchers;
@@ -83,6 +82,7 @@ use toml::de::DeTable;
 pub use change::{Added, Change, ChangeTime};
 pub use duplex::duplex_of_json;
 pub use files::{Files, StartFiles};
+pub use longwire_units::glob;
 pub use pair::{PairOptions, PairPlan};
 pub use plan::{
     AttachPlan, CarrierPlan, Class, Cluster, Direction, Hop, HostPlan, LinkPlan, PathPlan,
@@ -90,7 +90,6 @@ pub use plan::{
 };
 pub use problem::Problem;
 pub use ramp::Ramp;
-pub use scenario::ScenarioText;
 pub use timeline::{Action, Command, Event, RampStep, State, Timeline};
 
 use crate::steps::Steps;
@@ -114,21 +113,14 @@ impl Topology {
     /// # Errors
     /// All problems, sorted by position.
     pub fn read(path: &Path) -> Result<Topology, Vec<Problem>> {
-        Topology::read_with(path, None)
+        Topology::read_in_steps(path, None, &StartFiles::any(), Steps::ignored())
     }
 
-    /// Reads a file, and another with the scenario that replaces its own.
+    /// Reads a file, and another with the scenario that replaces its own, with restricted
+    /// file access and progress reports.
     ///
     /// # Errors
     /// As [`Topology::read`], of both files.
-    pub fn read_with(path: &Path, scenario: Option<&Path>) -> Result<Topology, Vec<Problem>> {
-        Topology::read_in_steps(path, scenario, &StartFiles::any(), Steps::ignored())
-    }
-
-    /// Like [`Topology::read_with`], with restricted file access and progress reports.
-    ///
-    /// # Errors
-    /// As [`Topology::read_with`].
     pub fn read_in_steps(
         path: &Path,
         scenario: Option<&Path>,
@@ -138,28 +130,8 @@ impl Topology {
         steps.begin("reading the file", None);
         let (name, text) = named_text(path)?;
         let other = scenario.map(named_text).transpose()?;
-        let scenario = other
-            .as_ref()
-            .map(|(name, text)| ScenarioText { name, text });
         let folder = path.parent().unwrap_or(Path::new(""));
-        Topology::parse_in_steps((&name, &text), folder, scenario, files, steps)
-    }
-
-    /// Reads a text, and a file with the scenario that replaces its own. `name` stands for
-    /// the text in messages.
-    ///
-    /// # Errors
-    /// As [`Topology::read`], of both.
-    pub fn parse_with_file(
-        name: &str,
-        text: &str,
-        scenario: Option<&Path>,
-    ) -> Result<Topology, Vec<Problem>> {
-        let other = scenario.map(named_text).transpose()?;
-        let scenario = other
-            .as_ref()
-            .map(|(name, text)| ScenarioText { name, text });
-        Topology::parse_with(name, text, Path::new(""), scenario)
+        Topology::parse_in_steps((&name, &text), folder, other.as_ref(), files, steps)
     }
 
     /// Reads a text as if it were a file with this name in this folder.
@@ -167,7 +139,8 @@ impl Topology {
     /// # Errors
     /// As [`Topology::read`].
     pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Topology, Vec<Problem>> {
-        Topology::parse_with(name, text, folder, None)
+        let (files, steps) = (StartFiles::any(), Steps::ignored());
+        Topology::parse_in_steps((name, text), folder, None, &files, steps)
     }
 
     /// Reads a text that came from elsewhere, with restricted file access.
@@ -183,24 +156,10 @@ impl Topology {
         Topology::parse_in_steps((name, text), folder, None, files, Steps::ignored())
     }
 
-    /// Like [`Topology::parse`], with a scenario in a separate text.
-    ///
-    /// # Errors
-    /// As [`Topology::read`], of both texts.
-    pub fn parse_with(
-        name: &str,
-        text: &str,
-        folder: &Path,
-        scenario: Option<ScenarioText<'_>>,
-    ) -> Result<Topology, Vec<Problem>> {
-        let (files, steps) = (StartFiles::any(), Steps::ignored());
-        Topology::parse_in_steps((name, text), folder, scenario, &files, steps)
-    }
-
     fn parse_in_steps(
         (name, text): (&str, &str),
         folder: &Path,
-        scenario: Option<ScenarioText<'_>>,
+        scenario: Option<&NamedText>,
         files: &Arc<dyn Files>,
         steps: &Steps,
     ) -> Result<Topology, Vec<Problem>> {
@@ -261,8 +220,11 @@ fn toml_table<'t>(text: &'t str, diagnostics: &mut Diagnostics<'_>) -> Option<Ta
     errors.is_empty().then(|| file.into_inner().into())
 }
 
+/// A file's name, for messages, and its text.
+type NamedText = (String, String);
+
 /// Returns the name and text of a file.
-fn named_text(path: &Path) -> Result<(String, String), Vec<Problem>> {
+fn named_text(path: &Path) -> Result<NamedText, Vec<Problem>> {
     let name = path.display().to_string();
     match read_file(path) {
         Ok(text) => Ok((name, text)),
@@ -376,9 +338,7 @@ fn unmatched(file: &Table<'_>, builder: &mut Builder) -> Unmatched {
         _ => {
             let reason = format!("unknown value '{value}'");
             let remedy = "write pass, drop, or link:NAME";
-            builder
-                .diagnostics
-                .refuse(span, "unmatched", reason, remedy);
+            builder.refuse(span, "unmatched", reason, remedy);
             Unmatched::Pass
         }
     }

@@ -48,18 +48,10 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let at = "link";
     let own = builder.store.duplex(table, at, &mut builder.diagnostics);
     let template = tree::text(table, "template");
-    let under = match &template {
-        Some(name) => match template_of(name.value, builder) {
-            Ok(template) => template,
-            Err(remedy) => {
-                let reason = format!("no template named '{}'", name.value);
-                builder
-                    .diagnostics
-                    .refuse(name.span.clone(), "link.template", reason, remedy);
-                return;
-            }
-        },
-        None => builder.defaults.clone(),
+    let place = template.as_ref().map_or(0..0, |name| name.span.clone());
+    let template = template.map(|name| name.value);
+    let Some(under) = template_of(template, place.into(), "link.template", builder) else {
+        return;
     };
     let options = overlay(&under, &own);
     if table.contains_key("csv") {
@@ -68,7 +60,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let many = table.contains_key("count") || table.contains_key("between");
     let Some(name) = tree::text(table, "name") else {
         let remedy = "write name = \"…\"";
-        builder.diagnostics.refuse(
+        builder.refuse(
             item.span.clone(),
             "link.name",
             "the link has no name",
@@ -86,13 +78,13 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     {
         let reason = "all links have the same name";
         let remedy = "include {n}, the number of each link, or {a} or {b}";
-        builder
-            .diagnostics
-            .refuse(name.span, "link.name", reason, remedy);
+        builder.refuse(name.span, "link.name", reason, remedy);
         return;
     }
     let pattern = if many { Some(name.value) } else { None };
-    let options = shared_options(options, table, item, builder);
+    let shared = tree::flag(table, "shared") == Some(true);
+    let place = item.span.clone().into();
+    let options = shared_options(options, shared, place, "link.shared", builder);
     make(item, (name.value, pattern), options, instances, builder);
 }
 
@@ -125,18 +117,26 @@ fn make(
     }
 }
 
-/// Returns the options of a template over the defaults.
-pub(super) fn template_of(name: &str, builder: &Builder) -> Result<Duplex, String> {
-    let found = builder.templates.get(name);
-    let found = found.ok_or_else(|| {
-        let known = builder.templates.keys().map(String::as_str);
-        if builder.templates.is_empty() {
-            format!("write [templates.{name}]")
-        } else {
-            suggestion(name, known)
-        }
-    })?;
-    Ok(overlay(&builder.defaults, found))
+/// Returns the options of a template, if one is named, over the defaults.
+pub(super) fn template_of(
+    name: Option<&str>,
+    place: Place,
+    at: &str,
+    builder: &mut Builder,
+) -> Option<Duplex> {
+    let Some(name) = name else {
+        return Some(builder.defaults.clone());
+    };
+    if let Some(found) = builder.templates.get(name) {
+        return Some(overlay(&builder.defaults, found));
+    }
+    let remedy = if builder.templates.is_empty() {
+        format!("write [templates.{name}]")
+    } else {
+        suggestion(name, builder.templates.keys().map(String::as_str))
+    };
+    builder.refuse(place, at, format!("no template named '{name}'"), remedy);
+    None
 }
 
 /// Options of direction up, and of direction down unless it is shared.
@@ -146,19 +146,17 @@ type SharedOptions = (
 );
 
 /// Returns the options of both directions, or of one shared link.
-fn shared_options(
+pub(super) fn shared_options(
     options: Duplex,
-    table: &Table<'_>,
-    item: &Placed<&Table<'_>>,
+    shared: bool,
+    place: Place,
+    at: &str,
     builder: &mut Builder,
 ) -> SharedOptions {
-    let shared = tree::flag(table, "shared") == Some(true);
     if shared && options.up != options.down {
         let reason = "the link is shared, but its directions differ";
         let remedy = "give both the same options, or remove shared";
-        builder
-            .diagnostics
-            .refuse(item.span.clone(), "link.shared", reason, remedy);
+        builder.refuse(place, at, reason, remedy);
     }
     let up = builder.store.intern(options.up);
     let down = (!shared).then(|| builder.store.intern(options.down));
@@ -173,18 +171,11 @@ fn match_place(item: &Placed<&Table<'_>>) -> Place {
     Place::Span(first.or(name).unwrap_or(item.span.clone()))
 }
 
-fn owned(texts: Vec<Placed<&str>>) -> Vec<String> {
-    texts
-        .into_iter()
-        .map(|text| text.value.to_owned())
-        .collect()
-}
-
 /// Returns the matchers of a link; by default, the pair of hosts.
 pub(super) fn matches(table: &Table<'_>) -> Matches {
-    let mut forward = owned(tree::texts(table, "match"));
+    let mut forward = tree::strings(table, "match");
     let down = tree::table(table, "down");
-    let back = down.map(|down| owned(tree::texts(down, "match")));
+    let back = down.map(|down| tree::strings(down, "match"));
     if forward.is_empty() {
         match tree::texts(table, "between").len() {
             1 => forward.push(format!("src={HOST_A}")),
@@ -241,9 +232,7 @@ fn instances(
                     b.count()
                 );
                 let remedy = "use subnets of equal size, pairing = \"all\", or a count";
-                builder
-                    .diagnostics
-                    .refuse(item.span.clone(), "link.between", reason, remedy);
+                builder.refuse(item.span.clone(), "link.between", reason, remedy);
                 return None;
             }
             fewer
@@ -254,9 +243,7 @@ fn instances(
     if made > available || made > LINKS_MAX {
         let reason = format!("{made} links are too many");
         let remedy = format!("the maximum is {}", available.min(LINKS_MAX));
-        builder
-            .diagnostics
-            .refuse(item.span.clone(), "link.count", reason, remedy);
+        builder.refuse(item.span.clone(), "link.count", reason, remedy);
         return None;
     }
     let width = networks.get(1).map_or(1, HostRange::count).max(1);
@@ -287,9 +274,7 @@ fn networks(table: &Table<'_>, builder: &mut Builder) -> Option<Vec<HostRange>> 
             Ok(hosts) => networks.push(hosts),
             Err(reason) => {
                 let remedy = "write for example between = [\"10.1.0.0/22\", \"10.2.0.0/22\"]";
-                builder
-                    .diagnostics
-                    .refuse(text.span, "link.between", reason, remedy);
+                builder.refuse(text.span, "link.between", reason, remedy);
                 fine = false;
             }
         }

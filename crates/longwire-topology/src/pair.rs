@@ -11,7 +11,7 @@ use super::named_text;
 use super::options::OptionStore;
 use super::plan::{CarrierPlan, Direction, PortPlan, Topology, Unmatched};
 use super::problem::{Diagnostics, Place, Problem};
-use super::scenario::{self, ScenarioText};
+use super::scenario;
 use super::switching::PortCheck;
 use super::timeline::Timeline;
 
@@ -131,8 +131,8 @@ impl Topology {
             }
         }
         let mut timeline = Timeline::default();
-        if let Some((name, text)) = &scenario {
-            timeline = scenario::read(ScenarioText { name, text }, &mut builder);
+        if let Some(scenario) = &scenario {
+            timeline = scenario::read(scenario, &mut builder);
         }
         let mut topology = builder.finish(bridge, timeline)?;
         Arc::make_mut(&mut topology.files).extend::<Vec<String>>(files);

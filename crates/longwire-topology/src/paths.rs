@@ -14,7 +14,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let Some(name) = tree::text(table, "name") else {
         let remedy = "write name = \"…\"";
-        builder.diagnostics.refuse(
+        builder.refuse(
             item.span.clone(),
             "path.name",
             "the path has no name",
@@ -30,15 +30,11 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     };
     let shared = |hop: &Hop| builder.links[hop.link as usize].down.is_none();
     // A matcher without a direction suffices only for a single shared link.
-    let one_way = !hops.is_empty() && hops.len() == 1 && hops.iter().all(shared);
+    let one_way = hops.len() == 1 && hops.iter().all(shared);
     builder.paths.push(PathPlan { name, hops });
-    let own = |name| {
-        let texts = tree::texts(table, name).into_iter();
-        texts.map(|text| text.value.to_owned()).collect()
-    };
     let matches = Matches {
-        forward: own("match"),
-        back: own("match-back"),
+        forward: tree::strings(table, "match"),
+        back: tree::strings(table, "match-back"),
     };
     let first = tree::texts(table, "match").into_iter().next();
     let place = first.map_or(place, |text| Place::Span(text.span));
@@ -58,9 +54,7 @@ fn hops(table: &Table<'_>, item: &Placed<&Table<'_>>, builder: &mut Builder) -> 
     if via.is_empty() || via.len() > HOPS_MAX {
         let reason = format!("the path has {} links", via.len());
         let remedy = format!("write via = [\"access\", \"core\"] with 1 to {HOPS_MAX} of them");
-        builder
-            .diagnostics
-            .refuse(item.span.clone(), at, reason, remedy);
+        builder.refuse(item.span.clone(), at, reason, remedy);
         return hops;
     }
     for text in via {
@@ -72,7 +66,7 @@ fn hops(table: &Table<'_>, item: &Placed<&Table<'_>>, builder: &mut Builder) -> 
         if hops.iter().any(|hop| hop.link == link) {
             let reason = format!("the path crosses '{name}' twice, a loop");
             let remedy = "list each link once, or add a second link with the same options";
-            builder.diagnostics.refuse(text.span, at, reason, remedy);
+            builder.refuse(text.span, at, reason, remedy);
             continue;
         }
         builder.used[link as usize] = true;

@@ -230,6 +230,11 @@ impl<'a> Diagnostics<'a> {
         self.problems.is_empty()
     }
 
+    /// Returns the number of refusals so far.
+    pub fn refused(&self) -> usize {
+        self.problems.len() + self.more
+    }
+
     /// Returns the warnings.
     ///
     /// # Errors

@@ -2,13 +2,12 @@
 
 use std::io::Read;
 use std::ops::Range;
-use std::sync::Arc;
 
 use longwire_engine::presets::Duplex;
 use longwire_engine::{LinkSpec, PARTS, Part};
 
 use super::builder::{Builder, Matches, NewLink};
-use super::links::template_of;
+use super::links::{shared_options, template_of};
 use super::options::overlay;
 use super::problem::{Place, suggestion};
 use super::tree::{self, Placed};
@@ -62,9 +61,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
     if let Some(other) = REPLACED.iter().find(|name| item.value.contains_key(name)) {
         let reason = format!("'{other}' cannot be combined with csv");
         let remedy = "use a column of the file, or remove csv";
-        builder
-            .diagnostics
-            .refuse(item.span.clone(), "link.csv", reason, remedy);
+        builder.refuse(item.span.clone(), "link.csv", reason, remedy);
         return;
     }
     let file = builder.store.files.open_rows(builder.folder, csv.value);
@@ -76,9 +73,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
         Err(error) => {
             let reason = format!("'{}': {error}", csv.value);
             let remedy = "name a file in the same directory";
-            builder
-                .diagnostics
-                .refuse(csv.span, "link.csv", reason, remedy);
+            builder.refuse(csv.span, "link.csv", reason, remedy);
             return;
         }
     };
@@ -113,9 +108,7 @@ fn rows(mut reader: csv::Reader<impl Read>, defaults: &RowDefaults, builder: &mu
                     .map_or(0, |position| position.line() as usize);
                 let place = place(defaults.file, line);
                 let remedy = "give every line as many columns as the header";
-                builder
-                    .diagnostics
-                    .refuse(place, "csv", reason_of(&error), remedy);
+                builder.refuse(place, "csv", reason_of(&error), remedy);
                 if error.is_io_error() {
                     return;
                 }
@@ -151,16 +144,12 @@ fn columns(
         Ok(header) => header.clone(),
         Err(error) if error.is_io_error() => {
             let reason = format!("'{file}': {error}");
-            builder
-                .diagnostics
-                .refuse(at, "link.csv", reason, "name a file in the same directory");
+            builder.refuse(at, "link.csv", reason, "name a file in the same directory");
             return None;
         }
         Err(error) => {
             let remedy = "start with a line of column names";
-            builder
-                .diagnostics
-                .refuse(place(file, 1), "csv", reason_of(&error), remedy);
+            builder.refuse(place(file, 1), "csv", reason_of(&error), remedy);
             return None;
         }
     };
@@ -182,16 +171,12 @@ fn columns(
             }
         };
         if let Some((reason, remedy)) = problem {
-            builder
-                .diagnostics
-                .refuse(place(file, 1), "csv", reason, remedy);
+            builder.refuse(place(file, 1), "csv", reason, remedy);
         }
     }
     if !columns.contains(&Column::Name) {
         let reason = "no column named 'name'";
-        builder
-            .diagnostics
-            .refuse(place(file, 1), "csv", reason, "add one");
+        builder.refuse(place(file, 1), "csv", reason, "add one");
     }
     (columns.len() == header.len() && columns.contains(&Column::Name)).then_some(columns)
 }
@@ -226,9 +211,7 @@ fn row(record: &csv::StringRecord, line: usize, defaults: &RowDefaults, builder:
             Column::Shared if text == "true" || text == "false" => shared = text == "true",
             Column::Shared => {
                 let reason = format!("'{text}' is neither true nor false");
-                builder
-                    .diagnostics
-                    .refuse(here(), "shared", reason, "write true or false");
+                builder.refuse(here(), "shared", reason, "write true or false");
             }
             Column::Option(option, direction) => {
                 let spec = &mut own[*direction as usize];
@@ -237,16 +220,8 @@ fn row(record: &csv::StringRecord, line: usize, defaults: &RowDefaults, builder:
             }
         }
     }
-    let under = match template.map(|name| template_of(name, builder)) {
-        None => builder.defaults.clone(),
-        Some(Ok(template)) => template,
-        Some(Err(remedy)) => {
-            let reason = format!("no template named '{}'", template.unwrap_or_default());
-            builder
-                .diagnostics
-                .refuse(here(), "template", reason, remedy);
-            return;
-        }
+    let Some(under) = template_of(template, here(), "template", builder) else {
+        return;
     };
     let [both, up, down] = own;
     let row = Duplex {
@@ -254,19 +229,11 @@ fn row(record: &csv::StringRecord, line: usize, defaults: &RowDefaults, builder:
         down: both.overlay(&down),
     };
     let options = overlay(&overlay(&under, defaults.own), &row);
-    if shared && options.up != options.down {
-        let reason = "the link is shared, but its directions differ";
-        builder
-            .diagnostics
-            .refuse(here(), "shared", reason, "give both the same options");
-        return;
-    }
-    let up = builder.store.intern(options.up);
-    let down = (!shared).then(|| builder.store.intern(options.down));
+    let (up, down) = shared_options(options, shared, here(), "shared", builder);
     builder.add_link(NewLink {
         name: name.to_owned(),
         up,
-        down: down.map(|down| Arc::clone(&down)),
+        down,
         matches: Matches {
             forward,
             back: Vec::new(),

@@ -5,7 +5,7 @@ use super::fields::{EVENT, Field, Kind, Section};
 use super::problem::Diagnostics;
 use super::timeline::Timeline;
 use super::value::Table;
-use super::{events, toml_table, tree};
+use super::{NamedText, events, toml_table, tree};
 
 /// The sections of a scenario file.
 static SCENARIO: Section = Section {
@@ -19,15 +19,6 @@ static SCENARIO: Section = Section {
     }],
 };
 
-/// A file that replaces a topology's own scenario.
-#[derive(Clone, Copy, Debug)]
-pub struct ScenarioText<'a> {
-    /// File name, for problems.
-    pub name: &'a str,
-    /// Its text.
-    pub text: &'a str,
-}
-
 /// Whether a file has the shape of a scenario.
 pub(super) fn is_one(file: &Table<'_>) -> bool {
     let named = |name: &str| SCENARIO.fields.iter().any(|field| field.name == name);
@@ -36,11 +27,11 @@ pub(super) fn is_one(file: &Table<'_>) -> bool {
 
 /// Reads a scenario. All links and paths must have been read. Problems refer to the
 /// scenario's file.
-pub(super) fn read<'a>(scenario: ScenarioText<'a>, builder: &mut Builder<'a>) -> Timeline {
-    let diagnostics = Diagnostics::new(scenario.name, scenario.text);
+pub(super) fn read<'a>((name, text): &'a NamedText, builder: &mut Builder<'a>) -> Timeline {
+    let diagnostics = Diagnostics::new(name, text);
     let of_topology = std::mem::replace(&mut builder.diagnostics, diagnostics);
     let mut timeline = Timeline::default();
-    if let Some(file) = toml_table(scenario.text, &mut builder.diagnostics) {
+    if let Some(file) = toml_table(text, &mut builder.diagnostics) {
         tree::check(&SCENARIO, &file, "", &mut builder.diagnostics);
         timeline = events::read(&file, builder);
     }

@@ -219,7 +219,7 @@ fn pairs(
     pairs
 }
 
-fn port(
+pub(super) fn port(
     name: Placed<&str>,
     ports: &[PortPlan],
     at: &str,
@@ -245,10 +245,8 @@ fn stations(
         return stations;
     };
     for (key, value) in tree::entries(table) {
-        let Some(name) = value.as_str() else { continue };
-        let name = Placed {
-            value: name,
-            span: value.span.clone(),
+        let Some(name) = tree::placed(value) else {
+            continue;
         };
         let Some((mac, vlan)) = station(key.value) else {
             let reason = format!("'{}' is not a MAC address", key.value);

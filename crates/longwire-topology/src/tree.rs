@@ -151,6 +151,12 @@ pub(super) fn texts<'t>(table: &'t Table<'_>, name: &str) -> Vec<Placed<&'t str>
     }
 }
 
+/// As [`texts`], without places.
+pub(super) fn strings(table: &Table<'_>, name: &str) -> Vec<String> {
+    let texts = texts(table, name).into_iter();
+    texts.map(|text| text.value.to_owned()).collect()
+}
+
 /// Returns a string with its position.
 pub(super) fn placed<'t>(value: &'t Value<'_>) -> Option<Placed<&'t str>> {
     Some(Placed {

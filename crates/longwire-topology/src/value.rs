@@ -7,6 +7,8 @@ use std::ops::Range;
 use serde_json::{Map, Value as Json};
 use toml::de::{DeTable, DeValue};
 
+use super::problem::Problem;
+
 /// A position: a byte range of TOML text, or a number that [`JsonSource`] assigned to a
 /// value. `0..0` is the whole source.
 pub(super) type Span = Range<usize>;
@@ -159,9 +161,45 @@ const TEXT_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JsonFault {
     /// A null other than an option in `set`, with its field and pointer (RFC 6901).
-    Null { field: String, pointer: String },
+    Null {
+        field: String,
+        pointer: String,
+    },
     /// A name or string that is too long.
     TooLong,
+    NoObject,
+}
+
+impl JsonFault {
+    /// Describes the fault in `file`.
+    pub fn problem(self, file: &str) -> Problem {
+        let ((field, pointer), reason, remedy) = match self {
+            JsonFault::Null { field, pointer } => (
+                (field, pointer),
+                "is null",
+                "remove it; only options under set can be null",
+            ),
+            JsonFault::TooLong => (
+                Default::default(),
+                "a name is longer than 4 KiB, or a string longer than 1 MiB",
+                "select links by pattern, and pass data in a file",
+            ),
+            JsonFault::NoObject => (
+                Default::default(),
+                "the change is not a JSON object",
+                "send an object such as {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}",
+            ),
+        };
+        Problem {
+            file: file.to_owned(),
+            field,
+            pointer,
+            reason: reason.to_owned(),
+            remedy: remedy.to_owned(),
+            is_malformed: true,
+            ..Problem::default()
+        }
+    }
 }
 
 /// Numbers the values of a JSON body, for pointers in problems.

@@ -32,9 +32,7 @@ pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
         let load = Load::of(event, &mut |pattern: &str| links.of(pattern, builder));
         if load.per_second > CHANGES_PER_SECOND_MAX {
             let (field, reason, remedy) = load.refusal(event);
-            builder
-                .diagnostics
-                .refuse(span.clone(), field, reason, remedy);
+            builder.refuse(span.clone(), field, reason, remedy);
         } else if event.every.is_some() {
             repeated = repeated.saturating_add(load.per_second);
             if repeated > CHANGES_PER_SECOND_MAX {
@@ -43,9 +41,7 @@ pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
                     "the maximum is {CHANGES_PER_SECOND_MAX}; repeat less often, or \
                      change fewer links"
                 );
-                builder
-                    .diagnostics
-                    .refuse(span.clone(), "at.every", reason, remedy);
+                builder.refuse(span.clone(), "at.every", reason, remedy);
                 return;
             }
         }

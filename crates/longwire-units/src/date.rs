@@ -1,4 +1,4 @@
-//! Parses dates with a time of day.
+//! Dates with a time of day.
 
 /// A date with a time of day (Gregorian calendar), from 1970 to 2261.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +111,28 @@ fn days_in(year: u64, month: u64) -> u64 {
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     }
+}
+
+/// Returns year, month, day, hour, minute and second (UTC) of a time in seconds since 1970.
+pub fn calendar(seconds: u64) -> [u64; 6] {
+    let days = seconds / 86_400;
+    let mut year = 1970 + days / 366;
+    while days_before(year + 1, 1) <= days {
+        year += 1;
+    }
+    let mut month = 12;
+    while days_before(year, month) > days {
+        month -= 1;
+    }
+    let day = days - days_before(year, month) + 1;
+    [
+        year,
+        month,
+        day,
+        seconds / 3600 % 24,
+        seconds / 60 % 60,
+        seconds % 60,
+    ]
 }
 
 /// Returns the days from 1970-01-01 to the first of the month.

@@ -28,6 +28,7 @@ pub mod decimal;
 mod display;
 mod families;
 pub mod fields;
+pub mod glob;
 pub mod lines;
 mod pace;
 mod parse;
@@ -36,7 +37,7 @@ pub mod special;
 pub mod words;
 
 pub use counted::{count_of, grouped};
-pub use date::Date;
+pub use date::{Date, calendar};
 pub use pace::{PacketRate, Speed};
 
 pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed, with_unit};

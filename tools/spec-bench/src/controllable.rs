@@ -6,6 +6,8 @@
 //! the thread's CPU time, which other programs hardly disturb; it includes building the
 //! link once per round.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
 use longwire_io::port::mem::{Sink, Source};
@@ -234,7 +236,7 @@ fn parts(args: &ControllableArgs) -> Result<FabricParts, Error> {
          reserved = \"pass\"\n\n[[link]]\nname = \"link\"\nmatch = \"in-port=a\"\n\n\
          [link.up]\n{options}\n[link.down]\n{options}"
     );
-    let topology = Topology::parse_with_file("the bench", &text, None).map_err(|problems| {
+    let topology = Topology::parse("the bench", &text, Path::new("")).map_err(|problems| {
         let first = problems.first().map(ToString::to_string);
         Error::Failed(first.unwrap_or_default())
     })?;
