@@ -1,16 +1,13 @@
 //! The inputs of figures: verdict logs and reports of runs.
 
-use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use longwire_capture::log::LogReader;
 use longwire_capture::open;
-use serde::Deserialize;
 
 use super::PlotError;
-use super::page::ChangesDocument;
+use super::page::RunDocument;
 
 /// A file to draw from.
 #[derive(Debug)]
@@ -24,112 +21,10 @@ pub enum Input {
     Report {
         /// Its file.
         path: PathBuf,
-        /// Its contents.
-        report: Report,
+        /// Its contents; `links` also has the ports of a network, where lateness is
+        /// measured.
+        report: RunDocument,
     },
-}
-
-/// The parts of a run's report that are drawn.
-#[derive(Debug, Deserialize)]
-#[serde(from = "ReportFile")]
-pub struct Report {
-    /// Its links; of a network also its ports, where lateness is measured.
-    pub links: Vec<ReportLink>,
-    /// Its changes.
-    pub changes: ChangesDocument,
-    /// The start of the run, in nanoseconds since 1970.
-    pub epoch_ns: u64,
-}
-
-/// A report as it is written: of a link, or of a network, which has ports.
-#[derive(Deserialize)]
-struct ReportFile {
-    links: Vec<ReportLink>,
-    #[serde(default)]
-    ports: Vec<ReportLink>,
-    #[serde(default)]
-    changes: Option<ChangesDocument>,
-    #[serde(default)]
-    epoch_ns: u64,
-}
-
-impl From<ReportFile> for Report {
-    fn from(written: ReportFile) -> Report {
-        let ReportFile {
-            mut links,
-            ports,
-            changes,
-            epoch_ns,
-        } = written;
-        if !ports.is_empty() {
-            // Most links of a large network carry no frames.
-            links.retain(|link| link.packets_in > 0);
-            links.extend(ports);
-        }
-        let changes = changes.unwrap_or_default();
-        Report {
-            links,
-            changes,
-            epoch_ns,
-        }
-    }
-}
-
-/// The parts of a link's report that are drawn. Times are in microseconds.
-#[derive(Debug, Deserialize)]
-#[allow(missing_docs, reason = "the report's own documentation says it")]
-pub struct ReportLink {
-    pub name: String,
-    pub packets_in: u64,
-    pub packets_out: u64,
-    /// Absent from a port.
-    #[serde(default)]
-    pub drops: Drops,
-    /// Present in a network's links only.
-    #[serde(default)]
-    pub dropped: BTreeMap<String, u64>,
-    /// A network counts artifacts at its ports.
-    #[serde(default)]
-    pub artifacts: BTreeMap<String, u64>,
-    /// A network measures lateness at its ports.
-    pub lateness_us: Option<ReportLateness>,
-}
-
-/// Drops by reason.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Drops {
-    /// Drops by the reason's name.
-    Named(BTreeMap<String, u64>),
-    /// Counts as the reports of early networks had them: in an order that the
-    /// report does not contain. The names are in `dropped`.
-    Numbered(Vec<u64>),
-}
-
-impl Default for Drops {
-    fn default() -> Drops {
-        Drops::Named(BTreeMap::new())
-    }
-}
-
-impl ReportLink {
-    /// Returns the drops by reason.
-    pub fn drops(&self) -> &BTreeMap<String, u64> {
-        match &self.drops {
-            Drops::Named(drops) => drops,
-            Drops::Numbered(_) => &self.dropped,
-        }
-    }
-}
-
-/// Handover − release, in microseconds.
-#[derive(Debug, Deserialize)]
-#[allow(missing_docs, reason = "the report's own documentation says it")]
-pub struct ReportLateness {
-    pub p50: f64,
-    pub p99: f64,
-    pub p999: f64,
-    pub max: f64,
 }
 
 /// The kind of an input.
@@ -184,24 +79,18 @@ impl Input {
     /// # Errors
     /// If it cannot be read, or is a report without links.
     pub fn open(path: &Path) -> Result<Input, PlotError> {
-        let unreadable = |source| PlotError::File {
-            path: path.to_owned(),
-            action: "cannot read it",
-            source,
-        };
-        let path = path.to_owned();
-        if Input::kind(&path)? == InputKind::Log {
+        if Input::kind(path)? == InputKind::Log {
+            let path = path.to_owned();
             return Ok(Input::Log { path });
         }
-        let file = File::open(&path).map_err(unreadable)?;
-        match serde_json::from_reader::<_, Report>(BufReader::new(file)) {
-            Ok(report) if report.links.is_empty() => {
-                let what = "the report is about no link".to_owned();
-                Err(PlotError::Nothing { path, what })
-            }
-            Ok(report) => Ok(Input::Report { path, report }),
-            Err(source) => Err(PlotError::Report { path, source }),
+        let mut report = RunDocument::read(path)?;
+        if !report.ports.is_empty() {
+            // Most links of a large network carry no frames.
+            report.links.retain(|link| link.packets_in > 0);
+            report.links.append(&mut report.ports);
         }
+        let path = path.to_owned();
+        Ok(Input::Report { path, report })
     }
 
     /// Returns the file's path.

@@ -384,7 +384,6 @@ fn add(
     steps: &mut Steps<'_>,
 ) -> Result<(), PlotError> {
     let path = input.path().to_owned();
-    let cell = names.cell.unwrap_or(0);
     let selection = &names.options.selection;
     match (input, span) {
         (Input::Log { path }, Some(span)) => {
@@ -393,13 +392,9 @@ fn add(
             let is_only = links.len() == 1;
             for link in links {
                 let label = names.of(&path, &link.link, is_only);
-                let look = look(data, &label, names).ok_or_else(|| series::too_many(&path))?;
-                data.logs.push(LegendEntry {
-                    label,
-                    look,
-                    cell,
-                    data: link,
-                });
+                let entry = entry(data, label, names, link);
+                data.logs
+                    .push(entry.ok_or_else(|| series::too_many(&path))?);
             }
         }
         (Input::Report { mut report, .. }, _) => {
@@ -411,13 +406,9 @@ fn add(
             let is_only = report.links.len() == 1;
             for link in report.links {
                 let label = names.of(&path, &link.name, is_only);
-                let look = look(data, &label, names).ok_or_else(|| series::too_many(&path))?;
-                data.reports.push(LegendEntry {
-                    label,
-                    look,
-                    cell,
-                    data: link,
-                });
+                let entry = entry(data, label, names, link);
+                data.reports
+                    .push(entry.ok_or_else(|| series::too_many(&path))?);
             }
         }
         (Input::Log { .. }, None) => unreachable!("every log has been surveyed"),
@@ -425,25 +416,31 @@ fn add(
     Ok(())
 }
 
-/// Returns the look of a new entry of the legend: that of an entry for the same link, if there
-/// is one.
-fn look(data: &Data, label: &str, names: &InputNames<'_>) -> Option<Look> {
+/// Returns a new entry of the legend, with the look of an entry for the same link if there is
+/// one.
+fn entry<T>(data: &Data, label: String, names: &InputNames<'_>, link: T) -> Option<LegendEntry<T>> {
     let logs = data.logs.iter().map(|of| (&of.label, of.look));
     let reports = data.reports.iter().map(|of| (&of.label, of.look));
     let entries: Vec<(&String, Look)> = logs.chain(reports).collect();
-    let same = entries
-        .iter()
-        .find(|(known, _)| names.is_by_link() && *known == label);
-    if let Some((_, look)) = same {
-        return Some(*look);
-    }
-    let mut looks: Vec<Look> = Vec::new();
-    for (_, look) in entries {
-        if !looks.contains(&look) {
-            looks.push(look);
+    let mut same = entries.iter().filter(|_| names.is_by_link());
+    let look = match same.find(|(known, _)| **known == label) {
+        Some((_, look)) => *look,
+        None => {
+            let mut looks: Vec<Look> = Vec::new();
+            for (_, look) in entries {
+                if !looks.contains(&look) {
+                    looks.push(look);
+                }
+            }
+            Look::of(looks.len())?
         }
-    }
-    Look::of(looks.len())
+    };
+    Some(LegendEntry {
+        label,
+        look,
+        cell: names.cell.unwrap_or(0),
+        data: link,
+    })
 }
 
 /// Returns a file's name in the legend: the shortest part of its path that

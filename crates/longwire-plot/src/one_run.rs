@@ -1,6 +1,7 @@
 //! A log and the report of the same run: they share links and the time axis.
 
-use crate::input::{Input, Report, Span};
+use crate::input::{Input, Span};
+use crate::page::RunDocument;
 use crate::series::Zero;
 
 /// A comparison of the inputs.
@@ -43,7 +44,8 @@ impl OneRun {
             span.origin = epoch;
             run.zero = Zero::RunStart;
         }
-        let times = report.changes.made.iter().map(|change| change.at_ns);
+        let made = report.changes.iter().flat_map(|changes| &changes.made);
+        let times = made.map(|change| change.at_ns);
         let times = times.filter_map(|at| epoch.checked_add_unsigned(at));
         run.changes = times.filter_map(|at| at.checked_sub(span.origin)).collect();
         run
@@ -51,7 +53,7 @@ impl OneRun {
 }
 
 /// Returns when a report's run started, if the report says so.
-fn start(report: &Report) -> Option<i64> {
+fn start(report: &RunDocument) -> Option<i64> {
     let epoch = i64::try_from(report.epoch_ns).ok()?;
     (epoch > 0).then_some(epoch)
 }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use super::page::html;
 use super::palette;
 use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
 
@@ -147,23 +148,9 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Escapes a text for XML 1.0: special characters become entities, and characters
-/// that XML cannot hold become a replacement.
+/// Escapes a text; white space is plain, as viewers differ about line breaks.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            '\t' | '\n' | '\r' => out.push(' '),
-            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    html::escaped(&text.replace(['\t', '\n', '\r'], " "))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use longwire_units::glob::fits;
+
 /// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogDirection {
@@ -69,29 +71,6 @@ impl LinkPattern {
         let (name, _) = split(link);
         fits(&self.0, link) || !name.is_empty() && fits(&self.0, name)
     }
-}
-
-/// Returns whether a text fits a pattern.
-fn fits(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut of) = (0, 0);
-    // The last star, and the text after what it stands for.
-    let mut star = None;
-    while of < text.len() {
-        if pattern.get(at) == Some(&'*') {
-            star = Some((at, of));
-            at += 1;
-        } else if pattern.get(at).is_some_and(|c| *c == '?' || *c == text[of]) {
-            (at, of) = (at + 1, of + 1);
-        } else if let Some((from, taken)) = star {
-            star = Some((from, taken + 1));
-            (at, of) = (from + 1, taken + 1);
-        } else {
-            return false;
-        }
-    }
-    pattern[at..].iter().all(|c| *c == '*')
 }
 
 /// Which links are drawn; without patterns and direction, all.

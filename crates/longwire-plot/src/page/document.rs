@@ -15,22 +15,28 @@ use crate::PlotError;
 
 /// A report.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
 pub struct RunDocument {
     pub seed: Option<u64>,
+    #[serde(default)]
     pub epoch_ns: u64,
+    #[serde(default)]
     pub duration_s: f64,
     pub links: Vec<PartDocument>,
+    #[serde(default)]
     pub ports: Vec<PartDocument>,
     pub pauses: Option<PausesDocument>,
     pub stops: Option<PausesDocument>,
+    #[serde(default)]
     pub cpu_s: f64,
+    #[serde(default)]
     pub core_wait_s: f64,
+    #[serde(default)]
     pub notes: Vec<String>,
     pub error: Option<String>,
     pub changes: Option<ChangesDocument>,
     pub verdict: Option<VerdictDocument>,
+    #[serde(default)]
     pub command: Vec<String>,
     pub version: Option<String>,
 }

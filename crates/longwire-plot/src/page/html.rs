@@ -65,6 +65,7 @@ pub fn escaped(text: &str) -> String {
             '\n' | '\t' => out.push(c),
             // Overrides of the direction of a text could hide what a command does.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
         }

@@ -7,13 +7,13 @@ mod chart;
 mod document;
 mod fidelity;
 mod happened;
-mod html;
+pub(crate) mod html;
 mod request;
 mod values;
 
 use std::path::PathBuf;
 
-pub use document::{ChangesDocument, RunDocument};
+pub use document::{PartDocument, RunDocument};
 
 use crate::PlotError;
 use crate::gather::{Gathered, RunGatherer, Selection, gather_file};

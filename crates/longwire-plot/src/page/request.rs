@@ -1,5 +1,6 @@
 //! The sections about the request: its options, the changes, and how to repeat it.
 
+use longwire_units::calendar;
 use serde_json::Value;
 
 use super::Page;
@@ -251,23 +252,7 @@ pub(super) fn repeat(html: &mut Html, page: &Page) {
 
 /// Writes a time since 1970 as date and time of day in UTC.
 fn utc(epoch_ns: u64) -> String {
-    let seconds = epoch_ns / 1_000_000_000;
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Days of the proleptic Gregorian calendar, from the first of March of the year 0:
-    // leap days are then at the end of a year.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    let [year, month, day, hour, minute, second] = calendar(epoch_ns / 1_000_000_000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 

@@ -10,7 +10,7 @@ mod throughput;
 mod time;
 
 use super::frame::{Frame, notes_height};
-use super::input::ReportLink;
+use super::page::PartDocument;
 use super::palette::Look;
 use super::scene::Scene;
 use super::series::{LogSeries, Window};
@@ -65,7 +65,7 @@ pub struct Data {
     /// Links of logs.
     pub logs: Vec<LegendEntry<LogSeries>>,
     /// Links of reports.
-    pub reports: Vec<LegendEntry<ReportLink>>,
+    pub reports: Vec<LegendEntry<PartDocument>>,
     /// The part of the logs that is drawn.
     pub window: Window,
     /// Times of changes of the run, in nanoseconds after the zero of the time axis.

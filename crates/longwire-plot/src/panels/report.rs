@@ -6,7 +6,7 @@ use super::bars::{BAR, BETWEEN, Row, horizontal};
 use super::{Data, Panel};
 use crate::axis::{Axis, TIME, Units, grouped};
 use crate::frame::{Captions, Frame};
-use crate::input::{ReportLateness, ReportLink};
+use crate::page::PartDocument;
 use crate::palette::Look;
 use crate::scene::Scene;
 
@@ -23,7 +23,7 @@ pub(super) fn height(panel: Panel, data: &Data) -> f64 {
 }
 
 /// A count: its name, and its field of a report.
-type Count = (&'static str, fn(&ReportLink) -> u64);
+type Count = (&'static str, fn(&PartDocument) -> u64);
 
 const COUNTS: [Count; 4] = [
     ("in", |link| link.packets_in),
@@ -63,8 +63,9 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
 
 /// Returns the drops of each link by reason. Where a run has both a log and a report, the log
 /// counts, as it can be cut by `--from` and `--until`.
-fn drops(data: &Data) -> Vec<(Look, &BTreeMap<String, u64>)> {
-    let logs = data.logs.iter().map(|of| (of.look, &of.data.reasons));
+fn drops(data: &Data) -> Vec<(Look, BTreeMap<String, u64>)> {
+    let logs = data.logs.iter();
+    let logs = logs.map(|of| (of.look, of.data.reasons.clone()));
     let reports = data.reports.iter();
     let reports = reports.filter(|of| data.logs.iter().all(|log| log.look != of.look));
     let reports = reports.map(|of| (of.look, of.data.drops()));
@@ -74,8 +75,8 @@ fn drops(data: &Data) -> Vec<(Look, &BTreeMap<String, u64>)> {
 /// Returns the reasons of all drops.
 fn reasons(data: &Data) -> Vec<String> {
     let counts = drops(data).into_iter().flat_map(|(_, drops)| drops);
-    let counted = counts.filter(|(_, count)| **count > 0);
-    let mut reasons: Vec<String> = counted.map(|(reason, _)| reason.clone()).collect();
+    let counted = counts.filter(|(_, count)| *count > 0);
+    let mut reasons: Vec<String> = counted.map(|(reason, _)| reason).collect();
     reasons.sort();
     reasons.dedup();
     reasons
@@ -115,21 +116,18 @@ fn most(rows: &[Row]) -> f64 {
     bars.map(|(value, _)| *value).fold(0.0, f64::max)
 }
 
-/// A measure of lateness: its name, and its field of a report.
-type Measure = (&'static str, fn(&ReportLateness) -> f64);
-
-const LATENESS: [Measure; 4] = [
-    ("median", |lateness| lateness.p50),
-    ("p99", |lateness| lateness.p99),
-    ("p99.9", |lateness| lateness.p999),
-    ("max", |lateness| lateness.max),
+/// Measures of lateness: name, and field of a report.
+const LATENESS: [(&str, &str); 4] = [
+    ("median", "p50"),
+    ("p99", "p99"),
+    ("p99.9", "p999"),
+    ("max", "max"),
 ];
 
 pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
-    let rows = LATENESS.iter().map(|(name, of)| {
-        // Lateness in reports is in microseconds.
+    let rows = LATENESS.iter().map(|(name, field)| {
         let late = measured(data).map(|(lateness, _)| {
-            let nanos = (of(lateness) * 1e3).max(0.0);
+            let nanos = nanos(lateness, field).max(0.0);
             (nanos, TIME.write(nanos))
         });
         Row {
@@ -164,14 +162,19 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
 
 /// Returns the measured lateness: of a network's ports, because its links have
 /// none.
-fn measured(data: &Data) -> impl Iterator<Item = (&ReportLateness, Look)> {
+fn measured(data: &Data) -> impl Iterator<Item = (&BTreeMap<String, f64>, Look)> {
     let reports = data.reports.iter();
     reports.filter_map(|of| Some((of.data.lateness_us.as_ref()?, of.look)))
+}
+
+/// Returns a field of a report's lateness, which is in microseconds.
+fn nanos(lateness: &BTreeMap<String, f64>, field: &str) -> f64 {
+    lateness.get(field).map_or(0.0, |micros| micros * 1e3)
 }
 
 /// Returns the least lateness above 0, in nanoseconds.
 fn least_lateness(data: &Data) -> Option<f64> {
     let measured = measured(data);
-    let times = measured.flat_map(|(late, _)| LATENESS.iter().map(|(_, of)| of(late) * 1e3));
+    let times = measured.flat_map(|(late, _)| LATENESS.map(|(_, field)| nanos(late, field)));
     times.filter(|late| *late > 0.0).reduce(f64::min)
 }
