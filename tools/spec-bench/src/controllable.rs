@@ -17,8 +17,9 @@ use longwire_runtime::record::{Batch, Epoch};
 use longwire_runtime::{Faults, FileLoader, LinkSetup, Recorder};
 use serde::Serialize;
 
-use crate::harness::{Measurement, median};
+use crate::harness::Measurement;
 use longwire::Error;
+use longwire::bench::harness::median;
 use longwire_fabric::Numbered;
 use longwire_topology::Topology;
 

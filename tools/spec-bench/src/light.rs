@@ -16,9 +16,10 @@ use longwire_traffic::sockets::{Path, Probes, RoundTrips, UdpFlow, probe_trips, 
 use serde::Serialize;
 
 use crate::exec_run::ExecRun;
-use crate::harness::{Measurement, in_turn, median};
+use crate::harness::Measurement;
 use crate::program;
 use longwire::Error;
+use longwire::bench::harness::{in_turn, median};
 
 /// Arguments of `light`.
 #[derive(Clone, Debug, Args)]

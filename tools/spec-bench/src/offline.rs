@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Measurement, median};
+use crate::harness::Measurement;
 use clap::Args;
 use longwire::Error;
+use longwire::bench::harness::median;
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
 use longwire_testbed::support::Folder;

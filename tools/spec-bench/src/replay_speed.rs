@@ -26,6 +26,7 @@ use serde::Serialize;
 
 use crate::harness::Measurement;
 use longwire::Error;
+use longwire::bench::harness::{in_turn, median_by};
 
 /// Options of `bench replay-speed`.
 #[derive(Clone, Debug, Args)]
@@ -109,20 +110,10 @@ impl Measurement for ReplaySpeedArgs {
         let mut rows = Vec::new();
         for size in &self.size {
             let trace = SpeedTrace::write(&dir, *size, self.packets)?;
-            let mut runs: Vec<Vec<ReplaySpeedRow>> = Vec::new();
-            for _ in 0..RUNS {
-                let run: Result<Vec<ReplaySpeedRow>, Error> = CASES
-                    .iter()
-                    .map(|(sink, altered)| trace.replay(*sink, *altered))
-                    .collect();
-                runs.push(run?);
-            }
-            for case in 0..CASES.len() {
-                let mut of_case: Vec<ReplaySpeedRow> =
-                    runs.iter().map(|run| run[case].clone()).collect();
-                of_case.sort_by(|a, b| a.mpps.total_cmp(&b.mpps));
-                rows.push(of_case.swap_remove(RUNS / 2));
-            }
+            let runs = in_turn(RUNS, &CASES, |_, (sink, altered)| {
+                trace.replay(*sink, *altered)
+            })?;
+            rows.extend(runs.into_iter().map(|runs| median_by(runs, |row| row.mpps)));
         }
         Ok(rows)
     }

@@ -14,8 +14,9 @@ use longwire_io::port::registry::{self, Port};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use serde::Serialize;
 
-use crate::harness::{Measurement, median};
+use crate::harness::Measurement;
 use longwire::Error;
+use longwire::bench::harness::median;
 use longwire::bench::testbed::Testbed;
 use longwire_traffic::sockets::Path;
 

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::harness::Measurement;
 use longwire::Error;
+use longwire::bench::harness::median_by;
 use longwire_fabric::Numbered;
 use longwire_testbed::support::Folder;
 use longwire_topology::Topology;
@@ -154,8 +155,7 @@ impl Measurement for StartupArgs {
                     ..once(&file, self.links)?
                 });
             }
-            rounds.sort_by(|a, b| a.total_ms.total_cmp(&b.total_ms));
-            rows.push(rounds.swap_remove(rounds.len() / 2));
+            rows.push(median_by(rounds, |row| row.total_ms));
         }
         Ok(rows)
     }

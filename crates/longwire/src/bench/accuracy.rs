@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::AccuracyArgs;
 use super::testbed::Testbed;
 use crate::Error;
-use crate::table;
 use longwire_traffic::sockets::{OneWay, one_way, round_trips};
 
 /// A row: one delay and frame length; errors in microseconds.
@@ -35,6 +34,8 @@ pub(super) struct AccuracyRow {
     lateness_p99_us: f64,
     /// Pauses of the machine during this row, measured by a spinning thread.
     pauses: Pauses,
+    /// Mean and standard deviation of DEMU's error.
+    demu_us: Option<String>,
 }
 
 /// Baseline delay of a path without emulation.
@@ -44,18 +45,24 @@ struct Base {
     median_ns: i64,
 }
 
-/// DEMU's table (Aketa, Hirofuchi, Takano 2016): delay in microseconds, its
-/// mean error and standard deviation at 1500 B, and at 46 B.
-const DEMU: [(f64, [f64; 4]); 8] = [
-    (0.0, [0.0, 2.5, 0.0, 2.0]),
-    (1.0, [0.5, 2.4, 0.0, 2.2]),
-    (10.0, [0.6, 2.3, 0.8, 2.2]),
-    (100.0, [0.5, 2.3, 1.7, 2.3]),
-    (1_000.0, [0.3, 2.4, 1.3, 3.4]),
-    (10_000.0, [0.5, 2.5, 1.3, 3.3]),
-    (100_000.0, [0.7, 2.6, 1.1, 2.8]),
-    (1_000_000.0, [9.1, 2.6, 6.9, 2.8]),
+/// DEMU's table (Aketa, Hirofuchi, Takano 2016): delay, and the mean and standard
+/// deviation of its error in microseconds, at 1500 B and at 46 B.
+const DEMU: [(Nanos, [(f64, f64); 2]); 8] = [
+    (Nanos::ZERO, [(0.0, 2.5), (0.0, 2.0)]),
+    (Nanos::from_micros(1), [(0.5, 2.4), (0.0, 2.2)]),
+    (Nanos::from_micros(10), [(0.6, 2.3), (0.8, 2.2)]),
+    (Nanos::from_micros(100), [(0.5, 2.3), (1.7, 2.3)]),
+    (Nanos::from_millis(1), [(0.3, 2.4), (1.3, 3.4)]),
+    (Nanos::from_millis(10), [(0.5, 2.5), (1.3, 3.3)]),
+    (Nanos::from_millis(100), [(0.7, 2.6), (1.1, 2.8)]),
+    (Nanos::from_millis(1_000), [(9.1, 2.6), (6.9, 2.8)]),
 ];
+
+/// Conditions, printed above the table.
+pub(super) const ABOUT: &str = "\
+Error of the one-way time, in us: received (kernel stamp) - sent - delay - base.
+Base: the median of the same path at no delay, spinning, in the same run.
+DEMU: mean and standard deviation of its error at 1500 B (46 B in the rows of 64 B).";
 
 pub(super) fn measure(
     args: &AccuracyArgs,
@@ -138,6 +145,7 @@ fn row(delay: Nanos, base: &Base, flow: &OneWay, report: &RunReport) -> Accuracy
             .first()
             .map_or(0.0, |link| link.lateness_us.p99),
         pauses: report.pauses,
+        demu_us: demu(delay, base.size),
     }
 }
 
@@ -153,47 +161,8 @@ fn drift_us(flow: &OneWay) -> f64 {
     (last - first) as f64 / 1e3
 }
 
-pub(super) fn print(rows: &[AccuracyRow]) {
-    println!("Error of the one-way time, in us: received (kernel stamp) - sent - delay - base.");
-    println!("Base: the median of the same path at no delay, spinning, in the same run.");
-    println!(
-        "DEMU: mean and standard deviation of its error at 1500 B (46 B in the rows of 64 B)."
-    );
-    let mut table = table::Table::headed(
-        "delay | size | kpps | p50 | p99 | p99.9 | max | mean | stddev | drift | lost | pauses | \
-         longest | base | DEMU",
-    );
-    for row in rows {
-        table.row(vec![
-            Nanos::from_nanos((row.delay_us * 1e3) as u64).to_string(),
-            row.size.to_string(),
-            format!("{}", row.pps as f64 / 1e3),
-            format!("{:.1}", row.p50_us),
-            format!("{:.1}", row.p99_us),
-            format!("{:.1}", row.p999_us),
-            format!("{:.0}", row.max_us),
-            format!("{:.1}", row.mean_us),
-            format!("{:.1}", row.stddev_us),
-            format!("{:.1}", row.drift_us),
-            row.lost.to_string(),
-            row.pauses.count.to_string(),
-            format!("{:.0}", row.pauses.max_us),
-            format!("{:.1}", row.base_us),
-            demu(row.delay_us, row.size),
-        ]);
-    }
-    table.print();
-}
-
-fn demu(delay_us: f64, size: u32) -> String {
-    let found = DEMU.iter().find(|(delay, _)| *delay == delay_us);
-    let Some((_, [mean_large, dev_large, mean_small, dev_small])) = found else {
-        return String::new();
-    };
-    let (mean, dev) = if size > 500 {
-        (mean_large, dev_large)
-    } else {
-        (mean_small, dev_small)
-    };
-    format!("{mean:.1} ± {dev:.1}")
+fn demu(delay: Nanos, size: u32) -> Option<String> {
+    let (_, [large, small]) = DEMU.iter().find(|(of, _)| *of == delay)?;
+    let (mean, deviation) = if size > 500 { large } else { small };
+    Some(format!("{mean:.1} ± {deviation:.1}"))
 }

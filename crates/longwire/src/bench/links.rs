@@ -21,9 +21,9 @@ use longwire_runtime::fabric::pipeline::{look_at_idle, run_to_end};
 use longwire_units::random::Stream;
 use serde::Serialize;
 
+use super::harness::median_by;
 use super::pairs::{self, PairFrame};
 use crate::Error;
-use crate::table::Table;
 
 /// Arguments of `bench links`.
 #[derive(Clone, Debug, Args)]
@@ -89,19 +89,14 @@ const TIMES: usize = 3;
 /// Minimum number of links for a memory measurement.
 const MEASURABLE: u32 = 1_000;
 
+/// Conditions, printed above the table.
+pub(super) const ABOUT: &str =
+    "64-byte packets of n links in random order, in virtual time; medians of 3.";
+
 pub(super) fn measure(args: &LinksArgs) -> Result<Vec<LinksRow>, Error> {
-    if let Some(links) = args.idle {
-        println!("{}", idle(links)?);
-        return Ok(Vec::new());
-    }
     let mut rows: Vec<LinksRow> = Vec::new();
     for links in &args.links {
-        let mut measured = Vec::new();
-        for _ in 0..TIMES {
-            measured.push(row(*links, args.packets)?);
-        }
-        measured.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
-        let mut row = measured.swap_remove(TIMES / 2);
+        let mut row = median(|| row(*links, args.packets))?;
         let first = rows
             .first()
             .map_or(row.ns_per_packet, |row| row.ns_per_packet);
@@ -113,18 +108,19 @@ pub(super) fn measure(args: &LinksArgs) -> Result<Vec<LinksRow>, Error> {
         };
         rows.push(row);
     }
-    let mut measured = Vec::new();
-    for _ in 0..TIMES {
-        measured.push(between_stations(args.packets)?);
-    }
-    measured.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
-    let mut row = measured.swap_remove(TIMES / 2);
+    let mut row = median(|| between_stations(args.packets))?;
     row.ratio = row.ns_per_packet
         / rows
             .first()
             .map_or(row.ns_per_packet, |row| row.ns_per_packet);
     rows.push(row);
     Ok(rows)
+}
+
+/// Returns the median of several measurements.
+fn median(mut measure: impl FnMut() -> Result<LinksRow, Error>) -> Result<LinksRow, Error> {
+    let rows: Result<Vec<LinksRow>, Error> = (0..TIMES).map(|_| measure()).collect();
+    Ok(median_by(rows?, |row| row.ns_per_packet))
 }
 
 /// Measures the shape of LinkEM's testbed.
@@ -169,7 +165,7 @@ fn mac_of(port: u16) -> [u8; 6] {
 }
 
 /// Returns the resident memory of this many idle links, in bytes.
-fn idle(links: u32) -> Result<u64, Error> {
+pub(super) fn idle(links: u32) -> Result<u64, Error> {
     let before = resident();
     let grown = look_at_idle(parts(links)?, 1, |_| resident().saturating_sub(before));
     grown.map_err(|error| Error::Failed(error.to_string()))
@@ -332,27 +328,4 @@ fn resident() -> u64 {
     let pages = status.split_whitespace().nth(1);
     let pages: u64 = pages.and_then(|pages| pages.parse().ok()).unwrap_or(0);
     pages * 4_096
-}
-
-pub(super) fn print(rows: &[LinksRow]) {
-    if rows.is_empty() {
-        return;
-    }
-    println!("64-byte packets of n links in random order, in virtual time; medians of {TIMES}.");
-    let mut table = Table::headed(
-        "links | sending ports | ns/packet | ratio | bytes/link | build ms | missing",
-    );
-    for row in rows {
-        table.row(vec![
-            row.links.to_string(),
-            row.sending_ports.to_string(),
-            format!("{:.1}", row.ns_per_packet),
-            format!("{:.2}", row.ratio),
-            row.bytes_per_link
-                .map_or("-".to_owned(), |bytes| bytes.to_string()),
-            format!("{:.1}", row.build_ms),
-            row.missing.to_string(),
-        ]);
-    }
-    table.print();
 }

@@ -8,9 +8,9 @@ use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{RunConfig, RunReport};
 use serde::Serialize;
 
+use super::harness::median;
 use super::testbed::Testbed;
 use crate::Error;
-use crate::table;
 use longwire_traffic::sockets::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
 
 /// One-way delays of the round-trip checks, from LinkEM's table.
@@ -50,6 +50,11 @@ struct RttError {
     delay_ms: u64,
     error_ms: f64,
 }
+
+/// Conditions, printed above the result.
+pub(super) const ABOUT: &str = "\
+Through a bare veth pair and through a link: TCP, and 64-byte UDP as fast as it can be sent.
+Errors of round trips: measured - base - twice the delay.";
 
 pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
     // Alternating runs, median of three: other programs share the machine.
@@ -146,48 +151,12 @@ fn rtt_error(delay_ms: u64, base_ms: f64, kind: &str) -> Result<RttError, Error>
 
 impl PathPerformance {
     fn median(sides: &[PathPerformance]) -> PathPerformance {
-        let median = |value: fn(&PathPerformance) -> f64| {
-            let mut values: Vec<f64> = sides.iter().map(value).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
+        let median = |value: fn(&PathPerformance) -> f64| median(sides.iter().map(value));
         PathPerformance {
             tcp_gbit: median(|side| side.tcp_gbit),
             small_udp_sent_pps: median(|side| side.small_udp_sent_pps),
             small_udp_received_pps: median(|side| side.small_udp_received_pps),
             rtt_ms: median(|side| side.rtt_ms),
         }
-    }
-}
-
-pub(super) fn print(findings: &LiveResult) {
-    let mut table = table::Table::headed(" | TCP Gbit/s | 64 B sent kpps | received kpps | RTT ms");
-    for (name, side) in [
-        ("bare veth pair", &findings.bare),
-        ("through the link", &findings.link),
-    ] {
-        table.row(vec![
-            name.to_owned(),
-            format!("{:.2}", side.tcp_gbit),
-            format!("{:.0}", side.small_udp_sent_pps / 1e3),
-            format!("{:.0}", side.small_udp_received_pps / 1e3),
-            format!("{:.4}", side.rtt_ms),
-        ]);
-    }
-    table.print();
-    println!(
-        "64-byte UDP delivered, of the bare pair's: {:.0} %; lost unseen: {}",
-        findings.small_udp_share * 100.0,
-        findings.unseen
-    );
-    println!(
-        "base RTT over the bare pair's: {:+.4} ms",
-        findings.base_rtt_over_bare_ms
-    );
-    for row in &findings.rtt_errors {
-        println!(
-            "RTT error at {} ms one way: {:+.4} ms",
-            row.delay_ms, row.error_ms
-        );
     }
 }

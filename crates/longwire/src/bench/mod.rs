@@ -1,6 +1,7 @@
 //! `longwire bench`: measures Longwire on this machine.
 
 mod accuracy;
+pub mod harness;
 mod links;
 mod live;
 mod memcpy;
@@ -16,8 +17,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use longwire_engine::{BitRate, Nanos};
-use serde::Serialize;
 
+use self::harness::show;
 use crate::cli::Wait;
 use crate::{Error, Globals};
 pub use links::LinksArgs;
@@ -139,13 +140,13 @@ pub struct TimeArgs {
 /// # Errors
 /// Any error of the measurement or of its output.
 pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let (kind, quick) = (args.port.as_str(), args.quick);
+    let (kind, quick, json) = (args.port.as_str(), args.quick, globals.json);
     match &args.what {
         Bench::Throughput(own) => {
             let measured =
                 throughput::measure(&chosen(own, quick, ThroughputArgs::quick), quick, globals)?;
             throughput::print_omitted(&measured, own.time);
-            show_rows(globals, measured.rows, throughput::print)
+            show(&throughput::about(), &measured.rows, json)?;
         }
         Bench::Accuracy(own) => {
             let rows = accuracy::measure(
@@ -153,52 +154,32 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
                 kind,
                 args.wait.into(),
             )?;
-            show_rows(globals, rows, accuracy::print)
+            show(accuracy::ABOUT, &rows, json)?;
         }
         Bench::Rate(own) => {
             let rows = rate::measure(&chosen(own, quick, RateArgs::quick), kind)?;
-            show_rows(globals, rows, rate::print)
+            show(rate::ABOUT, &rows, json)?;
         }
+        Bench::Links(LinksArgs {
+            idle: Some(links), ..
+        }) => println!("{}", links::idle(*links)?),
         Bench::Links(own) => {
             let rows = links::measure(&chosen(own, quick, LinksArgs::quick))?;
-            show_rows(globals, rows, links::print)
+            show(links::ABOUT, &rows, json)?;
         }
         Bench::Shards(own) => {
             let found = shards::measure(&chosen(own, quick, ShardsArgs::quick))?;
-            show(globals, found, shards::print)
+            show(shards::ABOUT, &found, json)?;
         }
-        Bench::Plugin(own) => {
-            let rows = plugin::measure(own, quick)?;
-            show_rows(globals, rows, plugin::print)
-        }
-        Bench::Live(own) => show(globals, live::measure(own.time(quick), kind)?, live::print),
+        Bench::Plugin(own) => show(plugin::ABOUT, &plugin::measure(own, quick)?, json)?,
+        Bench::Live(own) => show(live::ABOUT, &live::measure(own.time(quick), kind)?, json)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the arguments, shortened by `short` if `quick`.
 fn chosen<T: Clone>(args: &T, quick: bool, short: fn(&T) -> T) -> T {
     if quick { short(args) } else { args.clone() }
-}
-
-/// Prints a table.
-fn show_rows<T: Serialize>(
-    globals: &Globals,
-    rows: Vec<T>,
-    print: impl Fn(&[T]),
-) -> Result<ExitCode, Error> {
-    show(globals, rows, |rows| print(rows))
-}
-
-/// Prints a result, as JSON or as text.
-fn show<T: Serialize>(globals: &Globals, found: T, print: impl Fn(&T)) -> Result<ExitCode, Error> {
-    if globals.json {
-        let text = serde_json::to_string_pretty(&found)
-            .map_err(|error| Error::Failed(error.to_string()))?;
-        println!("{text}");
-    } else {
-        print(&found);
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Duration of a quick row: long enough to show that the bench works.

@@ -15,8 +15,8 @@ use longwire_units::random::{Purpose, Stream};
 use serde::Serialize;
 
 use super::PluginArgs;
+use super::harness::median;
 use crate::Error;
-use crate::table;
 
 /// Frame length in bytes.
 const LEN: usize = 64;
@@ -38,6 +38,10 @@ pub(super) struct HookRow {
     /// Nanoseconds per packet that the hook adds to a link.
     in_a_link: f64,
 }
+
+/// Conditions, printed above the table.
+pub(super) const ABOUT: &str =
+    "What the hooks of a plugin cost, and what they add to a link, in ns a packet of 64 bytes.";
 
 /// The hooks, and the option of each.
 const HOOKS: [(Hook, &str); 4] = [
@@ -178,9 +182,7 @@ impl PluginBench<'_> {
             }
             start.elapsed().as_nanos() as f64 / (rounds.max(1) * ROUND as u64) as f64
         };
-        let mut times: Vec<f64> = (0..MEASUREMENTS).map(measure).collect();
-        times.sort_by(f64::total_cmp);
-        times[MEASUREMENTS as usize / 2]
+        median((0..MEASUREMENTS).map(measure))
     }
 }
 
@@ -191,20 +193,4 @@ fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
         bytes,
         waiting: (Packets(0), Bytes(0)),
     }
-}
-
-pub(super) fn print(rows: &[HookRow]) {
-    println!("What the hooks of a plugin cost, in ns a packet of {LEN} bytes.");
-    let mut table = table::Table::headed("hook | arrays of 1 | of 8 | of 64 | added to a link");
-    for row in rows {
-        let ns = |value: f64| format!("{value:.1}");
-        table.row(vec![
-            row.hook.to_owned(),
-            ns(row.arrays_of_1),
-            ns(row.arrays_of_8),
-            ns(row.arrays_of_64),
-            ns(row.in_a_link),
-        ]);
-    }
-    table.print();
 }

@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::RateArgs;
 use super::testbed::Testbed;
 use crate::Error;
-use crate::table;
 use longwire_traffic::sockets::{UdpFlow, tcp_flow, udp_flow};
 
 /// A row: one rate and protocol.
@@ -36,9 +35,10 @@ pub const UDP_PAYLOAD: f64 = (1500 - 20 - 8) as f64;
 /// TCP payload of a full frame: without IPv4 header, TCP header and timestamp option.
 pub const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 
-/// Systems of the literature: TCP (Joglekar 2004) and a modern peer.
-pub(crate) const PEERS: &str =
-    "LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s";
+/// Conditions, and systems of the literature: TCP (Joglekar 2004) and a modern peer.
+pub(super) const ABOUT: &str = "\
+Payload a second against what the framing (ethernet) says.
+LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s.";
 
 pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<RateRow>, Error> {
     let mut rows = Vec::new();
@@ -132,24 +132,4 @@ fn row(
         queue_drops: up.drops.get("queue_full").copied().unwrap_or(0),
         artifacts: up.artifacts.values().sum(),
     }
-}
-
-pub(crate) fn print(rows: &[RateRow]) {
-    println!("Payload a second against what the framing (ethernet) says. {PEERS}.");
-    let mut table = table::Table::headed(
-        "rate | flow | expected Mbit/s | measured Mbit/s | error % | queue drops | artifacts",
-    );
-    for row in rows {
-        let rate = BitRate::from_bits_per_sec(row.rate_bits);
-        table.row(vec![
-            rate.map(|rate| rate.to_string()).unwrap_or_default(),
-            row.protocol.to_owned(),
-            format!("{:.4}", row.expected_bits / 1e6),
-            format!("{:.4}", row.measured_bits / 1e6),
-            format!("{:+.3}", row.error_percent),
-            row.queue_drops.to_string(),
-            row.artifacts.to_string(),
-        ]);
-    }
-    table.print();
 }

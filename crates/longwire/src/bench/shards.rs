@@ -17,10 +17,10 @@ use longwire_runtime::fabric::{
 use longwire_units::random::Stream;
 use serde::Serialize;
 
+use super::harness::{in_turn, median, median_by};
 use super::links::{self, GAP, LEN};
 use super::pairs::PairFrame;
 use crate::Error;
-use crate::table::Table;
 
 /// Arguments of `bench shards`.
 #[derive(Clone, Debug, Args)]
@@ -88,6 +88,11 @@ pub(super) struct ShardsFound {
     rows: Vec<ShardsRow>,
 }
 
+/// Conditions, printed above the result.
+pub(super) const ABOUT: &str = "\
+64-byte packets in random order, memory to memory, in virtual time; medians of 5.
+Crossing: what a frame costs more that continues in another shard. Barrier: a round of two threads.";
+
 /// Measurements per row; the median is reported.
 const TIMES: usize = 5;
 
@@ -124,8 +129,7 @@ fn crossing(args: &ShardsArgs) -> Result<f64, Error> {
         let (together, apart) = (run(false)?, run(true)?);
         costs.push((apart - together).max(0.0));
     }
-    costs.sort_by(f64::total_cmp);
-    Ok(costs[TIMES / 2])
+    Ok(median(costs))
 }
 
 /// Returns the cost of a round of two threads, in ns.
@@ -139,17 +143,8 @@ fn rows(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
     let plans: Vec<Option<usize>> = std::iter::once(None)
         .chain(args.shards.iter().map(|shards| Some(*shards)))
         .collect();
-    let mut measured: Vec<Vec<ShardsRow>> = plans.iter().map(|_| Vec::new()).collect();
-    // Interleaved, so that a disturbance affects all rows.
-    for _ in 0..TIMES {
-        for (plan, rows) in plans.iter().zip(&mut measured) {
-            rows.push(row(args, *plan)?);
-        }
-    }
-    let median = |mut rows: Vec<ShardsRow>| {
-        rows.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
-        rows.swap_remove(TIMES / 2)
-    };
+    let measured = in_turn(TIMES, &plans, |_, plan| row(args, *plan))?;
+    let median = |rows| median_by(rows, |row: &ShardsRow| row.ns_per_packet);
     let mut rows: Vec<ShardsRow> = measured.into_iter().map(median).collect();
     let one = rows.iter().find(|row| row.shards == 1);
     let one = one.map_or(f64::NAN, |row| row.ns_per_packet);
@@ -222,44 +217,4 @@ fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<Shar
         digest,
         missing: packets - arrived,
     })
-}
-
-pub(super) fn print(found: &ShardsFound) {
-    let Some(first) = found.rows.first() else {
-        return;
-    };
-    println!(
-        "{} 64-byte packets in random order, memory to memory, in virtual time; medians of {TIMES}.",
-        first.packets
-    );
-    let mut table = Table::headed(
-        "shards | threads | ns/packet | speed-up | serial ns | classify ns | events ns | rounds | missing",
-    );
-    for row in &found.rows {
-        let shards = match row.shards {
-            0 => "none".to_owned(),
-            shards => shards.to_string(),
-        };
-        table.row(vec![
-            shards,
-            row.threads.to_string(),
-            format!("{:.1}", row.ns_per_packet),
-            format!("{:.2}", row.speedup),
-            format!("{:.1}", row.serial_ns),
-            format!("{:.1}", row.classify_ns),
-            format!("{:.1}", row.event_ns),
-            row.rounds.to_string(),
-            row.missing.to_string(),
-        ]);
-    }
-    table.print();
-    let ShardsFound {
-        crossing_ns,
-        barrier_ns,
-        ..
-    } = found;
-    println!(
-        "A frame that continues in another shard: {crossing_ns:.0} ns more. A round of two \
-         threads: {barrier_ns:.0} ns."
-    );
 }

@@ -14,15 +14,26 @@ use longwire_runtime::pipeline::{PipelineConfig, PipelineEnd, run_on_one_thread,
 use longwire_runtime::{LinkSetup, crossing, host};
 use serde::Serialize;
 
+use super::harness::median_by;
 use super::{ThroughputArgs, memcpy};
 use crate::progress::Progress;
-use crate::{Error, Globals, table};
+use crate::{Error, Globals};
 
 const RATE: BitRate = match BitRate::from_bits_per_sec(100_000_000_000) {
     Some(rate) => rate,
     None => unreachable!(),
 };
 const LOSS_PROBABILITY: &str = "0.1%";
+
+/// Returns the conditions, printed above the table.
+pub(super) fn about() -> String {
+    format!(
+        "One direction, memory to memory: rate 100 Gbit/s with queue accounting,\n\
+         delay, loss {LOSS_PROBABILITY}. Two threads where a cache line crosses in up to {:?}, one\n\
+         otherwise. Medians of the runs. TLEM: its own program on a machine of this kind.",
+        crossing::FAR
+    )
+}
 
 /// Source memory that fits a core's cache, and that exceeds every cache.
 const IN_CACHE: usize = 512 << 10;
@@ -62,6 +73,8 @@ pub(super) struct ThroughputRow {
     memory_max: u64,
     /// Number of runs of which this is the median.
     runs: u32,
+    /// Results of TLEM's own program on a comparable machine, in and out of cache.
+    tlem_ns: Option<&'static str>,
 }
 
 /// The measured rows, and the number of rows omitted for lack of time.
@@ -200,10 +213,8 @@ fn median_run(
         let frames = share.as_nanos() as u64 / usual.unwrap_or(SLOW_NS).max(1);
         runs.push(run(case, cores, frames)?);
     }
-    runs.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
-    let median = runs.len() / 2;
     let count = runs.len() as u32;
-    Ok((runs.swap_remove(median), count))
+    Ok((median_by(runs, |run| run.ns_per_packet), count))
 }
 
 /// A run of a row.
@@ -308,61 +319,18 @@ fn summarise(case: Case, run: Run, runs: u32, times: Times) -> ThroughputRow {
         damaged: end.port.damaged(),
         memory_max: end.memory_max,
         runs,
+        tlem_ns: tlem(size, source_bytes),
     }
 }
 
-/// Results of TLEM's own program on a comparable machine, in and out of cache.
-fn tlem(size: u32, source_bytes: usize) -> &'static str {
-    match (size, source_bytes) {
+fn tlem(size: u32, source_bytes: usize) -> Option<&'static str> {
+    Some(match (size, source_bytes) {
         (64, IN_CACHE) => "21-27",
         (64, IN_MEMORY) => "24-31",
         (512, IN_CACHE) => "39-84",
         (512, IN_MEMORY) => "97",
         (1500, IN_CACHE) => "128-160",
         (1500, IN_MEMORY) => "168-198",
-        _ => "",
-    }
-}
-
-pub(super) fn print(rows: &[ThroughputRow]) {
-    println!("One direction, memory to memory: rate 100 Gbit/s with queue accounting,");
-    println!(
-        "delay, loss {LOSS_PROBABILITY}. Two threads where a cache line crosses in up to {:?}, one",
-        crossing::FAR
-    );
-    println!("otherwise. Medians of the runs. TLEM: its own program on a machine of this kind.");
-    let mut table = table::Table::headed(
-        "size | delay | source | copies | ns/packet | 1 thread | 2 threads | Mpps | Gbit/s | \
-         memcpy ns | ratio | \
-         crossing ns | memory MB | lost otherwise | damaged | runs | TLEM ns",
-    );
-    for row in rows {
-        table.row(vec![
-            row.size.to_string(),
-            Nanos::from_nanos((row.delay_us * 1e3) as u64).to_string(),
-            if row.source_bytes == IN_CACHE {
-                "cache"
-            } else {
-                "memory"
-            }
-            .to_owned(),
-            row.copies.to_string(),
-            format!("{:.1}", row.ns_per_packet),
-            format!("{:.1}", row.one_thread_ns),
-            row.two_threads_ns
-                .map_or("-".to_owned(), |ns| format!("{ns:.1}")),
-            format!("{:.1}", row.mpps),
-            format!("{:.1}", row.gbit_per_s),
-            format!("{:.1}", row.memcpy_ns),
-            format!("{:.2}", row.ratio_to_memcpy),
-            row.crossing_ns
-                .map_or("-".to_owned(), |ns| format!("{ns:.0}")),
-            format!("{:.0}", row.memory_max as f64 / 1e6),
-            row.lost_otherwise.to_string(),
-            row.damaged.to_string(),
-            row.runs.to_string(),
-            tlem(row.size, row.source_bytes).to_owned(),
-        ]);
-    }
-    table.print();
+        _ => return None,
+    })
 }

@@ -15,8 +15,9 @@ use clap::Args;
 use longwire_engine::Nanos;
 use serde::Serialize;
 
-use crate::harness::{Measurement, median};
+use crate::harness::Measurement;
 use longwire::Error;
+use longwire::bench::harness::median;
 use many::Pairs;
 use traffic::{Place, PlaceTraffic};
 

@@ -13,8 +13,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::exec_run::run_time_of;
-use crate::harness::median;
 use crate::program;
+use longwire::bench::harness::median;
 
 /// Starts per measured time of `attach`.
 const STARTS: usize = 5;

@@ -13,8 +13,9 @@ use clap::Args;
 use longwire_engine::Nanos;
 use serde::Serialize;
 
-use crate::harness::{Measurement, in_turn, median};
+use crate::harness::Measurement;
 use longwire::Error;
+use longwire::bench::harness::{in_turn, median};
 use run::Measured;
 
 /// Arguments of `trains`.

@@ -1,0 +1,237 @@
+//! Repeats measurements and prints their results.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::Error;
+use crate::table::Table;
+
+/// Prints a result: as JSON, or as `about` and tables of the same fields.
+///
+/// # Errors
+/// If the result cannot be JSON.
+pub fn show(about: &str, found: &impl Serialize, json: bool) -> Result<(), Error> {
+    let failed = |error: serde_json::Error| Error::Failed(error.to_string());
+    let text = serde_json::to_string_pretty(found).map_err(failed)?;
+    if json {
+        println!("{text}");
+    } else {
+        println!("{about}");
+        print!("{}", serde_json::from_str::<Field>(&text).map_err(failed)?);
+    }
+    Ok(())
+}
+
+/// Returns the upper median; NaN if empty.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Returns the result with the upper median of `key`.
+///
+/// # Panics
+/// If there are no results.
+pub fn median_by<R>(mut results: Vec<R>, key: impl Fn(&R) -> f64) -> R {
+    results.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    results.swap_remove(results.len() / 2)
+}
+
+/// Measures every variant once per round, so that a disturbance affects all of them.
+/// Returns the results of each variant.
+///
+/// # Errors
+/// Those of `measure`, which receives the round, from 1.
+pub fn in_turn<V, R>(
+    rounds: usize,
+    variants: &[V],
+    mut measure: impl FnMut(usize, &V) -> Result<R, Error>,
+) -> Result<Vec<Vec<R>>, Error> {
+    let mut found: Vec<Vec<R>> = variants.iter().map(|_| Vec::new()).collect();
+    for round in 1..=rounds.max(1) {
+        for (variant, found) in variants.iter().zip(&mut found) {
+            found.push(measure(round, variant)?);
+        }
+    }
+    Ok(found)
+}
+
+/// A JSON value whose objects keep the order of fields.
+enum Field {
+    Empty,
+    Cell(String),
+    Number(f64),
+    List(Vec<Field>),
+    Object(Vec<(String, Field)>),
+}
+
+impl Field {
+    /// Appends the cells of a row; each field of an object in it is a column.
+    fn cells(&self, name: &str, row: &mut Vec<(String, String)>) {
+        match self {
+            Field::Object(fields) => {
+                for (key, field) in fields {
+                    let key = key.replace('_', " ");
+                    field.cells(format!("{name} {key}").trim(), row);
+                }
+            }
+            field => row.push((name.to_owned(), field.cell())),
+        }
+    }
+
+    /// Formats a single value; numbers have at most four digits after the first.
+    fn cell(&self) -> String {
+        match self {
+            Field::Empty | Field::Object(_) => String::new(),
+            Field::Cell(text) => text.clone(),
+            Field::Number(number) => {
+                let digits = match number.abs() {
+                    0.0..1.0 => 4,
+                    1.0..10.0 => 3,
+                    10.0..100.0 => 2,
+                    100.0..1000.0 => 1,
+                    _ => 0,
+                };
+                format!("{number:.digits$}")
+            }
+            Field::List(items) => {
+                let items: Vec<String> = items.iter().map(Field::cell).collect();
+                items.join(" to ")
+            }
+        }
+    }
+
+    /// Returns a table of objects.
+    fn table(items: &[Field]) -> String {
+        let rows: Vec<Vec<(String, String)>> = items
+            .iter()
+            .map(|item| {
+                let mut row = Vec::new();
+                item.cells("", &mut row);
+                row
+            })
+            .collect();
+        let mut columns: Vec<&str> = Vec::new();
+        for (name, _) in rows.iter().flatten() {
+            if !columns.contains(&name.as_str()) {
+                columns.push(name);
+            }
+        }
+        let mut table = Table::new(&columns);
+        for row in &rows {
+            let cell = |column: &&str| row.iter().find(|(name, _)| name == column);
+            let cells = columns.iter().map(cell);
+            table.row(
+                cells
+                    .map(|cell| cell.map_or(String::new(), |(_, text)| text.clone()))
+                    .collect(),
+            );
+        }
+        table.text()
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Field::Empty => Ok(()),
+            Field::Object(fields) => fields.iter().try_for_each(|(name, field)| match field {
+                Field::List(items) if items.iter().any(|item| matches!(item, Field::Object(_))) => {
+                    write!(f, "\n{}:\n{field}", name.replace('_', " "))
+                }
+                Field::Object(_) => write!(f, "\n{}:\n{field}", name.replace('_', " ")),
+                field => writeln!(f, "{}: {}", name.replace('_', " "), field.cell()),
+            }),
+            Field::List(items) => f.write_str(&Field::table(items)),
+            field => writeln!(f, "{}", field.cell()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Field {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Field, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Field;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Field, E> {
+                Ok(Field::Empty)
+            }
+
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Field, E> {
+                Ok(Field::Cell(if value { "yes" } else { "no" }.to_owned()))
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Field, E> {
+                Ok(Field::Cell(value.to_string()))
+            }
+
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Field, E> {
+                Ok(Field::Cell(value.to_string()))
+            }
+
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Field, E> {
+                Ok(Field::Number(value))
+            }
+
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<Field, E> {
+                Ok(Field::Cell(value.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Field, A::Error> {
+                let mut list = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    list.push(item);
+                }
+                Ok(Field::List(list))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Field, A::Error> {
+                let mut object = Vec::new();
+                while let Some(field) = fields.next_entry()? {
+                    object.push(field);
+                }
+                Ok(Field::Object(object))
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_columns_in_their_order() {
+        let text = r#"{"links": 2, "rows": [{"size_bytes": 64, "ns": 12.345, "rtt": null},
+            {"size_bytes": 1500, "ns": 1234.5, "rtt": {"p50": 0.5, "range": [1, 2]}}]}"#;
+        let found: Field = serde_json::from_str(text).expect("JSON");
+        let expected = "links: 2\n\nrows:\n\
+                        size bytes     ns  rtt  rtt p50  rtt range\n\
+                        \x20       64  12.35                         \n\
+                        \x20     1500   1234        0.5000     1 to 2\n";
+        assert_eq!(found.to_string(), expected);
+    }
+
+    #[test]
+    fn variants_take_turns() {
+        let mut order = Vec::new();
+        let found = in_turn(2, &["a", "b"], |round, name| {
+            order.push(format!("{name}{round}"));
+            Ok(round as f64)
+        });
+        assert_eq!(order, ["a1", "b1", "a2", "b2"]);
+        assert_eq!(found.expect("measured"), [[1.0, 2.0], [1.0, 2.0]]);
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+    }
+}
