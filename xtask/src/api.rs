@@ -4,10 +4,11 @@
 //! `xtask/api/drive.py` runs the checks; this module installs the tools from PyPI into
 //! `target/api/venv`, and creates namespaces.
 
-use std::env;
 use std::path::Path;
 
-use crate::runner::{Outcome, Runner, cargo, limited, root, run, run_all, succeeds, target_dir};
+use crate::python::{make_venv, tools_first};
+use crate::runner::Shortfall::Skipped;
+use crate::runner::{Outcome, Runner, cargo, limited, root, run, target_dir};
 
 /// The folder of the checks, relative to the repository's root.
 const FOLDER: &str = "xtask/api";
@@ -16,7 +17,9 @@ const FOLDER: &str = "xtask/api";
 pub fn run_steps(runner: &mut Runner) {
     let folder = target_dir().join("api");
     let venv = folder.join("venv");
-    runner.step("api: tools", || install(&venv));
+    runner.step("api: tools", || {
+        make_venv(&venv, "xtask/api/requirements.txt")
+    });
     runner.step("api: build", || {
         run(cargo(["build", "--workspace", "--bin", "longwire"]))
     });
@@ -25,24 +28,10 @@ pub fn run_steps(runner: &mut Runner) {
     });
 }
 
-fn install(venv: &Path) -> Outcome {
-    if !succeeds("python3", &["-m", "venv", "--help"]) {
-        let why = "needs python3 with venv (Debian: python3-venv)";
-        return Outcome::Skipped(why.to_owned());
-    }
-    let mut make = limited("python3");
-    make.args(["-m", "venv"]).arg(venv);
-    let program = venv.join("bin/pip");
-    let mut fill = limited(&program.to_string_lossy());
-    fill.args(["install", "--quiet", "--disable-pip-version-check", "-r"]);
-    fill.arg(root().join(FOLDER).join("requirements.txt"));
-    run_all([make, fill])
-}
-
 fn drive(venv: &Path, folder: &Path) -> Outcome {
     let python = venv.join("bin/python");
     if !python.exists() {
-        return Outcome::Skipped("the tools are not installed".to_owned());
+        return Err(Skipped("the tools are not installed".to_owned()));
     }
     // All processes of the command end with it, and their devices too.
     let mut command = limited("unshare");
@@ -53,13 +42,6 @@ fn drive(venv: &Path, folder: &Path) -> Outcome {
         .arg(root().join(FOLDER).join("drive.py"))
         .arg(target_dir().join("debug/longwire"))
         .arg(folder);
-    let path = env::var_os("PATH").unwrap_or_default();
-    let programs = [venv.join("bin")]
-        .into_iter()
-        .chain(env::split_paths(&path));
-    match env::join_paths(programs) {
-        Ok(path) => command.env("PATH", path),
-        Err(error) => return Outcome::Failed(error.to_string()),
-    };
+    tools_first(&mut command, venv);
     run(command)
 }

@@ -13,6 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{
     Outcome, Runner, cargo, is_ci, limited, locked, root, run, succeeds, target_dir,
 };
@@ -20,10 +21,7 @@ use links::Pages;
 
 /// Renders the book.
 pub fn run_steps(runner: &mut Runner) {
-    runner.step("book", || match sources() {
-        Outcome::Passed => render(&folder()),
-        other => other,
-    });
+    runner.step("book", || sources().and_then(|()| render(&folder())));
 }
 
 /// Checks the book's links, including generated pages.
@@ -40,20 +38,17 @@ fn sources() -> Outcome {
     // As the tests are built, so that each crate is compiled once.
     let mut build = cargo(["test", "--workspace", "--no-run"]);
     build.args(locked());
-    match run(build) {
-        Outcome::Passed => {}
-        other => return other,
-    }
+    run(build)?;
     let program = target_dir().join("debug/longwire");
-    match write_sources(&folder(), &program) {
-        Ok(problems) if problems.is_empty() => Outcome::Passed,
-        Ok(problems) => Outcome::Failed(format!(
-            "{} broken links:\n{}",
-            problems.len(),
-            problems.join("\n")
-        )),
-        Err(error) => Outcome::Failed(error),
+    let problems = write_sources(&folder(), &program).map_err(Failed)?;
+    if problems.is_empty() {
+        return Ok(());
     }
+    Err(Failed(format!(
+        "{} broken links:\n{}",
+        problems.len(),
+        problems.join("\n")
+    )))
 }
 
 fn render(folder: &Path) -> Outcome {
@@ -61,9 +56,9 @@ fn render(folder: &Path) -> Outcome {
         let why = "links and generated pages are checked, but mdbook is not installed: \
                    cargo install mdbook --locked --debug";
         return if is_ci() {
-            Outcome::Failed(why.to_owned())
+            Err(Failed(why.to_owned()))
         } else {
-            Outcome::Skipped(why.to_owned())
+            Err(Skipped(why.to_owned()))
         };
     }
     let mut command = limited("mdbook");

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all, target_dir};
+use crate::runner::Shortfall::{Failed, Skipped};
+use crate::runner::{
+    Outcome, Runner, Shortfall, built, cargo, limited, root, run, run_all, target_dir,
+};
 
 /// The generator of the Go client.
 const OAPI_CODEGEN: &str = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2";
@@ -30,7 +33,7 @@ pub fn folder() -> PathBuf {
 /// Fetches a run's OpenAPI document.
 fn ask(document: &Path) -> Outcome {
     if let Err(error) = fs::create_dir_all(folder()) {
-        return Outcome::Failed(format!("{}: {error}", folder().display()));
+        return Err(Failed(format!("{}: {error}", folder().display())));
     }
     let mut ask = limited(&program());
     // Near has no network: the socket is found by its path.
@@ -48,8 +51,8 @@ fn program() -> String {
 }
 
 fn node(runner: &mut Runner, document: &Path) {
-    if let Some(why) = missing_node() {
-        runner.step("clients: Node", || Outcome::Skipped(why));
+    if let Err(why) = needs_node() {
+        runner.step("clients: Node", || Err(why));
         return;
     }
     let folder = folder().join("node");
@@ -83,8 +86,8 @@ fn node(runner: &mut Runner, document: &Path) {
 }
 
 fn go(runner: &mut Runner, document: &Path) {
-    if let Some(why) = missing_go() {
-        runner.step("clients: Go", || Outcome::Skipped(why));
+    if let Err(why) = needs_go() {
+        runner.step("clients: Go", || Err(why));
         return;
     }
     let go = |arguments: &[&str]| {
@@ -99,10 +102,8 @@ fn go(runner: &mut Runner, document: &Path) {
         let mut generate = go(&["run", OAPI_CODEGEN, "-config", "oapi-codegen.yaml", "-o"]);
         generate.arg(&generated).arg(document);
         generate.current_dir(root().join("clients/go/api"));
-        match run(generate) {
-            Outcome::Passed => compare(&generated, "clients/go/api/api.gen.go"),
-            other => other,
-        }
+        run(generate)?;
+        compare(&generated, "clients/go/api/api.gen.go")
     });
     runner.step("clients: Go, format", go_format);
     runner.step("clients: Go, vet", || {
@@ -127,13 +128,13 @@ fn go_format() -> Outcome {
     let mut format = limited("gofmt");
     format.args(["-l", "clients/go"]);
     match format.output() {
-        Ok(output) if output.status.success() && output.stdout.is_empty() => Outcome::Passed,
+        Ok(output) if output.status.success() && output.stdout.is_empty() => Ok(()),
         Ok(output) => {
             let text = [output.stdout, output.stderr].concat();
             let files = String::from_utf8_lossy(&text).trim().to_owned();
-            Outcome::Failed(format!("gofmt -w {files}"))
+            Err(Failed(format!("gofmt -w {files}")))
         }
-        Err(error) => Outcome::Failed(format!("gofmt: {error}")),
+        Err(error) => Err(Failed(format!("gofmt: {error}"))),
     }
 }
 
@@ -141,26 +142,36 @@ fn go_format() -> Outcome {
 fn compare(generated: &Path, committed: &str) -> Outcome {
     let (new, old) = (fs::read(generated), fs::read(root().join(committed)));
     if new.is_ok() && new.ok() == old.ok() {
-        return Outcome::Passed;
+        return Ok(());
     }
-    Outcome::Failed(format!(
+    Err(Failed(format!(
         "{committed} is of another API; take the new one: cp {} {committed}",
         generated.display()
-    ))
+    )))
 }
 
-/// Returns the reason that Node is missing; `None` if a supported version is installed.
-pub fn missing_node() -> Option<String> {
-    missing("node", "--version", NODE_MIN, "nodejs and npm")
+/// Installs a Go program; returns the folder that has it.
+pub fn install_go(module: &str) -> Result<PathBuf, Shortfall> {
+    needs_go()?;
+    let bin = folder().join("gopath/bin");
+    let mut install = limited("go");
+    install.args(["install", module]);
+    go_environment(&mut install);
+    install.env("GOBIN", &bin);
+    run(install).map(|()| bin)
 }
 
-/// Returns the reason that Go is missing; `None` if a supported version is installed.
-pub fn missing_go() -> Option<String> {
-    missing("go", "version", GO_MIN, "golang")
+/// Skips the step unless a supported version of Node is installed.
+pub fn needs_node() -> Outcome {
+    needs("node", "--version", NODE_MIN, "nodejs and npm")
 }
 
-/// Returns the reason to skip a language; `None` if its program is recent enough.
-fn missing(program: &str, argument: &str, least: (u32, u32), packages: &str) -> Option<String> {
+/// Skips the step unless a supported version of Go is installed.
+pub fn needs_go() -> Outcome {
+    needs("go", "version", GO_MIN, "golang")
+}
+
+fn needs(program: &str, argument: &str, least: (u32, u32), packages: &str) -> Outcome {
     let output = Command::new(program).arg(argument).output();
     let text = output.map_or(String::new(), |output| {
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -173,10 +184,10 @@ fn missing(program: &str, argument: &str, least: (u32, u32), packages: &str) -> 
         Some((major, numbers.next()?.parse::<u32>().ok()?))
     });
     if version.is_some_and(|found| found >= least) {
-        return None;
+        return Ok(());
     }
     let (major, minor) = least;
-    Some(format!(
+    Err(Skipped(format!(
         "needs {program} {major}.{minor} or later (Debian: {packages})"
-    ))
+    )))
 }

@@ -2,14 +2,15 @@
 
 use crate::ci::FUZZ_MANIFEST;
 use crate::kube;
-use crate::runner::{Outcome, Runner, cargo, run, run_all, succeeds};
+use crate::runner::Shortfall::{Failed, Skipped};
+use crate::runner::{Runner, cargo, run, run_all, succeeds};
 
 /// Runs the checks that need only the lock file, then the advisories.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("deny", || {
         if !succeeds("cargo", &["deny", "--version"]) {
             let how = "needs cargo-deny: cargo install cargo-deny --locked";
-            return Outcome::Failed(how.to_owned());
+            return Err(Failed(how.to_owned()));
         }
         let check = |workspace: &[&'static str]| {
             let mut command = cargo(["deny"]);
@@ -25,7 +26,9 @@ pub fn run_steps(runner: &mut Runner) {
     runner.step("advisories", || {
         // The database is a git repository, unreachable from some machines.
         if !succeeds("timeout", &["60", "cargo", "deny", "fetch", "db"]) {
-            return Outcome::Skipped("advisories skipped: database unreachable".to_owned());
+            return Err(Skipped(
+                "advisories skipped: database unreachable".to_owned(),
+            ));
         }
         run(cargo([
             "deny",

@@ -5,16 +5,17 @@ use std::process::Command;
 use std::thread;
 
 use crate::memory::has_nightly;
+use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{Outcome, Runner, cargo, root, run, succeeds, target_dir};
 
 /// Builds the targets, then runs them from the committed seeds, one per core.
 pub fn run_targets(runner: &mut Runner) {
     let seconds = runner.seconds;
-    runner.step("fuzz: build", || match missing() {
-        Some(why) => Outcome::Skipped(why),
-        None => run(fuzz(&["build"])),
+    runner.step("fuzz: build", || {
+        needs_fuzz()?;
+        run(fuzz(&["build"]))
     });
-    if missing().is_some() {
+    if needs_fuzz().is_err() {
         return;
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -28,27 +29,26 @@ pub fn run_targets(runner: &mut Runner) {
                 let running: Vec<_> = targets.iter().map(start).collect();
                 let outcomes = running.into_iter().map(|thread| match thread.join() {
                     Ok(outcome) => outcome,
-                    Err(_) => Outcome::Failed("it panicked".to_owned()),
+                    Err(_) => Err(Failed("it panicked".to_owned())),
                 });
                 // Joins every thread.
                 let outcomes: Vec<Outcome> = outcomes.collect();
-                let failed = |outcome: &Outcome| !matches!(outcome, Outcome::Passed);
-                outcomes.into_iter().find(failed).unwrap_or(Outcome::Passed)
+                outcomes.into_iter().collect()
             })
         });
     }
 }
 
-/// Returns the reason that the targets cannot be fuzzed here.
-fn missing() -> Option<String> {
+/// Skips the step where the targets cannot be fuzzed.
+fn needs_fuzz() -> Outcome {
     let what = if !has_nightly() {
         "no nightly toolchain"
     } else if !succeeds("cargo", &["+nightly", "fuzz", "--version"]) {
         "needs cargo-fuzz: cargo install cargo-fuzz --locked"
     } else {
-        return None;
+        return Ok(());
     };
-    Some(format!("{what}; its seeds are run as a test"))
+    Err(Skipped(format!("{what}; its seeds are run as a test")))
 }
 
 /// Returns the command `cargo fuzz` with these arguments.
@@ -67,7 +67,7 @@ fn run_target(target: &str, seconds: u32) -> Outcome {
     // libFuzzer writes new inputs to the first folder only.
     let corpus = format!("fuzz/corpus/{target}");
     if let Err(error) = fs::create_dir_all(root().join(&corpus)) {
-        return Outcome::Failed(format!("cannot make {corpus}: {error}"));
+        return Err(Failed(format!("cannot make {corpus}: {error}")));
     }
     let time = format!("-max_total_time={seconds}");
     let seeds = format!("fuzz/seeds/{target}");

@@ -7,8 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::clients::{go_environment, missing_go};
+use crate::clients::{go_environment, needs_go};
 use crate::python::with_pytest;
+use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{
     Outcome, Runner, cargo, limited, locked, root, run, run_all, succeeds, target_dir, workspace,
 };
@@ -70,7 +71,7 @@ pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
     let mut is_built = false;
     runner.step("kube: programs", || {
         let outcome = programs(which);
-        is_built = matches!(outcome, Outcome::Passed);
+        is_built = outcome.is_ok();
         outcome
     });
     if !is_built {
@@ -82,10 +83,7 @@ pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
     };
     runner.step(&format!("kube: {file}"), || {
         let folder = root().join("crates/longwire-kube/tests/cluster");
-        let mut command = match with_pytest() {
-            Ok(command) => command,
-            Err(outcome) => return outcome,
-        };
+        let mut command = with_pytest()?;
         command
             .args(["-q", "-s", "-p", "no:cacheprovider", "--durations=5", file])
             .args(words)
@@ -111,8 +109,8 @@ fn bin() -> PathBuf {
 
 /// Builds missing programs.
 fn programs(which: KubeTest) -> Outcome {
-    if let Some(why) = missing_go() {
-        return Outcome::Failed(why);
+    if let Err(Skipped(why)) = needs_go() {
+        return Err(Failed(why));
     }
     let takes = match which {
         KubeTest::Control => &["etcd", "etcdctl", "openssl"][..],
@@ -129,19 +127,16 @@ fn programs(which: KubeTest) -> Outcome {
     };
     let is_missing = |name: &&&str| !succeeds("which", &[name]);
     if let Some(name) = takes.iter().find(is_missing) {
-        return Outcome::Failed(format!(
+        return Err(Failed(format!(
             "needs {name}: apt-get install etcd-server etcd-client openssl containerd runc iperf3 \
              iputils-ping busybox curl containernetworking-plugins"
-        ));
+        )));
     }
     let mut build = cargo(["build"].into_iter().chain(MANIFEST));
     build.args(locked()).env("CARGO_TARGET_DIR", target());
     let mut longwire = workspace("build");
     longwire.args(["--bin", "longwire"]);
-    match run_all([build, longwire]) {
-        Outcome::Passed => {}
-        other => return other,
-    }
+    run_all([build, longwire])?;
     let wanted = match which {
         KubeTest::Control => CONTROL.to_vec(),
         KubeTest::Pods => [&CONTROL[..], &MACHINES].concat(),
@@ -150,16 +145,13 @@ fn programs(which: KubeTest) -> Outcome {
         .into_iter()
         .filter(|name| !bin().join(name).exists())
         .collect();
-    match kubernetes(&wanted) {
-        Outcome::Passed => {}
-        other => return other,
-    }
+    kubernetes(&wanted)?;
     let (name, module) = match which {
         KubeTest::Control => ("kwok", KWOK),
         KubeTest::Pods => ("helm", HELM),
     };
     if bin().join(name).exists() {
-        return Outcome::Passed;
+        return Ok(());
     }
     let mut install = limited("go");
     install.args(["install", "-ldflags", "-s -w", module]);
@@ -171,13 +163,13 @@ fn programs(which: KubeTest) -> Outcome {
 /// Builds Kubernetes programs.
 fn kubernetes(names: &[&str]) -> Outcome {
     if names.is_empty() {
-        return Outcome::Passed;
+        return Ok(());
     }
     // A copy, because `go mod tidy` adds some hundred modules to go.mod.
     let module = target_dir().join("kube/programs");
     let from = root().join("crates/longwire-kube/tests/cluster/programs");
     if let Err(error) = copy(&from, &module) {
-        return Outcome::Failed(format!("{}: {error}", module.display()));
+        return Err(Failed(format!("{}: {error}", module.display())));
     }
     let go = |words: &[&str]| {
         let mut command = limited("go");

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::runner::Outcome;
+use crate::runner::Shortfall::Failed;
 
 /// Program whose processes are listed.
 const PROGRAM: &str = "longwire";
@@ -50,10 +51,10 @@ pub fn compare(before: &BTreeSet<String>) -> Outcome {
         let now = look();
         let left: Vec<&str> = now.difference(before).map(String::as_str).collect();
         if left.is_empty() {
-            return Outcome::Passed;
+            return Ok(());
         }
         if start.elapsed() > RELEASE_TIMEOUT {
-            return Outcome::Failed(format!("left behind: {}", left.join(", ")));
+            return Err(Failed(format!("left behind: {}", left.join(", "))));
         }
         thread::sleep(Duration::from_millis(200));
     }

@@ -5,7 +5,8 @@ use std::env;
 use std::fs;
 use std::process::Command;
 
-use crate::runner::{Outcome, Runner, cargo, locked, root, run, succeeds, target_dir};
+use crate::runner::Shortfall::{Failed, Skipped};
+use crate::runner::{Runner, cargo, locked, root, run, succeeds, target_dir};
 
 /// The crate with such code.
 const CRATE: &str = "longwire-io";
@@ -27,7 +28,7 @@ pub fn loom(runner: &mut Runner) {
             .map(|entry| entry.file_name())
             .any(|name| name.to_string_lossy().starts_with("loom"))
         {
-            return Outcome::Failed(format!("no {tests}/loom*.rs"));
+            return Err(Failed(format!("no {tests}/loom*.rs")));
         }
         // With the features of the whole workspace, so that other crates are built once
         // for all steps.
@@ -45,10 +46,10 @@ pub fn loom(runner: &mut Runner) {
 pub fn asan(runner: &mut Runner) {
     runner.step("asan", || {
         if !has_nightly() {
-            return Outcome::Skipped("no nightly toolchain".to_owned());
+            return Err(Skipped("no nightly toolchain".to_owned()));
         }
         let Some(host) = host() else {
-            return Outcome::Failed("rustc does not say what it builds for".to_owned());
+            return Err(Failed("rustc does not say what it builds for".to_owned()));
         };
         let mut command = cargo(["+nightly", "test", "--package", CRATE, "--lib", "--tests"]);
         command

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::clients::missing_node;
-use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all};
+use crate::clients::needs_node;
+use crate::runner::Shortfall::Failed;
+use crate::runner::{Runner, built, cargo, limited, root, run, run_all};
 
 const FOLDER: &str = "ui";
 
@@ -21,19 +22,20 @@ pub fn build(runner: &mut Runner) {
 
 /// Checks the page's source, and that the committed page is up to date.
 pub fn check(runner: &mut Runner) {
-    if let Some(why) = missing_node() {
-        runner.step("page", || Outcome::Skipped(why));
+    if let Err(why) = needs_node() {
+        runner.step("page", || Err(why));
         return;
     }
     runner.step("page: tools", || run(install()));
     runner.step("page: types, lint, tests, size, current", || {
         let committed = contents(&root().join(BUILT));
-        match run(npm(&["run", "check"])) {
-            Outcome::Passed if contents(&root().join(BUILT)) != committed => {
-                Outcome::Failed(format!("{BUILT} was not current: commit it as it is now"))
-            }
-            outcome => outcome,
+        run(npm(&["run", "check"]))?;
+        if contents(&root().join(BUILT)) == committed {
+            return Ok(());
         }
+        Err(Failed(format!(
+            "{BUILT} was not current: commit it as it is now"
+        )))
     });
 }
 

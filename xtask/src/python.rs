@@ -6,7 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::runner::{Outcome, Runner, cargo, limited, root, run, run_all, succeeds, target_dir};
+use crate::runner::Shortfall::{Failed, Skipped};
+use crate::runner::{
+    Outcome, Runner, Shortfall, cargo, limited, root, run, run_all, succeeds, target_dir,
+};
 
 /// The package's folder, relative to the repository's root.
 const PACKAGE: &str = "python";
@@ -35,10 +38,8 @@ pub fn build_release(runner: &mut Runner) {
     runner.step("python: tools", || install_tools(&venv));
     runner.step("python: program for old systems", || {
         let package = cargo(["xtask", "package", "--only", "archive"]);
-        match run(package) {
-            Outcome::Passed => take_program(&target_dir().join("package/longwire")),
-            other => other,
-        }
+        run(package)?;
+        take_program(&target_dir().join("package/longwire"))
     });
     runner.step("python: wheel for old systems", || {
         let mut build = maturin(&venv, &folder.join("dist"));
@@ -52,24 +53,27 @@ pub fn build_release(runner: &mut Runner) {
 ///
 /// # Errors
 /// The reason that it is unavailable.
-pub fn with_pytest() -> Result<Command, Outcome> {
+pub fn with_pytest() -> Result<Command, Shortfall> {
     let venv = target_dir().join("python/venv");
-    match install_tools(&venv) {
-        Outcome::Passed => Ok(tool(&venv, "pytest")),
-        other => Err(other),
-    }
+    install_tools(&venv)?;
+    Ok(tool(&venv, "pytest"))
 }
 
 fn install_tools(venv: &Path) -> Outcome {
+    make_venv(venv, "xtask/python/requirements.txt")
+}
+
+/// Makes a virtual environment with the requirements in a file.
+pub fn make_venv(venv: &Path, requirements: &str) -> Outcome {
     if !succeeds("python3", &["-m", "venv", "--help"]) {
-        return Outcome::Skipped("needs python3 with venv (Debian: python3-venv)".to_owned());
+        return Err(Skipped(
+            "needs python3 with venv (Debian: python3-venv)".to_owned(),
+        ));
     }
     let mut make = limited("python3");
     make.args(["-m", "venv"]).arg(venv);
-    match run(make) {
-        Outcome::Passed => install(venv, "xtask/python/requirements.txt"),
-        other => other,
-    }
+    run(make)?;
+    install(venv, requirements)
 }
 
 /// Installs the requirements in a file.
@@ -83,26 +87,17 @@ fn install(venv: &Path, requirements: &str) -> Outcome {
 /// Builds a wheel with the tests' program, and installs it.
 fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     if !venv.join("bin/maturin").exists() {
-        return Outcome::Skipped("the tools are not installed".to_owned());
+        return Err(Skipped("the tools are not installed".to_owned()));
     }
     // Only this build's wheel must be there.
     let _ = fs::remove_dir_all(wheels);
-    let program = run(cargo(["build", "--bin", "longwire"]));
-    let Outcome::Passed = program else {
-        return program;
-    };
-    let taken = take_program(&target_dir().join("debug/longwire"));
-    let Outcome::Passed = taken else {
-        return taken;
-    };
+    run(cargo(["build", "--bin", "longwire"]))?;
+    take_program(&target_dir().join("debug/longwire"))?;
     let mut build = maturin(venv, wheels);
     build.args(["--profile", "dev", "--compatibility", "linux"]);
-    let built = run(build);
-    let Outcome::Passed = built else {
-        return built;
-    };
+    run(build)?;
     let Some(wheel) = only_wheel(wheels) else {
-        return Outcome::Failed(format!("no wheel in {}", wheels.display()));
+        return Err(Failed(format!("no wheel in {}", wheels.display())));
     };
     let mut install = tool(venv, "pip");
     install.args(["install", "--quiet", "--disable-pip-version-check"]);
@@ -115,7 +110,7 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
 fn take_program(program: &Path) -> Outcome {
     let scripts = root().join(PACKAGE).join("data/scripts");
     if let Err(error) = fs::create_dir_all(&scripts) {
-        return Outcome::Failed(format!("{}: {error}", scripts.display()));
+        return Err(Failed(format!("{}: {error}", scripts.display())));
     }
     let mut strip = limited("objcopy");
     strip.arg("--strip-all").arg(program);
@@ -130,12 +125,17 @@ fn maturin(venv: &Path, wheels: &Path) -> Command {
     build.args(["build", "--locked", "--out"]).arg(wheels);
     build.env("CARGO_TARGET_DIR", target_dir());
     build.current_dir(root().join(PACKAGE));
+    tools_first(&mut build, venv);
+    build
+}
+
+/// Puts the tools of `venv` first on a command's PATH.
+pub fn tools_first(command: &mut Command, venv: &Path) {
     let path = env::var_os("PATH").unwrap_or_default();
     let programs = [venv.join("bin")].into_iter();
     if let Ok(path) = env::join_paths(programs.chain(env::split_paths(&path))) {
-        build.env("PATH", path);
+        command.env("PATH", path);
     }
-    build
 }
 
 fn only_wheel(wheels: &Path) -> Option<PathBuf> {

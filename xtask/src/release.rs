@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use crate::runner::Shortfall::Failed;
 use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all, workspace};
 
 /// Runs the README's first command.
@@ -17,7 +18,9 @@ fn first_command() -> Outcome {
         .lines()
         .find_map(|line| line.strip_prefix("cargo run --release "));
     let Some(arguments) = command else {
-        return Outcome::Failed("README.md has no line with `cargo run --release …`".to_owned());
+        return Err(Failed(
+            "README.md has no line with `cargo run --release …`".to_owned(),
+        ));
     };
     let command = ["run", "--release"].into_iter();
     run(cargo(command.chain(arguments.split_whitespace())))
@@ -37,7 +40,7 @@ fn run_examples() -> Outcome {
         .collect();
     names.sort();
     if names.is_empty() {
-        return Outcome::Failed("no crates/*/examples/*.rs".to_owned());
+        return Err(Failed("no crates/*/examples/*.rs".to_owned()));
     }
     let mut build = workspace("build");
     build.arg("--examples");

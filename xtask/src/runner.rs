@@ -8,12 +8,14 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::record::PASSED;
+use Shortfall::{Failed, Skipped};
 
 /// Outcome of a step.
+pub type Outcome = Result<(), Shortfall>;
+
+/// Why a step did not pass.
 #[derive(Debug)]
-pub enum Outcome {
-    /// The step succeeded.
-    Passed,
+pub enum Shortfall {
     /// The step cannot run here; with the reason.
     Skipped(String),
     /// The step failed; with a message.
@@ -64,9 +66,9 @@ impl Runner {
         let others: Vec<String> = steps
             .iter()
             .filter_map(|(name, _, outcome)| match outcome {
-                Outcome::Passed => None,
-                Outcome::Skipped(why) => Some(format!("skipped: {name}: {why}")),
-                Outcome::Failed(what) => Some(format!("FAILED: {name}: {what}")),
+                Ok(()) => None,
+                Err(Skipped(why)) => Some(format!("skipped: {name}: {why}")),
+                Err(Failed(what)) => Some(format!("FAILED: {name}: {what}")),
             })
             .collect();
         let result = if others.is_empty() {
@@ -91,7 +93,7 @@ impl Runner {
         let failed = self
             .done
             .iter()
-            .filter(|(_, _, outcome)| matches!(outcome, Outcome::Failed(_)));
+            .filter(|(_, _, outcome)| matches!(outcome, Err(Failed(_))));
         let failed: Vec<&str> = failed.map(|(name, _, _)| name.as_str()).collect();
         if failed.is_empty() {
             return ExitCode::SUCCESS;
@@ -109,9 +111,9 @@ fn note(name: &str, time: Duration, outcome: &Outcome) {
     };
     let seconds = time.as_secs_f64();
     let word = match outcome {
-        Outcome::Passed => PASSED,
-        Outcome::Skipped(_) => "skipped",
-        Outcome::Failed(_) => "FAILED",
+        Ok(()) => PASSED,
+        Err(Skipped(_)) => "skipped",
+        Err(Failed(_)) => "FAILED",
     };
     let ended = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let ended = ended.unwrap_or_default().as_secs();
@@ -130,9 +132,9 @@ fn note(name: &str, time: Duration, outcome: &Outcome) {
 fn sentence(name: &str, time: Duration, outcome: &Outcome) -> String {
     let seconds = time.as_secs_f64();
     match outcome {
-        Outcome::Passed => format!("{name}: ok ({seconds:.1} s)"),
-        Outcome::Skipped(why) => format!("{name}: SKIPPED: {why} ({seconds:.1} s)"),
-        Outcome::Failed(what) => format!("{name}: FAILED: {what} ({seconds:.1} s)"),
+        Ok(()) => format!("{name}: ok ({seconds:.1} s)"),
+        Err(Skipped(why)) => format!("{name}: SKIPPED: {why} ({seconds:.1} s)"),
+        Err(Failed(what)) => format!("{name}: FAILED: {what} ({seconds:.1} s)"),
     }
 }
 
@@ -208,24 +210,18 @@ const TIMED_OUT: i32 = 124;
 pub fn run(mut command: Command) -> Outcome {
     println!("  $ {}", shown(&command));
     match command.status() {
-        Ok(status) if status.success() => Outcome::Passed,
+        Ok(status) if status.success() => Ok(()),
         Ok(status) if is_ci() && status.code() == Some(TIMED_OUT) => {
-            Outcome::Failed(format!("still running after {LIMIT} s"))
+            Err(Failed(format!("still running after {LIMIT} s")))
         }
-        Ok(status) => Outcome::Failed(status.to_string()),
-        Err(error) => Outcome::Failed(format!("cannot run: {error}")),
+        Ok(status) => Err(Failed(status.to_string())),
+        Err(error) => Err(Failed(format!("cannot run: {error}"))),
     }
 }
 
 /// Runs commands until one fails.
 pub fn run_all(commands: impl IntoIterator<Item = Command>) -> Outcome {
-    for command in commands {
-        let outcome = run(command);
-        if !matches!(outcome, Outcome::Passed) {
-            return outcome;
-        }
-    }
-    Outcome::Passed
+    commands.into_iter().try_for_each(run)
 }
 
 /// Returns whether a command exists and succeeds; discards its output.

@@ -16,6 +16,7 @@ mod pool;
 mod programs;
 
 use crate::leftovers;
+use crate::runner::Shortfall::Failed;
 use crate::runner::{Outcome, Runner, cargo, is_ci, locked, target_dir};
 use crate::tools;
 use pool::{Done, Ending};
@@ -44,13 +45,10 @@ fn workers() -> (usize, usize) {
 /// Builds and runs every test.
 pub fn run_step(runner: &mut Runner) {
     let mut jobs = Vec::new();
-    runner.step("tests: build", || match build() {
-        Ok(Some(built)) => {
-            jobs = built;
-            Outcome::Passed
-        }
-        Ok(None) => Outcome::Failed("they do not build".to_owned()),
-        Err(error) => Outcome::Failed(error.to_string()),
+    runner.step("tests: build", || {
+        let built = build().map_err(|error| Failed(error.to_string()))?;
+        jobs = built.ok_or_else(|| Failed("they do not build".to_owned()))?;
+        Ok(())
     });
     if !jobs.is_empty() {
         runner.step("tests", || run_all(jobs));
@@ -91,13 +89,12 @@ fn run_all(mut jobs: Vec<Job>) -> Outcome {
     let failed = done.iter().filter(|done| done.ending == Ending::Failed);
     match (failed.count(), left) {
         // On a shared machine, another user may own the leftovers.
-        (0, Outcome::Failed(what)) if is_ci() => Outcome::Failed(what),
-        (0, Outcome::Failed(what)) => {
+        (0, Err(Failed(what))) if !is_ci() => {
             eprintln!("{what}");
-            Outcome::Passed
+            Ok(())
         }
-        (0, _) => Outcome::Passed,
-        (failed, _) => Outcome::Failed(format!("{failed} of {}", done.len())),
+        (0, left) => left,
+        (failed, _) => Err(Failed(format!("{failed} of {}", done.len()))),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::checks::{CHECKS, Check};
 use crate::record;
-use crate::runner::{Outcome, Runner};
+use crate::runner::Runner;
+use crate::runner::Shortfall::Failed;
 use crate::{leftovers, tools};
 
 /// Runs checks.
@@ -48,7 +49,7 @@ pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
         (check.run)(runner);
         let (result, time) = runner.summary(start);
         if let Err(error) = record::append(name, runner.seconds, &result, time) {
-            runner.step("record", || Outcome::Failed(error));
+            runner.step("record", || Err(Failed(error)));
         }
     }
     runner.step("nothing left behind", || leftovers::compare(&before));
