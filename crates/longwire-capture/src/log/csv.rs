@@ -12,6 +12,7 @@ use csv::{ByteRecord, ReaderBuilder};
 use super::columns::{COLUMNS, EPOCH, Layout, StoredTimes};
 use super::error::LogError;
 use super::row::{Fate, Name, Names, Row};
+use super::{Format, Rows};
 
 /// Bytes read or written at a time.
 const BUFFER_LEN: usize = 256 * 1024;
@@ -31,11 +32,6 @@ impl CsvWriter {
         header.map_err(|error| unwritten(path, error))?;
         let digits = Vec::with_capacity(32);
         Ok(CsvWriter { out, digits })
-    }
-
-    pub(super) fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError> {
-        self.fields(row, epoch)
-            .map_err(|error| unwritten(path, error))
     }
 
     fn fields(&mut self, row: &Row, epoch: i64) -> Result<(), csv::Error> {
@@ -66,8 +62,15 @@ impl CsvWriter {
     fn truth(&mut self, value: bool) -> Result<(), csv::Error> {
         self.out.write_field(if value { "true" } else { "false" })
     }
+}
 
-    pub(super) fn finish(self, path: &Path) -> Result<(), LogError> {
+impl Format for CsvWriter {
+    fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError> {
+        self.fields(row, epoch)
+            .map_err(|error| unwritten(path, error))
+    }
+
+    fn finish(self: Box<Self>, path: &Path) -> Result<(), LogError> {
         // `into_inner` flushes the CSV writer into the buffer; the buffer goes to
         // the file.
         let buffer = self.out.into_inner().map_err(|error| error.into_error());
@@ -126,27 +129,6 @@ impl CsvReader {
         })
     }
 
-    pub(super) fn progress(&self) -> (u64, u64) {
-        (self.input.position().byte(), self.size)
-    }
-
-    pub(super) fn next(&mut self) -> Option<Result<Row, LogError>> {
-        if self.ended {
-            return None;
-        }
-        let row = match self.input.read_byte_record(&mut self.record) {
-            Ok(false) => return None,
-            Ok(true) => self.row().map_err(|what| LogError::Row {
-                path: self.path.clone(),
-                place: format!("line {}", self.record.position().map_or(0, |p| p.line())),
-                what,
-            }),
-            Err(error) => Err(unread(&self.path, error)),
-        };
-        self.ended = row.is_err();
-        Some(row)
-    }
-
     fn row(&mut self) -> Result<Row, String> {
         let link = self.names.get(text(&self.record, &self.layout, 1)?);
         let reason: Option<Name> = match text(&self.record, &self.layout, 7)? {
@@ -183,11 +165,6 @@ impl CsvReader {
         Ok(row)
     }
 
-    /// Returns the time from which arrivals count, after the first row.
-    pub(super) fn epoch(&self) -> Option<i64> {
-        self.epoch.filter(|_| self.layout.has_epoch())
-    }
-
     fn text(&self, column: usize) -> Result<&str, String> {
         text(&self.record, &self.layout, column)
     }
@@ -218,6 +195,37 @@ impl CsvReader {
                 Err(format!("{name} '{other}' is neither true nor false"))
             }
         }
+    }
+}
+
+impl Iterator for CsvReader {
+    type Item = Result<Row, LogError>;
+
+    fn next(&mut self) -> Option<Result<Row, LogError>> {
+        if self.ended {
+            return None;
+        }
+        let row = match self.input.read_byte_record(&mut self.record) {
+            Ok(false) => return None,
+            Ok(true) => self.row().map_err(|what| LogError::Row {
+                path: self.path.clone(),
+                place: format!("line {}", self.record.position().map_or(0, |p| p.line())),
+                what,
+            }),
+            Err(error) => Err(unread(&self.path, error)),
+        };
+        self.ended = row.is_err();
+        Some(row)
+    }
+}
+
+impl Rows for CsvReader {
+    fn progress(&self) -> (u64, u64) {
+        (self.input.position().byte(), self.size)
+    }
+
+    fn epoch(&self) -> Option<i64> {
+        self.epoch.filter(|_| self.layout.has_epoch())
     }
 }
 

@@ -16,6 +16,7 @@ mod row;
 mod sink;
 mod verdicts;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use columns::COLUMNS;
@@ -25,7 +26,6 @@ pub use sink::RowSink;
 pub use verdicts::{Number, VerdictLog};
 
 use self::csv::{CsvReader, CsvWriter};
-use self::parquet::{ParquetReader, ParquetWriter};
 use crate::open;
 
 /// File format of a log.
@@ -56,13 +56,14 @@ pub struct LogWriter {
     rows: u64,
     /// Origin of arrivals; by default, the first arrival.
     epoch: Option<i64>,
-    format: Writer,
+    format: Box<dyn Format>,
 }
 
-#[derive(Debug)]
-enum Writer {
-    Csv(Box<CsvWriter>),
-    Parquet(Box<ParquetWriter>),
+/// Writes rows in one format.
+trait Format: fmt::Debug + Send {
+    fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError>;
+
+    fn finish(self: Box<Self>, path: &Path) -> Result<(), LogError>;
 }
 
 impl LogWriter {
@@ -80,8 +81,8 @@ impl LogWriter {
         let created = open::to_write(&path);
         let file = created.map_err(|source| LogError::file(&path, "cannot create it", source))?;
         let format = match format {
-            LogFormat::Csv => Writer::Csv(Box::new(CsvWriter::new(file, &path)?)),
-            LogFormat::Parquet => Writer::Parquet(Box::new(ParquetWriter::new(file, &path)?)),
+            LogFormat::Csv => Box::new(CsvWriter::new(file, &path)?),
+            LogFormat::Parquet => parquet::writer(file, &path)?,
         };
         Ok(LogWriter {
             path,
@@ -112,10 +113,7 @@ impl LogWriter {
             what,
         })?;
         let epoch = *self.epoch.get_or_insert(row.arrival_ns);
-        match &mut self.format {
-            Writer::Csv(writer) => writer.write(row, epoch, &self.path),
-            Writer::Parquet(writer) => writer.write(row, epoch, &self.path),
-        }
+        self.format.write(row, epoch, &self.path)
     }
 
     /// Writes the buffered rows. An unfinished Parquet file cannot be read.
@@ -123,23 +121,23 @@ impl LogWriter {
     /// # Errors
     /// If the file cannot be written.
     pub fn finish(self) -> Result<(), LogError> {
-        match self.format {
-            Writer::Csv(writer) => writer.finish(&self.path),
-            Writer::Parquet(writer) => writer.finish(&self.path),
-        }
+        self.format.finish(&self.path)
     }
 }
 
 /// Reads a verdict log row by row.
 #[derive(Debug)]
-pub struct LogReader {
-    format: Reader,
-}
+pub struct LogReader(Box<dyn Rows>);
 
-#[derive(Debug)]
-enum Reader {
-    Csv(Box<CsvReader>),
-    Parquet(Box<ParquetReader>),
+/// Reads rows of one format.
+trait Rows: Iterator<Item = Result<Row, LogError>> + fmt::Debug + Send {
+    fn progress(&self) -> (u64, u64);
+
+    fn epoch(&self) -> Option<i64>;
+
+    fn span(&self) -> Option<(i64, i64)> {
+        None
+    }
 }
 
 impl LogReader {
@@ -150,38 +148,28 @@ impl LogReader {
     /// [`LogError::NoParquet`] where the feature `parquet` is off.
     pub fn open(path: impl Into<PathBuf>) -> Result<LogReader, LogError> {
         let path = path.into();
-        let format = if is_parquet(&path)? {
-            Reader::Parquet(Box::new(ParquetReader::open(path)?))
+        Ok(LogReader(if is_parquet(&path)? {
+            parquet::reader(path)?
         } else {
-            Reader::Csv(Box::new(CsvReader::open(path)?))
-        };
-        Ok(LogReader { format })
+            Box::new(CsvReader::open(path)?)
+        }))
     }
 
     /// Returns progress and total, in bytes or rows depending on the format.
     pub fn progress(&self) -> (u64, u64) {
-        match &self.format {
-            Reader::Csv(reader) => reader.progress(),
-            Reader::Parquet(reader) => reader.progress(),
-        }
+        self.0.progress()
     }
 
     /// Returns the origin of arrivals in the file, in nanoseconds since 1970: the start of
     /// the run. Known once a row has been read; earlier logs have none.
     pub fn epoch(&self) -> Option<i64> {
-        match &self.format {
-            Reader::Csv(reader) => reader.epoch(),
-            Reader::Parquet(reader) => reader.epoch(),
-        }
+        self.0.epoch()
     }
 
     /// Returns the earliest arrival and the latest arrival or release, in nanoseconds, if
     /// the file has an index; otherwise the rows must be read.
     pub fn span(&self) -> Option<(i64, i64)> {
-        match &self.format {
-            Reader::Csv(_) => None,
-            Reader::Parquet(reader) => reader.span(),
-        }
+        self.0.span()
     }
 }
 
@@ -189,10 +177,7 @@ impl Iterator for LogReader {
     type Item = Result<Row, LogError>;
 
     fn next(&mut self) -> Option<Result<Row, LogError>> {
-        match &mut self.format {
-            Reader::Csv(reader) => reader.next(),
-            Reader::Parquet(reader) => reader.next(),
-        }
+        self.0.next()
     }
 }
 

@@ -9,8 +9,8 @@ mod guard;
 mod read;
 mod write;
 
-pub(super) use read::ParquetReader;
-pub(super) use write::ParquetWriter;
+pub(super) use read::reader;
+pub(super) use write::writer;
 
 /// Keys of the file's metadata: the time from which arrivals count, the earliest
 /// arrival, and the latest arrival or release; in nanoseconds since 1970.

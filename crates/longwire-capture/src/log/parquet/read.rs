@@ -11,15 +11,15 @@ use parquet::file::statistics::Statistics;
 use super::column::{Column, Value};
 use super::guard::guarded;
 use super::{EPOCH_KEY, FIRST_KEY, LAST_KEY};
-use crate::log::LogError;
 use crate::log::columns::{COLUMNS, EPOCH, Layout};
 use crate::log::row::{Fate, Name, Names, Row};
+use crate::log::{LogError, Rows};
 
 /// Reason why a file that begins as Parquet may have no index.
 const UNFINISHED: &str = "cannot read it as Parquet (if its writer was killed, its end is missing)";
 
 /// Reads rows from columns.
-pub(in crate::log) struct ParquetReader {
+struct ParquetReader {
     path: PathBuf,
     file: SerializedFileReader<File>,
     /// The position of each of [`COLUMNS`] in the file.
@@ -44,67 +44,40 @@ impl std::fmt::Debug for ParquetReader {
     }
 }
 
-impl ParquetReader {
-    pub(in crate::log) fn open(path: PathBuf) -> std::result::Result<Self, LogError> {
-        let opened = File::open(&path);
-        let file = opened.map_err(|source| LogError::file(&path, "cannot read it", source))?;
-        let file = guarded(|| SerializedFileReader::new(file))
-            .map_err(|error| unread(&path, UNFINISHED, error))?;
-        let metadata = file.metadata().file_metadata();
-        let columns = metadata.schema_descr().columns();
-        let place = |name: &str| {
-            columns.iter().position(|column| {
-                let path = column.path().parts();
-                path.len() == 1 && path[0] == name
-            })
-        };
-        let layout = match Layout::find(place) {
-            Ok(layout) => layout,
-            Err(missing) => return Err(LogError::Columns { path, missing }),
-        };
-        let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
-        Ok(ParquetReader {
-            path,
-            file,
-            layout,
-            columns: Vec::new(),
-            rows_left: 0,
-            group: 0,
-            rows_read: 0,
-            rows,
-            names: Names::default(),
-            ended: false,
+/// Opens a file.
+pub(in crate::log) fn reader(path: PathBuf) -> std::result::Result<Box<dyn Rows>, LogError> {
+    let opened = File::open(&path);
+    let file = opened.map_err(|source| LogError::file(&path, "cannot read it", source))?;
+    let file = guarded(|| SerializedFileReader::new(file))
+        .map_err(|error| unread(&path, UNFINISHED, error))?;
+    let metadata = file.metadata().file_metadata();
+    let columns = metadata.schema_descr().columns();
+    let place = |name: &str| {
+        columns.iter().position(|column| {
+            let path = column.path().parts();
+            path.len() == 1 && path[0] == name
         })
-    }
+    };
+    let layout = match Layout::find(place) {
+        Ok(layout) => layout,
+        Err(missing) => return Err(LogError::Columns { path, missing }),
+    };
+    let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
+    Ok(Box::new(ParquetReader {
+        path,
+        file,
+        layout,
+        columns: Vec::new(),
+        rows_left: 0,
+        group: 0,
+        rows_read: 0,
+        rows,
+        names: Names::default(),
+        ended: false,
+    }))
+}
 
-    pub(in crate::log) fn progress(&self) -> (u64, u64) {
-        (self.rows_read, self.rows)
-    }
-
-    /// Returns the time from which arrivals count.
-    pub(in crate::log) fn epoch(&self) -> Option<i64> {
-        self.metadata(EPOCH_KEY)
-    }
-
-    /// Returns the earliest arrival and the latest arrival or release, from the
-    /// index at the file's end.
-    pub(in crate::log) fn span(&self) -> Option<(i64, i64)> {
-        if self.layout.has_epoch() {
-            return Some((self.metadata(FIRST_KEY)?, self.metadata(LAST_KEY)?));
-        }
-        let groups = self.file.metadata().row_groups();
-        let arrivals = groups.iter().map(|group| self.range(group, "arrival_ns"));
-        let arrivals: Option<Vec<_>> = arrivals.collect();
-        let releases = groups.iter().map(|group| self.range(group, "release_ns"));
-        let releases: Option<Vec<_>> = releases.collect();
-        // A group without a delivered frame has no releases.
-        let arrivals = arrivals?.into_iter().flatten();
-        let releases = releases?.into_iter().flatten();
-        let first = arrivals.clone().map(|(least, _)| least).min()?;
-        let last = arrivals.chain(releases).map(|(_, most)| most).max()?;
-        Some((first, last))
-    }
-
+impl ParquetReader {
     /// Returns a number of the file's metadata.
     fn metadata(&self, key: &str) -> Option<i64> {
         let metadata = self.file.metadata().file_metadata();
@@ -127,27 +100,6 @@ impl ParquetReader {
             Statistics::Int64(range) => Some(Some((*range.min_opt()?, *range.max_opt()?))),
             _ => None,
         }
-    }
-
-    pub(in crate::log) fn next(&mut self) -> Option<std::result::Result<Row, LogError>> {
-        if self.ended {
-            return None;
-        }
-        while self.rows_left == 0 {
-            if self.group == self.file.num_row_groups() {
-                return None;
-            }
-            if let Err(error) = guarded(|| self.open_group()) {
-                self.ended = true;
-                let action = format!("cannot read row group {}", self.group);
-                return Some(Err(unread(&self.path, &action, error)));
-            }
-        }
-        self.rows_left -= 1;
-        self.rows_read += 1;
-        let row = self.row().map_err(|wrong| self.wrong(wrong));
-        self.ended = row.is_err();
-        Some(row)
     }
 
     fn open_group(&mut self) -> Result<()> {
@@ -221,6 +173,58 @@ impl ParquetReader {
                 unread(&self.path, &action, error)
             }
         }
+    }
+}
+
+impl Iterator for ParquetReader {
+    type Item = std::result::Result<Row, LogError>;
+
+    fn next(&mut self) -> Option<std::result::Result<Row, LogError>> {
+        if self.ended {
+            return None;
+        }
+        while self.rows_left == 0 {
+            if self.group == self.file.num_row_groups() {
+                return None;
+            }
+            if let Err(error) = guarded(|| self.open_group()) {
+                self.ended = true;
+                let action = format!("cannot read row group {}", self.group);
+                return Some(Err(unread(&self.path, &action, error)));
+            }
+        }
+        self.rows_left -= 1;
+        self.rows_read += 1;
+        let row = self.row().map_err(|wrong| self.wrong(wrong));
+        self.ended = row.is_err();
+        Some(row)
+    }
+}
+
+impl Rows for ParquetReader {
+    fn progress(&self) -> (u64, u64) {
+        (self.rows_read, self.rows)
+    }
+
+    fn epoch(&self) -> Option<i64> {
+        self.metadata(EPOCH_KEY)
+    }
+
+    fn span(&self) -> Option<(i64, i64)> {
+        if self.layout.has_epoch() {
+            return Some((self.metadata(FIRST_KEY)?, self.metadata(LAST_KEY)?));
+        }
+        let groups = self.file.metadata().row_groups();
+        let arrivals = groups.iter().map(|group| self.range(group, "arrival_ns"));
+        let arrivals: Option<Vec<_>> = arrivals.collect();
+        let releases = groups.iter().map(|group| self.range(group, "release_ns"));
+        let releases: Option<Vec<_>> = releases.collect();
+        // A group without a delivered frame has no releases.
+        let arrivals = arrivals?.into_iter().flatten();
+        let releases = releases?.into_iter().flatten();
+        let first = arrivals.clone().map(|(least, _)| least).min()?;
+        let last = arrivals.chain(releases).map(|(_, most)| most).max()?;
+        Some((first, last))
     }
 }
 

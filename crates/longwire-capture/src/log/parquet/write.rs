@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::{EPOCH_KEY, FIRST_KEY, GROUP_ROWS, LAST_KEY};
 use crate::log::columns::{COLUMNS, StoredTimes};
-use crate::log::{LogError, Name, Row};
+use crate::log::{Format, LogError, Name, Row};
 
 /// The columns with their types, in the order of [`COLUMNS`].
 const SCHEMA: &str = "
@@ -53,7 +53,7 @@ const REPETITIVE: [&str; 7] = [
 ];
 
 /// Writes rows as columns.
-pub(in crate::log) struct ParquetWriter {
+struct ParquetWriter {
     file: SerializedFileWriter<BufWriter<File>>,
     group: Group,
     span: Option<Span>,
@@ -99,32 +99,39 @@ struct Group {
 
 /// A column that may lack values: the values present, and for each row whether it
 /// has one.
+#[derive(Default)]
 struct Optional<T> {
     values: Vec<T>,
     present: Vec<i16>,
 }
 
-impl ParquetWriter {
-    pub(in crate::log) fn new(file: File, path: &Path) -> std::result::Result<Self, LogError> {
-        let schema = parse_message_type(SCHEMA).map(Arc::new);
-        let opened = schema.and_then(|schema| {
-            SerializedFileWriter::new(BufWriter::new(file), schema, Arc::new(properties()))
-        });
-        let file = opened.map_err(|error| unwritten(path, error))?;
-        let group = Group::default();
-        Ok(ParquetWriter {
-            file,
-            group,
-            span: None,
-        })
-    }
+/// Begins a file.
+pub(in crate::log) fn writer(
+    file: File,
+    path: &Path,
+) -> std::result::Result<Box<dyn Format>, LogError> {
+    let schema = parse_message_type(SCHEMA).map(Arc::new);
+    let opened = schema.and_then(|schema| {
+        SerializedFileWriter::new(BufWriter::new(file), schema, Arc::new(properties()))
+    });
+    let file = opened.map_err(|error| unwritten(path, error))?;
+    Ok(Box::new(ParquetWriter {
+        file,
+        group: Group::default(),
+        span: None,
+    }))
+}
 
-    pub(in crate::log) fn write(
-        &mut self,
-        row: &Row,
-        epoch: i64,
-        path: &Path,
-    ) -> std::result::Result<(), LogError> {
+impl ParquetWriter {
+    fn flush(&mut self) -> Result<()> {
+        let mut out = self.file.next_row_group()?;
+        self.group.write(&mut out)?;
+        out.close().map(drop)
+    }
+}
+
+impl Format for ParquetWriter {
+    fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> std::result::Result<(), LogError> {
         self.span = Some(Span::with(self.span, row, epoch));
         self.group.push(row, epoch);
         if self.group.frame.len() < GROUP_ROWS {
@@ -133,15 +140,7 @@ impl ParquetWriter {
         self.flush().map_err(|error| unwritten(path, error))
     }
 
-    fn flush(&mut self) -> Result<()> {
-        let mut out = self.file.next_row_group()?;
-        self.group.write(&mut out)?;
-        out.close()?;
-        self.group.clear();
-        Ok(())
-    }
-
-    pub(in crate::log) fn finish(mut self, path: &Path) -> std::result::Result<(), LogError> {
+    fn finish(mut self: Box<Self>, path: &Path) -> std::result::Result<(), LogError> {
         let rest = if self.group.frame.is_empty() {
             Ok(())
         } else {
@@ -213,49 +212,23 @@ impl Group {
         bytes
     }
 
-    fn write(&self, out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>) -> Result<()> {
-        required::<Int64Type>(out, &self.frame)?;
-        required::<ByteArrayType>(out, &self.link)?;
-        required::<Int64Type>(out, &self.arrival)?;
-        required::<Int32Type>(out, &self.length)?;
-        required::<ByteArrayType>(out, &self.verdict)?;
-        required::<Int64Type>(out, &self.sojourn)?;
-        required::<Int64Type>(out, &self.delay)?;
-        optional::<ByteArrayType>(out, &self.reason)?;
-        required::<BoolType>(out, &self.ecn_marked)?;
-        required::<BoolType>(out, &self.corrupted)?;
-        required::<Int32Type>(out, &self.copy)?;
-        required::<Int32Type>(out, &self.queue_packets)?;
-        required::<Int64Type>(out, &self.queue_bytes)?;
-        required::<Int64Type>(out, &self.epoch)
-    }
-
-    /// Removes the rows and keeps the memory.
-    fn clear(&mut self) {
-        self.frame.clear();
-        self.link.clear();
-        self.arrival.clear();
-        self.length.clear();
-        self.verdict.clear();
-        self.sojourn.clear();
-        self.delay.clear();
-        self.reason.clear();
-        self.ecn_marked.clear();
-        self.corrupted.clear();
-        self.copy.clear();
-        self.queue_packets.clear();
-        self.queue_bytes.clear();
-        self.epoch.clear();
+    /// Writes and removes the rows, and keeps their memory.
+    fn write(&mut self, out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>) -> Result<()> {
         self.names.clear();
-    }
-}
-
-impl<T> Default for Optional<T> {
-    fn default() -> Self {
-        Optional {
-            values: Vec::new(),
-            present: Vec::new(),
-        }
+        required::<Int64Type>(out, &mut self.frame)?;
+        required::<ByteArrayType>(out, &mut self.link)?;
+        required::<Int64Type>(out, &mut self.arrival)?;
+        required::<Int32Type>(out, &mut self.length)?;
+        required::<ByteArrayType>(out, &mut self.verdict)?;
+        required::<Int64Type>(out, &mut self.sojourn)?;
+        required::<Int64Type>(out, &mut self.delay)?;
+        optional::<ByteArrayType>(out, &mut self.reason)?;
+        required::<BoolType>(out, &mut self.ecn_marked)?;
+        required::<BoolType>(out, &mut self.corrupted)?;
+        required::<Int32Type>(out, &mut self.copy)?;
+        required::<Int32Type>(out, &mut self.queue_packets)?;
+        required::<Int64Type>(out, &mut self.queue_bytes)?;
+        required::<Int64Type>(out, &mut self.epoch)
     }
 }
 
@@ -264,25 +237,25 @@ impl<T> Optional<T> {
         self.present.push(i16::from(value.is_some()));
         self.values.extend(value);
     }
-
-    fn clear(&mut self) {
-        self.values.clear();
-        self.present.clear();
-    }
 }
 
 fn required<T: DataType>(
     out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
-    values: &[T::T],
+    values: &mut Vec<T::T>,
 ) -> Result<()> {
-    column::<T>(out, values, None)
+    column::<T>(out, values, None)?;
+    values.clear();
+    Ok(())
 }
 
 fn optional<T: DataType>(
     out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
-    column_of: &Optional<T::T>,
+    Optional { values, present }: &mut Optional<T::T>,
 ) -> Result<()> {
-    column::<T>(out, &column_of.values, Some(&column_of.present))
+    column::<T>(out, values, Some(present))?;
+    values.clear();
+    present.clear();
+    Ok(())
 }
 
 /// Writes the next column of the group.
