@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::header::ACCEPT;
+use hyper::header::{ACCEPT, HeaderMap};
 use hyper::{Request, Response, StatusCode};
 use longwire_fabric::Controller;
 use longwire_runtime::host::{normal_priority, prompt_priority, release_free_memory};
@@ -95,9 +95,7 @@ impl Api {
             request.uri().path(),
             request.uri().query(),
         )?;
-        let accepts = request.headers().get_all(ACCEPT).iter();
-        let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
-        call.accept = accepts.join(",");
+        call.accept = accepted(request.headers());
         if route.changes() && caller.rights == Rights::Read {
             let error = "read-only token; nothing was changed";
             return Err(Refusal::new(StatusCode::FORBIDDEN, error));
@@ -211,6 +209,13 @@ impl Api {
         };
         Reply::json(&changed.map_err(refused)?)
     }
+}
+
+/// Returns the headers `Accept`, joined.
+pub fn accepted(headers: &HeaderMap) -> String {
+    let accepts = headers.get_all(ACCEPT).iter();
+    let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
+    accepts.join(",")
 }
 
 /// Takes a permit.

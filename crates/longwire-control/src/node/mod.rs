@@ -10,22 +10,21 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::body::Incoming;
-use hyper::header::ACCEPT;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use longwire_client::node::{
     ATTACHMENTS, AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, Health,
-    NETWORKS, NodeOverview,
+    NETWORKS, NetworkList, NodeOverview,
 };
 use longwire_fabric::Controller;
 use longwire_runtime::host::normal_priority;
 use longwire_topology::Problem;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-use crate::api::{Api, WORK_MAX, fault, parse_body, take_permit};
+use crate::api::{Api, WORK_MAX, accepted, fault, parse_body, take_permit};
 use crate::bodies::Bodies;
 use crate::config::Detail;
 use crate::guard::{Caller, Files, Peer, Rights};
@@ -34,6 +33,7 @@ use crate::refusal::Refusal;
 use crate::reply::{Body, Reply};
 use crate::state::{ApiState, STREAMS_MAX};
 
+use network_api::NETWORK;
 pub use networks::Networks;
 
 /// Attachments of a node. Methods may be called from any thread, and block while a link is
@@ -139,6 +139,30 @@ pub(crate) struct NodeApi {
     slow: Handle,
 }
 
+/// Handlers of attachments or of networks.
+struct Kind<S, V, R> {
+    /// The name of a body in messages, with an example.
+    example: &'static str,
+    get: fn(&NodeApi, &str) -> Result<V, Refusal>,
+    /// Returns whether it is new, and its view.
+    put: fn(&NodeApi, &str, &S) -> Result<(bool, V), Refusal>,
+    remove: fn(&NodeApi, &str) -> Result<R, Refusal>,
+}
+
+const ATTACHMENT: Kind<AttachmentSpec, AttachmentView, Detached> = Kind {
+    example: "attachment, as in {\"target\": {\"container\": \"web\"}, \
+              \"link\": {\"delay\": \"80ms\"}}",
+    get: |node, name| node.attachments.get(name).ok_or_else(|| missing(name)),
+    put: |node, name, spec| Ok(node.attachments.put(name, spec)?),
+    remove: |node, name| {
+        let none = || Detached {
+            name: name.to_owned(),
+            ..Detached::default()
+        };
+        Ok(node.attachments.remove(name).unwrap_or_else(none))
+    },
+};
+
 /// Resource of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resource<'a> {
@@ -240,15 +264,13 @@ impl NodeApi {
             return Err(Refusal::method(takes));
         }
         let reply = match resource {
-            Resource::One(name) => self.of_one(name, request, &caller).await?,
+            Resource::One(name) => self.of_one(name, request, &caller, ATTACHMENT).await?,
             Resource::Health => Reply::json(&Health {
                 status: "ok".to_owned(),
             })?,
             Resource::Document => Reply::json(&document::document())?,
             Resource::Metrics => {
-                let accepts = request.headers().get_all(ACCEPT).iter();
-                let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
-                let accepts = accepts.join(",");
+                let accepts = accepted(request.headers());
                 self.work(move |node| node.metrics(&accepts)).await?
             }
             Resource::All => {
@@ -259,9 +281,14 @@ impl NodeApi {
                 };
                 self.work(list).await?
             }
-            Resource::Networks | Resource::Network(_) => {
-                self.of_networks(resource, request, &caller).await?
+            Resource::Networks => {
+                let list = |node: &NodeApi| {
+                    let networks = node.networks()?.list();
+                    Reply::json(&NetworkList { networks })
+                };
+                self.work(list).await?
             }
+            Resource::Network(name) => self.of_one(name, request, &caller, NETWORK).await?,
             Resource::Node | Resource::Run(..) | Resource::NetworkRun(..) => {
                 self.work(NodeApi::overview).await?
             }
@@ -269,35 +296,49 @@ impl NodeApi {
         Ok(reply.into_response())
     }
 
-    /// Answers a request for an attachment.
-    async fn of_one(
+    /// Answers a request for one attachment or network.
+    async fn of_one<
+        S: DeserializeOwned + 'static,
+        V: Serialize + 'static,
+        R: Serialize + 'static,
+    >(
         self: Arc<NodeApi>,
         name: &str,
         request: Request<Incoming>,
         caller: &Caller,
+        kind: Kind<S, V, R>,
     ) -> Result<Reply, Refusal> {
         let name = name.to_owned();
-        match *request.method() {
-            Method::PUT => self.put(name, request, caller).await,
-            Method::DELETE => {
-                may_attach(caller)?;
-                let remove = move |node: &NodeApi| match node.attachments.remove(&name) {
-                    Some(detached) => Reply::json(&detached),
-                    None => Reply::json(&Detached {
-                        name,
-                        ..Detached::default()
-                    }),
-                };
-                self.work(remove).await
-            }
-            _ => {
-                let get = move |node: &NodeApi| match node.attachments.get(&name) {
-                    Some(view) => Reply::json(&view),
-                    None => Err(missing(&name)),
-                };
-                self.work(get).await
-            }
+        let Kind {
+            example,
+            get,
+            put,
+            remove,
+        } = kind;
+        if !matches!(*request.method(), Method::PUT | Method::DELETE) {
+            return self.work(move |node| Reply::json(&get(node, &name)?)).await;
         }
+        may_attach(caller)?;
+        if request.method() == Method::DELETE {
+            let work = move |node: &NodeApi| Reply::json(&remove(node, &name)?);
+            return self.work(work).await;
+        }
+        let body = self.bodies.read(request.into_body()).await?;
+        self.work(move |node| {
+            let spec = S::deserialize(&parse_body(&body.bytes)?)
+                .map_err(|error| Refusal::bad(format!("the body is no {example}: {error}")))?;
+            let (is_new, view) = put(node, &name, &spec)?;
+            let status = if is_new {
+                StatusCode::CREATED
+            } else {
+                StatusCode::OK
+            };
+            Ok(Reply {
+                status,
+                ..Reply::json(&view)?
+            })
+        })
+        .await
     }
 
     /// Runs work on a thread that may block.
@@ -312,27 +353,6 @@ impl NodeApi {
             work(&self)
         });
         worked.await.unwrap_or_else(|_| Err(fault()))
-    }
-
-    async fn put(
-        self: Arc<NodeApi>,
-        name: String,
-        request: Request<Incoming>,
-        caller: &Caller,
-    ) -> Result<Reply, Refusal> {
-        may_attach(caller)?;
-        let body = self.bodies.read(request.into_body()).await?;
-        self.work(move |node| {
-            let spec = spec(&parse_body(&body.bytes)?)?;
-            let (is_new, view) = node.attachments.put(&name, &spec)?;
-            let status = if is_new {
-                StatusCode::CREATED
-            } else {
-                StatusCode::OK
-            };
-            json(status, &view)
-        })
-        .await
     }
 
     fn overview(&self) -> Result<Reply, Refusal> {
@@ -426,20 +446,6 @@ fn may_attach(caller: &Caller) -> Result<(), Refusal> {
         (_, Rights::Read) => refused("read-only token; nothing was changed"),
         (Peer::Unix, Rights::Change) => Ok(()),
     }
-}
-
-fn spec(body: &Value) -> Result<AttachmentSpec, Refusal> {
-    AttachmentSpec::deserialize(body).map_err(|error| {
-        Refusal::bad(format!(
-            "the body is no attachment, as in {{\"target\": {{\"container\": \"web\"}}, \
-             \"link\": {{\"delay\": \"80ms\"}}}}: {error}"
-        ))
-    })
-}
-
-fn json(status: StatusCode, value: &impl Serialize) -> Result<Reply, Refusal> {
-    let reply = Reply::json(value)?;
-    Ok(Reply { status, ..reply })
 }
 
 fn missing(name: &str) -> Refusal {

@@ -4,76 +4,31 @@ use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use longwire_client::node::{NETWORKS, NetworkEnded, NetworkList, NetworkSpec};
-use serde::Deserialize;
+use longwire_client::node::{NETWORKS, NetworkEnded, NetworkSpec, NetworkView};
 
 use super::networks::{RelayPermit, relay};
-use super::{Networks, NodeApi, Resource, json, may_attach, path_of_run, target};
-use crate::api::{parse_body, read_head, take_permit};
+use super::{Kind, Networks, NodeApi, may_attach, path_of_run, target};
+use crate::api::{read_head, take_permit};
 use crate::guard::Caller;
 use crate::refusal::Refusal;
 use crate::reply::{Body, Reply};
 use crate::route::Work;
 use crate::stream;
 
-impl NodeApi {
-    /// Answers a request for all networks, or one.
-    pub(super) async fn of_networks(
-        self: Arc<NodeApi>,
-        resource: Resource<'_>,
-        request: Request<Incoming>,
-        caller: &Caller,
-    ) -> Result<Reply, Refusal> {
-        let networks = self.networks()?;
-        let Resource::Network(name) = resource else {
-            let list = move |_: &NodeApi| {
-                Reply::json(&NetworkList {
-                    networks: networks.list(),
-                })
-            };
-            return self.work(list).await;
+pub(super) const NETWORK: Kind<NetworkSpec, NetworkView, NetworkEnded> = Kind {
+    example: "network, as in {\"file\": \"[ports]…\", \"host\": \"west\"}",
+    get: |node, name| node.networks()?.get(name).ok_or_else(|| missing(name)),
+    put: |node, name, spec| Ok(node.networks()?.put(name, spec)?),
+    remove: |node, name| {
+        let none = || NetworkEnded {
+            name: name.to_owned(),
+            report: None,
         };
-        let name = name.to_owned();
-        match *request.method() {
-            Method::PUT => {
-                may_attach(caller)?;
-                let body = self.bodies.read(request.into_body()).await?;
-                self.work(move |_| {
-                    let spec = NetworkSpec::deserialize(&parse_body(&body.bytes)?);
-                    let spec = spec.map_err(|error| {
-                        Refusal::bad(format!(
-                            "the body is no network, as in {{\"file\": \"[ports]…\", \
-                             \"host\": \"west\"}}: {error}"
-                        ))
-                    })?;
-                    let (is_new, view) = networks.put(&name, &spec)?;
-                    let status = if is_new {
-                        StatusCode::CREATED
-                    } else {
-                        StatusCode::OK
-                    };
-                    json(status, &view)
-                })
-                .await
-            }
-            Method::DELETE => {
-                may_attach(caller)?;
-                self.work(move |_| {
-                    let ended = networks.remove(&name);
-                    Reply::json(&ended.unwrap_or(NetworkEnded { name, report: None }))
-                })
-                .await
-            }
-            _ => {
-                self.work(move |_| match networks.get(&name) {
-                    Some(view) => Reply::json(&view),
-                    None => Err(missing(&name)),
-                })
-                .await
-            }
-        }
-    }
+        Ok(node.networks()?.remove(name).unwrap_or_else(none))
+    },
+};
 
+impl NodeApi {
     /// Answers a request for the run of a network. Without a run, the report of the last one is
     /// returned.
     pub(super) async fn in_network(
@@ -122,7 +77,7 @@ impl NodeApi {
         Ok(reply.await?.into_response())
     }
 
-    fn networks(&self) -> Result<Arc<dyn Networks>, Refusal> {
+    pub(super) fn networks(&self) -> Result<Arc<dyn Networks>, Refusal> {
         let networks = self.attachments.networks();
         networks.ok_or_else(|| Refusal::missing("this node does not run networks"))
     }
