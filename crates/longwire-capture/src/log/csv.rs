@@ -12,7 +12,7 @@ use csv::{ByteRecord, ReaderBuilder};
 use super::columns::{COLUMNS, EPOCH, Layout, StoredTimes};
 use super::error::LogError;
 use super::row::{Fate, Name, Names, Row};
-use super::{Format, Rows};
+use super::{FormatReader, FormatWriter};
 
 /// Bytes read or written at a time.
 const BUFFER_LEN: usize = 256 * 1024;
@@ -64,7 +64,7 @@ impl CsvWriter {
     }
 }
 
-impl Format for CsvWriter {
+impl FormatWriter for CsvWriter {
     fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError> {
         self.fields(row, epoch)
             .map_err(|error| unwritten(path, error))
@@ -219,7 +219,7 @@ impl Iterator for CsvReader {
     }
 }
 
-impl Rows for CsvReader {
+impl FormatReader for CsvReader {
     fn progress(&self) -> (u64, u64) {
         (self.input.position().byte(), self.size)
     }

@@ -56,11 +56,11 @@ pub struct LogWriter {
     rows: u64,
     /// Origin of arrivals; by default, the first arrival.
     epoch: Option<i64>,
-    format: Box<dyn Format>,
+    format: Box<dyn FormatWriter>,
 }
 
 /// Writes rows in one format.
-trait Format: fmt::Debug + Send {
+trait FormatWriter: fmt::Debug + Send {
     fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError>;
 
     fn finish(self: Box<Self>, path: &Path) -> Result<(), LogError>;
@@ -127,10 +127,10 @@ impl LogWriter {
 
 /// Reads a verdict log row by row.
 #[derive(Debug)]
-pub struct LogReader(Box<dyn Rows>);
+pub struct LogReader(Box<dyn FormatReader>);
 
 /// Reads rows of one format.
-trait Rows: Iterator<Item = Result<Row, LogError>> + fmt::Debug + Send {
+trait FormatReader: Iterator<Item = Result<Row, LogError>> + fmt::Debug + Send {
     fn progress(&self) -> (u64, u64);
 
     fn epoch(&self) -> Option<i64>;

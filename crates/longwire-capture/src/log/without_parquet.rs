@@ -4,13 +4,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::{Format, LogError, Rows};
+use super::{FormatReader, FormatWriter, LogError};
 
-pub(super) fn writer(_file: File, path: &Path) -> Result<Box<dyn Format>, LogError> {
+pub(super) fn writer(_file: File, path: &Path) -> Result<Box<dyn FormatWriter>, LogError> {
     let path = path.to_owned();
     Err(LogError::NoParquet { path })
 }
 
-pub(super) fn reader(path: PathBuf) -> Result<Box<dyn Rows>, LogError> {
+pub(super) fn reader(path: PathBuf) -> Result<Box<dyn FormatReader>, LogError> {
     Err(LogError::NoParquet { path })
 }

@@ -13,7 +13,7 @@ use super::guard::guarded;
 use super::{EPOCH_KEY, FIRST_KEY, LAST_KEY};
 use crate::log::columns::{COLUMNS, EPOCH, Layout};
 use crate::log::row::{Fate, Name, Names, Row};
-use crate::log::{LogError, Rows};
+use crate::log::{FormatReader, LogError};
 
 /// Reason why a file that begins as Parquet may have no index.
 const UNFINISHED: &str = "cannot read it as Parquet (if its writer was killed, its end is missing)";
@@ -45,7 +45,9 @@ impl std::fmt::Debug for ParquetReader {
 }
 
 /// Opens a file.
-pub(in crate::log) fn reader(path: PathBuf) -> std::result::Result<Box<dyn Rows>, LogError> {
+pub(in crate::log) fn reader(
+    path: PathBuf,
+) -> std::result::Result<Box<dyn FormatReader>, LogError> {
     let opened = File::open(&path);
     let file = opened.map_err(|source| LogError::file(&path, "cannot read it", source))?;
     let file = guarded(|| SerializedFileReader::new(file))
@@ -201,7 +203,7 @@ impl Iterator for ParquetReader {
     }
 }
 
-impl Rows for ParquetReader {
+impl FormatReader for ParquetReader {
     fn progress(&self) -> (u64, u64) {
         (self.rows_read, self.rows)
     }

@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::{EPOCH_KEY, FIRST_KEY, GROUP_ROWS, LAST_KEY};
 use crate::log::columns::{COLUMNS, StoredTimes};
-use crate::log::{Format, LogError, Name, Row};
+use crate::log::{FormatWriter, LogError, Name, Row};
 
 /// The columns with their types, in the order of [`COLUMNS`].
 const SCHEMA: &str = "
@@ -109,7 +109,7 @@ struct Optional<T> {
 pub(in crate::log) fn writer(
     file: File,
     path: &Path,
-) -> std::result::Result<Box<dyn Format>, LogError> {
+) -> std::result::Result<Box<dyn FormatWriter>, LogError> {
     let schema = parse_message_type(SCHEMA).map(Arc::new);
     let opened = schema.and_then(|schema| {
         SerializedFileWriter::new(BufWriter::new(file), schema, Arc::new(properties()))
@@ -130,7 +130,7 @@ impl ParquetWriter {
     }
 }
 
-impl Format for ParquetWriter {
+impl FormatWriter for ParquetWriter {
     fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> std::result::Result<(), LogError> {
         self.span = Some(Span::with(self.span, row, epoch));
         self.group.push(row, epoch);
