@@ -140,7 +140,7 @@ pub(crate) struct NodeApi {
 }
 
 /// Handlers of attachments or of networks.
-struct Kind<S, V, R> {
+struct Handlers<S, V, R> {
     /// The name of a body in messages, with an example.
     example: &'static str,
     get: fn(&NodeApi, &str) -> Result<V, Refusal>,
@@ -149,7 +149,7 @@ struct Kind<S, V, R> {
     remove: fn(&NodeApi, &str) -> Result<R, Refusal>,
 }
 
-const ATTACHMENT: Kind<AttachmentSpec, AttachmentView, Detached> = Kind {
+const ATTACHMENT: Handlers<AttachmentSpec, AttachmentView, Detached> = Handlers {
     example: "attachment, as in {\"target\": {\"container\": \"web\"}, \
               \"link\": {\"delay\": \"80ms\"}}",
     get: |node, name| node.attachments.get(name).ok_or_else(|| missing(name)),
@@ -306,10 +306,10 @@ impl NodeApi {
         name: &str,
         request: Request<Incoming>,
         caller: &Caller,
-        kind: Kind<S, V, R>,
+        kind: Handlers<S, V, R>,
     ) -> Result<Reply, Refusal> {
         let name = name.to_owned();
-        let Kind {
+        let Handlers {
             example,
             get,
             put,

@@ -7,7 +7,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use longwire_client::node::{NETWORKS, NetworkEnded, NetworkSpec, NetworkView};
 
 use super::networks::{RelayPermit, relay};
-use super::{Kind, Networks, NodeApi, may_attach, path_of_run, target};
+use super::{Handlers, Networks, NodeApi, may_attach, path_of_run, target};
 use crate::api::{read_head, take_permit};
 use crate::guard::Caller;
 use crate::refusal::Refusal;
@@ -15,7 +15,7 @@ use crate::reply::{Body, Reply};
 use crate::route::Work;
 use crate::stream;
 
-pub(super) const NETWORK: Kind<NetworkSpec, NetworkView, NetworkEnded> = Kind {
+pub(super) const NETWORK: Handlers<NetworkSpec, NetworkView, NetworkEnded> = Handlers {
     example: "network, as in {\"file\": \"[ports]…\", \"host\": \"west\"}",
     get: |node, name| node.networks()?.get(name).ok_or_else(|| missing(name)),
     put: |node, name, spec| Ok(node.networks()?.put(name, spec)?),
