@@ -139,13 +139,15 @@ pub(crate) struct NodeApi {
     slow: Handle,
 }
 
+/// Whether a resource is new, and its view.
+type Made<V> = Result<(bool, V), Refusal>;
+
 /// Handlers of attachments or of networks.
 struct Handlers<S, V, R> {
     /// The name of a body in messages, with an example.
     example: &'static str,
     get: fn(&NodeApi, &str) -> Result<V, Refusal>,
-    /// Returns whether it is new, and its view.
-    put: fn(&NodeApi, &str, &S) -> Result<(bool, V), Refusal>,
+    put: fn(&NodeApi, &str, &S) -> Made<V>,
     remove: fn(&NodeApi, &str) -> Result<R, Refusal>,
 }
 
