@@ -23,7 +23,7 @@ pub enum Input {
         path: PathBuf,
         /// Its contents; `links` also has the ports of a network, where lateness is
         /// measured.
-        report: RunDocument,
+        report: Box<RunDocument>,
     },
 }
 
@@ -83,7 +83,7 @@ impl Input {
             let path = path.to_owned();
             return Ok(Input::Log { path });
         }
-        let mut report = RunDocument::read(path)?;
+        let mut report = Box::new(RunDocument::read(path)?);
         if !report.ports.is_empty() {
             // Most links of a large network carry no frames.
             report.links.retain(|link| link.packets_in > 0);
