@@ -1,16 +1,16 @@
 //! Simple IMIX.
 
-use std::fmt;
-
 use longwire_engine::models::Entry;
-use longwire_engine::spec::{Arguments, ModelInfo, SpecError};
-use longwire_units::random::Stream;
+use longwire_engine::spec::ModelInfo;
 
 use super::weighted::{ORDER, Weighted};
-use super::{FCS, Fcs, SizeModel};
+use super::{FCS, SizeModel};
 
 /// The registry line.
-pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
+pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry {
+    info: &INFO,
+    build: |arguments| Weighted::build("imix:", SIMPLE.to_vec(), arguments),
+};
 
 static INFO: ModelInfo = ModelInfo {
     name: "imix",
@@ -28,27 +28,3 @@ static INFO: ModelInfo = ModelInfo {
 
 /// Sizes with FCS and weights. The smallest packet is padded to the minimum Ethernet frame.
 const SIMPLE: [(u64, u64); 3] = [(64, 7), (594, 4), (1_518, 1)];
-
-fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
-    let fcs = Fcs::read(arguments)?;
-    let weighted = Weighted::new(SIMPLE.to_vec(), fcs, arguments)?;
-    Ok(Box::new(Imix(weighted)))
-}
-
-#[derive(Clone, Debug)]
-struct Imix(Weighted);
-
-impl SizeModel for Imix {
-    fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
-        self.0.draw(number, stream)
-    }
-
-    fn each(&self, take: &mut dyn FnMut(u32, f64)) {
-        self.0.each(take);
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("imix:")?;
-        self.0.describe_rest(f)
-    }
-}

@@ -1,13 +1,10 @@
 //! Sizes from a file.
 
-use std::fmt;
-
 use longwire_engine::models::Entry;
 use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use longwire_units::random::Stream;
 
 use super::weighted::{ORDER, Weighted, read_weighted};
-use super::{FCS, Fcs, SizeModel};
+use super::{FCS, SizeModel};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
@@ -51,27 +48,5 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
     if written.is_empty() {
         return Err(arguments.file_error("file", "no sizes"));
     }
-    let weighted = Weighted::new(written, Fcs::read(arguments)?, arguments)?;
-    Ok(Box::new(SizeList { file, weighted }))
-}
-
-#[derive(Clone, Debug)]
-struct SizeList {
-    file: String,
-    weighted: Weighted,
-}
-
-impl SizeModel for SizeList {
-    fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
-        self.weighted.draw(number, stream)
-    }
-
-    fn each(&self, take: &mut dyn FnMut(u32, f64)) {
-        self.weighted.each(take);
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "list:file={},", self.file)?;
-        self.weighted.describe_rest(f)
-    }
+    Weighted::build(&format!("list:file={file},"), written, arguments)
 }

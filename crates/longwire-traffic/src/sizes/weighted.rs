@@ -6,7 +6,7 @@ use longwire_engine::spec::{Arguments, Param, SpecError, Unit};
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
-use super::Fcs;
+use super::{Fcs, SizeModel};
 
 /// The order of sizes.
 pub(super) const ORDER: Param =
@@ -27,6 +27,8 @@ const WEIGHT_MAX: u64 = 1 << 32;
 /// Sizes with weights.
 #[derive(Clone, Debug)]
 pub(super) struct Weighted {
+    /// The model in command-line syntax, up to `order=`.
+    head: String,
     /// Sizes as written, and their weights.
     written: Vec<(u64, u64)>,
     fcs: Fcs,
@@ -38,12 +40,14 @@ pub(super) struct Weighted {
 }
 
 impl Weighted {
-    /// Creates a mix of sizes and weights as written.
-    pub fn new(
+    /// Builds a mix of sizes and weights as written; `head` is its description up to
+    /// `order=`.
+    pub fn build(
+        head: &str,
         written: Vec<(u64, u64)>,
-        fcs: Fcs,
         arguments: &Arguments<'_>,
-    ) -> Result<Weighted, SpecError> {
+    ) -> Result<Box<dyn SizeModel>, SpecError> {
+        let fcs = Fcs::read(arguments)?;
         let random = arguments.choice(ORDER.name)? == 1;
         let refuse = |message: String| Err(arguments.invalid(message));
         if written.len() > SIZES_MAX {
@@ -64,6 +68,7 @@ impl Weighted {
             return refuse("no size has a weight above 0".into());
         }
         let mut weighted = Weighted {
+            head: head.to_owned(),
             written,
             fcs,
             random,
@@ -81,7 +86,7 @@ impl Weighted {
             }
             weighted.round = weighted.spread(divisor);
         }
-        Ok(weighted)
+        Ok(Box::new(weighted))
     }
 
     /// Returns a round in which each size is evenly spaced: the next size is always the one
@@ -106,9 +111,11 @@ impl Weighted {
         }
         round
     }
+}
 
+impl SizeModel for Weighted {
     #[inline]
-    pub fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
+    fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
         if let Some(last) = (self.round.len() as u64).checked_sub(1) {
             // Most rounds are shorter than 2^16, so the division is cheap.
             return self.round[(number % (last + 1)) as usize];
@@ -119,7 +126,7 @@ impl Weighted {
         self.upto[index].0
     }
 
-    pub fn each(&self, take: &mut dyn FnMut(u32, f64)) {
+    fn each(&self, take: &mut dyn FnMut(u32, f64)) {
         let total = self.upto.last().map_or(1, |(_, total)| *total) as f64;
         for ((size, _), (_, weight)) in self.upto.iter().zip(&self.written) {
             if *weight > 0 {
@@ -128,15 +135,9 @@ impl Weighted {
         }
     }
 
-    /// Writes `order=…,fcs=…`.
-    pub fn describe_rest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = if self.random { "random" } else { "round" };
-        write!(f, "order={order},fcs={}", self.fcs)
-    }
-
-    /// Returns sizes and weights as written.
-    pub fn written(&self) -> &[(u64, u64)] {
-        &self.written
+        write!(f, "{}order={order},fcs={}", self.head, self.fcs)
     }
 }
 
