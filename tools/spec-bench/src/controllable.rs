@@ -18,6 +18,7 @@ use longwire_runtime::{Faults, FileLoader, LinkSetup, Recorder};
 use serde::Serialize;
 
 use crate::harness::Measurement;
+use crate::program::cpu_of_thread;
 use longwire::Error;
 use longwire::bench::harness::median;
 use longwire_fabric::Numbered;
@@ -181,10 +182,10 @@ fn run_plain(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64)
         lend: false,
         cores: None,
     };
-    let begun = cpu_time();
+    let begun = cpu_of_thread();
     let end =
         run_recorded(source, Sink::copying(), setup, config, recorder(args)).map_err(failed)?;
-    let nanos = (cpu_time() - begun) / args.packets as f64;
+    let nanos = (cpu_of_thread() - begun).as_nanos() as f64 / args.packets as f64;
     Ok((nanos, end.port.frames()))
 }
 
@@ -194,9 +195,9 @@ fn run_controllable(args: &ControllableArgs, size: u32, load: u32) -> Result<(f6
     let silent = Source::new(size as usize, 4_096, 0);
     let ports = vec![(source, Sink::copying()), (silent, Sink::copying())];
     let parts = parts(args)?;
-    let begun = cpu_time();
+    let begun = cpu_of_thread();
     let end = fabric::run_recorded(ports, parts, (1, MEMORY), recorder(args)).map_err(failed)?;
-    let nanos = (cpu_time() - begun) / args.packets as f64;
+    let nanos = (cpu_of_thread() - begun).as_nanos() as f64 / args.packets as f64;
     Ok((nanos, end.ports[1].frames()))
 }
 
@@ -244,14 +245,6 @@ fn parts(args: &ControllableArgs) -> Result<FabricParts, Error> {
     Numbered::new(topology)
         .parts(&FileLoader::reporting_to(&Faults::new()))
         .map_err(failed)
-}
-
-/// Returns the CPU time of this thread, in nanoseconds.
-fn cpu_time() -> f64 {
-    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
-    time.map_or(0.0, |time| {
-        time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64
-    })
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {

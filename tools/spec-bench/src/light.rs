@@ -168,12 +168,8 @@ fn lost_of_flow(path: Path<'_>, rate: u64, duration: Duration) -> Result<u64, Er
         return Ok(0);
     }
     let flow = UdpFlow {
-        frame_len: FRAME_LEN,
-        per_second: rate,
-        count: None,
-        duration,
         patience: PATIENCE,
-        flows: 1,
+        ..UdpFlow::new(FRAME_LEN, rate, duration)
     };
     let datagrams = udp_flow(path, flow)?;
     Ok(datagrams.sent.saturating_sub(datagrams.received))

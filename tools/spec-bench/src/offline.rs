@@ -15,17 +15,15 @@ use std::time::{Duration, Instant};
 use crate::harness::Measurement;
 use clap::Args;
 use longwire::Error;
-use longwire::bench::harness::median;
+use longwire::bench::harness::{in_turn, median};
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
 use longwire_testbed::support::Folder;
 use longwire_units::random::absorb;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::program;
+use crate::program::{self, cpu_of_children};
 
 /// Options of `bench offline`.
 #[derive(Clone, Debug, Args)]
@@ -93,7 +91,7 @@ pub struct OfflineRow {
 #[derive(Clone, Copy, Debug, Default)]
 struct SimulatedRun {
     took: Duration,
-    cpu: Duration,
+    cpu_s: f64,
     frames_in: u64,
     frames_out: u64,
 }
@@ -206,9 +204,9 @@ impl OfflineFiles<'_> {
             ]),
         };
         self.remove_output();
-        let (began, cpu) = (Instant::now(), children_cpu()?);
+        let (began, cpu) = (Instant::now(), cpu_of_children());
         let output = command.output()?;
-        let (took, cpu) = (began.elapsed(), children_cpu()? - cpu);
+        let (took, cpu_s) = (began.elapsed(), cpu_of_children() - cpu);
         if !output.status.success() {
             let error = String::from_utf8_lossy(&output.stderr);
             return Err(Error::Failed(error.into_owned()));
@@ -222,14 +220,14 @@ impl OfflineFiles<'_> {
         };
         Ok(SimulatedRun {
             took,
-            cpu,
+            cpu_s,
             frames_in: count(&frames_in["packets_in"]),
             frames_out: count(&frames_out["packets_out"]),
         })
     }
 
     /// Reads and writes the capture once, without a link.
-    fn witness(&self) -> Result<Duration, Error> {
+    fn witness(&self) -> Result<SimulatedRun, Error> {
         let mut piece = vec![0; 512 * 1024];
         self.remove_output();
         let began = Instant::now();
@@ -237,7 +235,10 @@ impl OfflineFiles<'_> {
         loop {
             let len = input.read(&mut piece)?;
             if len == 0 {
-                return Ok(began.elapsed());
+                return Ok(SimulatedRun {
+                    took: began.elapsed(),
+                    ..SimulatedRun::default()
+                });
             }
             output.write_all(&piece[..len])?;
         }
@@ -248,13 +249,6 @@ impl OfflineFiles<'_> {
         // There is none before the first run.
         let _ = fs::remove_file(self.output());
     }
-}
-
-/// Returns the CPU time of all children that have ended.
-fn children_cpu() -> Result<Duration, Error> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Ok(Duration::from_micros(micros as u64))
 }
 
 /// Returns a UDP datagram over IPv4 from 10.0.0.0 to 11.0.0.0 in the longest frame.
@@ -298,21 +292,19 @@ impl Measurement for OfflineArgs {
                 frames: sizes.frames(self.frames),
             };
             files.write(self.links)?;
-            // Programs alternate, so that a change of the machine's speed affects all.
-            let cases = CROSSINGS.len() * programs.len();
-            let mut runs: Vec<Vec<SimulatedRun>> = vec![Vec::new(); cases];
-            let mut witnesses = Vec::new();
-            for _ in 0..self.rounds.max(1) {
-                witnesses.push(files.witness()?);
-                for (case, runs) in runs.iter_mut().enumerate() {
-                    let program = &programs[case % programs.len()];
-                    runs.push(files.simulate(program, CROSSINGS[case / programs.len()])?);
+            let of_programs = |crossing| programs.iter().map(move |it| (it, crossing));
+            let cases = CROSSINGS.into_iter().flat_map(of_programs);
+            // The witness is the first case.
+            let cases: Vec<_> = [None].into_iter().chain(cases.map(Some)).collect();
+            let runs = in_turn(self.rounds, &cases, |_, case| match case {
+                None => files.witness(),
+                Some((program, crossing)) => files.simulate(program, *crossing),
+            })?;
+            let witness = median(runs[0].iter().map(|run| run.took.as_secs_f64()));
+            for (case, runs) in cases.into_iter().zip(&runs) {
+                if let Some((program, crossing)) = case {
+                    rows.push(files.row(text(program), crossing, runs, witness));
                 }
-            }
-            for (case, runs) in runs.iter().enumerate() {
-                let program = text(&programs[case % programs.len()]);
-                let crossing = CROSSINGS[case / programs.len()];
-                rows.push(files.row(program, crossing, runs, &witnesses));
             }
         }
         Ok(rows)
@@ -326,11 +318,10 @@ impl OfflineFiles<'_> {
         program: String,
         crossing: Crossing,
         runs: &[SimulatedRun],
-        witnesses: &[Duration],
+        witness: f64,
     ) -> OfflineRow {
         let took = median(runs.iter().map(|run| run.took.as_secs_f64()));
-        let cpu = median(runs.iter().map(|run| run.cpu.as_secs_f64()));
-        let witness = median(witnesses.iter().map(Duration::as_secs_f64));
+        let cpu = median(runs.iter().map(|run| run.cpu_s));
         let last = runs.last().copied().unwrap_or_default();
         let frames = self.frames as f64;
         OfflineRow {

@@ -15,8 +15,9 @@ use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use serde::Serialize;
 
 use crate::harness::Measurement;
+use crate::program::cpu_of_thread;
 use longwire::Error;
-use longwire::bench::harness::median;
+use longwire::bench::harness::{in_turn, median};
 use longwire::bench::testbed::Testbed;
 use longwire_traffic::sockets::Path;
 
@@ -62,6 +63,9 @@ const SENDERS: [SendMethod; 7] = [
     SendMethod::Port("xdp", LARGE_BURST),
 ];
 
+/// The index of the bare AF_XDP sender.
+const BASE: usize = 2;
+
 impl SendMethod {
     fn name(self) -> String {
         match self {
@@ -74,13 +78,10 @@ impl SendMethod {
 }
 
 /// A sender's results in one round.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Round {
     mpps: f64,
     cpu_ns: f64,
-    /// Ratio to the bare AF_XDP sender in the same round.
-    ratio: f64,
-    ratio_by_cpu: f64,
     /// Frames counted by the sender but not by the peer.
     missing: i64,
 }
@@ -93,6 +94,7 @@ pub struct SendRow {
     mpps: f64,
     /// CPU time per frame of sender and kernel, including the peer's part.
     cpu_ns: f64,
+    /// Ratio to the bare AF_XDP sender in the same round.
     ratio_to_bare_xdp: f64,
     /// Ratio of CPU times, which is independent of other programs' load.
     ratio_by_cpu: f64,
@@ -121,23 +123,25 @@ impl Measurement for SendArgs {
         let mut rows = Vec::new();
         for size in &self.size {
             let frame = frame(*size);
-            let mut rounds: Vec<Vec<Round>> = vec![Vec::new(); SENDERS.len()];
-            for _ in 0..self.rounds.max(1) {
-                for (round, rounds) in all_in_turn(&path, &frame, time)?
-                    .into_iter()
-                    .zip(&mut rounds)
-                {
-                    rounds.push(round);
-                }
-            }
-            for (sender, rounds) in SENDERS.iter().zip(&rounds) {
+            let found = in_turn(self.rounds, &SENDERS, |_, sender| {
+                one(&path, *sender, &frame, time)
+            })?;
+            for (sender, rounds) in SENDERS.iter().zip(&found) {
+                let ratio = |of: fn(&Round, &Round) -> f64| {
+                    median(
+                        rounds
+                            .iter()
+                            .zip(&found[BASE])
+                            .map(|(own, base)| of(own, base)),
+                    )
+                };
                 rows.push(SendRow {
                     size: *size,
                     sender: sender.name(),
                     mpps: median(rounds.iter().map(|round| round.mpps)),
                     cpu_ns: median(rounds.iter().map(|round| round.cpu_ns)),
-                    ratio_to_bare_xdp: median(rounds.iter().map(|round| round.ratio)),
-                    ratio_by_cpu: median(rounds.iter().map(|round| round.ratio_by_cpu)),
+                    ratio_to_bare_xdp: ratio(|own, base| own.mpps / base.mpps),
+                    ratio_by_cpu: ratio(|own, base| base.cpu_ns / own.cpu_ns),
                     missing_max: rounds.iter().map(|round| round.missing).max().unwrap_or(0),
                 });
             }
@@ -154,25 +158,6 @@ fn frame(size: u32) -> Vec<u8> {
     bytes
 }
 
-/// Runs one round of all senders.
-fn all_in_turn(path: &Path<'_>, frame: &[u8], time: Duration) -> Result<Vec<Round>, Error> {
-    let rounds: Result<Vec<Round>, Error> = SENDERS
-        .iter()
-        .map(|sender| one(path, *sender, frame, time))
-        .collect();
-    let mut rounds = rounds?;
-    let bare = SENDERS
-        .iter()
-        .position(|sender| *sender == SendMethod::BareXdp);
-    if let Some(base) = bare.map(|bare| rounds[bare]) {
-        for round in &mut rounds {
-            round.ratio = round.mpps / base.mpps;
-            round.ratio_by_cpu = base.cpu_ns / round.cpu_ns;
-        }
-    }
-    Ok(rounds)
-}
-
 fn one(path: &Path<'_>, sender: SendMethod, frame: &[u8], time: Duration) -> Result<Round, Error> {
     let far = path.to.namespace;
     let counted = || far.run(|| link_stats(INTERFACE).map(|stats| stats.rx_packets));
@@ -186,8 +171,6 @@ fn one(path: &Path<'_>, sender: SendMethod, frame: &[u8], time: Duration) -> Res
     Ok(Round {
         mpps: received as f64 / sent.wall.as_secs_f64() / 1e6,
         cpu_ns: sent.cpu.as_nanos() as f64 / received.max(1) as f64,
-        ratio: 1.0,
-        ratio_by_cpu: 1.0,
         missing: sent.frames.cast_signed() - received.cast_signed(),
     })
 }
@@ -246,7 +229,7 @@ fn flood(
     time: Duration,
     mut burst: impl FnMut() -> Result<usize, PortError>,
 ) -> Result<SendCounts, PortError> {
-    let (start, used) = (Instant::now(), cpu_time());
+    let (start, used) = (Instant::now(), cpu_of_thread());
     let mut frames = 0;
     while start.elapsed() < time {
         frames += burst()? as u64;
@@ -254,14 +237,6 @@ fn flood(
     Ok(SendCounts {
         frames,
         wall: start.elapsed(),
-        cpu: cpu_time().saturating_sub(used),
+        cpu: cpu_of_thread().saturating_sub(used),
     })
-}
-
-/// Returns the calling thread's CPU time, which, unlike wall time, is independent of
-/// other programs' load.
-pub(super) fn cpu_time() -> Duration {
-    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
-    // This clock always exists in Linux.
-    nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }

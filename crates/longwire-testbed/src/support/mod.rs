@@ -186,10 +186,19 @@ impl Folder {
     ///
     /// If it cannot be created.
     pub fn create() -> io::Result<Folder> {
+        Folder::create_in(&std::env::temp_dir())
+    }
+
+    /// Like [`Folder::create`], in another folder, which is created if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created.
+    pub fn create_in(parent: &Path) -> io::Result<Folder> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("longwire-test-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = parent.join(name);
         fs::create_dir_all(&path)?;
         Ok(Folder(path))
     }

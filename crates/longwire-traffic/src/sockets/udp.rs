@@ -31,6 +31,20 @@ pub struct UdpFlow {
     pub flows: u32,
 }
 
+impl UdpFlow {
+    /// Returns a flow of frames of this length; 0 per second is as fast as possible.
+    pub fn new(frame_len: u32, per_second: u64, duration: Duration) -> UdpFlow {
+        UdpFlow {
+            frame_len,
+            per_second,
+            count: None,
+            duration,
+            patience: Duration::from_millis(200),
+            flows: 1,
+        }
+    }
+}
+
 /// Results of a UDP flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Datagrams {

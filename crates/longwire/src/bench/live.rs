@@ -22,17 +22,17 @@ const TRIPS: u32 = 100;
 /// Result of the bench.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveResult {
-    bare: PathPerformance,
-    link: PathPerformance,
     /// Small datagrams received through the link, relative to the bare pair.
     small_udp_share: f64,
     /// Base round trip minus that of the bare pair, in milliseconds.
     base_rtt_over_bare_ms: f64,
-    /// Error of round trips at each delay: measured − base − twice the delay.
-    rtt_errors: Vec<RttError>,
     /// Datagrams lost without a trace: sent minus received, dropped by the model and
     /// counted as artifacts.
     unseen: i64,
+    bare: PathPerformance,
+    link: PathPerformance,
+    /// Error of round trips at each delay: measured − base − twice the delay.
+    rtt_errors: Vec<RttError>,
 }
 
 /// Performance of one path between the hosts.
@@ -103,14 +103,7 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams
     round_trips(path, 5, Duration::ZERO, patience)?;
     let trips = round_trips(path, TRIPS, Duration::from_millis(2), patience)?;
     let tcp = tcp_flow(path, time / 2, time / 8)?;
-    let flow = UdpFlow {
-        frame_len: 64,
-        per_second: 0,
-        count: None,
-        duration: time / 2,
-        patience: Duration::from_millis(200),
-        flows: 1,
-    };
+    let flow = UdpFlow::new(64, 0, time / 2);
     let flood = udp_flow(path, flow)?;
     let side = PathPerformance {
         tcp_gbit: tcp.goodput / 1e9,

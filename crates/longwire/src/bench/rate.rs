@@ -73,24 +73,19 @@ fn duration(rate: BitRate, args: &RateArgs) -> Duration {
 fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
     let testbed = Testbed::emulated()?;
     let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
-    let capacity = capacity(rate);
     let duration = duration(rate, args);
+    // 10 % above capacity saturates the link without flooding it.
+    let per_second = (capacity(rate) * 1.1).ceil() as u64;
     let flow = UdpFlow {
-        frame_len: FULL_FRAME,
-        // 10 % above capacity saturates the link without flooding it.
-        per_second: (capacity * 1.1).ceil() as u64,
-        count: None,
-        duration,
         patience: Duration::from_secs(1),
-        flows: 1,
+        ..UdpFlow::new(FULL_FRAME, per_second, duration)
     };
     let got = udp_flow(testbed.path(), flow)?;
     let report = running.stop();
     Ok(row(
         rate,
         "udp",
-        capacity,
-        got.steady_per_second,
+        got.steady_per_second * 8.0 * UDP_PAYLOAD,
         8.0 * UDP_PAYLOAD,
         &report,
     ))
@@ -99,36 +94,27 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
 fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
     let testbed = Testbed::emulated()?;
     let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
-    let capacity = capacity(rate);
     let duration = duration(rate, args);
     let flow = tcp_flow(testbed.path(), duration, duration / 5)?;
     let report = running.stop();
-    let payload_bits = 8.0 * TCP_PAYLOAD;
-    Ok(row(
-        rate,
-        "tcp",
-        capacity,
-        flow.goodput / payload_bits,
-        payload_bits,
-        &report,
-    ))
+    Ok(row(rate, "tcp", flow.goodput, 8.0 * TCP_PAYLOAD, &report))
 }
 
 fn row(
     rate: BitRate,
     protocol: &'static str,
-    capacity: f64,
-    measured: f64,
+    measured_bits: f64,
     payload_bits: f64,
     report: &longwire_runtime::RunReport,
 ) -> RateRow {
     let up = &report.links[0];
+    let expected_bits = capacity(rate) * payload_bits;
     RateRow {
         rate_bits: rate.bits_per_sec(),
         protocol,
-        expected_bits: capacity * payload_bits,
-        measured_bits: measured * payload_bits,
-        error_percent: (measured / capacity - 1.0) * 100.0,
+        expected_bits,
+        measured_bits,
+        error_percent: (measured_bits / expected_bits - 1.0) * 100.0,
         queue_drops: up.drops.get("queue_full").copied().unwrap_or(0),
         artifacts: up.artifacts.values().sum(),
     }

@@ -117,14 +117,7 @@ fn attached<T>(
 }
 
 fn flows(path: Path<'_>, time: Duration, trips: u32) -> Result<PlaceTraffic, Error> {
-    let flood = UdpFlow {
-        frame_len: 64,
-        per_second: 0,
-        count: None,
-        duration: time,
-        patience: PATIENCE,
-        flows: 1,
-    };
+    let flood = UdpFlow::new(64, 0, time);
     Ok(PlaceTraffic {
         rtt_us: rtt_us(path, trips, INTERVAL)?,
         tcp_gbit: tcp_flow(path, time, time / 4)?.goodput / 1e9,

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Quantiles;
 use super::site::LINK;
+use crate::program::joined;
 use longwire::Error;
 use longwire_client::{Client, ClientError};
 use longwire_control::Address;
@@ -85,9 +86,7 @@ impl ControlLoad {
             }
             let mut changes = RequestTimes::new()?;
             for changer in changers {
-                let changed = changer
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                let changed = joined(changer)?;
                 changes.failed += changed.failed;
                 let added = changes.times.add(&changed.times);
                 added.map_err(|error| Error::Failed(error.to_string()))?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use longwire_engine::BitRate;
 use serde::Serialize;
 
+use crate::program::joined;
 use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire::bench::rate::{FULL_FRAME, TCP_PAYLOAD, UDP_PAYLOAD, capacity};
@@ -48,13 +49,10 @@ pub(super) fn measure(
         Ok(flow.goodput)
     })?;
     let udp = together(lanes, |rate, lane| {
+        let per_second = (capacity(rate) * UDP_EXCESS).ceil() as u64;
         let flow = UdpFlow {
-            frame_len: FULL_FRAME,
-            per_second: (capacity(rate) * UDP_EXCESS).ceil() as u64,
-            count: None,
-            duration: time,
             patience: Duration::from_secs(1),
-            flows: 1,
+            ..UdpFlow::new(FULL_FRAME, per_second, time)
         };
         let got = udp_flow(stations.path(lane), flow)?;
         Ok(got.steady_per_second * 8.0 * UDP_PAYLOAD)
@@ -76,11 +74,7 @@ fn together(
             .iter()
             .map(|(rate, lane)| scope.spawn(move || flow(*rate, *lane)));
         let threads: Vec<_> = spawned.collect();
-        let joined = threads.into_iter().map(|thread| {
-            let panicked = |panic| std::panic::resume_unwind(panic);
-            thread.join().unwrap_or_else(panicked)
-        });
-        joined.collect()
+        threads.into_iter().map(joined).collect()
     })
 }
 

@@ -11,6 +11,7 @@ use longwire_engine::Nanos;
 use serde::Serialize;
 
 use super::Lanes;
+use crate::program::joined;
 use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire_traffic::sockets::{Probes, RoundTrips, TrafficError, probe_trips};
@@ -63,12 +64,10 @@ pub(super) fn measure(
                 (*delay, scope.spawn(trips))
             });
             let threads: Vec<_> = spawned.collect();
-            let joined = threads.into_iter().map(|(delay, thread)| {
-                let panicked = |panic| std::panic::resume_unwind(panic);
-                let found = thread.join().unwrap_or_else(panicked)?;
-                Ok::<_, TrafficError>(row(delay, *size, &base, &found))
+            let rows = threads.into_iter().map(|(delay, thread)| {
+                Ok::<_, TrafficError>(row(delay, *size, &base, &joined(thread)?))
             });
-            joined.collect::<Result<Vec<_>, _>>()
+            rows.collect::<Result<Vec<_>, _>>()
         })?;
         rows.extend(found);
     }

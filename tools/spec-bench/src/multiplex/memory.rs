@@ -26,7 +26,7 @@ use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, WaitMode, s
 use super::flows::{Ack, Flows};
 use super::share::{Share, Window};
 use super::{FRAMING, QUEUE};
-use crate::send::cpu_time;
+use crate::program::cpu_of_thread;
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
 
@@ -269,13 +269,13 @@ pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     };
     // All start, and send without acknowledgements until their windows are full.
     while burst(&mut flows, &mut acks) > 0 {}
-    let (mut frames, used) = (0, cpu_time());
-    while cpu_time().saturating_sub(used) < Duration::from_millis(50) {
+    let (mut frames, used) = (0, cpu_of_thread());
+    while cpu_of_thread().saturating_sub(used) < Duration::from_millis(50) {
         let heard = acks.len().min(BURST);
         flows.hear(acks.drain(..heard));
         frames += burst(&mut flows, &mut acks);
     }
-    let used = cpu_time().saturating_sub(used);
+    let used = cpu_of_thread().saturating_sub(used);
     used.as_nanos() as f64 / frames.max(1) as f64
 }
 

@@ -6,7 +6,6 @@
 //! has its default wait mode and placement.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use longwire_engine::Nanos;
@@ -18,6 +17,7 @@ use longwire_runtime::clock::monotonic_now;
 
 use super::memory::{MultiplexLoad, Outcome, link, memory, time_of};
 use super::{Share, Window};
+use crate::program::joined;
 use crate::stations::{DEVICE, Stations};
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
@@ -75,12 +75,6 @@ pub(super) fn run(load: &MultiplexLoad, kind: &str) -> Result<Outcome, Error> {
             }),
         }
     })
-}
-
-/// Joins a thread and propagates its panic.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    let panicked = |panic| std::panic::resume_unwind(panic);
-    thread.join().unwrap_or_else(panicked)
 }
 
 fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Error> {

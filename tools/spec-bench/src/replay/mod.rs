@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use longwire_runtime::Pauses;
+use longwire_testbed::support::Folder;
 use serde::Serialize;
 
 use crate::harness::Measurement;
@@ -116,7 +117,12 @@ impl Measurement for ReplayArgs {
     }
 
     fn measure(&self, kind: &str) -> Result<ReplayFindings, Error> {
-        let directory = Directory::create(self.directory.as_deref())?;
+        let parent = self.directory.clone().unwrap_or_else(std::env::temp_dir);
+        let directory = Folder::create_in(&parent).map_err(|source| Error::File {
+            path: parent,
+            action: "cannot make a directory in it",
+            source,
+        })?;
         let mut remarks = Vec::new();
         let mut senders = Vec::new();
         for sender in &self.sender {
@@ -128,11 +134,11 @@ impl Measurement for ReplayArgs {
         remarks.extend(machine::remarks());
         let mut rows = Vec::new();
         for workload in &self.workload {
-            let trace = Trace::write(*workload, self.packets, &directory.path)?;
+            let trace = Trace::write(*workload, self.packets, directory.path())?;
             for kind_of_stress in &self.stress {
                 // Programs alternate, because the load of a shared machine changes.
                 for (sender, version) in &senders {
-                    let stress = Stress::start(*kind_of_stress, &directory.path)?;
+                    let stress = Stress::start(*kind_of_stress, directory.path())?;
                     let sent = sender.replay(&trace, self, kind)?;
                     stress.stop()?;
                     rows.push(row(&trace, *kind_of_stress, *sender, version, &sent));
@@ -181,31 +187,6 @@ fn row(
         pauses: found.pauses(),
         watched_s: found.watched_s(),
         stolen_s: found.stolen_s(),
-    }
-}
-
-/// A directory that is removed on drop.
-struct Directory {
-    path: PathBuf,
-}
-
-impl Directory {
-    fn create(parent: Option<&std::path::Path>) -> Result<Directory, Error> {
-        let parent = parent.map_or_else(std::env::temp_dir, PathBuf::from);
-        let path = parent.join(format!("longwire-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|source| Error::File {
-            path: path.clone(),
-            action: "cannot make the directory",
-            source,
-        })?;
-        Ok(Directory { path })
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // Removal fails only if another process removed the directory.
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use longwire_runtime::Pauses;
 use longwire_runtime::host;
-use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::traces::Trace;
 use super::{PATIENCE, ReplayArgs, Testbed};
-use crate::program;
+use crate::program::{self, cpu_of_children};
 use longwire::Error;
 use longwire_traffic::sockets::Path;
 
@@ -126,6 +124,7 @@ impl ReplaySender {
             .run(|| command.spawn())?
             .map_err(|error| Error::Failed(format!("{} does not start: {error}", self.name())))?;
         let words = drain(child.stderr.take());
+        // No other child ends during a replay: the receiver ends later.
         let (before, started) = (cpu_of_children(), Instant::now());
         let status = child.wait()?;
         let cpu_s = cpu_of_children() - before;
@@ -158,15 +157,6 @@ pub(super) struct ReplayResult {
     /// Duration of the run.
     pub took_s: f64,
     pub received: ReceiverReport,
-}
-
-/// Returns the CPU time of all children that were waited for, in seconds. No other
-/// child ends during a replay: the receiver ends later.
-fn cpu_of_children() -> f64 {
-    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
-        let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-        micros as f64 / 1e6
-    })
 }
 
 /// Reads a stream to its end on a separate thread, so that its writer never blocks.

@@ -65,12 +65,8 @@ fn tcp(path: Path<'_>, time: Duration) -> Result<f64, Error> {
 fn floods(path: Path<'_>, time: Duration, found: &mut Measured) -> Result<(), Error> {
     let flood = |flows| -> Result<f64, Error> {
         let flow = UdpFlow {
-            frame_len: 64,
-            per_second: 0,
-            count: None,
-            duration: time,
-            patience: Duration::from_millis(200),
             flows,
+            ..UdpFlow::new(64, 0, time)
         };
         let Datagrams { received, .. } = udp_flow(path, flow)?;
         Ok(received as f64 / time.as_secs_f64())
