@@ -11,6 +11,7 @@ use longwire_io::{PortError, RxPort, TxPort};
 use crate::clock::Clock;
 use crate::config::LinkSetup;
 use crate::counters::LinkShared;
+use crate::fabric::Ledger;
 use crate::host;
 use crate::network::{Direction, DirectionConfig};
 use crate::record::{Epoch, RecordHandle, Recorder, RecordingParts};
@@ -130,12 +131,13 @@ fn run<R: RxPort, T: TxPort>(
         grace_until: Nanos::ZERO,
         icmp: None,
     };
-    let handle = || recorded.handle(LinkId(0)).map(RecordHandle::waiting);
+    let arrivals = recorded.ledger_of(LinkId(0)).map(Ledger::waiting);
+    let departures = recorded.handle(LinkId(0)).map(RecordHandle::waiting);
     let Direction {
         ingress,
         egress,
         source,
-    } = Direction::new(ports, setup, config, (handle(), handle()))?;
+    } = Direction::new(ports, setup, config, (arrivals, departures))?;
     let writer = recorded.start(Epoch::ZERO)?;
     let (port, steady, steady_frames) = drive(ingress, egress, &source.shared)?;
     if let Some(writer) = writer {

@@ -12,7 +12,7 @@ use super::store::{FrameStore, StoredFrame, StoredHead};
 
 /// The ports by which a frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(crate) enum Exit {
     /// One port.
     One(PortIndex),
     /// All ports but this one.
@@ -21,7 +21,7 @@ pub(super) enum Exit {
 
 /// A handle of a frame; return it with [`Frames::free`].
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     place: FramePlace,
     pub exit: Exit,
     /// The port of arrival.
@@ -51,7 +51,7 @@ struct SharedFrame {
 
 /// The frames of a fabric and their arrival lines.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     lines: Vec<DelayLineReader>,
     /// Bytes of frames that are on no line.
     store: FrameStore,
@@ -104,6 +104,14 @@ impl Frames {
         let mut frame = reader.take_arrived()?;
         reader.finish_checksum(&mut frame);
         // The switch decides the exit next.
+        let entry = PortIndex(line);
+        Some(self.handle(FramePlace::Line(line, frame), (Exit::AllBut(entry), entry)))
+    }
+
+    /// Takes a frame that was decided before it was put on the line, as it is.
+    #[inline]
+    pub fn take_released(&mut self, line: u16) -> Option<Frame> {
+        let frame = self.lines[usize::from(line)].take()?;
         let entry = PortIndex(line);
         Some(self.handle(FramePlace::Line(line, frame), (Exit::AllBut(entry), entry)))
     }
@@ -176,17 +184,15 @@ impl Frames {
 
     /// Returns the wire length in bytes.
     pub fn wire_len(&self, frame: &Frame) -> u32 {
-        self.descriptor(frame, Nanos::ZERO).wire_len
+        self.descriptor(frame).wire_len
     }
 
-    /// Returns a frame's descriptor for the account of an output port.
+    /// Returns a frame's record: that of its line, or one without release.
     #[inline]
-    pub fn descriptor(&self, frame: &Frame, release: Nanos) -> Descriptor {
+    pub fn descriptor(&self, frame: &Frame) -> Descriptor {
         let (len, wire_len, part) = match self.place_of(frame) {
             Some(FramePlace::Line(line, held)) => {
-                let line = &self.lines[usize::from(*line)];
-                let descriptor = line.descriptor(held);
-                (descriptor.len, descriptor.wire_len, descriptor.part)
+                return self.lines[usize::from(*line)].descriptor(held);
             }
             Some(FramePlace::Stored(stored)) => {
                 let (head, _) = self.store.get_with_head(stored);
@@ -195,7 +201,7 @@ impl Frames {
             Some(FramePlace::Shared(_)) | None => (0, 0, None),
         };
         Descriptor {
-            release,
+            release: Nanos::ZERO,
             tag: 0,
             len,
             offload: longwire_io::Offload::NONE,

@@ -10,8 +10,13 @@ pub(super) use crate::record::RecordingParts;
 impl RecordingParts {
     /// Returns a ledger that records arrivals and verdicts.
     pub(super) fn ledger(&self) -> Option<Ledger> {
+        self.ledger_of(LinkId(0))
+    }
+
+    /// Returns the ledger of one link, for a stage that drives it alone.
+    pub(crate) fn ledger_of(&self, link: LinkId) -> Option<Ledger> {
         let sink = Sink::Recorder {
-            handle: self.handle(LinkId(0))?,
+            handle: self.handle(link)?,
             with_frames: self.wants_frames(),
         };
         Some(Ledger::new(sink))
@@ -20,7 +25,7 @@ impl RecordingParts {
 
 /// An event of a link, with its emulated time.
 #[derive(Debug)]
-pub(super) struct LinkEvent {
+pub(crate) struct LinkEvent {
     pub at: Nanos,
     pub link: LinkId,
     pub event: Event,
@@ -43,7 +48,7 @@ enum Sink {
 /// Events of a network are sorted by time, then by link number: the order is independent
 /// of the number of shards.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     sink: Sink,
     /// Frames offered, by link.
     offered: Vec<u64>,

@@ -91,7 +91,10 @@ impl<T: TxPort> FabricOutput<T> {
     /// Pushes the next ready frame to the port; `None` without one.
     fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<PushResult> {
         let next = self.ready.front()?;
-        let descriptor = frames.descriptor(&next.frame, next.release);
+        let descriptor = Descriptor {
+            release: next.release,
+            ..frames.descriptor(&next.frame)
+        };
         let bytes = frames.bytes(&next.frame);
         let (port, account) = (&mut self.port, &mut self.account);
         let pushed = account.give_from(port, next.last, (&descriptor, bytes), now);

@@ -12,13 +12,13 @@ use super::assembly::{Assembly, Foundation, ReportSource, ReportSources};
 use crate::clock::Clock;
 use crate::config::LinkSetup;
 use crate::counters::LinkShared;
-use crate::fabric::{FabricParts, Target};
+use crate::fabric::{FabricParts, Ledger, Target};
 use crate::placement::{self, Layout};
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
 use crate::stage::{
-    AddressWatch, Bells, CutForm, Decider, Egress, EgressParts, IcmpSender, Ingress, IngressParts,
-    icmp_line, place_link, shares_memory,
+    AddressWatch, Bells, CutForm, Egress, EgressParts, IcmpSender, Ingress, IngressParts,
+    LaneParts, icmp_line, shares_memory,
 };
 use crate::start_error::StartError;
 
@@ -86,7 +86,7 @@ impl PairPlan {
             let recorded = foundation.recorded;
             // Departures are recorded by port number.
             let departures = recorded.handle(LinkId(1 - link_id.0));
-            let recorded = (recorded.handle(link_id), departures);
+            let recorded = (recorded.ledger_of(link_id), departures);
             let direction = DirectionConfig {
                 seed: config.seed,
                 link_id,
@@ -178,7 +178,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         (rx, tx): (R, T),
         setup: LinkSetup,
         config: DirectionConfig,
-        (arrivals, departures): (Option<RecordHandle>, Option<RecordHandle>),
+        (arrivals, departures): (Option<Ledger>, Option<RecordHandle>),
     ) -> Result<Direction<R, T>, StartError> {
         let link_id = config.link_id;
         let (writer, reader) = delay_line(&DelayLineConfig {
@@ -189,11 +189,11 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         let described = setup.config.describe();
         let link = Link::new(setup.config, config.seed, link_id);
         let (in_order, mtu, least) = (link.in_order(), link.mtu(), link.poll_slack());
-        let mut decider = Decider::new(link, link_id, Arc::clone(&shared), arrivals);
+        let mut lane = LaneParts::new(link, link_id, Arc::clone(&shared), arrivals);
         if let Some(icmp) = config.icmp {
-            decider.send_icmp_by(icmp);
+            lane.send_icmp_by(icmp);
         }
-        let (at_ingress, at_egress) = place_link(decider);
+        let (at_ingress, at_egress) = lane.place();
         let lends = config.lend && shares_memory(&rx, &tx) && at_ingress.is_some();
         let ingress = IngressParts {
             port: rx,

@@ -20,7 +20,7 @@ use crate::counters::LinkShared;
 use crate::feed::Feed;
 use crate::host::{self, StayAwake};
 use crate::network::{Assembly, Foundation, ReportSource, memory_for};
-use crate::stage::{Decider, Egress, EgressParts, FeedStage, FeedingOutput, place_link};
+use crate::stage::{Egress, EgressParts, FeedStage, FeedingOutput, LaneParts};
 use crate::start_error::StartError;
 use crate::thread::Bell;
 use crate::threads::ThreadPlan;
@@ -186,7 +186,7 @@ impl ReplayBuilder<'_> {
         } = output;
         let link_id = LinkId(self.assembly.sources.links.len() as u32);
         let run = self.foundation.config;
-        let record_handle = || self.foundation.recorded.handle(link_id);
+        let recorded = self.foundation.recorded;
         let mut link = setup.config;
         link.epoch = self.foundation.epoch.monotonic;
         let read_ahead = self.config.read_ahead.0;
@@ -200,20 +200,25 @@ impl ReplayBuilder<'_> {
         let shared = Arc::new(LinkShared::new());
         let link = Link::new(link, run.seed, link_id);
         let (in_order, mtu) = (link.in_order(), link.mtu());
-        let mut decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
+        let mut lane = LaneParts::new(
+            link,
+            link_id,
+            Arc::clone(&shared),
+            recorded.ledger_of(link_id),
+        );
         if let Some(cells) = cells {
             let observed = Arc::new(ObservedOutput::new(cells, Arc::clone(&shared)));
             self.assembly.sources.observed.push(Arc::clone(&observed));
-            decider.log_to(OfferLogger::new(observed, !transparent));
+            lane.log_to(OfferLogger::new(observed, !transparent));
         }
-        let (at_arrival, at_egress) = place_link(decider);
+        let (at_arrival, at_egress) = lane.place();
         let parts = EgressParts {
             port: port.tx,
             line: reader,
             clock: Clock::Monotonic,
             in_order,
             link: at_egress,
-            record_handle: record_handle(),
+            record_handle: recorded.handle(link_id),
             tolerance: if self.paced {
                 run.tolerance
             } else {

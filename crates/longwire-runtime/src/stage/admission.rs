@@ -4,24 +4,22 @@
 use std::sync::Arc;
 
 use longwire_engine::models::mtu::Mtu;
-use longwire_engine::{Delivery, Fragments, FrameMeta, Nanos, Verdict};
+use longwire_engine::{Delivery, Fragments, FrameAccess, FrameMeta, Nanos};
 use longwire_io::delay_line::{DelayLineWriter, Note, PushError};
 use longwire_io::port::offload::TrainPart;
 use longwire_io::{Offload, RxFrame};
 
 use super::addresses::PortAddresses;
-use super::decider::Decider;
+use super::lane::{LaneFrames, LaneParts, RunLane};
 use super::segments::{CutForm, Cutter, Run, TrainNumbers};
 use crate::counters::LinkShared;
 use crate::ledger::{Artifact, BurstCounts};
 
 /// Offers arriving frames to the link and puts delivered ones on the delay line.
 pub(super) struct Admission {
-    /// The link, if it decides at arrival; a link with a managed queue belongs to the
+    /// The lane, if it decides at arrival; a link with a managed queue belongs to the
     /// egress stage, and frames pass undecided.
-    decider: Option<Decider>,
-    /// Tag of frames on the line.
-    pub tag: u32,
+    lane: Option<RunLane<ArrivingFrame>>,
     /// The link's MTU. Long frames are fragmented here, also for a link of the egress
     /// stage.
     mtu: Mtu,
@@ -29,9 +27,9 @@ pub(super) struct Admission {
     cut_all: bool,
     /// Whether frames pass unchanged and undecided.
     pub(super) undecided: bool,
-    pub line: DelayLineWriter,
+    /// The delay line.
+    pub entry: LineEntry,
     pub(super) form: CutForm,
-    lend_from: usize,
     /// Buffer for frames cut from super-packets.
     pub(super) piece: Vec<u8>,
     pub(super) trains: TrainNumbers,
@@ -41,7 +39,6 @@ pub(super) struct Admission {
     /// Arrival of the last frame.
     pub latest: Nanos,
     bursts: u32,
-    counts: BurstCounts,
     /// Watches answers to address requests.
     pub addresses: Option<PortAddresses>,
     /// Number of wire frames that could not be cut from a super-packet.
@@ -49,9 +46,40 @@ pub(super) struct Admission {
     pub shared: Arc<LinkShared>,
 }
 
+/// The writing end of a delay line, with the counts of its burst.
+pub(super) struct LineEntry {
+    pub line: DelayLineWriter,
+    /// Tag of frames on the line.
+    pub tag: u32,
+    lend_from: usize,
+    counts: BurstCounts,
+    shared: Arc<LinkShared>,
+}
+
+/// The handle of an arriving frame: its number among recorded offers.
+struct ArrivingFrame(u32);
+
+/// An arriving frame that its link does not change.
+struct UnchangedFrame<'a> {
+    meta: FrameMeta,
+    bytes: &'a [u8],
+    /// Set by its delivery.
+    release: Option<Nanos>,
+}
+
+/// An arriving frame that its link may edit and copy. Deliveries go onto the line.
+struct ChangingFrame<'a> {
+    frame: RxFrame<'a>,
+    part: Option<TrainPart>,
+    entry: &'a mut LineEntry,
+    /// The bytes of an edited or copied frame.
+    scratch: &'a mut Vec<u8>,
+    is_changed: bool,
+}
+
 /// The parts of an [`Admission`].
 pub(super) struct AdmissionParts {
-    pub link: Option<Decider>,
+    pub link: Option<LaneParts>,
     pub mtu: Mtu,
     pub line: DelayLineWriter,
     pub form: CutForm,
@@ -63,23 +91,28 @@ const MEMORY_EVERY: u32 = 16;
 
 impl Admission {
     pub fn new(parts: AdmissionParts, shared: Arc<LinkShared>) -> Admission {
-        let one_by_one = |link: &Decider| link.records() || link.link.changes_frames();
+        let lane = parts.link.map(RunLane::new);
+        let one_by_one =
+            |lane: &RunLane<ArrivingFrame>| lane.records() || lane.link().changes_frames();
         Admission {
-            undecided: parts.link.is_none() && !matches!(parts.mtu, Mtu::Fragment(_)),
-            cut_all: parts.link.as_ref().is_none_or(one_by_one),
-            decider: parts.link,
-            tag: 0,
+            undecided: lane.is_none() && !matches!(parts.mtu, Mtu::Fragment(_)),
+            cut_all: lane.as_ref().is_none_or(one_by_one),
+            lane,
             mtu: parts.mtu,
-            line: parts.line,
+            entry: LineEntry {
+                line: parts.line,
+                tag: 0,
+                lend_from: parts.lend_from.unwrap_or(usize::MAX),
+                counts: BurstCounts::default(),
+                shared: Arc::clone(&shared),
+            },
             form: parts.form,
-            lend_from: parts.lend_from.unwrap_or(usize::MAX),
             piece: Vec::new(),
             trains: TrainNumbers::new(),
             scratch: Vec::new(),
             fragments: Fragments::default(),
             latest: Nanos::ZERO,
             bursts: 0,
-            counts: BurstCounts::default(),
             addresses: None,
             unmade: 0,
             shared,
@@ -105,121 +138,49 @@ impl Admission {
     /// The common case: one buffer with one wire frame, delivered unchanged or lost.
     #[inline]
     fn admit_wire_frame(&mut self, frame: RxFrame<'_>) {
-        let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
-            if self.undecided {
-                self.count_arrival(frame.wire_len);
-                return self.keep_part(&frame, frame.arrival, None);
-            }
-            return self.admit_changing(frame, None);
+        let Some(lane) = self.lane.as_mut().filter(|_| !self.cut_all) else {
+            return self.admit_part(frame, None);
         };
-        self.counts.passed(1, frame.wire_len.into());
-        let meta = FrameMeta {
-            arrival: frame.arrival,
-            len: frame.wire_len,
-        };
-        if let Verdict::Deliver(delivery) = decider.offer(meta, frame.bytes) {
-            self.keep(&frame, delivery.release);
+        self.entry.count_arrival(frame.wire_len);
+        let meta = FrameMeta::new(frame.arrival, frame.wire_len);
+        let mut unchanged = UnchangedFrame::new(meta, frame.bytes);
+        lane.offer(meta, ArrivingFrame(0), &mut unchanged);
+        if let Some(release) = unchanged.release {
+            self.entry.keep(&frame, release);
         }
     }
 
-    /// Admits a wire frame cut from a train, for a link that takes frames one by one.
+    /// Admits a wire frame of a stage without a link, or of a link that takes frames one
+    /// by one: it edits, fragments or duplicates them, or is recorded.
+    #[inline]
     fn admit_part(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
         if self.undecided {
-            self.count_arrival(frame.wire_len);
-            self.keep_part(&frame, frame.arrival, part);
+            self.entry.count_arrival(frame.wire_len);
+            self.entry.keep_part(&frame, frame.arrival, part);
         } else {
             self.admit_changing(frame, part);
         }
     }
 
-    /// Admits a wire frame of a link that edits, fragments or duplicates frames, is
-    /// recorded, or decides later.
     #[cold]
     fn admit_changing(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
         if self.admit_fragments(&frame) {
             return;
         }
-        let release = match self.offer(frame.arrival, frame.wire_len, frame.bytes) {
-            OfferOutcome::Deliver(delivery) if delivery.more || delivery.edits.any() => {
-                return self.keep_changed(frame, part, delivery);
-            }
-            OfferOutcome::Deliver(delivery) => delivery.release,
-            // The egress stage will offer it; pass its arrival instead of the unknown
-            // release.
-            OfferOutcome::Later => frame.arrival,
-            OfferOutcome::Lost => return,
+        self.entry.count_arrival(frame.wire_len);
+        let Some(lane) = &mut self.lane else {
+            // The egress stage offers it; the line has its arrival in place of a release.
+            return self.entry.keep_part(&frame, frame.arrival, part);
         };
-        self.keep_part(&frame, release, part);
-    }
-
-    /// Puts a frame on the line, possibly as part of a train.
-    #[inline(never)]
-    pub(super) fn keep_part(
-        &mut self,
-        frame: &RxFrame<'_>,
-        release: Nanos,
-        part: Option<TrainPart>,
-    ) {
-        if part.is_none() && frame.offload == Offload::NONE {
-            return self.keep(frame, release);
-        }
-        let note = Note {
+        let meta = FrameMeta::new(frame.arrival, frame.wire_len);
+        let mut changing = ChangingFrame {
+            frame,
             part,
-            offload: frame.offload,
-            ..self.note(release, frame.wire_len)
+            entry: &mut self.entry,
+            scratch: &mut self.scratch,
+            is_changed: false,
         };
-        let kept = self.line.push(frame.bytes, note);
-        self.count_kept(kept, 1);
-    }
-
-    /// Puts a frame on the line. Inlined only into the common case.
-    #[inline(always)]
-    fn keep(&mut self, frame: &RxFrame<'_>, release: Nanos) {
-        let note = self.note(release, frame.wire_len);
-        let kept = match frame.lent {
-            Some(place) if frame.bytes.len() >= self.lend_from => {
-                self.line.push_lent(place, frame.bytes.len() as u32, note)
-            }
-            _ => self.line.push(frame.bytes, note),
-        };
-        self.count_kept(kept, 1);
-    }
-
-    #[inline]
-    pub(super) fn count_kept(&mut self, kept: Result<(), PushError>, wire_frames: u64) {
-        count_kept(&mut self.counts, &self.shared, kept, wire_frames);
-    }
-
-    /// Puts an edited or duplicated frame on the line.
-    #[cold]
-    fn keep_changed(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>, first: Delivery) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        scratch.extend_from_slice(frame.bytes);
-        // Edited frames must not be joined, which would repair their checksums.
-        let part = part.filter(|_| !first.edits.any());
-        let mut next = Some(first);
-        let mut copy = false;
-        while let (Some(delivery), Some(decider)) = (next, &mut self.decider) {
-            if copy {
-                decider.copied(&delivery);
-            } else if delivery.edits.any() {
-                decider.link.edit(&delivery, &mut scratch);
-            }
-            copy = true;
-            next = if delivery.more {
-                decider.link.next_copy()
-            } else {
-                None
-            };
-            let note = Note {
-                part,
-                ..self.note(delivery.release, frame.wire_len)
-            };
-            let kept = self.line.push(&scratch, note);
-            self.count_kept(kept, 1);
-        }
-        self.scratch = scratch;
+        lane.offer(meta, ArrivingFrame(0), &mut changing);
     }
 
     /// Fragments a frame if it exceeds the MTU and admits the fragments; returns whether
@@ -269,56 +230,103 @@ impl Admission {
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
         while let Some(len) = cutter.next_wire_len() {
-            let release = match self.offer(frame.arrival, len, frame.bytes) {
-                OfferOutcome::Deliver(delivery) => Some(delivery.release),
-                OfferOutcome::Later | OfferOutcome::Lost => None,
-            };
-            if let Some(run) = cutter.decided(release) {
-                self.keep_run(&mut cutter, run);
+            self.entry.count_arrival(len);
+            let meta = FrameMeta::new(frame.arrival, len);
+            let mut unchanged = UnchangedFrame::new(meta, frame.bytes);
+            if let Some(lane) = &mut self.lane {
+                lane.offer(meta, ArrivingFrame(0), &mut unchanged);
+            }
+            if let Some(run) = cutter.decided(unchanged.release) {
+                self.unmade += self.entry.keep_run(&mut cutter, run, self.form);
             }
         }
         if let Some(run) = cutter.last_run() {
-            self.keep_run(&mut cutter, run);
+            self.unmade += self.entry.keep_run(&mut cutter, run, self.form);
         }
         self.piece = piece;
     }
 
-    fn keep_run(&mut self, cutter: &mut Cutter<'_>, run: Run) {
-        let (line, counts, shared) = (&mut self.line, &mut self.counts, &self.shared);
-        let (tag, form) = (self.tag, self.form);
-        self.unmade += cutter.cut(run, form, |cut| {
-            let note = Note {
-                release: run.release,
-                tag,
-                offload: cut.offload,
-                part: cut.part,
-                wire_len: cut.bytes.len() as u32,
-            };
-            count_kept(counts, shared, line.push(cut.bytes, note), cut.wire_frames);
-        });
+    /// Ends the recording.
+    pub fn finish(&mut self) {
+        if let Some(lane) = &mut self.lane {
+            lane.finish();
+        }
     }
 
+    /// Publishes the counts of the burst before its frames, so that departures never
+    /// exceed arrivals.
+    pub fn publish(&mut self) {
+        self.entry.counts.publish_in(&self.shared.ingress);
+        self.entry.line.publish();
+    }
+
+    /// Publishes the memory in use and the link's records.
+    pub fn publish_counts(&mut self) {
+        self.entry.counts.publish_in(&self.shared.ingress);
+        // Reading the memory in use moves a cache line from the reader's core.
+        if self.bursts.is_multiple_of(MEMORY_EVERY) {
+            let memory = self.entry.line.memory_in_use();
+            self.shared.ingress.memory.memory_max.raise(memory);
+        }
+        self.bursts = self.bursts.wrapping_add(1);
+        if let Some(lane) = &mut self.lane {
+            lane.publish();
+        }
+    }
+}
+
+impl LineEntry {
     /// Counts an arriving wire frame.
     #[inline]
-    pub(super) fn count_arrival(&mut self, len: u32) {
+    pub fn count_arrival(&mut self, len: u32) {
         self.counts.passed(1, len.into());
     }
 
-    /// Offers a wire frame to the link, if this stage owns it.
-    fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> OfferOutcome {
-        self.count_arrival(len);
-        let Some(decider) = &mut self.decider else {
-            return OfferOutcome::Later;
-        };
-        match decider.offer(FrameMeta { arrival, len }, bytes) {
-            Verdict::Deliver(delivery) => OfferOutcome::Deliver(delivery),
-            Verdict::Drop(_) | Verdict::Queued => OfferOutcome::Lost,
+    /// Puts a frame on the line, possibly as part of a train.
+    #[inline(never)]
+    pub fn keep_part(&mut self, frame: &RxFrame<'_>, release: Nanos, part: Option<TrainPart>) {
+        if part.is_none() && frame.offload == Offload::NONE {
+            return self.keep(frame, release);
         }
+        let note = Note {
+            part,
+            offload: frame.offload,
+            ..self.note(release, frame.wire_len)
+        };
+        let kept = self.line.push(frame.bytes, note);
+        self.count_kept(kept, 1);
+    }
+
+    /// Puts a frame on the line. Inlined only into the common case.
+    #[inline(always)]
+    fn keep(&mut self, frame: &RxFrame<'_>, release: Nanos) {
+        let note = self.note(release, frame.wire_len);
+        let kept = match frame.lent {
+            Some(place) if frame.bytes.len() >= self.lend_from => {
+                self.line.push_lent(place, frame.bytes.len() as u32, note)
+            }
+            _ => self.line.push(frame.bytes, note),
+        };
+        self.count_kept(kept, 1);
+    }
+
+    /// Puts frames that leave together on the line. Returns the number of wire frames
+    /// that could not be cut.
+    pub fn keep_run(&mut self, cutter: &mut Cutter<'_>, run: Run, form: CutForm) -> u64 {
+        cutter.cut(run, form, |cut| {
+            let note = Note {
+                offload: cut.offload,
+                part: cut.part,
+                ..self.note(run.release, cut.bytes.len() as u32)
+            };
+            let kept = self.line.push(cut.bytes, note);
+            self.count_kept(kept, cut.wire_frames);
+        })
     }
 
     /// Returns the line record of a finished wire frame.
     #[inline]
-    pub(super) fn note(&self, release: Nanos, wire_len: u32) -> Note {
+    fn note(&self, release: Nanos, wire_len: u32) -> Note {
         Note {
             release,
             tag: self.tag,
@@ -328,57 +336,112 @@ impl Admission {
         }
     }
 
-    /// Ends the recording.
-    pub fn finish(&mut self) {
-        if let Some(decider) = &mut self.decider {
-            decider.finish();
-        }
+    /// Counts wire frames that were put on the line, or the artifact if that failed.
+    #[inline]
+    fn count_kept(&mut self, kept: Result<(), PushError>, wire_frames: u64) {
+        let artifact = match kept {
+            Ok(()) => return self.counts.crossed(wire_frames),
+            Err(PushError::BudgetExhausted) => Artifact::Memory,
+            Err(PushError::TooLong) => Artifact::Refused,
+        };
+        self.shared.ingress.artifacts[artifact].add(wire_frames);
     }
+}
 
-    /// Publishes the counts of the burst before its frames, so that departures never
-    /// exceed arrivals.
-    pub fn publish(&mut self) {
-        self.counts.publish_in(&self.shared.ingress);
-        self.line.publish();
-    }
-
-    /// Publishes the memory in use and the link's records.
-    pub fn publish_counts(&mut self) {
-        self.counts.publish_in(&self.shared.ingress);
-        // Reading the memory in use moves a cache line from the reader's core.
-        if self.bursts.is_multiple_of(MEMORY_EVERY) {
-            let memory = self.line.memory_in_use();
-            self.shared.ingress.memory.memory_max.raise(memory);
-        }
-        self.bursts = self.bursts.wrapping_add(1);
-        if let Some(decider) = &mut self.decider {
-            decider.publish();
+impl<'a> UnchangedFrame<'a> {
+    fn new(meta: FrameMeta, bytes: &'a [u8]) -> UnchangedFrame<'a> {
+        UnchangedFrame {
+            meta,
+            bytes,
+            release: None,
         }
     }
 }
 
-/// Counts wire frames that were put on the line, or the artifact if that failed.
-#[inline]
-fn count_kept(
-    counts: &mut BurstCounts,
-    shared: &LinkShared,
-    kept: Result<(), PushError>,
-    wire_frames: u64,
-) {
-    let artifact = match kept {
-        Ok(()) => return counts.crossed(wire_frames),
-        Err(PushError::BudgetExhausted) => Artifact::Memory,
-        Err(PushError::TooLong) => Artifact::Refused,
-    };
-    shared.ingress.artifacts[artifact].add(wire_frames);
+impl FrameAccess<ArrivingFrame> for UnchangedFrame<'_> {
+    #[inline]
+    fn bytes<'a>(&'a self, _frame: &'a ArrivingFrame) -> &'a [u8] {
+        self.bytes
+    }
+
+    fn copy(&mut self, frame: &mut ArrivingFrame) -> ArrivingFrame {
+        ArrivingFrame(frame.0)
+    }
 }
 
-/// The outcome of offering a frame.
-enum OfferOutcome {
-    Deliver(Delivery),
-    /// The egress stage owns the link.
-    Later,
-    Lost,
+impl LaneFrames<ArrivingFrame> for UnchangedFrame<'_> {
+    fn meta(&self, _frame: &ArrivingFrame) -> FrameMeta {
+        self.meta
+    }
+
+    #[inline]
+    fn number<'a>(&self, frame: &'a mut ArrivingFrame) -> &'a mut u32 {
+        &mut frame.0
+    }
+
+    #[inline]
+    fn deliver(&mut self, _frame: ArrivingFrame, delivery: &Delivery, _is_duplicate: bool) {
+        self.release = Some(delivery.release);
+    }
+
+    #[inline]
+    fn discard(&mut self, _frame: ArrivingFrame) {}
+}
+
+impl ChangingFrame<'_> {
+    /// Copies the frame before its first change.
+    fn change(&mut self) {
+        if !self.is_changed {
+            self.is_changed = true;
+            self.scratch.clear();
+            self.scratch.extend_from_slice(self.frame.bytes);
+        }
+    }
+}
+
+impl FrameAccess<ArrivingFrame> for ChangingFrame<'_> {
+    fn bytes<'a>(&'a self, _frame: &'a ArrivingFrame) -> &'a [u8] {
+        if self.is_changed {
+            self.scratch
+        } else {
+            self.frame.bytes
+        }
+    }
+
+    fn edit(&mut self, _frame: &mut ArrivingFrame, edit: &mut dyn FnMut(&mut [u8])) {
+        self.change();
+        edit(self.scratch);
+        // An edited frame must not be joined, which would repair its checksum.
+        self.part = None;
+    }
+
+    fn copy(&mut self, frame: &mut ArrivingFrame) -> ArrivingFrame {
+        // A port lends a frame once.
+        self.change();
+        ArrivingFrame(frame.0)
+    }
+}
+
+impl LaneFrames<ArrivingFrame> for ChangingFrame<'_> {
+    fn meta(&self, _frame: &ArrivingFrame) -> FrameMeta {
+        FrameMeta::new(self.frame.arrival, self.frame.wire_len)
+    }
+
+    fn number<'a>(&self, frame: &'a mut ArrivingFrame) -> &'a mut u32 {
+        &mut frame.0
+    }
+
+    fn deliver(&mut self, _frame: ArrivingFrame, delivery: &Delivery, _is_duplicate: bool) {
+        let whole = RxFrame {
+            bytes: self.scratch,
+            lent: None,
+            ..self.frame
+        };
+        let frame = if self.is_changed { &whole } else { &self.frame };
+        self.entry.keep_part(frame, delivery.release, self.part);
+    }
+
+    fn discard(&mut self, _frame: ArrivingFrame) {}
 }
 
 /// Returns a finished, complete wire frame.

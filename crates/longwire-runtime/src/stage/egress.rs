@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{LinkId, Nanos, ReleaseQueue};
-use longwire_io::delay_line::{DelayLineReader, HeldFrame};
+use longwire_engine::Nanos;
+use longwire_io::delay_line::DelayLineReader;
 use longwire_io::port::StampedBy;
 use longwire_io::{PortError, PushResult, TxPort};
 
 use super::account::Account;
 use super::addresses::PortAddresses;
-use super::decider::Decider;
 use super::departures::Departures;
 use super::icmp::IcmpReceiver;
-use super::managed::ManagedLine;
+use super::lane::LaneParts;
 use super::order::{DeparturePlace, Turn};
 use super::own::Judge;
+use super::releases::Releases;
 use super::send_stamps::SendStamps;
 use super::{BURST, Step};
 use crate::clock::Clock;
@@ -36,7 +36,7 @@ pub struct EgressParts<T> {
     /// queue.
     pub in_order: bool,
     /// The link, if it has a managed queue: frames arrive undecided.
-    pub link: Option<Decider>,
+    pub link: Option<LaneParts>,
     /// Records departing frames.
     pub record_handle: Option<RecordHandle>,
     /// Handovers later than this are artifacts.
@@ -48,22 +48,11 @@ pub struct EgressParts<T> {
 /// The egress stage of one direction.
 pub struct Egress<T> {
     port: T,
-    line: DelayLineReader,
-    waiting: WaitingFrames,
+    releases: Releases,
     clock: Clock,
     account: Account,
     stamps: Option<Box<SendStamps>>,
     icmp: Option<Box<IcmpReceiver>>,
-}
-
-/// Storage of frames until their release.
-enum WaitingFrames {
-    /// The line itself, in order of release.
-    OnLine,
-    /// A queue that sorts, because releases may decrease.
-    Sorted(ReleaseQueue<HeldFrame>),
-    /// A managed queue, then a queue that sorts.
-    Managed(Box<ManagedLine>),
 }
 
 /// The result of sending a burst.
@@ -81,17 +70,11 @@ pub(crate) const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 impl<T: TxPort> Egress<T> {
     /// Returns a stage that publishes to `shared`.
     pub(crate) fn new(parts: EgressParts<T>, shared: Arc<LinkShared>) -> Egress<T> {
-        let waiting = match parts.link {
-            Some(decider) => WaitingFrames::Managed(Box::new(ManagedLine::new(decider))),
-            None if parts.in_order => WaitingFrames::OnLine,
-            None => WaitingFrames::Sorted(ReleaseQueue::new()),
-        };
         let lead = parts.port.launch_lead().unwrap_or_default();
         let judge = Judge::new(parts.tolerance, parts.grace_until);
         Egress {
             port: parts.port,
-            line: parts.line,
-            waiting,
+            releases: Releases::new(parts.line, parts.in_order, parts.link),
             clock: parts.clock,
             account: Account::new(judge, lead, parts.record_handle, shared),
             stamps: None,
@@ -193,22 +176,8 @@ impl<T: TxPort> Egress<T> {
         if self.port.needs_idle_fill() {
             self.port.sync_clock(now);
         }
-        match &mut self.waiting {
-            WaitingFrames::OnLine => {}
-            WaitingFrames::Sorted(queue) => {
-                while let Some(frame) = self.line.take() {
-                    let release = self.line.descriptor(&frame).release;
-                    queue.push(LinkId(0), release, frame);
-                }
-            }
-            WaitingFrames::Managed(managed) => {
-                // Read before the line is drained: frames that arrived by then are on it.
-                let seen_until = self.account.shared.seen_until.get();
-                let due_by = now.saturating_add(self.account.lead);
-                managed.take_in(&mut self.line, &mut self.account);
-                managed.decide(due_by.min(seen_until), &mut self.line, &mut self.account);
-            }
-        }
+        let due_by = now.saturating_add(self.account.lead);
+        self.releases.prepare(due_by, &mut self.account);
     }
 
     /// Sends at most one burst of frames due at `now`; a `turn` restricts them.
@@ -223,11 +192,23 @@ impl<T: TxPort> Egress<T> {
     ) -> Result<SendOutcome, PortError> {
         let mut full = false;
         let due_by = now.saturating_add(self.account.lead);
-        match &self.waiting {
-            WaitingFrames::OnLine => self.send_in_order(due_by, turn, &mut full),
-            WaitingFrames::Sorted(_) => self.send_sorted(due_by, turn, &mut full),
-            WaitingFrames::Managed(_) => self.send_managed(due_by, turn, &mut full),
+        while self.account.batch.len() < BURST
+            && let Some((next, bytes)) = self.releases.front()
+            && next.release <= due_by
+        {
+            let place = place_of(next.release, next.tag, self.account.lead);
+            if turn.is_some_and(|turn| !turn.allows(place)) {
+                break;
+            }
+            let given = self.account.give(&mut self.port, (&next, bytes), due_by);
+            if given == PushResult::Full {
+                full = true;
+                break;
+            }
+            self.account.taken_off(&next);
+            self.releases.advance();
         }
+        self.releases.publish();
         if full && self.account.batch.is_empty() {
             // Full of earlier frames.
             self.account.full_at = now;
@@ -247,7 +228,7 @@ impl<T: TxPort> Egress<T> {
             return Ok(0);
         }
         let (frames, end) = self.account.flush(&mut self.port, &self.clock)?;
-        self.line.settle();
+        self.releases.settle();
         self.look_at_stamps(end);
         Ok(frames)
     }
@@ -271,109 +252,10 @@ impl<T: TxPort> Egress<T> {
         Ok(())
     }
 
-    /// Sends from the line, whose front is the next due frame.
-    #[inline(always)]
-    fn send_in_order(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
-        while self.account.batch.len() < BURST {
-            let Some(next) = self.line.front() else { break };
-            if next.release > due_by || self.is_beyond(turn, next.release, next.tag) {
-                break;
-            }
-            let frame = (&next, self.line.front_bytes());
-            if self.account.give(&mut self.port, frame, due_by) == PushResult::Full {
-                *full = true;
-                break;
-            }
-            self.account.taken_off(&next);
-            self.line.advance();
-        }
-    }
-
-    /// Sends frames that may be reordered.
-    fn send_sorted(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
-        while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
-            if self.is_next_beyond(turn) {
-                break;
-            }
-            let WaitingFrames::Sorted(queue) = &mut self.waiting else {
-                break;
-            };
-            let Some((link, release, frame)) = queue.pop_due(due_by) else {
-                break;
-            };
-            let next = self.line.descriptor(&frame);
-            let given = (&next, self.line.bytes(&frame));
-            if self.account.give(&mut self.port, given, due_by) == PushResult::Full {
-                // Loses its place among equal releases; acceptable, as a port with space
-                // does not reject frames.
-                queue.push(link, release, frame);
-                *full = true;
-                break;
-            }
-            self.account.taken_off(&next);
-            self.line.free(frame);
-        }
-    }
-
-    /// Sends the deliveries of a managed queue.
-    fn send_managed(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
-        while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
-            if self.is_next_beyond(turn) {
-                break;
-            }
-            let WaitingFrames::Managed(managed) = &mut self.waiting else {
-                break;
-            };
-            let Some(due) = managed.pop_due(due_by) else {
-                break;
-            };
-            let (next, bytes) = managed.frame(&due, &self.line);
-            if self.account.give(&mut self.port, (&next, bytes), due_by) == PushResult::Full {
-                managed.put_back(due);
-                *full = true;
-                break;
-            }
-            managed.sent(due, &mut self.line, &mut self.account);
-        }
-        if let WaitingFrames::Managed(managed) = &mut self.waiting {
-            managed.publish();
-        }
-        self.line.settle();
-    }
-
-    /// Whether another port must send first.
-    #[inline(always)]
-    fn is_beyond(&self, turn: Option<&Turn>, release: Nanos, number: u32) -> bool {
-        turn.is_some_and(|turn| !turn.allows(self.place_of(release, number)))
-    }
-
-    fn is_next_beyond(&mut self, turn: Option<&Turn>) -> bool {
-        let Some(turn) = turn else { return false };
-        self.next_place().is_some_and(|next| !turn.allows(next))
-    }
-
-    #[inline]
-    fn place_of(&self, release: Nanos, number: u32) -> DeparturePlace {
-        DeparturePlace {
-            at: release.saturating_sub(self.account.lead),
-            number,
-        }
-    }
-
     /// Returns the place of the next departure that [`Egress::prepare`] has seen.
     pub(crate) fn next_place(&mut self) -> Option<DeparturePlace> {
-        let (release, number) = match &mut self.waiting {
-            WaitingFrames::OnLine => {
-                let next = self.line.front()?;
-                (next.release, next.tag)
-            }
-            WaitingFrames::Sorted(queue) => {
-                let (release, frame) = queue.peek()?;
-                (release, self.line.descriptor(frame).tag)
-            }
-            WaitingFrames::Managed(managed) => managed.peek(&self.line)?,
-        };
-        Some(self.place_of(release, number))
+        let (next, _) = self.releases.front()?;
+        Some(place_of(next.release, next.tag, self.account.lead))
     }
 
     /// Records that frames due at `now` wait for a full port: this one, or one that must
@@ -398,13 +280,7 @@ impl<T: TxPort> Egress<T> {
         if self.has_icmp() {
             return Some(Nanos::ZERO);
         }
-        let published = self.line.front().map(|next| next.release);
-        let release = match &mut self.waiting {
-            WaitingFrames::OnLine => published,
-            // Frames on the line are not sorted yet.
-            WaitingFrames::Sorted(queue) => published.into_iter().chain(queue.next_at()).min(),
-            WaitingFrames::Managed(managed) => published.into_iter().chain(managed.next_at()).min(),
-        };
+        let release = self.releases.next_at();
         release.map(|release| release.saturating_sub(self.account.lead))
     }
 
@@ -422,10 +298,7 @@ impl<T: TxPort> Egress<T> {
     /// Returns the first release after `time` if it is near the front and the queue is
     /// the line.
     pub(crate) fn release_beyond(&mut self, time: Nanos) -> Option<Nanos> {
-        match &self.waiting {
-            WaitingFrames::OnLine => self.line.release_beyond(time, BURST as u64),
-            WaitingFrames::Sorted(_) | WaitingFrames::Managed(_) => None,
-        }
+        self.releases.release_beyond(time, BURST as u64)
     }
 
     /// Returns the output port and drops the stage.
@@ -435,14 +308,7 @@ impl<T: TxPort> Egress<T> {
 
     /// Whether no frames wait.
     pub fn is_empty(&mut self) -> bool {
-        self.port.unsent() == 0
-            && !self.has_icmp()
-            && self.line.front().is_none()
-            && match &mut self.waiting {
-                WaitingFrames::OnLine => true,
-                WaitingFrames::Sorted(queue) => queue.is_empty(),
-                WaitingFrames::Managed(managed) => managed.next_at().is_none(),
-            }
+        self.port.unsent() == 0 && !self.has_icmp() && self.releases.next_at().is_none()
     }
 
     /// Publishes the last counts, with the port's own losses.
@@ -451,9 +317,16 @@ impl<T: TxPort> Egress<T> {
             stamps.finish(&mut self.port, &self.account.shared.send_stamps);
         }
         self.account.finish(&mut self.port, &self.clock);
-        if let WaitingFrames::Managed(managed) = &mut self.waiting {
-            managed.finish();
-        }
+        self.releases.finish();
+    }
+}
+
+/// Returns the place of a frame's departure; the port is pushed it `lead` before.
+#[inline]
+fn place_of(release: Nanos, number: u32, lead: Nanos) -> DeparturePlace {
+    DeparturePlace {
+        at: release.saturating_sub(lead),
+        number,
     }
 }
 

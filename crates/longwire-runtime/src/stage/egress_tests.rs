@@ -1,4 +1,4 @@
-use longwire_engine::Bytes;
+use longwire_engine::{Bytes, LinkId};
 use longwire_io::delay_line::{DelayLineConfig, DelayLineWriter, Note, delay_line};
 use longwire_io::port::SendStamp;
 use longwire_io::{Offload, TxFrame};
@@ -80,18 +80,33 @@ fn stage(
     port: Device,
     in_order: bool,
 ) -> (Egress<Device>, DelayLineWriter, Clock, Arc<LinkShared>) {
+    stage_of(port, in_order, None)
+}
+
+/// As [`stage`], where the link of this specification decides.
+fn stage_of(
+    port: Device,
+    in_order: bool,
+    link: Option<&str>,
+) -> (Egress<Device>, DelayLineWriter, Clock, Arc<LinkShared>) {
     let config = DelayLineConfig {
         budget: Bytes(1 << 20),
         huge_pages: false,
     };
     let (line, reader) = delay_line(&config).expect("memory");
     let (clock, shared) = (Clock::arrivals(), Arc::new(LinkShared::new()));
+    let link = link.map(|spec| {
+        let spec: longwire_engine::LinkSpec = spec.parse().expect("a link");
+        let config = spec.build(&longwire_engine::NoLoader).expect("no plugins");
+        let link = longwire_engine::Link::new(config, 1, LinkId(0));
+        LaneParts::new(link, LinkId(0), Arc::clone(&shared), None)
+    });
     let parts = EgressParts {
         port,
         line: reader,
         clock: clock.clone(),
         in_order,
-        link: None,
+        link,
         record_handle: None,
         tolerance: micros(10),
         grace_until: Nanos::ZERO,
@@ -258,13 +273,8 @@ fn many_stamps_are_taken_in_more_and_shorter_looks() {
 
 #[test]
 fn copies_that_wait_are_in_flight() {
-    let (mut egress, mut line, clock, shared) = stage(Device::default(), true);
     let spec = "rate=2mbit queue=fq-codel delay=3ms duplicate=nth:every=3";
-    let spec: longwire_engine::LinkSpec = spec.parse().expect("a link");
-    let config = spec.build(&longwire_engine::NoLoader).expect("no plugins");
-    let link = longwire_engine::Link::new(config, 1, LinkId(0));
-    let decider = Decider::new(link, LinkId(0), Arc::clone(&shared), None);
-    egress.waiting = WaitingFrames::Managed(Box::new(ManagedLine::new(decider)));
+    let (mut egress, mut line, clock, shared) = stage_of(Device::default(), true, Some(spec));
     shared.seen_until.asleep();
     let mut most = 0;
     for micros in 0..400_u64 {

@@ -12,7 +12,7 @@ use longwire_io::{Offload, PortError, RxFrame};
 
 use super::BURST;
 use super::admission::{Admission, AdmissionParts};
-use super::decider::Decider;
+use super::lane::LaneParts;
 use super::order::FeedNumbers;
 use super::segments::CutForm;
 use crate::clock::monotonic_now;
@@ -32,7 +32,7 @@ const STATUS_EVERY: Nanos = Nanos::from_millis(100);
 /// One output of a feed.
 pub(crate) struct FeedingOutput {
     /// The link, if it decides at arrival.
-    pub link: Option<Decider>,
+    pub link: Option<LaneParts>,
     /// The link's MTU; longer frames are fragmented before their offer.
     pub mtu: Mtu,
     /// The delay line of delivered frames.
@@ -225,7 +225,7 @@ impl FeedStage {
                     output.admission.shared.ingress.artifacts[Artifact::Behind].add(1);
                     *behind_max = (*behind_max).max(now.saturating_sub(arrival));
                 }
-                output.admission.tag = *number;
+                output.admission.entry.tag = *number;
                 *number = number.wrapping_add(1);
                 output.admission.admit(RxFrame {
                     bytes: fed.bytes,
@@ -309,7 +309,7 @@ impl OutputState {
     /// present read-ahead. Frames that a link delays do not count unless the memory
     /// budget is at risk.
     fn pause(&mut self, read_ahead: u64, ahead: Nanos) -> Option<Nanos> {
-        let line = &self.admission.line;
+        let line = &self.admission.entry.line;
         let in_use = line.memory_in_use();
         let limit = match self.paused {
             None => read_ahead,

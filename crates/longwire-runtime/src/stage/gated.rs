@@ -2,7 +2,6 @@
 //! frames of a super-packet that leave together stay one buffer.
 
 use longwire_engine::Verdict;
-use longwire_io::delay_line::Note;
 use longwire_io::port::offload::can_cut;
 use longwire_io::{Offload, RxFrame};
 
@@ -30,8 +29,8 @@ impl Admission {
         if frame.offload.segments.is_some() {
             return self.admit_train_through(&frame, gate);
         }
-        self.count_arrival(frame.wire_len);
-        if self.line.make_room(frame.bytes.len()).is_err() {
+        self.entry.count_arrival(frame.wire_len);
+        if self.entry.line.make_room(frame.bytes.len()).is_err() {
             self.shared.ingress.artifacts[Artifact::Memory].add(1);
             return;
         }
@@ -41,9 +40,9 @@ impl Admission {
             Verdict::Queued => frame.arrival,
             Verdict::Drop(_) => return,
         };
-        self.keep_part(&frame, release, None);
-        self.line.publish();
-        gate.follow(&self.line, verdict != Verdict::Queued);
+        self.entry.keep_part(&frame, release, None);
+        self.entry.line.publish();
+        gate.follow(&self.entry.line, verdict != Verdict::Queued);
     }
 
     /// Whether the output port supports the frame's offloads, and its segments match its
@@ -68,9 +67,9 @@ impl Admission {
         // Bytes that the pending run needs on the line.
         let mut run_bytes = 0;
         while let Some(len) = cutter.next_wire_len() {
-            self.count_arrival(len);
+            self.entry.count_arrival(len);
             let bytes = len as usize + RECORD_EXTRA;
-            let verdict = if self.line.make_room(run_bytes + bytes).is_ok() {
+            let verdict = if self.entry.line.make_room(run_bytes + bytes).is_ok() {
                 Some(gate.offer(frame.arrival, len, frame.bytes))
             } else {
                 self.shared.ingress.artifacts[Artifact::Memory].add(1);
@@ -110,17 +109,8 @@ impl Admission {
         gate: &mut Gate<'_>,
         decided: bool,
     ) {
-        self.unmade += cutter.cut(run, CutForm::Trains, |cut| {
-            let note = Note {
-                offload: cut.offload,
-                part: cut.part,
-                ..self.note(run.release, cut.bytes.len() as u32)
-            };
-            let kept = self.line.push(cut.bytes, note);
-            debug_assert!(kept.is_ok(), "there was space for it");
-            self.count_kept(kept, cut.wire_frames);
-        });
-        self.line.publish();
-        gate.follow(&self.line, decided);
+        self.unmade += self.entry.keep_run(cutter, run, CutForm::Trains);
+        self.entry.line.publish();
+        gate.follow(&self.entry.line, decided);
     }
 }

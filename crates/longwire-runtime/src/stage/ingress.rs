@@ -10,7 +10,7 @@ use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort, TxPort};
 
 use super::addresses::PortAddresses;
 use super::admission::{Admission, AdmissionParts};
-use super::decider::Decider;
+use super::lane::LaneParts;
 use super::segments::CutForm;
 use super::{BURST, Step};
 use crate::clock::Clock;
@@ -24,7 +24,7 @@ pub struct IngressParts<R> {
     /// The input port.
     pub port: R,
     /// The link; `None` if it has a managed queue and belongs to the egress stage.
-    pub link: Option<Decider>,
+    pub link: Option<LaneParts>,
     /// The link's MTU; longer frames are fragmented before their offer.
     pub mtu: Mtu,
     /// The delay line of delivered frames.
@@ -115,7 +115,7 @@ impl<R: RxPort> Ingress<R> {
 
     /// Returns the memory in use by waiting frames, in bytes.
     pub fn memory_in_use(&self) -> u64 {
-        self.admission.line.memory_in_use()
+        self.admission.entry.line.memory_in_use()
     }
 
     /// Whether the input has ended.

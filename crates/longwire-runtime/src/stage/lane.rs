@@ -1,0 +1,269 @@
+//! Lanes of a run: links that count and record what they decide.
+//!
+//! A link without a managed queue decides in the ingress stage, before its frames are on
+//! the delay line. A managed queue decides in the egress stage, which keeps its frames.
+
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use longwire_engine::{
+    Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, Nanos, Verdict,
+};
+use longwire_packet::bridge::PortIndex;
+
+use super::icmp::IcmpSender;
+use crate::counters::LinkShared;
+use crate::fabric::Ledger;
+use crate::ledger::Artifact;
+use crate::replay::OfferLogger;
+
+/// A link and its accounts, before a stage drives it.
+pub struct LaneParts {
+    pub(super) link: Link,
+    accounts: LaneAccounts,
+}
+
+/// A link with its queued frames, counters and records. `T` is a handle of a frame.
+pub(super) struct RunLane<T> {
+    lane: Lane<T>,
+    accounts: LaneAccounts,
+}
+
+/// The frames of a lane.
+pub(super) trait LaneFrames<T>: FrameAccess<T> {
+    /// Returns a frame's arrival and wire length.
+    fn meta(&self, item: &T) -> FrameMeta;
+
+    /// Returns the frame's number among recorded offers, to set or read.
+    fn number<'a>(&self, item: &'a mut T) -> &'a mut u32;
+
+    /// Passes a frame on, to leave at its release.
+    fn deliver(&mut self, item: T, delivery: &Delivery, is_duplicate: bool);
+
+    /// Frees a dropped frame.
+    fn discard(&mut self, item: T);
+}
+
+/// Counters and records of a link's verdicts.
+struct LaneAccounts {
+    id: LinkId,
+    shared: Arc<LinkShared>,
+    ledger: Option<Box<Ledger>>,
+    /// Logs decisions made ahead of time, for clients.
+    log: Option<Box<OfferLogger>>,
+    /// Returns ICMP errors to the port of arrival.
+    icmp: Option<Box<IcmpSender>>,
+}
+
+/// The host of a lane: its accounts and its frames.
+struct RunHost<'a, F> {
+    accounts: &'a mut LaneAccounts,
+    frames: &'a mut F,
+}
+
+impl LaneParts {
+    pub(crate) fn new(
+        link: Link,
+        id: LinkId,
+        shared: Arc<LinkShared>,
+        ledger: Option<Ledger>,
+    ) -> LaneParts {
+        LaneParts {
+            link,
+            accounts: LaneAccounts {
+                id,
+                shared,
+                ledger: ledger.map(Box::new),
+                log: None,
+                icmp: None,
+            },
+        }
+    }
+
+    /// Logs all decisions, for clients of a replay.
+    pub(crate) fn log_to(&mut self, log: OfferLogger) {
+        self.accounts.log = Some(Box::new(log));
+    }
+
+    /// Sends the ICMP errors of the link's router from now on.
+    pub(crate) fn send_icmp_by(&mut self, icmp: IcmpSender) {
+        self.accounts.icmp = Some(Box::new(icmp));
+    }
+
+    /// Splits the lane's places: (ingress, egress). A managed queue decides at egress.
+    pub(crate) fn place(self) -> (Option<LaneParts>, Option<LaneParts>) {
+        if self.link.is_managed() {
+            (None, Some(self))
+        } else {
+            (Some(self), None)
+        }
+    }
+}
+
+impl<T> RunLane<T> {
+    pub fn new(parts: LaneParts) -> RunLane<T> {
+        RunLane {
+            lane: Lane::new(parts.link),
+            accounts: parts.accounts,
+        }
+    }
+
+    #[inline]
+    pub fn link(&self) -> &Link {
+        self.lane.link()
+    }
+
+    /// Returns the number of the link.
+    pub fn id(&self) -> LinkId {
+        self.accounts.id
+    }
+
+    /// Whether offers and verdicts are recorded.
+    #[inline]
+    pub fn records(&self) -> bool {
+        self.accounts.ledger.is_some()
+    }
+
+    /// Offers a wire frame, after the decisions due by its arrival.
+    #[inline(always)]
+    pub fn offer(&mut self, meta: FrameMeta, item: T, frames: &mut impl LaneFrames<T>) {
+        if let Some(log) = &mut self.accounts.log {
+            log.offered(meta);
+        }
+        if self.lane.link().is_managed() {
+            self.poll(..=meta.arrival, frames);
+        }
+        let accounts = &mut self.accounts;
+        self.lane
+            .offer(meta, item, &mut RunHost { accounts, frames });
+    }
+
+    /// Makes the decisions due until a time.
+    #[inline(never)]
+    pub fn poll(
+        &mut self,
+        until: impl RangeBounds<Nanos> + Clone,
+        frames: &mut impl LaneFrames<T>,
+    ) {
+        let accounts = &mut self.accounts;
+        self.lane.poll(until, &mut RunHost { accounts, frames });
+    }
+
+    /// Makes the decisions due by `now`, if any, and logs that they are made.
+    pub fn decide(&mut self, now: Nanos, frames: &mut impl LaneFrames<T>) {
+        if self.next_at().is_some_and(|next| next <= now) {
+            if let Some(log) = &mut self.accounts.log {
+                log.reached(now);
+            }
+            self.poll(..=now, frames);
+        }
+    }
+
+    /// Returns when the next decision is due.
+    #[inline]
+    pub fn next_at(&mut self) -> Option<Nanos> {
+        self.lane.next_at()
+    }
+
+    /// Ends the recording after the last arrival.
+    pub fn finish(&mut self) {
+        if let Some(ledger) = &mut self.accounts.ledger {
+            ledger.finish();
+        }
+        self.publish();
+    }
+
+    /// Publishes queue lengths, recorder losses and the log.
+    pub fn publish(&mut self) {
+        let accounts = &mut self.accounts;
+        if let Some(log) = &mut accounts.log {
+            log.enter();
+        }
+        let (packets, bytes) = self.lane.link().occupancy_max();
+        let cells = &accounts.shared.link.stage;
+        cells.queue.queue_packets_max.set(packets.0);
+        cells.queue.queue_bytes_max.set(bytes.0);
+        if let Some(ledger) = &mut accounts.ledger {
+            ledger.flush();
+            cells.artifacts[Artifact::Unrecorded].set(ledger.lost());
+        }
+    }
+}
+
+impl LaneAccounts {
+    /// Records an offer; returns the frame's number.
+    #[cold]
+    fn record_offer(&mut self, link: &Link, len: u32, bytes: &[u8]) -> u32 {
+        let Some(ledger) = &mut self.ledger else {
+            return 0;
+        };
+        // Ports of pairs and feeds have the numbers of their links.
+        let port = PortIndex(self.id.0 as u16);
+        let meta = FrameMeta::new(link.last_arrival(), len);
+        ledger.entered(port, meta, bytes);
+        ledger.offered(self.id, meta, link)
+    }
+
+    #[inline]
+    fn record_verdict(&mut self, frame: u32, verdict: Verdict) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.decided(self.id, frame, verdict);
+        }
+    }
+}
+
+impl<T, F: LaneFrames<T>> FrameAccess<T> for RunHost<'_, F> {
+    #[inline]
+    fn bytes<'a>(&'a self, item: &'a T) -> &'a [u8] {
+        self.frames.bytes(item)
+    }
+
+    fn edit(&mut self, item: &mut T, edit: &mut dyn FnMut(&mut [u8])) {
+        self.frames.edit(item, edit);
+    }
+
+    fn copy(&mut self, item: &mut T) -> T {
+        self.frames.copy(item)
+    }
+}
+
+impl<T, F: LaneFrames<T>> LaneHost<T> for RunHost<'_, F> {
+    #[inline]
+    fn offered(&mut self, item: &mut T, frame: FrameMeta, link: &Link) {
+        if self.accounts.ledger.is_some() {
+            let bytes = self.frames.bytes(item);
+            let number = self.accounts.record_offer(link, frame.len, bytes);
+            *self.frames.number(item) = number;
+        }
+    }
+
+    /// Counts the error even without a reverse path.
+    #[cold]
+    fn icmp_error(&mut self, _item: &T, at: Nanos, error: &[u8]) {
+        let icmp = self.accounts.icmp.as_ref();
+        if icmp.is_none_or(|icmp| icmp.send(at, error)) {
+            self.accounts.shared.link.link.icmp_sent();
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, mut item: T, delivery: &Delivery, is_duplicate: bool) {
+        let number = *self.frames.number(&mut item);
+        let accounts = &mut self.accounts;
+        accounts.shared.link.link.delivered(delivery, is_duplicate);
+        accounts.record_verdict(number, Verdict::Deliver(*delivery));
+        if let Some(log) = &mut accounts.log
+            && !is_duplicate
+        {
+            log.delivered(self.frames.meta(&item), delivery);
+        }
+        self.frames.deliver(item, delivery, is_duplicate);
+    }
+
+    fn dropped(&mut self, mut item: T, reason: DropReason) {
+        let number = *self.frames.number(&mut item);
+        self.accounts.shared.link.link.dropped(reason);
+        self.accounts.record_verdict(number, Verdict::Drop(reason));
+        self.frames.discard(item);
+    }
+}
