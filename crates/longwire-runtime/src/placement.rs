@@ -8,7 +8,7 @@ use longwire_io::port::{AnyRx, AnyTx};
 use crate::config::{Placement, WaitMode};
 use crate::crossing::{self, FAR};
 use crate::host;
-use crate::stage::{Egress, Ingress};
+use crate::stage::{Egress, Ingress, OutputStage};
 use crate::thread::{Bell, Control, Stages, Worker};
 use crate::witness::PauseHistory;
 
@@ -152,7 +152,7 @@ pub(crate) fn workers(
                     feeds.push(None);
                 }
                 spread[0].ingress.push(ingress);
-                spread[0].egress.push(egress);
+                spread[0].outputs.push(Box::new(egress));
             }
         }
     }
@@ -181,11 +181,8 @@ pub(crate) fn connect(
         // Frames are late by pauses of the sending and of the receiving thread.
         let feeding = feeds.iter().position(|feeds| *feeds == Some(index));
         for thread in [Some(index), feeding].into_iter().flatten() {
-            let egress = stages.egress.iter_mut();
-            egress.for_each(|stage| stage.excuse_by(&pauses[thread]));
-        }
-        if let Some(fabric) = &mut stages.fabric {
-            fabric.excuse_by(&pauses);
+            let outputs = stages.outputs.iter_mut();
+            outputs.for_each(|output| output.excuse_by(&pauses[thread]));
         }
     }
     let workers = spread.into_iter().zip(feeds).enumerate();
@@ -211,8 +208,10 @@ impl Stages {
     fn of(ingress: Option<Ingress<AnyRx>>, egress: Option<Egress<AnyTx>>) -> Stages {
         Stages {
             ingress: ingress.into_iter().collect(),
-            egress: egress.into_iter().collect(),
-            fabric: None,
+            outputs: egress
+                .map(|egress| Box::new(egress) as Box<dyn OutputStage>)
+                .into_iter()
+                .collect(),
         }
     }
 }

@@ -6,30 +6,39 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longwire_engine::Nanos;
-use longwire_io::port::{AnyRx, AnyTx};
-use longwire_io::{PortError, RxPort, TxPort};
+use longwire_io::port::AnyRx;
+use longwire_io::{PortError, RxPort};
 
 use crate::clock::monotonic_now;
 use crate::config::{RunConfig, WaitMode};
-use crate::fabric::Fabric;
 use crate::fabric::InsideCounts;
 use crate::faults::Faults;
 use crate::host;
 use crate::report::Pauses;
-use crate::stage::{Egress, Ingress};
+use crate::stage::{Ingress, OutputStage, Step};
 use crate::threads::ThreadPlan;
 use crate::waiting::{POLL, PauseLog, Waiter};
 use crate::witness::PauseHistory;
 
 pub(crate) use longwire_io::Bell;
 
-/// The stages that a thread runs in turn: one stage or both of one or more directions.
+/// The stages that a thread runs in turn.
 #[derive(Default)]
 pub(crate) struct Stages {
     pub ingress: Vec<Ingress<AnyRx>>,
-    pub egress: Vec<Egress<AnyTx>>,
-    /// The deciding stage of a fabric.
-    pub fabric: Option<Box<Fabric<AnyTx>>>,
+    pub outputs: Vec<Box<dyn OutputStage>>,
+}
+
+impl Stages {
+    /// Reads a burst of an input. The only stage that sends decides about frames as they
+    /// are read, if it can.
+    fn read(&mut self, port: usize) -> Result<Step, PortError> {
+        let ingress = &mut self.ingress[port];
+        match &mut self.outputs[..] {
+            [only] => only.read(ingress, port),
+            _ => ingress.step(),
+        }
+    }
 }
 
 /// State shared by the threads of a run.
@@ -161,17 +170,20 @@ impl Worker {
         for ingress in &mut self.stages.ingress {
             ingress.finish();
         }
-        for egress in &mut self.stages.egress {
-            egress.finish();
-        }
-        let inside = self.stages.fabric.as_mut().map(|fabric| fabric.finish());
+        let outputs = self.stages.outputs.iter_mut();
+        let inside = outputs.map(|output| output.finish()).fold(None, Option::or);
         ThreadEnd {
             inside,
             error,
             core_wait: waiter.witness.waited(),
             margin: waiter.margin_max(),
             cpu: thread_cpu_time(),
-            remarks: self.remarks(),
+            remarks: self
+                .stages
+                .outputs
+                .iter()
+                .flat_map(|output| output.remarks())
+                .collect(),
         }
     }
 
@@ -180,15 +192,6 @@ impl Worker {
     fn slack(&self) -> Nanos {
         let slack = self.stages.ingress.iter().map(Ingress::slack).min();
         slack.unwrap_or(Nanos::ZERO)
-    }
-
-    fn remarks(&self) -> Vec<String> {
-        let ports = self.stages.egress.iter().map(Egress::port);
-        let fabric = || self.stages.fabric.iter();
-        let of_fabric = fabric().flat_map(|fabric| fabric.ports());
-        let carriers = fabric().flat_map(|fabric| fabric.carrier_remarks());
-        let remarks = ports.chain(of_fabric).flat_map(TxPort::remarks);
-        remarks.chain(carriers).collect()
     }
 
     fn turns(&mut self, waiter: &mut Waiter) -> Result<(), PortError> {
@@ -220,11 +223,8 @@ impl Worker {
             input_ended: !self.stages.ingress.is_empty(),
             ..WorkerTurn::default()
         };
-        for (port, ingress) in self.stages.ingress.iter_mut().enumerate() {
-            let step = match &mut self.stages.fabric {
-                Some(fabric) => fabric.read(ingress, port)?,
-                None => ingress.step()?,
-            };
+        for port in 0..self.stages.ingress.len() {
+            let step = self.stages.read(port)?;
             turn.arrived += step.frames;
             turn.input_ended &= step.ended;
         }
@@ -232,13 +232,8 @@ impl Worker {
         if turn.arrived > 0 {
             self.fed.iter().for_each(|bell| bell.ring_if_asleep());
         }
-        for egress in &mut self.stages.egress {
-            let step = egress.step()?;
-            turn.frames += step.frames;
-            turn.next_at = earlier(turn.next_at, step.next_at);
-        }
-        if let Some(fabric) = &mut self.stages.fabric {
-            let step = fabric.step()?;
+        for output in &mut self.stages.outputs {
+            let step = output.step()?;
             turn.frames += step.frames;
             turn.next_at = earlier(turn.next_at, step.next_at);
         }
@@ -248,12 +243,11 @@ impl Worker {
     /// Whether all inputs have ended and all frames have left.
     fn is_done(&mut self) -> bool {
         self.control.inputs_ended.load(Ordering::SeqCst) == self.inputs
-            && self.stages.egress.iter_mut().all(Egress::is_empty)
             && self
                 .stages
-                .fabric
-                .as_mut()
-                .is_none_or(|fabric| fabric.is_empty())
+                .outputs
+                .iter_mut()
+                .all(|output| output.is_empty())
     }
 
     fn wait(&mut self, waiter: &mut Waiter, next_at: Option<Nanos>) {
@@ -263,9 +257,8 @@ impl Worker {
         // Announce the sleep, then check once more: otherwise a frame published between
         // check and announcement would be missed.
         self.bell.asleep();
-        let fabric = self.stages.fabric.as_mut().and_then(|f| f.next_release());
-        let egress = self.stages.egress.iter_mut();
-        let releases = egress.filter_map(Egress::next_release).chain(fabric);
+        let outputs = self.stages.outputs.iter_mut();
+        let releases = outputs.filter_map(|output| output.next_release());
         if let Some(next) = releases.min() {
             until = until.min(waiter.wake_at(monotonic_now(), next));
         }

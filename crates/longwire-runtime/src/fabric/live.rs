@@ -187,8 +187,7 @@ fn workers(
 ) -> Result<Vec<Worker>, StartError> {
     let mut together = Stages {
         ingress,
-        egress: Vec::new(),
-        fabric: Some(Box::new(fabric)),
+        outputs: vec![Box::new(fabric)],
     };
     let layout = Layout::choose(config.placement, config.wait);
     let (spread, feeds) = if layout.is_apart() {

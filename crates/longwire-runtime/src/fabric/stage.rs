@@ -256,10 +256,10 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Sets the thread pauses that excuse lateness.
-    pub(crate) fn excuse_by(&mut self, pauses: &[Arc<PauseHistory>]) {
+    /// Adds a thread whose pauses excuse lateness.
+    pub(crate) fn excuse_by(&mut self, pauses: &Arc<PauseHistory>) {
         for output in &mut self.outputs {
-            output.account.judge.threads.extend_from_slice(pauses);
+            output.account.judge.threads.push(Arc::clone(pauses));
         }
     }
 
