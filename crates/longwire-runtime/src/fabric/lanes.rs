@@ -23,9 +23,8 @@ use longwire_packet::bridge::PortIndex;
 
 use super::core::{Core, MovedFrame};
 use super::frames::Exit;
-use super::ledger::Ledger;
+use super::ledger::LinkAccount;
 use super::state::{FabricState, Target};
-use crate::ledger::LinkCells;
 use crate::stage::BURST;
 
 /// The lane of a line; both have the same number.
@@ -385,24 +384,26 @@ impl Core {
             ..
         } = &mut self.state;
         let queued = &mut self.lanes.queued[line];
-        let record = ledger.as_deref_mut().map(|ledger| LaneRecord {
-            ledger,
-            port: PortIndex(line as u16),
-            id,
-            queued,
-        });
+        let account = LinkAccount {
+            link: id,
+            cells: cells.get(id.0 as usize)?.as_deref(),
+            ledger: ledger.as_deref_mut(),
+        };
+        let port = PortIndex(line as u16);
         let (line, in_place) = frames.line_in_place(line);
         Some(LaneTurn {
             link: self.network.detached(id)?,
             line,
             in_place,
-            cells: cells.get(id.0 as usize)?.as_deref()?,
             // A recorded link processes each event at its time.
-            steady_until: match record {
-                None => self.steady_until,
-                Some(_) => Nanos::ZERO,
+            steady_until: if account.records() {
+                Nanos::ZERO
+            } else {
+                self.steady_until
             },
-            record,
+            account,
+            port,
+            queued,
         })
     }
 
@@ -433,46 +434,12 @@ struct LaneTurn<'a> {
     line: &'a mut DelayLineReader,
     /// Number of frames queued or decided in place.
     in_place: &'a mut usize,
-    cells: &'a LinkCells,
+    account: LinkAccount<'a>,
+    port: PortIndex,
+    /// Recorded numbers of the frames queued in place.
+    queued: &'a mut VecDeque<u32>,
     /// No change happens before this time.
     steady_until: Nanos,
-    record: Option<LaneRecord<'a>>,
-}
-
-/// The recorder of a lane.
-struct LaneRecord<'a> {
-    ledger: &'a mut Ledger,
-    port: PortIndex,
-    id: LinkId,
-    /// Numbers of the frames queued in place.
-    queued: &'a mut VecDeque<u32>,
-}
-
-impl LaneRecord<'_> {
-    /// Records an offered frame and its verdict.
-    #[cold]
-    fn offered(&mut self, meta: FrameMeta, link: &Link, verdict: &Verdict) {
-        self.ledger.at(meta.arrival);
-        // A frame may be in service, and have left the queue, at its arrival.
-        let queue = match (verdict, link.occupancy()) {
-            (Verdict::Queued, (Packets(0), _)) => (Packets(1), Bytes(meta.len.into())),
-            (_, queue) => queue,
-        };
-        let number = self.ledger.offered_into(self.id, meta, queue);
-        if *verdict == Verdict::Queued {
-            self.queued.push_back(number);
-        } else {
-            self.ledger.decided(self.id, number, *verdict);
-        }
-    }
-
-    /// Records the verdict about the oldest queued frame at `at`.
-    fn decided(&mut self, at: Nanos, verdict: &Verdict) {
-        if let Some(number) = self.queued.pop_front() {
-            self.ledger.at(at);
-            self.ledger.decided(self.id, number, *verdict);
-        }
-    }
 }
 
 impl LaneTurn<'_> {
@@ -482,13 +449,12 @@ impl LaneTurn<'_> {
     fn take_in(&mut self, until: Nanos, advanced: Nanos) -> Option<(Nanos, Nanos)> {
         let arrived = self.line.arrived().filter(|frame| frame.release <= until)?;
         let mut arrival = arrived.release.max(advanced);
-        if let Some(record) = &mut self.record {
+        if let Some(ledger) = &mut self.account.ledger {
             arrival = arrival.max(self.link.link().last_arrival());
-            if record.ledger.with_frames() {
+            if ledger.with_frames() {
                 self.line.finish_arrived();
                 let meta = FrameMeta::new(arrival, arrived.wire_len);
-                let bytes = self.line.arrived_bytes();
-                record.ledger.entered(record.port, meta, bytes);
+                ledger.entered(self.port, meta, self.line.arrived_bytes());
             }
         }
         self.decide_until(arrival);
@@ -511,7 +477,7 @@ impl LaneTurn<'_> {
     #[inline]
     fn decide_until(&mut self, now: Nanos) {
         if self.link.holds_frames() {
-            if self.record.is_some() {
+            if self.account.records() {
                 return self.decide_recorded(|at| at <= now);
             }
             while let Some(verdict) = self.link.poll(..=now) {
@@ -522,7 +488,7 @@ impl LaneTurn<'_> {
 
     /// Decides queued frames by events before `now`.
     fn decide_before(&mut self, now: Nanos) {
-        if self.record.is_some() {
+        if self.account.records() {
             return self.decide_recorded(|at| at < now);
         }
         while let Some(verdict) = self.link.poll(..now) {
@@ -535,50 +501,70 @@ impl LaneTurn<'_> {
     fn decide_recorded(&mut self, happens: impl Fn(Nanos) -> bool) {
         while let Some(at) = self.link.next_at().filter(|at| happens(*at)) {
             if let Some(verdict) = self.link.poll(..=at) {
-                if let Some(record) = &mut self.record {
-                    record.decided(at, &verdict);
+                if let Some(ledger) = &mut self.account.ledger {
+                    ledger.at(at);
                 }
                 self.decided(&verdict);
             }
         }
     }
 
-    /// Counts an offered frame and its verdict.
+    /// Counts and records an offered frame and its verdict.
     #[inline]
     fn count(&mut self, meta: FrameMeta, verdict: &Verdict) {
-        let FrameMeta { arrival, len } = meta;
-        if let Some(record) = &mut self.record {
-            record.offered(meta, self.link.link(), verdict);
+        let number = if self.account.records() {
+            self.record_offer(meta, verdict)
+        } else {
+            0
+        };
+        if let Some(cells) = self.account.cells {
+            cells.arrived(meta.len);
         }
-        self.cells.arrived(len);
         match verdict {
             Verdict::Deliver(delivery) => {
-                self.cells.delivered(delivery, false);
-                if let Some(delays) = self.cells.delays() {
-                    delays.delivered(arrival, len, delivery);
-                }
+                self.account.delivered(number, Some(meta), delivery, false);
                 *self.in_place += 1;
             }
             Verdict::Queued => *self.in_place += 1,
-            Verdict::Drop(reason) => self.cells.dropped(*reason),
+            Verdict::Drop(reason) => self.account.dropped(number, *reason),
         }
+    }
+
+    /// Records an offer; returns the frame's number.
+    #[cold]
+    fn record_offer(&mut self, meta: FrameMeta, verdict: &Verdict) -> u32 {
+        if let Some(ledger) = &mut self.account.ledger {
+            ledger.at(meta.arrival);
+        }
+        // A frame may be in service, and have left the queue, at its arrival.
+        let queue = match (verdict, self.link.link().occupancy()) {
+            (Verdict::Queued, (Packets(0), _)) => (Packets(1), Bytes(meta.len.into())),
+            (_, queue) => queue,
+        };
+        let number = self.account.offered(meta, queue);
+        if *verdict == Verdict::Queued {
+            self.queued.push_back(number);
+        }
+        number
     }
 
     /// Applies the verdict about the oldest queued frame.
     #[inline(always)]
     fn decided(&mut self, verdict: &Verdict) {
+        let number = if self.account.records() {
+            self.queued.pop_front().unwrap_or_default()
+        } else {
+            0
+        };
         match verdict {
             Verdict::Deliver(delivery) => {
                 let queued = self.line.decide_queued(Some(delivery.release));
-                self.cells.delivered(delivery, false);
-                if let Some((queued, delays)) = queued.zip(self.cells.delays()) {
-                    delays.delivered(queued.arrival, queued.len, delivery);
-                }
+                self.account.delivered(number, queued, delivery, false);
             }
             Verdict::Drop(reason) => {
                 self.line.decide_queued(None);
                 *self.in_place -= 1;
-                self.cells.dropped(*reason);
+                self.account.dropped(number, *reason);
             }
             Verdict::Queued => {}
         }
@@ -617,7 +603,7 @@ impl Gate<'_> {
     #[inline]
     pub fn offer(&mut self, stamped: Nanos, len: u32, bytes: &[u8]) -> Verdict {
         let mut arrival = stamped.max(self.advanced);
-        if self.turn.record.is_some() {
+        if self.turn.account.records() {
             arrival = arrival.max(self.turn.link.link().last_arrival());
         }
         self.passed += 1;

@@ -1,8 +1,11 @@
 //! Recording of a fabric's arrivals and verdicts.
 
-use longwire_engine::{Bytes, FrameMeta, Link, LinkId, Nanos, Packets, Verdict};
+use longwire_engine::{
+    Bytes, Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Packets, Verdict,
+};
 use longwire_packet::bridge::PortIndex;
 
+use crate::ledger::LinkCells;
 use crate::record::{Event, RecordHandle};
 
 pub(super) use crate::record::RecordingParts;
@@ -58,6 +61,61 @@ pub(crate) struct Ledger {
     now: Nanos,
     /// Links advance one after the other, so time restarts with each.
     in_turn: bool,
+}
+
+/// Counters and records of one link's verdicts.
+pub(crate) struct LinkAccount<'a> {
+    pub link: LinkId,
+    pub cells: Option<&'a LinkCells>,
+    pub ledger: Option<&'a mut Ledger>,
+}
+
+impl LinkAccount<'_> {
+    /// Whether offers and verdicts are recorded.
+    #[inline]
+    pub fn records(&self) -> bool {
+        self.ledger.is_some()
+    }
+
+    /// Records an offer, with the queue's occupancy right after it. Returns the frame's
+    /// number on the link, truncated.
+    #[cold]
+    pub fn offered(&mut self, meta: FrameMeta, queue: (Packets, Bytes)) -> u32 {
+        let ledger = self.ledger.as_mut();
+        ledger.map_or(0, |ledger| ledger.offered_into(self.link, meta, queue))
+    }
+
+    /// Counts and records a delivery of the frame with a truncated number. `arrival` is
+    /// that of a frame whose delay counts.
+    #[inline(always)]
+    pub fn delivered(
+        &mut self,
+        number: u32,
+        arrival: Option<FrameMeta>,
+        delivery: &Delivery,
+        is_duplicate: bool,
+    ) {
+        if let Some(cells) = self.cells {
+            cells.delivered(delivery, is_duplicate);
+            if let Some((frame, delays)) = arrival.zip(cells.delays()) {
+                delays.delivered(frame.arrival, frame.len, delivery);
+            }
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.decided(self.link, number, Verdict::Deliver(*delivery));
+        }
+    }
+
+    /// Counts and records a drop.
+    #[inline]
+    pub fn dropped(&mut self, number: u32, reason: DropReason) {
+        if let Some(cells) = self.cells {
+            cells.dropped(reason);
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.decided(self.link, number, Verdict::Drop(reason));
+        }
+    }
 }
 
 impl Ledger {

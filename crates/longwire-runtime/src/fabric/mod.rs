@@ -47,7 +47,7 @@ pub use flows::FlowCount;
 pub(crate) use frames::{Frame, Frames};
 pub use handle::FabricHandle;
 pub(crate) use lanes::Gate;
-pub(crate) use ledger::Ledger;
+pub(crate) use ledger::{Ledger, LinkAccount};
 pub use live::FabricParts;
 pub use orders::{Operation, Order, Query, Task};
 pub use remote::{RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
     Delivery, DropReason, FrameAccess, FrameMeta, Link, LinkId, Nanos, Network, PathId,
-    ReleaseQueue, Verdict,
+    ReleaseQueue,
 };
 use longwire_io::prefetch_to_read;
 
 use super::flows::FlowSketch;
 use super::frames::{Exit, Frame, Frames};
-use super::ledger::Ledger;
+use super::ledger::{Ledger, LinkAccount};
 use super::remote::RemoteExits;
 use super::watched::WatchedLinks;
 use crate::ledger::LinkCells;
@@ -140,6 +140,16 @@ impl FabricState {
         }
     }
 
+    /// Borrows the account of a link.
+    #[inline]
+    fn account(&mut self, link: LinkId) -> LinkAccount<'_> {
+        LinkAccount {
+            link,
+            cells: self.cells.get(link.0 as usize).and_then(Option::as_deref),
+            ledger: self.ledger.as_deref_mut(),
+        }
+    }
+
     #[inline]
     pub(super) fn cells_of(&self, link: LinkId) -> Option<&LinkCells> {
         self.cells.get(link.0 as usize)?.as_deref()
@@ -212,14 +222,9 @@ impl FrameHost<Frame> for FabricState {
     }
 
     fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.decided(link, frame.number, Verdict::Drop(reason));
-        }
+        self.account(link).dropped(frame.number, reason);
         if let Some(watched) = &mut self.watched {
             watched.decided(link, frame.number);
-        }
-        if let Some(cells) = self.cells_of(link) {
-            cells.dropped(reason);
         }
         self.frames.free(frame);
     }
@@ -233,20 +238,14 @@ impl FrameHost<Frame> for FabricState {
         delivery: &Delivery,
         is_duplicate: bool,
     ) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.decided(link, frame.number, Verdict::Deliver(*delivery));
-        }
         if let Some(flows) = &mut self.flows {
             flows.delivered(link, self.frames.bytes(frame), len);
         }
         let watched = self.watched.as_mut();
         let arrival = watched.and_then(|watched| watched.decided(link, frame.number));
-        if let Some(cells) = self.cells_of(link) {
-            if let Some((arrival, delays)) = arrival.zip(cells.delays()) {
-                delays.delivered(arrival, len, delivery);
-            }
-            cells.delivered(delivery, is_duplicate);
-        }
+        let meta = arrival.map(|arrival| FrameMeta::new(arrival, len));
+        let mut account = self.account(link);
+        account.delivered(frame.number, meta, delivery, is_duplicate);
     }
 
     #[inline]

@@ -7,13 +7,13 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use longwire_engine::{
-    Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, Nanos, Verdict,
+    Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, Nanos,
 };
 use longwire_packet::bridge::PortIndex;
 
 use super::icmp::IcmpSender;
 use crate::counters::LinkShared;
-use crate::fabric::Ledger;
+use crate::fabric::{Ledger, LinkAccount};
 use crate::ledger::Artifact;
 use crate::replay::OfferLogger;
 
@@ -205,9 +205,11 @@ impl LaneAccounts {
     }
 
     #[inline]
-    fn record_verdict(&mut self, frame: u32, verdict: Verdict) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.decided(self.id, frame, verdict);
+    fn link(&mut self) -> LinkAccount<'_> {
+        LinkAccount {
+            link: self.id,
+            cells: Some(&self.shared.link.link),
+            ledger: self.ledger.as_deref_mut(),
         }
     }
 }
@@ -250,8 +252,8 @@ impl<T, F: LaneFrames<T>> LaneHost<T> for RunHost<'_, F> {
     fn delivered(&mut self, mut item: T, delivery: &Delivery, is_duplicate: bool) {
         let number = *self.frames.number(&mut item);
         let accounts = &mut self.accounts;
-        accounts.shared.link.link.delivered(delivery, is_duplicate);
-        accounts.record_verdict(number, Verdict::Deliver(*delivery));
+        let mut account = accounts.link();
+        account.delivered(number, None, delivery, is_duplicate);
         if let Some(log) = &mut accounts.log
             && !is_duplicate
         {
@@ -262,8 +264,7 @@ impl<T, F: LaneFrames<T>> LaneHost<T> for RunHost<'_, F> {
 
     fn dropped(&mut self, mut item: T, reason: DropReason) {
         let number = *self.frames.number(&mut item);
-        self.accounts.shared.link.link.dropped(reason);
-        self.accounts.record_verdict(number, Verdict::Drop(reason));
+        self.accounts.link().dropped(number, reason);
         self.frames.discard(item);
     }
 }
