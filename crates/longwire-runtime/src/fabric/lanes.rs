@@ -302,35 +302,28 @@ impl Core {
         if !in_place {
             return self.hold_arrived(line, (until, frames), tolerance);
         }
-        let (mut taken, mut moved) = (0, Vec::new());
+        let mut taken = 0;
         while taken < frames {
             // Frames held by the network precede those on the line.
-            let mut burst = frames;
+            let mut burst = frames - taken;
             if self.network.holds_frames(link) {
                 let Some(arrival) = self.next_on_lane(line, until) else {
                     break;
                 };
-                burst = taken + 1;
+                burst = 1;
                 self.network.advance_held(link, ..=arrival, &mut self.state);
             }
-            let advanced = self.advanced;
-            let Some(mut turn) = self.turn(line) else {
+            let Some(mut turn) = self.turn(line, tolerance) else {
                 break;
             };
-            let before = taken;
-            while taken < burst
-                && let Some((stamped, by)) = turn.take_in(until, advanced)
-            {
-                taken += 1;
-                if by > tolerance {
-                    moved.push(MovedFrame { line, stamped, by });
-                }
-            }
-            if taken == before {
+            while turn.offered < burst && turn.take_in(until) {}
+            let (offered, mut moved) = turn.into_counts();
+            self.add_moved(&mut moved);
+            taken += offered;
+            if offered == 0 {
                 break;
             }
         }
-        self.add_moved(&mut moved);
         taken
     }
 
@@ -360,7 +353,7 @@ impl Core {
                 continue;
             }
             self.network.advance_held(link, ..until, &mut self.state);
-            if let Some(mut turn) = self.turn(line) {
+            if let Some(mut turn) = self.turn(line, Nanos::MAX) {
                 turn.decide_before(until);
             }
         }
@@ -374,8 +367,8 @@ impl Core {
         times.max().unwrap_or(Nanos::ZERO)
     }
 
-    /// Borrows the parts of a lane.
-    fn turn(&mut self, line: usize) -> Option<LaneTurn<'_>> {
+    /// Borrows the parts of a lane. Arrivals that move by more than `tolerance` are noted.
+    fn turn(&mut self, line: usize, tolerance: Nanos) -> Option<LaneTurn<'_>> {
         let id = self.lanes.open.get(line)?.link;
         let FabricState {
             frames,
@@ -404,6 +397,11 @@ impl Core {
             account,
             port,
             queued,
+            limit: self.orders.next_change().unwrap_or(Nanos::MAX),
+            advanced: self.advanced,
+            tolerance,
+            offered: 0,
+            moved: Vec::new(),
         })
     }
 
@@ -428,40 +426,48 @@ impl Core {
     }
 }
 
-/// A lane's parts, borrowed to decide frames.
-struct LaneTurn<'a> {
+/// A lane's parts, borrowed to decide frames: those on its line, and, on the thread that
+/// receives, those that arrive. The latter are decided before they are copied onto the
+/// line; a dropped frame is never copied.
+pub(crate) struct LaneTurn<'a> {
     link: SequentialLink<'a>,
     line: &'a mut DelayLineReader,
     /// Number of frames queued or decided in place.
     in_place: &'a mut usize,
     account: LinkAccount<'a>,
+    /// The port of arrival, which has the number of the line.
     port: PortIndex,
     /// Recorded numbers of the frames queued in place.
     queued: &'a mut VecDeque<u32>,
     /// No change happens before this time.
     steady_until: Nanos,
+    /// Frames that arrive at this time or later stay undecided.
+    limit: Nanos,
+    /// All events before this time are done.
+    advanced: Nanos,
+    tolerance: Nanos,
+    /// Number of offered frames.
+    offered: usize,
+    moved: Vec<MovedFrame>,
 }
 
 impl LaneTurn<'_> {
-    /// Offers the next frame to the link if it arrived by `until`; its arrival is at
-    /// least `advanced`. Returns its stamp and how far its arrival moved.
+    /// Offers the next frame on the line to the link if it arrived by `until`. Returns
+    /// whether there was one.
     #[inline]
-    fn take_in(&mut self, until: Nanos, advanced: Nanos) -> Option<(Nanos, Nanos)> {
-        let arrived = self.line.arrived().filter(|frame| frame.release <= until)?;
-        let mut arrival = arrived.release.max(advanced);
-        if let Some(ledger) = &mut self.account.ledger {
-            arrival = arrival.max(self.link.link().last_arrival());
-            if ledger.with_frames() {
-                self.line.finish_arrived();
-                let meta = FrameMeta::new(arrival, arrived.wire_len);
-                ledger.entered(self.port, meta, self.line.arrived_bytes());
-            }
-        }
-        self.decide_until(arrival);
-        let meta = FrameMeta {
-            arrival,
-            len: arrived.wire_len,
+    fn take_in(&mut self, until: Nanos) -> bool {
+        let arrived = self.line.arrived();
+        let Some(arrived) = arrived.filter(|frame| frame.release <= until) else {
+            return false;
         };
+        let meta = self.arrives(arrived.release, arrived.wire_len);
+        if let Some(ledger) = &mut self.account.ledger
+            && ledger.with_frames()
+        {
+            self.line.finish_arrived();
+            ledger.entered(self.port, meta, self.line.arrived_bytes());
+        }
+        self.decide_until(meta.arrival);
         let bytes = self.line.arrived_bytes();
         let verdict = self.link.offer(meta, bytes, self.steady_until);
         self.count(meta, &verdict);
@@ -470,7 +476,59 @@ impl LaneTurn<'_> {
             Verdict::Queued => self.line.queue_arrived(),
             Verdict::Drop(_) => self.line.drop_arrived(),
         }
-        Some((arrived.release, arrival.saturating_sub(arrived.release)))
+        true
+    }
+
+    /// Whether the next frame may be decided before it is on the line.
+    #[inline]
+    pub fn admits(&self, arrival: Nanos) -> bool {
+        arrival < self.limit
+    }
+
+    /// Leaves all later frames undecided: one of them is on the line.
+    pub fn close(&mut self) {
+        self.limit = Nanos::ZERO;
+    }
+
+    /// Offers a frame that is not on the line to the link.
+    #[inline]
+    pub fn offer(&mut self, stamped: Nanos, len: u32, bytes: &[u8]) -> Verdict {
+        let meta = self.arrives(stamped, len);
+        self.decide_until(meta.arrival);
+        let verdict = self.link.offer(meta, bytes, self.steady_until);
+        self.count(meta, &verdict);
+        verdict
+    }
+
+    /// Moves the line's reader past an offered frame just written.
+    #[inline]
+    pub fn follow(&mut self, line: &DelayLineWriter, decided: bool) {
+        let followed = self.line.follow_writer(line, decided);
+        debug_assert!(
+            followed,
+            "the reader had not seen the frames before this one"
+        );
+    }
+
+    /// Returns the number of offered frames, and those whose arrival moved.
+    pub fn into_counts(self) -> (usize, Vec<MovedFrame>) {
+        (self.offered, self.moved)
+    }
+
+    /// Returns the frame's effective arrival and length.
+    #[inline]
+    fn arrives(&mut self, stamped: Nanos, len: u32) -> FrameMeta {
+        let mut arrival = stamped.max(self.advanced);
+        if self.account.records() {
+            arrival = arrival.max(self.link.link().last_arrival());
+        }
+        self.offered += 1;
+        let by = arrival.saturating_sub(stamped);
+        if by > self.tolerance {
+            let line = self.port.0.into();
+            self.moved.push(MovedFrame { line, stamped, by });
+        }
+        FrameMeta { arrival, len }
     }
 
     /// Decides queued frames by events up to and including `now`.
@@ -571,75 +629,14 @@ impl LaneTurn<'_> {
     }
 }
 
-/// Admission to a lane if one thread runs both stages: the link decides before a frame is
-/// copied onto the line, so dropped frames are never copied.
-pub(crate) struct Gate<'a> {
-    turn: LaneTurn<'a>,
-    /// Frames that arrive at this time or later stay undecided.
-    limit: Nanos,
-    /// All events before this time are done.
-    advanced: Nanos,
-    tolerance: Nanos,
-    is_open: bool,
-    passed: u64,
-    line: usize,
-    moved: Vec<MovedFrame>,
-}
-
-impl Gate<'_> {
-    /// Whether the next frame may be decided now; otherwise it goes on the line
-    /// undecided.
-    #[inline]
-    pub fn admits(&self, arrival: Nanos) -> bool {
-        self.is_open && arrival < self.limit
-    }
-
-    /// Closes the gate: after one undecided frame, all later ones must be undecided too.
-    pub fn close(&mut self) {
-        self.is_open = false;
-    }
-
-    /// Offers a frame to the link.
-    #[inline]
-    pub fn offer(&mut self, stamped: Nanos, len: u32, bytes: &[u8]) -> Verdict {
-        let mut arrival = stamped.max(self.advanced);
-        if self.turn.account.records() {
-            arrival = arrival.max(self.turn.link.link().last_arrival());
-        }
-        self.passed += 1;
-        let by = arrival.saturating_sub(stamped);
-        if by > self.tolerance {
-            let line = self.line;
-            self.moved.push(MovedFrame { line, stamped, by });
-        }
-        self.turn.decide_until(arrival);
-        let meta = FrameMeta { arrival, len };
-        let verdict = self.turn.link.offer(meta, bytes, self.turn.steady_until);
-        self.turn.count(meta, &verdict);
-        verdict
-    }
-
-    /// Returns the number of frames that passed, and those whose arrival moved by more
-    /// than the tolerance.
-    pub fn into_counts(self) -> (u64, Vec<MovedFrame>) {
-        (self.passed, self.moved)
-    }
-
-    /// Moves the line's reader past a frame just written.
-    #[inline]
-    pub fn follow(&mut self, line: &DelayLineWriter, decided: bool) {
-        let followed = self.turn.line.follow_writer(line, decided);
-        debug_assert!(
-            followed,
-            "the reader had not seen the frames before this one"
-        );
-    }
-}
-
 impl Core {
-    /// Returns the gate of a line; `None` unless all its earlier frames are decided or
-    /// queued in its lane.
-    pub(super) fn gate(&mut self, line: usize, tolerance: Nanos) -> Option<Gate<'_>> {
+    /// Returns the lane of a line, to decide frames as they arrive; `None` unless all
+    /// earlier frames are decided or queued in it.
+    pub(super) fn lane_at_arrival(
+        &mut self,
+        line: usize,
+        tolerance: Nanos,
+    ) -> Option<LaneTurn<'_>> {
         let lane = self.lanes.open.get(line)?;
         let is_behind = self.state.frames.line(line).arrived().is_some();
         // Arrivals of all ports must be recorded in order, not port by port.
@@ -647,23 +644,12 @@ impl Core {
         if !in_place || is_behind || self.network.holds_frames(lane.link) {
             return None;
         }
-        let limit = self.orders.next_change().unwrap_or(Nanos::MAX);
-        let advanced = self.advanced;
-        Some(Gate {
-            turn: self.turn(line)?,
-            limit,
-            advanced,
-            tolerance,
-            is_open: true,
-            passed: 0,
-            line,
-            moved: Vec::new(),
-        })
+        self.turn(line, tolerance)
     }
 
-    /// Counts the frames that passed a gate, and those whose arrival moved.
-    pub(super) fn count_passed(&mut self, (passed, mut moved): (u64, Vec<MovedFrame>)) {
-        self.bridge.count_paired(passed);
+    /// Counts the frames that were offered at their arrival, and those whose arrival moved.
+    pub(super) fn count_offered(&mut self, (offered, mut moved): (usize, Vec<MovedFrame>)) {
+        self.bridge.count_paired(offered as u64);
         self.add_moved(&mut moved);
     }
 }

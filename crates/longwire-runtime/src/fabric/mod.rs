@@ -46,7 +46,7 @@ pub use carriers::PortCarrier;
 pub use flows::FlowCount;
 pub(crate) use frames::{Frame, Frames};
 pub use handle::FabricHandle;
-pub(crate) use lanes::Gate;
+pub(crate) use lanes::LaneTurn;
 pub(crate) use ledger::{Ledger, LinkAccount};
 pub use live::FabricParts;
 pub use orders::{Operation, Order, Query, Task};

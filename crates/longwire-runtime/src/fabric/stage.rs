@@ -282,12 +282,12 @@ impl<T: TxPort> Fabric<T> {
     ) -> Result<Step, PortError> {
         let now = self.clock.now();
         self.take_orders(now);
-        let Some(mut gate) = self.core.gate(port, self.tolerance) else {
+        let Some(mut lane) = self.core.lane_at_arrival(port, self.tolerance) else {
             return ingress.step();
         };
-        let step = ingress.step_through(&mut gate);
-        let counts = gate.into_counts();
-        self.core.count_passed(counts);
+        let step = ingress.step_by(&mut lane);
+        let counts = lane.into_counts();
+        self.core.count_offered(counts);
         step
     }
 

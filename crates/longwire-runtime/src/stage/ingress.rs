@@ -15,7 +15,7 @@ use super::segments::CutForm;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::fabric::Gate;
+use crate::fabric::LaneTurn;
 use crate::ledger::Artifact;
 use crate::port_loss::OnPortLoss;
 
@@ -133,8 +133,8 @@ impl<R: RxPort> Ingress<R> {
     }
 
     /// Processes one burst of a stage without a link, on the thread of the link's stage.
-    pub(crate) fn step_through(&mut self, gate: &mut Gate<'_>) -> Result<Step, PortError> {
-        self.step_with(|admission, frame| admission.admit_through(frame, gate))
+    pub(crate) fn step_by(&mut self, lane: &mut LaneTurn<'_>) -> Result<Step, PortError> {
+        self.step_with(|admission, frame| admission.admit_by(frame, lane))
     }
 
     #[inline]

@@ -4,10 +4,10 @@
 mod account;
 mod addresses;
 mod admission;
+mod arrival;
 mod departures;
 mod egress;
 mod feeding;
-mod gated;
 mod icmp;
 mod ingress;
 mod lane;

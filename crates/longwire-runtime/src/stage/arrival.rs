@@ -1,5 +1,5 @@
-//! Admission by a lane's gate: frames are decided before they are put on the line, and
-//! frames of a super-packet that leave together stay one buffer.
+//! Admission by a lane of the deciding stage: frames are decided before they are put on the
+//! line, and frames of a super-packet that leave together stay one buffer.
 
 use longwire_engine::Verdict;
 use longwire_io::port::offload::can_cut;
@@ -7,19 +7,18 @@ use longwire_io::{Offload, RxFrame};
 
 use super::admission::Admission;
 use super::segments::{CutForm, Cutter, Run};
-use crate::fabric::Gate;
+use crate::fabric::LaneTurn;
 use crate::ledger::Artifact;
 
 /// Maximum bytes of a record besides its frame: two headers and alignment.
 const RECORD_EXTRA: usize = 48;
 
 impl Admission {
-    /// Admits a buffer of a stage without a link; its frames cross the link by the gate
-    /// if possible.
+    /// Admits a buffer of a stage without a link; `lane` decides its frames if it can.
     #[inline]
-    pub fn admit_through(&mut self, frame: RxFrame<'_>, gate: &mut Gate<'_>) {
-        if !self.undecided || !gate.admits(frame.arrival) || !self.leaves_as_it_is(&frame) {
-            gate.close();
+    pub fn admit_by(&mut self, frame: RxFrame<'_>, lane: &mut LaneTurn<'_>) {
+        if !self.undecided || !lane.admits(frame.arrival) || !self.leaves_as_it_is(&frame) {
+            lane.close();
             return self.admit(frame);
         }
         self.latest = frame.arrival;
@@ -27,14 +26,14 @@ impl Admission {
             addresses.arrived(frame.bytes, frame.arrival);
         }
         if frame.offload.segments.is_some() {
-            return self.admit_train_through(&frame, gate);
+            return self.admit_train_by(&frame, lane);
         }
         self.entry.count_arrival(frame.wire_len);
         if self.entry.line.make_room(frame.bytes.len()).is_err() {
             self.shared.ingress.artifacts[Artifact::Memory].add(1);
             return;
         }
-        let verdict = gate.offer(frame.arrival, frame.wire_len, frame.bytes);
+        let verdict = lane.offer(frame.arrival, frame.wire_len, frame.bytes);
         let release = match verdict {
             Verdict::Deliver(delivery) => delivery.release,
             Verdict::Queued => frame.arrival,
@@ -42,7 +41,7 @@ impl Admission {
         };
         self.entry.keep_part(&frame, release, None);
         self.entry.line.publish();
-        gate.follow(&self.entry.line, verdict != Verdict::Queued);
+        lane.follow(&self.entry.line, verdict != Verdict::Queued);
     }
 
     /// Whether the output port supports the frame's offloads, and its segments match its
@@ -60,7 +59,7 @@ impl Admission {
     /// Offers the wire frames of a super-packet. Decided frames that leave together
     /// become one record; a queued frame becomes a separate record, as its release is
     /// unknown.
-    fn admit_train_through(&mut self, frame: &RxFrame<'_>, gate: &mut Gate<'_>) {
+    fn admit_train_by(&mut self, frame: &RxFrame<'_>, lane: &mut LaneTurn<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
@@ -70,7 +69,7 @@ impl Admission {
             self.entry.count_arrival(len);
             let bytes = len as usize + RECORD_EXTRA;
             let verdict = if self.entry.line.make_room(run_bytes + bytes).is_ok() {
-                Some(gate.offer(frame.arrival, len, frame.bytes))
+                Some(lane.offer(frame.arrival, len, frame.bytes))
             } else {
                 self.shared.ingress.artifacts[Artifact::Memory].add(1);
                 None
@@ -81,7 +80,7 @@ impl Admission {
             };
             match cutter.decided(release) {
                 Some(run) => {
-                    self.keep_through(&mut cutter, run, gate, true);
+                    self.keep_by(&mut cutter, run, lane, true);
                     run_bytes = 0;
                 }
                 None if release.is_none() => run_bytes = 0,
@@ -92,25 +91,25 @@ impl Admission {
             }
             if verdict == Some(Verdict::Queued) {
                 let queued = cutter.last_frame(frame.arrival);
-                self.keep_through(&mut cutter, queued, gate, false);
+                self.keep_by(&mut cutter, queued, lane, false);
             }
         }
         if let Some(run) = cutter.last_run() {
-            self.keep_through(&mut cutter, run, gate, true);
+            self.keep_by(&mut cutter, run, lane, true);
         }
         self.piece = piece;
     }
 
     /// Puts a run on the line as one record; there is space for it.
-    fn keep_through(
+    fn keep_by(
         &mut self,
         cutter: &mut Cutter<'_>,
         run: Run,
-        gate: &mut Gate<'_>,
+        lane: &mut LaneTurn<'_>,
         decided: bool,
     ) {
         self.unmade += self.entry.keep_run(cutter, run, CutForm::Trains);
         self.entry.line.publish();
-        gate.follow(&self.entry.line, decided);
+        lane.follow(&self.entry.line, decided);
     }
 }
