@@ -38,7 +38,7 @@ impl SeenUntil {
 #[derive(Debug)]
 pub(crate) struct LinkShared {
     pub ingress: StageCells,
-    pub link: DeciderCells,
+    pub link: LaneCells,
     pub seen_until: SeenUntil,
     pub egress: StageCells,
     pub lateness: Mutex<Histogram<u64>>,
@@ -49,10 +49,10 @@ pub(crate) struct LinkShared {
     pub loss: LossCell,
 }
 
-/// Counters of the stage that owns the link: ingress, or egress for a managed queue. The
+/// Counters of the stage with the lane: ingress, or egress for a managed queue. The
 /// latter makes copies of frames on the delay line, which count here as having crossed.
 #[derive(Debug, Default)]
-pub(crate) struct DeciderCells {
+pub(crate) struct LaneCells {
     pub stage: StageCells,
     pub link: LinkCells,
 }
@@ -61,7 +61,7 @@ impl LinkShared {
     pub(crate) fn new() -> LinkShared {
         LinkShared {
             ingress: StageCells::default(),
-            link: DeciderCells::default(),
+            link: LaneCells::default(),
             seen_until: SeenUntil::default(),
             egress: StageCells::default(),
             lateness: Mutex::new(nanos_histogram()),
