@@ -16,7 +16,7 @@ use crate::host;
 use crate::network::{Direction, DirectionConfig};
 use crate::record::{Epoch, RecordHandle, Recorder, RecordingParts};
 use crate::report::LinkReport;
-use crate::stage::{Egress, Ingress};
+use crate::stage::{Egress, Ingress, OutputStage};
 use crate::start_error::StartError;
 
 /// Configuration of a pipeline.

@@ -209,7 +209,7 @@ impl Stages {
         Stages {
             ingress: ingress.into_iter().collect(),
             outputs: egress
-                .map(|egress| Box::new(egress) as Box<dyn OutputStage>)
+                .map(|egress| Box::new(egress) as Box<dyn OutputStage + Send>)
                 .into_iter()
                 .collect(),
         }

@@ -26,7 +26,7 @@ pub(crate) use longwire_io::Bell;
 #[derive(Default)]
 pub(crate) struct Stages {
     pub ingress: Vec<Ingress<AnyRx>>,
-    pub outputs: Vec<Box<dyn OutputStage>>,
+    pub outputs: Vec<Box<dyn OutputStage + Send>>,
 }
 
 impl Stages {

@@ -20,7 +20,7 @@ use super::stage::Fabric;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::record::{Epoch, RecordHandle, Recorder};
-use crate::stage::Ingress;
+use crate::stage::{Ingress, OutputStage};
 use crate::start_error::StartError;
 
 /// The result of a run.

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::Descriptor;
+use longwire_io::port::AnyRx;
 use longwire_io::{Bell, PortError, PushResult, RxPort, TxPort};
 
 use super::backlog::Backlog;
@@ -21,7 +22,9 @@ use crate::counters::LinkShared;
 use crate::ledger::Artifact;
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
-use crate::stage::{Account, AddressWatch, BURST, Ingress, Judge, Step, wire_frames_of};
+use crate::stage::{
+    Account, AddressWatch, BURST, Ingress, Judge, OutputStage, Step, wire_frames_of,
+};
 use crate::witness::PauseHistory;
 
 /// Maximum time before a full port is retried.
@@ -256,13 +259,6 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Adds a thread whose pauses excuse lateness.
-    pub(crate) fn excuse_by(&mut self, pauses: &Arc<PauseHistory>) {
-        for output in &mut self.outputs {
-            output.account.judge.threads.push(Arc::clone(pauses));
-        }
-    }
-
     /// Watches address requests that leave by its ports from now on.
     pub(super) fn watch_addresses(&mut self, watch: &Arc<AddressWatch>) {
         for (port, output) in self.outputs.iter_mut().enumerate() {
@@ -302,72 +298,6 @@ impl<T: TxPort> Fabric<T> {
             }
         };
         self.core.stays_until(steady_until);
-    }
-
-    /// Takes in, decides and sends at most one burst.
-    ///
-    /// # Errors
-    /// The error of an output port that failed, unless the port was lost and the fabric
-    /// continues without lost ports.
-    pub fn step(&mut self) -> Result<Step, PortError> {
-        let now = self.clock.now();
-        for output in self.outputs.iter_mut().filter(|output| output.fills) {
-            output.port.sync_clock(now);
-        }
-        self.take_orders(now);
-        let seen = self.ports.iter().map(|port| port.seen_until.get()).min();
-        let until = seen.unwrap_or(Nanos::MAX).min(now);
-        let ready = self.outputs.iter().any(|output| !output.ready.is_empty());
-        if self.core.open_lanes(until, ready) {
-            let ready = self.outputs.iter_mut();
-            let ready = ready.flat_map(|output| output.ready.iter_mut());
-            ready.for_each(|due| due.older = true);
-        }
-        let mut taken = 0;
-        while taken < TAKEN_IN {
-            match self.core.take_in(until, self.tolerance) {
-                0 => break,
-                frames => taken += frames,
-            }
-        }
-        if !self.core.moved.is_empty() {
-            self.judge_moved();
-        }
-        if taken < TAKEN_IN {
-            let decided = until.saturating_sub(self.slack());
-            let ledger = self.core.state.ledger.as_ref();
-            let records_wait = ledger.is_some_and(|ledger| ledger.holds_events());
-            if records_wait || self.core.next_event().is_some_and(|next| next <= decided) {
-                self.core.advance(decided);
-            }
-        }
-        if self.on_port_loss == OnPortLoss::Continue {
-            self.lose_ports();
-        }
-        self.core.close_wasteful_lanes();
-        taken += self.receive_remote();
-        if let Some(remote) = &mut self.core.state.remote {
-            remote.publish();
-        }
-        self.switch_carriers();
-        self.make_ready(now);
-        self.note_backlog(now);
-        let mut sent = 0;
-        let mut full = false;
-        for index in 0..self.outputs.len() {
-            sent += self.send(index, now, &mut full)?;
-        }
-        self.core.state.frames.settle();
-        let complete = self.core.complete_until();
-        if let Some(ledger) = &mut self.core.state.ledger {
-            ledger.pass_on_before(complete);
-            ledger.flush();
-        }
-        Ok(Step {
-            frames: taken + sent,
-            next_at: self.next_at(now, full),
-            ended: false,
-        })
     }
 
     /// Counts moved arrivals as late frames of their ports.
@@ -547,8 +477,79 @@ impl<T: TxPort> Fabric<T> {
         self.next_release()
     }
 
-    /// Returns the time of the next known action.
-    pub fn next_release(&mut self) -> Option<Nanos> {
+    /// Returns the output ports and drops the stage.
+    pub fn into_ports(self) -> Vec<T> {
+        self.outputs.into_iter().map(|output| output.port).collect()
+    }
+}
+
+impl<T: TxPort> OutputStage for Fabric<T> {
+    fn read(&mut self, ingress: &mut Ingress<AnyRx>, port: usize) -> Result<Step, PortError> {
+        Fabric::read(self, ingress, port)
+    }
+
+    fn step(&mut self) -> Result<Step, PortError> {
+        let now = self.clock.now();
+        for output in self.outputs.iter_mut().filter(|output| output.fills) {
+            output.port.sync_clock(now);
+        }
+        self.take_orders(now);
+        let seen = self.ports.iter().map(|port| port.seen_until.get()).min();
+        let until = seen.unwrap_or(Nanos::MAX).min(now);
+        let ready = self.outputs.iter().any(|output| !output.ready.is_empty());
+        if self.core.open_lanes(until, ready) {
+            let ready = self.outputs.iter_mut();
+            let ready = ready.flat_map(|output| output.ready.iter_mut());
+            ready.for_each(|due| due.older = true);
+        }
+        let mut taken = 0;
+        while taken < TAKEN_IN {
+            match self.core.take_in(until, self.tolerance) {
+                0 => break,
+                frames => taken += frames,
+            }
+        }
+        if !self.core.moved.is_empty() {
+            self.judge_moved();
+        }
+        if taken < TAKEN_IN {
+            let decided = until.saturating_sub(self.slack());
+            let ledger = self.core.state.ledger.as_ref();
+            let records_wait = ledger.is_some_and(|ledger| ledger.holds_events());
+            if records_wait || self.core.next_event().is_some_and(|next| next <= decided) {
+                self.core.advance(decided);
+            }
+        }
+        if self.on_port_loss == OnPortLoss::Continue {
+            self.lose_ports();
+        }
+        self.core.close_wasteful_lanes();
+        taken += self.receive_remote();
+        if let Some(remote) = &mut self.core.state.remote {
+            remote.publish();
+        }
+        self.switch_carriers();
+        self.make_ready(now);
+        self.note_backlog(now);
+        let mut sent = 0;
+        let mut full = false;
+        for index in 0..self.outputs.len() {
+            sent += self.send(index, now, &mut full)?;
+        }
+        self.core.state.frames.settle();
+        let complete = self.core.complete_until();
+        if let Some(ledger) = &mut self.core.state.ledger {
+            ledger.pass_on_before(complete);
+            ledger.flush();
+        }
+        Ok(Step {
+            frames: taken + sent,
+            next_at: self.next_at(now, full),
+            ended: false,
+        })
+    }
+
+    fn next_release(&mut self) -> Option<Nanos> {
         let event = self.core.next_event();
         let decision = event.map(|at| at.saturating_add(self.slack()));
         let waiting = self.core.next_release();
@@ -565,32 +566,31 @@ impl<T: TxPort> Fabric<T> {
         times.into_iter().flatten().min()
     }
 
-    /// Whether no frame is inside or unsent.
-    pub fn is_empty(&mut self) -> bool {
+    fn is_empty(&mut self) -> bool {
         self.core.is_empty() && self.outputs.iter().all(|output| output.unsent() == 0)
     }
 
-    /// Returns the output ports.
-    pub fn ports(&self) -> impl Iterator<Item = &T> {
-        self.outputs.iter().map(|output| &output.port)
+    fn excuse_by(&mut self, pauses: &Arc<PauseHistory>) {
+        for output in &mut self.outputs {
+            output.account.judge.threads.push(Arc::clone(pauses));
+        }
     }
 
-    /// Returns the output ports and drops the stage.
-    pub fn into_ports(self) -> Vec<T> {
-        self.outputs.into_iter().map(|output| output.port).collect()
-    }
-
-    /// Publishes and returns the last counts.
-    pub(crate) fn finish(&mut self) -> InsideCounts {
+    fn finish(&mut self) -> Option<InsideCounts> {
         let mut unsent = 0;
         for output in &mut self.outputs {
             unsent += output.account.finish(&mut output.port, &self.clock);
         }
         self.core.finish_ledger();
         let inside = self.core.inside();
-        InsideCounts {
+        Some(InsideCounts {
             frames: inside.frames + unsent,
             ..inside
-        }
+        })
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let ports = self.outputs.iter().flat_map(|output| output.port.remarks());
+        ports.chain(self.carrier_remarks()).collect()
     }
 }

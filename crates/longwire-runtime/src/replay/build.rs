@@ -20,7 +20,7 @@ use crate::counters::LinkShared;
 use crate::feed::Feed;
 use crate::host::{self, StayAwake};
 use crate::network::{Assembly, Foundation, ReportSource, memory_for};
-use crate::stage::{Egress, EgressParts, FeedStage, FeedingOutput, LaneParts};
+use crate::stage::{Egress, EgressParts, FeedStage, FeedingOutput, LaneParts, OutputStage};
 use crate::start_error::StartError;
 use crate::thread::Bell;
 use crate::threads::ThreadPlan;

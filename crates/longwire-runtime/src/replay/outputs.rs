@@ -7,7 +7,9 @@ use longwire_io::port::AnyTx;
 use longwire_io::{PortError, TxPort};
 
 use crate::clock::monotonic_now;
-use crate::stage::{BURST, DeparturePlace, Egress, FeedNumbers, RETRY_AFTER, Step, Turn};
+use crate::stage::{
+    BURST, DeparturePlace, Egress, FeedNumbers, OutputStage, RETRY_AFTER, Step, Turn,
+};
 use crate::thread::earlier;
 
 /// Egress stages of a replay on one thread. Frames leave in order of handover over all
@@ -122,8 +124,9 @@ impl Outputs {
 
     /// Publishes the last counts; returns the ports' notes.
     pub fn finish(&mut self) -> Vec<String> {
-        self.egress.iter_mut().for_each(Egress::finish);
-        let ports = self.egress.iter().map(Egress::port);
-        ports.flat_map(TxPort::remarks).collect()
+        for egress in &mut self.egress {
+            egress.finish();
+        }
+        self.egress.iter().flat_map(Egress::remarks).collect()
     }
 }

@@ -14,12 +14,14 @@ use super::departures::Departures;
 use super::icmp::IcmpReceiver;
 use super::lane::LaneParts;
 use super::order::{DeparturePlace, Turn};
+use super::output::OutputStage;
 use super::own::Judge;
 use super::releases::Releases;
 use super::send_stamps::SendStamps;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::fabric::InsideCounts;
 use crate::record::RecordHandle;
 use crate::sent::SentLog;
 use crate::witness::PauseHistory;
@@ -82,11 +84,6 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Adds a thread whose pauses excuse lateness.
-    pub(crate) fn excuse_by(&mut self, pauses: &Arc<PauseHistory>) {
-        self.account.judge.threads.push(Arc::clone(pauses));
-    }
-
     /// Watches departing address requests from now on.
     pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
         self.account.addresses = Some(addresses);
@@ -119,26 +116,6 @@ impl<T: TxPort> Egress<T> {
     /// Returns the output port.
     pub fn port(&self) -> &T {
         &self.port
-    }
-
-    /// Sends at most one burst of due frames.
-    ///
-    /// # Errors
-    /// The error of the output port's flush.
-    pub fn step(&mut self) -> Result<Step, PortError> {
-        let now = self.clock.now();
-        self.prepare(now);
-        let full = self.send_icmp(now);
-        let burst = self.send(now, None)?;
-        let next_at = self.next_at(now, burst.full || full);
-        if burst.frames == 0 && next_at.is_none() {
-            self.idle(now);
-        }
-        Ok(Step {
-            frames: burst.frames,
-            next_at,
-            ended: false,
-        })
     }
 
     /// Pushes the router's ICMP errors to this port; returns whether the port is full.
@@ -274,16 +251,6 @@ impl<T: TxPort> Egress<T> {
         self.next_release()
     }
 
-    /// Returns the handover time of the next published frame: its release, or earlier by
-    /// the port's lead.
-    pub fn next_release(&mut self) -> Option<Nanos> {
-        if self.has_icmp() {
-            return Some(Nanos::ZERO);
-        }
-        let release = self.releases.next_at();
-        release.map(|release| release.saturating_sub(self.account.lead))
-    }
-
     /// Reads send stamps at intervals, after a handover, when the next departure is
     /// farthest.
     #[inline]
@@ -305,19 +272,52 @@ impl<T: TxPort> Egress<T> {
     pub fn into_port(self) -> T {
         self.port
     }
+}
 
-    /// Whether no frames wait.
-    pub fn is_empty(&mut self) -> bool {
+impl<T: TxPort> OutputStage for Egress<T> {
+    fn step(&mut self) -> Result<Step, PortError> {
+        let now = self.clock.now();
+        self.prepare(now);
+        let full = self.send_icmp(now);
+        let burst = self.send(now, None)?;
+        let next_at = self.next_at(now, burst.full || full);
+        if burst.frames == 0 && next_at.is_none() {
+            self.idle(now);
+        }
+        Ok(Step {
+            frames: burst.frames,
+            next_at,
+            ended: false,
+        })
+    }
+
+    fn next_release(&mut self) -> Option<Nanos> {
+        if self.has_icmp() {
+            return Some(Nanos::ZERO);
+        }
+        let release = self.releases.next_at();
+        release.map(|release| release.saturating_sub(self.account.lead))
+    }
+
+    fn is_empty(&mut self) -> bool {
         self.port.unsent() == 0 && !self.has_icmp() && self.releases.next_at().is_none()
     }
 
-    /// Publishes the last counts, with the port's own losses.
-    pub(crate) fn finish(&mut self) {
+    fn excuse_by(&mut self, pauses: &Arc<PauseHistory>) {
+        self.account.judge.threads.push(Arc::clone(pauses));
+    }
+
+    fn finish(&mut self) -> Option<InsideCounts> {
         if let Some(stamps) = &mut self.stamps {
             stamps.finish(&mut self.port, &self.account.shared.send_stamps);
         }
         self.account.finish(&mut self.port, &self.clock);
         self.releases.finish();
+        None
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.port.remarks()
     }
 }
 
