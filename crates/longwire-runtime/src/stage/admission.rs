@@ -19,7 +19,7 @@ use crate::ledger::{Artifact, BurstCounts};
 pub(super) struct Admission {
     /// The lane, if it decides at arrival; a link with a managed queue belongs to the
     /// egress stage, and frames pass undecided.
-    lane: Option<RunLane<ArrivingFrame>>,
+    lane: Option<RunLane<()>>,
     /// The link's MTU. Long frames are fragmented here, also for a link of the egress
     /// stage.
     mtu: Mtu,
@@ -56,9 +56,6 @@ pub(super) struct LineEntry {
     shared: Arc<LinkShared>,
 }
 
-/// The handle of an arriving frame: its number among recorded offers.
-struct ArrivingFrame(u32);
-
 /// An arriving frame that its link does not change.
 struct UnchangedFrame<'a> {
     meta: FrameMeta,
@@ -92,8 +89,7 @@ const MEMORY_EVERY: u32 = 16;
 impl Admission {
     pub fn new(parts: AdmissionParts, shared: Arc<LinkShared>) -> Admission {
         let lane = parts.link.map(RunLane::new);
-        let one_by_one =
-            |lane: &RunLane<ArrivingFrame>| lane.records() || lane.link().changes_frames();
+        let one_by_one = |lane: &RunLane<()>| lane.records() || lane.link().changes_frames();
         Admission {
             undecided: lane.is_none() && !matches!(parts.mtu, Mtu::Fragment(_)),
             cut_all: lane.as_ref().is_none_or(one_by_one),
@@ -144,7 +140,7 @@ impl Admission {
         self.entry.count_arrival(frame.wire_len);
         let meta = FrameMeta::new(frame.arrival, frame.wire_len);
         let mut unchanged = UnchangedFrame::new(meta, frame.bytes);
-        lane.offer(meta, ArrivingFrame(0), &mut unchanged);
+        lane.offer(meta, (), &mut unchanged);
         if let Some(release) = unchanged.release {
             self.entry.keep(&frame, release);
         }
@@ -180,7 +176,7 @@ impl Admission {
             scratch: &mut self.scratch,
             is_changed: false,
         };
-        lane.offer(meta, ArrivingFrame(0), &mut changing);
+        lane.offer(meta, (), &mut changing);
     }
 
     /// Fragments a frame if it exceeds the MTU and admits the fragments; returns whether
@@ -234,7 +230,7 @@ impl Admission {
             let meta = FrameMeta::new(frame.arrival, len);
             let mut unchanged = UnchangedFrame::new(meta, frame.bytes);
             if let Some(lane) = &mut self.lane {
-                lane.offer(meta, ArrivingFrame(0), &mut unchanged);
+                lane.offer(meta, (), &mut unchanged);
             }
             if let Some(run) = cutter.decided(unchanged.release) {
                 self.unmade += self.entry.keep_run(&mut cutter, run, self.form);
@@ -358,34 +354,27 @@ impl<'a> UnchangedFrame<'a> {
     }
 }
 
-impl FrameAccess<ArrivingFrame> for UnchangedFrame<'_> {
+impl FrameAccess<()> for UnchangedFrame<'_> {
     #[inline]
-    fn bytes<'a>(&'a self, _frame: &'a ArrivingFrame) -> &'a [u8] {
+    fn bytes<'a>(&'a self, _frame: &'a ()) -> &'a [u8] {
         self.bytes
     }
 
-    fn copy(&mut self, frame: &mut ArrivingFrame) -> ArrivingFrame {
-        ArrivingFrame(frame.0)
-    }
+    fn copy(&mut self, _frame: &mut ()) {}
 }
 
-impl LaneFrames<ArrivingFrame> for UnchangedFrame<'_> {
-    fn meta(&self, _frame: &ArrivingFrame) -> FrameMeta {
+impl LaneFrames<()> for UnchangedFrame<'_> {
+    fn meta(&self, _frame: &()) -> FrameMeta {
         self.meta
     }
 
     #[inline]
-    fn number<'a>(&self, frame: &'a mut ArrivingFrame) -> &'a mut u32 {
-        &mut frame.0
-    }
-
-    #[inline]
-    fn deliver(&mut self, _frame: ArrivingFrame, delivery: &Delivery, _is_duplicate: bool) {
+    fn deliver(&mut self, _frame: (), delivery: &Delivery, _is_duplicate: bool) {
         self.release = Some(delivery.release);
     }
 
     #[inline]
-    fn discard(&mut self, _frame: ArrivingFrame) {}
+    fn discard(&mut self, _frame: ()) {}
 }
 
 impl ChangingFrame<'_> {
@@ -399,8 +388,8 @@ impl ChangingFrame<'_> {
     }
 }
 
-impl FrameAccess<ArrivingFrame> for ChangingFrame<'_> {
-    fn bytes<'a>(&'a self, _frame: &'a ArrivingFrame) -> &'a [u8] {
+impl FrameAccess<()> for ChangingFrame<'_> {
+    fn bytes<'a>(&'a self, _frame: &'a ()) -> &'a [u8] {
         if self.is_changed {
             self.scratch
         } else {
@@ -408,30 +397,25 @@ impl FrameAccess<ArrivingFrame> for ChangingFrame<'_> {
         }
     }
 
-    fn edit(&mut self, _frame: &mut ArrivingFrame, edit: &mut dyn FnMut(&mut [u8])) {
+    fn edit(&mut self, _frame: &mut (), edit: &mut dyn FnMut(&mut [u8])) {
         self.change();
         edit(self.scratch);
         // An edited frame must not be joined, which would repair its checksum.
         self.part = None;
     }
 
-    fn copy(&mut self, frame: &mut ArrivingFrame) -> ArrivingFrame {
+    fn copy(&mut self, _frame: &mut ()) {
         // A port lends a frame once.
         self.change();
-        ArrivingFrame(frame.0)
     }
 }
 
-impl LaneFrames<ArrivingFrame> for ChangingFrame<'_> {
-    fn meta(&self, _frame: &ArrivingFrame) -> FrameMeta {
+impl LaneFrames<()> for ChangingFrame<'_> {
+    fn meta(&self, _frame: &()) -> FrameMeta {
         FrameMeta::new(self.frame.arrival, self.frame.wire_len)
     }
 
-    fn number<'a>(&self, frame: &'a mut ArrivingFrame) -> &'a mut u32 {
-        &mut frame.0
-    }
-
-    fn deliver(&mut self, _frame: ArrivingFrame, delivery: &Delivery, _is_duplicate: bool) {
+    fn deliver(&mut self, _frame: (), delivery: &Delivery, _is_duplicate: bool) {
         let whole = RxFrame {
             bytes: self.scratch,
             lent: None,
@@ -441,7 +425,7 @@ impl LaneFrames<ArrivingFrame> for ChangingFrame<'_> {
         self.entry.keep_part(frame, delivery.release, self.part);
     }
 
-    fn discard(&mut self, _frame: ArrivingFrame) {}
+    fn discard(&mut self, _frame: ()) {}
 }
 
 /// Returns a finished, complete wire frame.

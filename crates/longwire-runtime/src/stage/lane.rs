@@ -25,17 +25,20 @@ pub struct LaneParts {
 
 /// A link with its queued frames, counters and records. `T` is a handle of a frame.
 pub(super) struct RunLane<T> {
-    lane: Lane<T>,
+    lane: Lane<NumberedFrame<T>>,
     accounts: LaneAccounts,
+}
+
+/// A frame with its number among recorded offers, truncated.
+struct NumberedFrame<T> {
+    item: T,
+    number: u32,
 }
 
 /// The frames of a lane.
 pub(super) trait LaneFrames<T>: FrameAccess<T> {
     /// Returns a frame's arrival and wire length.
     fn meta(&self, item: &T) -> FrameMeta;
-
-    /// Returns the frame's number among recorded offers, to set or read.
-    fn number<'a>(&self, item: &'a mut T) -> &'a mut u32;
 
     /// Passes a frame on, to leave at its release.
     fn deliver(&mut self, item: T, delivery: &Delivery, is_duplicate: bool);
@@ -134,8 +137,9 @@ impl<T> RunLane<T> {
             self.poll(..=meta.arrival, frames);
         }
         let accounts = &mut self.accounts;
-        self.lane
-            .offer(meta, item, &mut RunHost { accounts, frames });
+        let frame = NumberedFrame { item, number: 0 };
+        let mut host = RunHost { accounts, frames };
+        self.lane.offer(meta, frame, &mut host);
     }
 
     /// Makes the decisions due until a time.
@@ -214,34 +218,36 @@ impl LaneAccounts {
     }
 }
 
-impl<T, F: LaneFrames<T>> FrameAccess<T> for RunHost<'_, F> {
+impl<T, F: LaneFrames<T>> FrameAccess<NumberedFrame<T>> for RunHost<'_, F> {
     #[inline]
-    fn bytes<'a>(&'a self, item: &'a T) -> &'a [u8] {
-        self.frames.bytes(item)
+    fn bytes<'a>(&'a self, frame: &'a NumberedFrame<T>) -> &'a [u8] {
+        self.frames.bytes(&frame.item)
     }
 
-    fn edit(&mut self, item: &mut T, edit: &mut dyn FnMut(&mut [u8])) {
-        self.frames.edit(item, edit);
+    fn edit(&mut self, frame: &mut NumberedFrame<T>, edit: &mut dyn FnMut(&mut [u8])) {
+        self.frames.edit(&mut frame.item, edit);
     }
 
-    fn copy(&mut self, item: &mut T) -> T {
-        self.frames.copy(item)
+    fn copy(&mut self, frame: &mut NumberedFrame<T>) -> NumberedFrame<T> {
+        NumberedFrame {
+            item: self.frames.copy(&mut frame.item),
+            number: frame.number,
+        }
     }
 }
 
-impl<T, F: LaneFrames<T>> LaneHost<T> for RunHost<'_, F> {
+impl<T, F: LaneFrames<T>> LaneHost<NumberedFrame<T>> for RunHost<'_, F> {
     #[inline]
-    fn offered(&mut self, item: &mut T, frame: FrameMeta, link: &Link) {
+    fn offered(&mut self, frame: &mut NumberedFrame<T>, meta: FrameMeta, link: &Link) {
         if self.accounts.ledger.is_some() {
-            let bytes = self.frames.bytes(item);
-            let number = self.accounts.record_offer(link, frame.len, bytes);
-            *self.frames.number(item) = number;
+            let bytes = self.frames.bytes(&frame.item);
+            frame.number = self.accounts.record_offer(link, meta.len, bytes);
         }
     }
 
     /// Counts the error even without a reverse path.
     #[cold]
-    fn icmp_error(&mut self, _item: &T, at: Nanos, error: &[u8]) {
+    fn icmp_error(&mut self, _frame: &NumberedFrame<T>, at: Nanos, error: &[u8]) {
         let icmp = self.accounts.icmp.as_ref();
         if icmp.is_none_or(|icmp| icmp.send(at, error)) {
             self.accounts.shared.link.link.icmp_sent();
@@ -249,8 +255,8 @@ impl<T, F: LaneFrames<T>> LaneHost<T> for RunHost<'_, F> {
     }
 
     #[inline]
-    fn delivered(&mut self, mut item: T, delivery: &Delivery, is_duplicate: bool) {
-        let number = *self.frames.number(&mut item);
+    fn delivered(&mut self, frame: NumberedFrame<T>, delivery: &Delivery, is_duplicate: bool) {
+        let NumberedFrame { item, number } = frame;
         let accounts = &mut self.accounts;
         let mut account = accounts.link();
         account.delivered(number, None, delivery, is_duplicate);
@@ -262,9 +268,8 @@ impl<T, F: LaneFrames<T>> LaneHost<T> for RunHost<'_, F> {
         self.frames.deliver(item, delivery, is_duplicate);
     }
 
-    fn dropped(&mut self, mut item: T, reason: DropReason) {
-        let number = *self.frames.number(&mut item);
-        self.accounts.link().dropped(number, reason);
-        self.frames.discard(item);
+    fn dropped(&mut self, frame: NumberedFrame<T>, reason: DropReason) {
+        self.accounts.link().dropped(frame.number, reason);
+        self.frames.discard(frame.item);
     }
 }

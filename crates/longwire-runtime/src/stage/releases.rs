@@ -213,10 +213,6 @@ impl LaneFrames<Frame> for EgressFrames<'_> {
         FrameMeta::new(record.release, record.wire_len)
     }
 
-    fn number<'a>(&self, frame: &'a mut Frame) -> &'a mut u32 {
-        &mut frame.number
-    }
-
     fn deliver(&mut self, frame: Frame, delivery: &Delivery, is_duplicate: bool) {
         if is_duplicate {
             self.account.shared.link.stage.crossed.add(1);
