@@ -8,12 +8,18 @@ use super::lane::{LaneFrames, LaneParts, RunLane};
 use crate::fabric::{Frame, Frames};
 
 /// Frames in order of release.
-pub(super) struct Releases {
-    /// The frames on the line, and those taken off it.
+pub(super) enum Releases {
+    /// The line, whose releases never decrease.
+    OnLine(DelayLineReader),
+    /// A queue of frames taken off the line.
+    Sorted(Box<SortedFrames>),
+}
+
+/// Frames taken off their line.
+pub(super) struct SortedFrames {
     frames: Frames,
-    /// The frames taken off the line; `None` if the line is in order of release.
-    sorted: Option<ReleaseQueue<Frame>>,
-    lane: Option<Box<EgressLane>>,
+    queue: ReleaseQueue<Frame>,
+    lane: Option<EgressLane>,
 }
 
 /// A link that decides in the egress stage. Its frames arrive on the line undecided, with
@@ -43,58 +49,54 @@ impl Releases {
     /// Returns the frames of a line; `in_order`: its releases never decrease. `link`
     /// decides undecided frames.
     pub fn new(line: DelayLineReader, in_order: bool, link: Option<LaneParts>) -> Releases {
-        let lane = link.map(|parts| {
-            Box::new(EgressLane {
-                slack: parts.link.poll_slack().min(SLACK_MAX),
-                lane: RunLane::new(parts),
-            })
-        });
-        Releases {
-            frames: Frames::new(vec![line]),
-            sorted: (lane.is_some() || !in_order).then(ReleaseQueue::new),
-            lane,
+        if in_order && link.is_none() {
+            return Releases::OnLine(line);
         }
+        let lane = link.map(|parts| EgressLane {
+            slack: parts.link.poll_slack().min(SLACK_MAX),
+            lane: RunLane::new(parts),
+        });
+        Releases::Sorted(Box::new(SortedFrames {
+            frames: Frames::new(vec![line]),
+            queue: ReleaseQueue::new(),
+            lane,
+        }))
     }
 
-    /// Takes published frames into the release queue, as the link decides by `now`:
-    /// afterwards [`Releases::front`] is the next departure.
+    /// Sorts published frames, as the link decides by `now`: afterwards
+    /// [`Releases::front`] is the next departure.
     #[inline]
     pub fn prepare(&mut self, now: Nanos, account: &mut Account) {
-        let Some(sorted) = &mut self.sorted else {
-            return;
-        };
-        match &mut self.lane {
-            Some(lane) => lane.prepare(now, &mut self.frames, sorted, account),
-            None => {
-                while let Some(frame) = self.frames.take_released(LINE) {
-                    let release = self.frames.descriptor(&frame).release;
-                    sorted.push(LinkId(0), release, frame);
-                }
-            }
+        if let Releases::Sorted(sorted) = self {
+            sorted.prepare(now, account);
         }
     }
 
     /// Returns the frame with the first release.
     #[inline(always)]
     pub fn front(&mut self) -> Option<(Descriptor, &[u8])> {
-        let Some(sorted) = &mut self.sorted else {
-            let line = self.frames.line(LINE.into());
-            let next = line.front()?;
-            return Some((next, line.front_bytes()));
-        };
-        let (release, frame) = sorted.peek()?;
-        let record = self.frames.descriptor(frame);
-        Some((Descriptor { release, ..record }, self.frames.bytes(frame)))
+        match self {
+            Releases::OnLine(line) => {
+                let next = line.front()?;
+                Some((next, line.front_bytes()))
+            }
+            Releases::Sorted(sorted) => {
+                let (release, frame) = sorted.queue.peek()?;
+                let record = sorted.frames.descriptor(frame);
+                let bytes = sorted.frames.bytes(frame);
+                Some((Descriptor { release, ..record }, bytes))
+            }
+        }
     }
 
     /// Removes the frame that [`Releases::front`] returned.
     #[inline(always)]
     pub fn advance(&mut self) {
-        match &mut self.sorted {
-            None => self.frames.line(LINE.into()).advance(),
-            Some(sorted) => {
-                if let Some((_, _, frame)) = sorted.pop_due(Nanos::MAX) {
-                    self.frames.free(frame);
+        match self {
+            Releases::OnLine(line) => line.advance(),
+            Releases::Sorted(sorted) => {
+                if let Some((_, _, frame)) = sorted.queue.pop_due(Nanos::MAX) {
+                    sorted.frames.free(frame);
                 }
             }
         }
@@ -104,45 +106,73 @@ impl Releases {
     /// are not sorted yet.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
-        let line = self.frames.line(LINE.into());
-        let published = line.front().map(|next| next.release);
-        let Some(sorted) = &self.sorted else {
-            return published;
-        };
-        let decision = self.lane.as_mut().and_then(|lane| lane.next_at());
-        let times = [published, sorted.next_at(), decision];
-        times.into_iter().flatten().min()
+        match self {
+            Releases::OnLine(line) => Some(line.front()?.release),
+            Releases::Sorted(sorted) => sorted.next_at(),
+        }
     }
 
     /// Returns the first release after `time` among the next `look` frames, if the line
     /// is in order.
     pub fn release_beyond(&mut self, time: Nanos, look: u64) -> Option<Nanos> {
-        match self.sorted {
-            None => self.frames.line(LINE.into()).release_beyond(time, look),
-            Some(_) => None,
+        match self {
+            Releases::OnLine(line) => line.release_beyond(time, look),
+            Releases::Sorted(_) => None,
         }
     }
 
     /// Returns freed memory to the writer.
     #[inline]
     pub fn settle(&mut self) {
-        self.frames.settle();
+        match self {
+            Releases::OnLine(line) => line.settle(),
+            Releases::Sorted(sorted) => sorted.frames.settle(),
+        }
     }
 
     /// Publishes the accounts of a link that decides here, and frees what it dropped.
     #[inline]
     pub fn publish(&mut self) {
-        if let Some(lane) = &mut self.lane {
+        if let Releases::Sorted(sorted) = self
+            && let Some(lane) = &mut sorted.lane
+        {
             lane.lane.publish();
-            self.frames.settle();
+            sorted.frames.settle();
         }
     }
 
     /// Ends the recording.
     pub fn finish(&mut self) {
-        if let Some(lane) = &mut self.lane {
+        if let Releases::Sorted(sorted) = self
+            && let Some(lane) = &mut sorted.lane
+        {
             lane.lane.finish();
         }
+    }
+}
+
+impl SortedFrames {
+    fn prepare(&mut self, now: Nanos, account: &mut Account) {
+        let SortedFrames {
+            frames,
+            queue,
+            lane,
+        } = self;
+        if let Some(lane) = lane {
+            return lane.prepare(now, frames, queue, account);
+        }
+        while let Some(frame) = frames.take_released(LINE) {
+            let release = frames.descriptor(&frame).release;
+            queue.push(LinkId(0), release, frame);
+        }
+    }
+
+    fn next_at(&mut self) -> Option<Nanos> {
+        let published = self.frames.line(LINE.into()).front();
+        let published = published.map(|next| next.release);
+        let decision = self.lane.as_mut().and_then(EgressLane::next_at);
+        let times = [published, self.queue.next_at(), decision];
+        times.into_iter().flatten().min()
     }
 }
 
