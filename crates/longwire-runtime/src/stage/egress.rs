@@ -321,7 +321,7 @@ impl<T: TxPort> OutputStage for Egress<T> {
     }
 }
 
-/// Returns the place of a frame's departure; the port is pushed it `lead` before.
+/// Returns the place of a frame that the port receives `lead` before its release.
 #[inline]
 fn place_of(release: Nanos, number: u32, lead: Nanos) -> DeparturePlace {
     DeparturePlace {
