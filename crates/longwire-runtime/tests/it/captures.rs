@@ -6,7 +6,7 @@ use std::time::Duration;
 use longwire_testbed::support::Folder;
 
 use crate::common::{delayed, run, write_input};
-use longwire_engine::{BitRate, Bytes, Nanos, models};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, WaitMode, start};
@@ -51,47 +51,6 @@ fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
 }
 
 #[test]
-fn what_comes_in_leaves_is_dropped_or_is_an_artifact() {
-    let folder = Folder::new();
-    write_input(&folder.file("in.pcap"), 3_000, Nanos::from_micros(20));
-    let mut lossy = delayed("uniform:min=1ms,max=3ms");
-    lossy
-        .loss
-        .push(models::LOSS.parse("10%").expect("a loss model"));
-    lossy.rate = BitRate::from_bits_per_sec(100_000_000).into();
-    lossy.queue = Some(models::QUEUE.parse("8p").expect("a queue"));
-    let (report, frames) = run(&folder, lossy, RunConfig::default());
-    let link = &report.links[0];
-    let dropped: u64 = link.drops.values().sum();
-    assert!(
-        link.drops["loss"] > 0 && link.drops["queue_full"] > 0,
-        "{:?}",
-        link.drops
-    );
-    assert_eq!(link.traffic.packets_in, 3_000);
-    assert_eq!(link.traffic.packets_out + dropped, link.traffic.packets_in);
-    assert_eq!(frames.len() as u64, link.traffic.packets_out);
-    assert_eq!(link.queue.unwrap_or_default().queue_packets_max, 8);
-    assert!(link.effects.raised > 0, "jitter in order raises releases");
-    assert!(frames.is_sorted_by_key(|(number, _)| *number), "in order");
-}
-
-#[test]
-fn the_reorder_policy_lets_jitter_reorder() {
-    let folder = Folder::new();
-    write_input(&folder.file("in.pcap"), 500, Nanos::from_micros(100));
-    let mut config = delayed("uniform:min=0ms,max=5ms");
-    config.order = models::ORDER.parse("reorder").expect("an order policy");
-    let (report, frames) = run(&folder, config, RunConfig::default());
-    assert_eq!(report.links[0].traffic.packets_out, 500);
-    assert!(
-        !frames.is_sorted_by_key(|(number, _)| *number),
-        "nothing was reordered"
-    );
-    assert_eq!(report.links[0].effects.raised, 0);
-}
-
-#[test]
 fn a_full_arena_is_an_artifact_and_not_a_drop() {
     let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 4_000, Nanos::from_micros(10));
@@ -129,33 +88,4 @@ fn a_run_that_is_stopped_reports_what_is_in_flight() {
     let report = running.stop();
     assert_eq!(report.links[0].in_flight, 1_000);
     assert_eq!(report.links[0].traffic.packets_out, 0);
-}
-
-#[test]
-fn the_same_seed_decides_the_same_whatever_the_placement() {
-    let folder = Folder::new();
-    write_input(&folder.file("in.pcap"), 1_000, Nanos::from_micros(20));
-    let mut outcomes = Vec::new();
-    for placement in [Placement::Together, Placement::PerStage] {
-        let mut config = delayed("exponential:mean=2ms,min=1ms");
-        config
-            .loss
-            .push(models::LOSS.parse("20%").expect("a loss model"));
-        let (_, frames) = run(
-            &folder,
-            config,
-            RunConfig {
-                placement,
-                seed: 42,
-                ..RunConfig::default()
-            },
-        );
-        let start = frames[0].1;
-        let relative: Vec<(u32, u64)> = frames
-            .iter()
-            .map(|(number, stamp)| (*number, stamp - start))
-            .collect();
-        outcomes.push(relative);
-    }
-    assert_eq!(outcomes[0], outcomes[1]);
 }

@@ -214,45 +214,6 @@ fn paths_share_links_and_orders_come_at_their_time() {
     assert_eq!(cells[0].totals().traffic.packets_out, 10);
 }
 
-/// All frames left or were counted as lost.
-#[test]
-fn nothing_is_lost_that_no_link_lost() {
-    let classifier = rules(
-        Target::Pass,
-        &[
-            ("src=10.0.0.1", 0),
-            ("src=10.0.0.2", 1),
-            ("src=10.0.0.3", 2),
-        ],
-    );
-    let links = vec![
-        link("rate=1mbit queue=5p loss=10%"),
-        link("rate=1mbit queue=codel duplicate=20%"),
-        link("delay=uniform:min=1ms,max=30ms order=reorder"),
-    ];
-    let network = network(links, &[&[0], &[1, 0], &[2, 1]], classifier, 4);
-    let cells = network.cells.clone();
-    let input = |from: u8| -> Vec<_> {
-        (0..500u64)
-            .map(|n| {
-                (
-                    at(n * 400_000 + u64::from(from)),
-                    frame(from, 9, n as u32, 300),
-                )
-            })
-            .collect()
-    };
-    // Station 9 sends first, so nothing is flooded.
-    let nine = vec![(at(0), frame(9, 0xff, 0, 60))];
-    let out = run(network, vec![input(1), input(2), input(3), nine]);
-    let totals: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
-    let dropped: u64 = totals.iter().map(|link| link.drops.total()).sum();
-    let duplicated: u64 = totals.iter().map(|link| link.effects.duplicated).sum();
-    assert!(dropped > 100 && duplicated > 10, "{dropped} {duplicated}");
-    assert_eq!(out[3].len() as u64, 1_500 + duplicated - dropped);
-    assert!(totals.iter().all(|link| link.queued() == 0));
-}
-
 /// Fragments of a datagram cross one link; later ones do not match the catch-all rule.
 #[test]
 fn fragments_cross_the_link_of_their_datagram() {

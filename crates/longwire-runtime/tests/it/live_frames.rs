@@ -8,11 +8,11 @@ use longwire_io::net::link::{link_index, set_mtu};
 use longwire_io::net::netlink::{Netlink, REQUEST};
 use longwire_io::net::netlink_message::Message;
 use longwire_io::net::{NetError, addr_add, link_up};
-use longwire_runtime::{Artifact, LinkReport, RunConfig, RunReport};
+use longwire_runtime::{Artifact, LinkReport, RunReport};
 use longwire_testbed::{DEVICE, Device, EnvironmentConfig, Side};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::live::{Hosts, link};
+use crate::live::Hosts;
 
 /// The device of an overlay.
 const OVERLAY: &str = "vx";
@@ -137,8 +137,7 @@ fn packets_in_vxlan_cross_every_kind_of_port() {
             return;
         };
         hosts.add_overlay(checksum);
-        let plain = || link(None, "1ms");
-        let running = hosts.start(kind, plain(), plain(), RunConfig::default());
+        let running = hosts.start(kind);
         let ends = [Side::Near, Side::Far].map(overlay_address);
         let (near, far) = hosts.sockets(ends);
         setsockopt(&near, sockopt::UdpGsoSegment, &1_200).expect("segments");
@@ -166,8 +165,7 @@ fn packets_in_vxlan_cross_every_kind_of_port() {
 #[test]
 fn hosts_may_raise_their_mtu() {
     let Some(hosts) = Hosts::new() else { return };
-    let plain = || link(None, "1ms");
-    let running = hosts.start("packet", plain(), plain(), RunConfig::default());
+    let running = hosts.start("packet");
     let ends = [Side::Near, Side::Far].map(|side| hosts.host(side).1);
     let (near, far) = hosts.sockets(ends);
     let mut buffer = vec![0; 10_000];

@@ -1,5 +1,5 @@
 //! A live network that receives more frames than its output accepts in time reports an
-//! overload per port and per link; a faster one does not.
+//! overload per port and per link.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -258,21 +258,4 @@ fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
         waited > 500 || behind > Duration::from_millis(100),
         "{waited} frames, behind for {behind:?}"
     );
-}
-
-#[test]
-fn a_network_that_keeps_up_reports_none() {
-    let (report, cells, behind) = run_with_witness(2_000, slow(), Duration::from_millis(1_000));
-    let overload = report.ports[1].artifacts["overload"];
-    // A busy machine may lag; an overload takes 250 ms of lag.
-    assert!(
-        overload == 0 || behind > Duration::from_millis(200),
-        "{overload} frames, behind for {behind:?}"
-    );
-    let sent = report.ports[1].traffic.packets_out;
-    assert!(
-        sent > 1_000 || behind > Duration::from_millis(200),
-        "{sent}"
-    );
-    assert_links_agree(&report, &cells);
 }
