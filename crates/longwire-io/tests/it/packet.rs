@@ -13,17 +13,9 @@ use longwire_io::port::options::OpenOptions;
 use longwire_io::port::packet::{self, PacketPort, PacketTx};
 use longwire_io::{PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use pair::{
-    PORT, Pair, STATION, assert_arrivals_are_tight, assert_gone, assert_overflow_is_counted,
-    assert_passes, both_in_one, frame, now, number_of, receive_until, send,
+    PORT, Pair, STATION, assert_arrivals_are_tight, assert_overflow_is_counted, both_in_one, frame,
+    now, number_of, receive_until, send,
 };
-
-#[test]
-fn frames_pass_both_ways_whole_and_in_order() {
-    let Some(pair) = Pair::new() else { return };
-    let (mut port, mut station) = (pair.packet(), pair.station());
-    assert_passes(&mut station.tx, &mut port.rx);
-    assert_passes(&mut port.tx, &mut station.rx);
-}
 
 #[test]
 fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
@@ -114,21 +106,6 @@ fn an_overflowing_ring_is_counted() {
     let mut station = pair.station();
     // Reading resets the kernel's counter, but not the port's.
     assert_overflow_is_counted(&mut station.tx, &mut port.rx);
-}
-
-#[test]
-fn a_deleted_interface_is_gone() {
-    let Some(pair) = Pair::new() else { return };
-    let mut port = pair.packet();
-    pair.in_station(|| net::link_delete(STATION)).unwrap();
-    assert_gone(&mut port.tx, &mut port.rx);
-}
-
-#[test]
-fn without_a_carrier_frames_are_lost_and_counted() {
-    let Some(pair) = Pair::new() else { return };
-    let mut port = pair.packet();
-    pair.assert_lost_without_carrier(&mut port.tx, |losses| losses.no_carrier);
 }
 
 #[test]

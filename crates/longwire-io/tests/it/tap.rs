@@ -14,9 +14,9 @@ use longwire_io::net::{self, NetNamespace, sysctl, tap as persistent};
 use longwire_io::port::offload::{cut, finish_checksum};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::tap::{self, TapPort, TapRx, TapTx};
-use longwire_io::{Offload, PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
+use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::namespace;
-use pair::{frame, now, receive_until, send};
+use pair::now;
 
 const NAME: &str = "tap0";
 
@@ -134,22 +134,6 @@ fn frames_out_of_bounds_are_refused() {
     assert_eq!(port.tx.flush().unwrap(), 0);
 }
 
-#[test]
-fn a_removed_device_is_gone() {
-    let Some((place, mut port)) = station(1, &OpenOptions::default()) else {
-        return;
-    };
-    send(&mut port.tx, &frame(1, 64));
-    place.run(|| net::link_delete(NAME)).unwrap().unwrap();
-    let error = port.rx.receive(now(), 64, &mut |_| {}).unwrap_err();
-    assert!(matches!(error, PortError::Gone { .. }), "{error}");
-    let bytes = frame(2, 64);
-    let outgoing = TxFrame::whole(&bytes, Nanos::ZERO);
-    assert_eq!(port.tx.push(outgoing), PushResult::Refused);
-    let error = port.tx.flush().unwrap_err();
-    assert!(matches!(error, PortError::Gone { .. }), "{error}");
-}
-
 /// How frames are passed from one device to the other.
 #[derive(Clone, Copy)]
 enum Forward {
@@ -263,22 +247,4 @@ fn without_offloads_every_frame_has_wire_size() {
     if let Some(largest) = tcp_through(Forward::Whole, &options) {
         assert_eq!(largest, 1514);
     }
-}
-
-#[test]
-fn frames_reach_a_raw_socket_whole() {
-    let Some((place, mut port)) = station(1, &OpenOptions::default()) else {
-        return;
-    };
-    let mut listener = place
-        .run(|| longwire_io::port::packet::open(NAME, &OpenOptions::default()).unwrap())
-        .unwrap();
-    let sent: Vec<_> = (0..100).map(|n| frame(n, 18 + n as usize * 15)).collect();
-    for bytes in &sent {
-        send(&mut port.tx, bytes);
-    }
-    let got = receive_until(&mut listener.rx, |got| got.len() >= sent.len());
-    let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
-    assert!(got == sent, "{} of {} frames", got.len(), sent.len());
-    assert_eq!(port.tx.losses(), Default::default());
 }

@@ -10,7 +10,7 @@ use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::packet::{self, PacketPort};
 use longwire_io::port::xdp::{self, XdpPort};
-use longwire_io::{Offload, PortError, PortLosses, PushResult, RxFrame, RxPort, TxFrame, TxPort};
+use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{device, namespace, wire};
 
 /// The interface that a port opens.
@@ -84,24 +84,6 @@ impl Pair {
     pub fn in_station<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.outside.run(work).unwrap()
     }
-
-    /// Frames sent without a carrier are counted as lost; later ones are not.
-    pub fn assert_lost_without_carrier(
-        &self,
-        tx: &mut impl TxPort,
-        lost: impl FnOnce(PortLosses) -> u64,
-    ) {
-        self.in_station(|| net::link_down(STATION)).unwrap();
-        for n in 0..10 {
-            send(tx, &frame(n, 64));
-        }
-        assert_eq!(lost(tx.losses()), 10);
-        self.in_station(|| net::link_up(STATION)).unwrap();
-        let mut station = self.station();
-        send(tx, &frame(10, 64));
-        let got = receive_until(&mut station.rx, |got| !got.is_empty());
-        assert_eq!(number_of(&got[0].bytes), Some(10));
-    }
 }
 
 pub fn now() -> Nanos {
@@ -161,20 +143,6 @@ pub fn both_in_one() -> Option<NetNamespace> {
     Some(place)
 }
 
-/// Sends frames of many lengths, which must arrive unchanged and in order.
-pub fn assert_passes(tx: &mut impl TxPort, rx: &mut impl RxPort) {
-    let length = |n: u32| [18, 60, 64, 1000, 1514][n as usize % 5];
-    let sent: Vec<_> = (0..200).map(|n| frame(n, length(n))).collect();
-    for bytes in &sent {
-        send(tx, bytes);
-    }
-    let got = receive_until(rx, |got| got.len() >= sent.len());
-    let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
-    assert!(got == sent, "{} of {} frames", got.len(), sent.len());
-    assert_eq!(rx.losses(), Default::default());
-    assert_eq!(tx.losses(), Default::default());
-}
-
 /// Sends frames one by one. They must be stamped on arrival: not before they are sent,
 /// except by `slack_ns`, in order, and mostly at once.
 pub fn assert_arrivals_are_tight(tx: &mut impl TxPort, rx: &mut impl RxPort, slack_ns: u64) {
@@ -214,23 +182,6 @@ pub fn assert_overflow_is_counted(tx: &mut impl TxPort, rx: &mut impl RxPort) {
         let lost = rx.losses().ring_full;
         assert_eq!(numbers.len() as u64 + lost, u64::from(sent));
     }
-}
-
-/// Both halves of a port report that its interface was deleted.
-pub fn assert_gone(tx: &mut impl TxPort, rx: &mut impl RxPort) {
-    let start = Instant::now();
-    let error = loop {
-        if let Err(error) = rx.receive(now(), 64, &mut |_| {}) {
-            break error;
-        }
-        assert!(start.elapsed() < Duration::from_secs(2), "never noticed");
-    };
-    assert!(matches!(error, PortError::Gone { .. }), "{error}");
-    let bytes = frame(1, 64);
-    let taken = tx.push(TxFrame::whole(&bytes, Nanos::ZERO));
-    assert_eq!(taken, PushResult::Taken);
-    let error = tx.flush().expect_err("nothing to send by");
-    assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }
 
 /// Flushes until everything has left, or for two seconds.
