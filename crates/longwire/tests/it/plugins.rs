@@ -143,19 +143,3 @@ fn its_cost_is_measured_hook_by_hook() {
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("'bad' must be given"), "{ran:?}");
 }
-
-#[test]
-fn gap_frames_are_refused_where_there_is_no_wire() {
-    let dir = Folder::new();
-    let a = format!("pcap:in={}", capture(&dir));
-    let b = format!("pcap:out={}", dir.file("out.pcap"));
-    let ran = longwire(&["run", &a, &b, "--one-way", "--gap-frames", "10gbit"]);
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(
-        ran.stderr.contains("no gap frames: a capture is no wire"),
-        "{ran:?}"
-    );
-    assert!(!Path::new(&dir.file("out.pcap")).exists());
-    let ran = longwire(&["run", &a, &b, "--one-way", "--gap-frames", "10"]);
-    assert_eq!(ran.code, 2, "{ran:?}");
-}

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::{Machine, Pod};
 use crate::common::longwire;
-use crate::common::site::run_in;
 
 #[test]
 fn a_container_has_its_link_until_it_is_removed() {
@@ -158,32 +157,6 @@ fn containers_start_and_end_at_the_same_time() {
         }
     });
     assert!(machine.attachments().is_empty());
-}
-
-#[test]
-fn only_packets_to_prefixes_are_delayed() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
-    let mut config = machine.plugin(&json!({ "delay": "15ms" }));
-    config["to"] = json!(["10.91.7.0/24"]);
-    let pod = Pod::new("part");
-    let (previous, address) = pod.add_to_bridge(&machine);
-    let add = |address: &str, device: &str| {
-        ["ip", "address", "add", address, "dev", device].map(str::to_owned)
-    };
-    let on_bridge = add("10.91.7.1/24", "cni0");
-    let in_pod = add("10.91.7.2/24", "eth0");
-    for (namespace, command) in [(&machine.network, on_bridge), (&pod.namespace, in_pod)] {
-        let command = command.each_ref().map(String::as_str);
-        let ran = run_in(namespace, &command);
-        assert_eq!(ran.code, 0, "{ran:?}");
-    }
-    pod.well(&machine, "ADD", &config, &previous);
-    machine.assert_round_trip(&address, 0.0);
-    machine.assert_round_trip("10.91.7.2", 30.0);
-    pod.well(&machine, "DEL", &config, "");
-    pod.well(&machine, "DEL", &machine.bridge(), "");
 }
 
 #[test]

@@ -138,7 +138,7 @@ impl Machine {
 /// A container from a runtime's view: a namespace and the common arguments of its
 /// calls.
 struct Pod {
-    namespace: NetNamespace,
+    _namespace: NetNamespace,
     id: String,
     /// A folder with a link to the namespace, removed with the container.
     folder: Folder,
@@ -153,7 +153,7 @@ impl Pod {
         symlink(path, folder.file("net")).expect("a link");
         let id = id.to_owned();
         Pod {
-            namespace,
+            _namespace: namespace,
             id,
             folder,
         }
