@@ -15,11 +15,6 @@ use super::{Ran, ran};
 /// Timeout of steps that are instant on an idle machine: only a hang exceeds it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A display filter for faulty frames of any kind.
-pub const SUSPECT: &str = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0 or \
-                       udp.checksum.status == 0 or icmp.checksum.status == 0 or \
-                       icmpv6.checksum.status == 0 or sctp.checksum.status == 0";
-
 /// A running program, killed on drop.
 pub struct RunningProgram(Option<Child>);
 

@@ -4,7 +4,6 @@
 use std::process::Command;
 
 use longwire_io::net::NetNamespace;
-use longwire_io::net::ethtool::Ethtool;
 use longwire_testbed::support::{device, namespace, wire};
 
 use super::{Ran, ran};
@@ -28,20 +27,4 @@ pub fn inside(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
     ran(output
         .expect("the namespace is entered")
         .expect("it starts"))
-}
-
-/// Disables checksum and segmentation offloads of a device, so that a capture on it
-/// holds the frames of a wire.
-pub fn finish_frames(device: &str) {
-    const LEFT_TO_HARDWARE: [&str; 6] = [
-        "tx-checksum-ip-generic",
-        "tx-checksum-sctp",
-        "tx-generic-segmentation",
-        "tx-tcp-segmentation",
-        "tx-tcp6-segmentation",
-        "rx-gro",
-    ];
-    let off = LEFT_TO_HARDWARE.map(|feature| (feature, false));
-    let ethtool = Ethtool::open().expect("ethtool's calls");
-    ethtool.set_features(device, off).expect("settings");
 }

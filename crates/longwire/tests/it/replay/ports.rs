@@ -3,8 +3,8 @@
 use crate::common::process::records;
 use crate::common::{frames, longwire, write};
 use crate::replay::frames::{TimedFrames, number_of, numbered};
-use crate::replay::wire::{Wire, pcap_of};
-use longwire_testbed::support::{Folder, words};
+use crate::replay::wire::pcap_of;
+use longwire_testbed::support::Folder;
 
 const MS: u64 = 1_000_000;
 
@@ -45,30 +45,6 @@ fn clients_and_servers_go_to_two_ports() {
         let near = |later: u64| later.abs_diff(MS) < MS / 10;
         assert!(pairs.all(|(up, down)| near(down.0 - up.0)), "{rule}");
     }
-}
-
-#[test]
-fn two_devices_get_their_sides() {
-    let Some(wire) = Wire::new(2, 1_500) else {
-        return;
-    };
-    let dir = Folder::new();
-    let trace = conversation(&dir);
-    let split = words("--split client=10.9.0.0/31 --to near0 --to near1");
-    let ran = wire.run(&[&["replay", &trace, "--json"], &split[..]].concat());
-    assert_eq!(ran.code, 0, "{ran:?}");
-    wire.expect_arrived(0, 50);
-    wire.expect_arrived(1, 50);
-    // Each trace to a separate port.
-    let ran = wire.run(&[
-        "replay", &trace, &trace, "--to", "near0", "--to", "near1", "--json",
-    ]);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    wire.expect_arrived(0, 150);
-    wire.expect_arrived(1, 150);
-    let json = ran.json();
-    let name = json["inputs"][0]["name"].as_str().unwrap_or_default();
-    assert_eq!(name.matches("both.pcap").count(), 2, "{json}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use longwire_io::net::veth::End;
 use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_testbed::support::{capture, device, namespace, wire};
 
+use crate::common::EPOCH;
 use crate::common::process::{PATIENCE, RunningProgram};
-use crate::common::{EPOCH, Ran, ran};
 
 /// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The kernel's
 /// network stack sends no frames on them.
@@ -42,23 +42,10 @@ impl Wire {
         wire(end(&near, &self.near), end(&far, &self.far))
     }
 
-    /// Returns `longwire` with these arguments, in the namespace of the near
-    /// ends.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    /// Starts `longwire` with these arguments at the near ends and returns at once.
+    pub fn start(&self, arguments: &[&str]) -> RunningProgram {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         command.args(arguments);
-        command
-    }
-
-    /// Runs the command to its end.
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        let output = self.near.run(|| self.command(arguments).output());
-        ran(output.expect("it is entered").expect("it starts"))
-    }
-
-    /// Starts the command and returns at once.
-    pub fn start(&self, arguments: &[&str]) -> RunningProgram {
-        let mut command = self.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         RunningProgram::start(&self.near, &mut command)
     }
