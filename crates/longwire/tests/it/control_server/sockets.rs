@@ -8,7 +8,6 @@ use nix::sys::signal::Signal;
 
 use super::client::{ask, connect, request};
 use super::{NETWORK, Stage};
-use crate::common::write;
 
 #[test]
 fn the_socket_is_its_owner_s_and_goes_with_the_run() {
@@ -50,25 +49,6 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
     );
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(!std::path::Path::new(&socket).exists());
-}
-
-#[test]
-fn only_sockets_of_killed_runs_are_replaced() {
-    let Some(stage) = Stage::new() else { return };
-    let socket = stage.socket();
-    let running = stage.start(NETWORK, &["--control", &socket]);
-    running.signal(Signal::SIGKILL);
-    running.end();
-    assert!(std::path::Path::new(&socket).exists(), "nobody removed it");
-    let running = stage.start(NETWORK, &["--control", &socket]);
-    assert_eq!(ask(&socket, "GET /v1", "").status, 200);
-    running.signal(Signal::SIGTERM);
-    assert_eq!(running.end().code, 0);
-    write(&socket, b"mine");
-    let refused = stage.refused(&["--control", &socket]);
-    assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.stderr.contains("not a socket"), "{refused:?}");
-    assert_eq!(std::fs::read(&socket).expect("it is there"), b"mine");
 }
 
 #[test]

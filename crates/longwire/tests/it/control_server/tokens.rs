@@ -1,4 +1,4 @@
-//! Authorisation and rate limits of TCP clients.
+//! Authorisation of TCP clients, and of those of a socket that send a token.
 
 use super::client::{Answer, ask, ask_tcp, connect, exchange, request};
 use super::{NETWORK, Stage};
@@ -37,32 +37,6 @@ fn guarded(stage: &Stage) -> (RunningProgram, impl Fn(&str, &[&str], &str) -> An
 }
 
 #[test]
-fn without_a_token_tcp_is_closed() {
-    let Some(stage) = Stage::new() else { return };
-    let refused = stage.refused(&["--control", "tcp:127.0.0.1:9470"]);
-    assert_eq!(refused.code, 2, "{refused:?}");
-    let teaches = refused.stderr.contains("--control-token-file FILE");
-    assert!(teaches, "{refused:?}");
-    let (_running, ask_with) = guarded(&stage);
-    let almost = says("0123456789abcdef-fulk");
-    for wrong in [vec![], vec![almost.as_str()]] {
-        for path in ["/v1", "/metrics", "/nothing", "/v1/links/home"] {
-            let answer = ask_with(&format!("GET {path}"), &wrong, "");
-            assert_eq!(answer.status, 401, "{path}: {answer:?}");
-            assert_eq!(answer.header("www-authenticate"), Some("bearer"));
-        }
-        assert_eq!(ask_with("DELETE /v1/links/home", &wrong, "").status, 401);
-    }
-    let full = says(FULL);
-    assert_eq!(ask_with("GET /v1/links/home", &[&full], "").status, 200);
-    // A foreign page in a browser that has the token.
-    let page = ["Origin: http://evil.example", &full];
-    assert_eq!(ask_with("GET /v1", &page, "").status, 403);
-    let rebound = request("GET /v1", &["Host: evil.example:9470", &full], "");
-    assert_eq!(ask_tcp(&stage.namespace, ADDRESS, &rebound).status, 403);
-}
-
-#[test]
 fn tokens_say_who_may_read_and_who_may_change() {
     let Some(stage) = Stage::new() else { return };
     let (_running, ask_with) = guarded(&stage);
@@ -93,22 +67,4 @@ fn tokens_say_who_may_read_and_who_may_change() {
     assert_eq!(over_socket(&full), 200);
     assert_eq!(over_socket(&read), 403);
     assert_eq!(over_socket(&says("nonsense")), 401);
-}
-
-#[test]
-fn more_requests_than_the_limit_are_put_off() {
-    let Some(stage) = Stage::new() else { return };
-    let socket = stage.socket();
-    let arguments = ["--control", &socket, "--control-limit", "5"];
-    let _running = stage.start(NETWORK, &arguments);
-    let answers: Vec<Answer> = (0..12).map(|_| ask(&socket, "GET /v1", "")).collect();
-    let refused: Vec<&Answer> = answers
-        .iter()
-        .filter(|answer| answer.status == 429)
-        .collect();
-    // As many as took less than a second.
-    assert!(refused.len() >= 3, "{answers:?}");
-    assert_eq!(refused[0].header("retry-after"), Some("1"));
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    assert_eq!(ask(&socket, "GET /v1", "").status, 200);
 }
