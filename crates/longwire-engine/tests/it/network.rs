@@ -285,31 +285,6 @@ proptest! {
     }
 }
 
-/// Three links of a path, with the slowest in the middle: frames leave at its rate, after
-/// all delays.
-#[test]
-fn a_path_is_as_fast_as_its_slowest_link() {
-    let links = [
-        spec("rate=100mbit delay=1ms"),
-        spec("rate=8mbit delay=2ms"),
-        spec("rate=80mbit delay=3ms"),
-    ];
-    let frame = |number| Frame {
-        number,
-        bytes: vec![0; 1_000],
-    };
-    let sent: Sent = (0..10)
-        .map(|n| (Nanos::from_nanos(n), 0, frame(n)))
-        .collect();
-    let notes = through_network(&links, &[vec![0, 1, 2]], &sent, 0);
-    // 80 us, 1 ms, 100 us of serialisation, 6 ms of delay; then one per ms.
-    let expected: Vec<_> = (0..10)
-        .map(|n| Nanos::from_micros(7_180 + 1_000 * n))
-        .collect();
-    let found: Vec<_> = notes.left.iter().map(|(at, _, _)| *at).collect();
-    assert_eq!(found, expected);
-}
-
 /// Copies and fragments are separate frames on the following links, and edits of one link
 /// are visible on the next.
 #[test]

@@ -179,20 +179,6 @@ proptest! {
     }
 }
 
-#[test]
-fn by_hand() {
-    // 1000 bytes take 8 ms at 1 Mbit/s and 4 ms at 2 Mbit/s.
-    let ms = 1_000_000;
-    let mut events: Vec<_> = (0..4).map(|_| (ms, frame(1_000))).collect();
-    events.push((10 * ms, set("rate=2mbit")));
-    events.push((22 * ms, set("framing=bytes:overhead=1000")));
-    let (verdicts, _) = run(link("rate=1mbit queue=unlimited"), events, true);
-    // At 10 ms, 7 ms of the second frame remain, which become 3.5; the fourth starts at
-    // 17.5 ms, before framing doubles the length of frames.
-    let expected = [18, 27, 35, 43].map(|half_ms| Ok(half_ms * ms / 2));
-    assert_eq!(outcomes(&verdicts), expected);
-}
-
 /// 10,208 bits at 20.5 Gbit/s take 497.2 ns. The remaining 4.53 bits of the last frame take
 /// 45 ns at the new rate, and delay the next frame.
 #[test]
@@ -215,19 +201,6 @@ fn framing_holds_for_what_waits() {
     events.push((ms, set("framing=bytes:overhead=1000")));
     let (verdicts, _) = run(link("rate=1mbit queue=unlimited"), events, true);
     assert_eq!(outcomes(&verdicts), [8, 24, 40].map(|at| Ok(at * ms)));
-}
-
-#[test]
-fn as_the_model_that_steps() {
-    let ms = 1_000_000;
-    let frames = || (0..6).map(|_| (0, frame(1_000)));
-    let mut changed: Vec<_> = frames().collect();
-    changed.push((20 * ms, set("rate=2mbit")));
-    let (changed, _) = run(link("rate=1mbit queue=unlimited"), changed, true);
-    let stepped = link("rate=steps:0s/1mbit;20ms/2mbit queue=unlimited");
-    let (stepped, _) = run(stepped, frames().collect(), true);
-    assert_eq!(outcomes(&changed), outcomes(&stepped));
-    assert_eq!(outcomes(&changed)[5], Ok(34 * ms));
 }
 
 #[test]
@@ -261,26 +234,6 @@ fn a_derived_limit_follows_rate_and_delay() {
         drop(link.change(Nanos::ZERO, *change, &()));
         assert_eq!(link.queue_limit(), config(same).queue_limit(), "{line}");
     }
-}
-
-#[test]
-fn a_link_without_rate_gets_one_and_loses_it() {
-    let ms = 1_000_000;
-    let events = vec![
-        (ms, frame(1_000)),
-        (ms, frame(1_000)),
-        (2 * ms, set("rate=1mbit")),
-        (2 * ms, frame(1_000)),
-        (2 * ms, frame(1_000)),
-        (2 * ms, frame(1_000)),
-        (3 * ms, set("rate=unlimited")),
-        (50 * ms, frame(1_000)),
-    ];
-    let (verdicts, _) = run(link(""), events, true);
-    assert_eq!(
-        outcomes(&verdicts),
-        [1, 1, 3, 3, 3, 50].map(|at| Ok(at * ms))
-    );
 }
 
 #[test]

@@ -129,45 +129,6 @@ fn no_rounding_is_carried_across_steps() {
     }
 }
 
-/// From 0 to 1 Gbit/s in a second: half a gigabit by its end, and a frame of 1250 bytes
-/// takes until sqrt(2 · 10^4 bit / 10^9 bit/s²) = 4.472 ms.
-#[test]
-fn a_ramp_from_zero_is_a_square_root() {
-    let rate = "steps:at=0s/0;1s/1gbit,change=linear";
-    let frames = vec![(0u64, 1250u32); 50_000];
-    let departures = both_ways(rate, "", 0, &frames);
-    assert_eq!(departures[0], 4_472_135);
-    assert_eq!(departures[49_999], 1_000_000_000);
-    // Afterwards, 10 us per frame.
-    assert_eq!(
-        both_ways(rate, "", 0, &[(2_000_000_000, 1250)]),
-        [2_000_010_000]
-    );
-}
-
-#[test]
-fn a_link_that_stands_still_waits_and_one_that_ends_never_sends() {
-    let steps = "steps:at=0s/8mbit;10ms/0;20ms/8mbit;30ms/0";
-    let frames = [
-        (0, 1_000),
-        (9_500_000, 1_000),
-        (15_000_000, 1_000),
-        (29_500_000, 1_000),
-    ];
-    // Half of the second is sent when the link stops, and the last never gets its other
-    // half.
-    assert_eq!(
-        both_ways(steps, "", 0, &frames),
-        [1_000_000, 20_500_000, 21_500_000]
-    );
-    let table = "time_ms,rate_mbps\n0,8\n10,0\n20,8\n30,0\n";
-    let trace = "trace:file=t,end=hold";
-    assert_eq!(
-        both_ways(trace, table, 0, &frames),
-        [1_000_000, 20_500_000, 21_500_000]
-    );
-}
-
 /// A queue may drop the frame for which the link asked and receive another: the link still
 /// does not advance before its rate does.
 #[test]
