@@ -47,31 +47,6 @@ fn a_rate_and_a_delay_move_stamps_to_the_nanosecond() {
 }
 
 #[test]
-fn remainders_of_a_nanosecond_are_carried() {
-    let dir = Folder::new();
-    // 100 bytes at 3 Mbit/s: 266,666.67 ns each.
-    let input: Vec<_> = (0..6).map(|_| (EPOCH, 100)).collect();
-    let (_, out) = simulate(&dir, &pcap(&input), &["--rate", "3mbit"]);
-    let stamps: Vec<u64> = frames(&out)
-        .iter()
-        .map(|(stamp, _)| stamp - EPOCH)
-        .collect();
-    assert_eq!(
-        stamps,
-        [266_666, 533_333, 800_000, 1_066_666, 1_333_333, 1_600_000]
-    );
-}
-
-#[test]
-fn framing_takes_its_time_on_the_wire() {
-    let dir = Folder::new();
-    let options = ["--rate", "8mbit", "--framing", "ethernet"];
-    let (_, out) = simulate(&dir, &pcap(&[(EPOCH, 76)]), &options);
-    // 76 + 24 bytes at one byte per microsecond.
-    assert_eq!(frames(&out), [(EPOCH + 100_000, 76)]);
-}
-
-#[test]
 fn a_full_queue_and_the_mtu_drop_and_say_so() {
     let dir = Folder::new();
     let input: Vec<_> = (0..5)
@@ -148,35 +123,6 @@ fn schedules_begin_with_the_first_frame_or_at_the_epoch() {
         assert_eq!(ran.json()["epoch_ns"], begun);
         assert_eq!(frames(&out).len(), left, "{ran:?}");
     }
-}
-
-#[test]
-fn jitter_keeps_the_order_unless_reorder_is_set() {
-    let dir = Folder::new();
-    let input: Vec<_> = (0..1_000)
-        .map(|n| (EPOCH + n * 10_000, 100 + n as usize))
-        .collect();
-    let lengths = |order: &str| {
-        let options = ["--delay", "uniform:min=0ns,max=5ms", "--order", order];
-        let (ran, out) = simulate(&dir, &pcap(&input), &options);
-        let frames = frames(&out);
-        assert!(
-            frames.is_sorted_by_key(|(stamp, _)| *stamp),
-            "stamps never go back"
-        );
-        assert_eq!(frames.len(), 1_000);
-        (frames.iter().map(|(_, len)| *len).collect::<Vec<_>>(), ran)
-    };
-    let (in_order, ran) = lengths("in-order");
-    assert!(in_order.is_sorted());
-    assert!(
-        ran.stderr.contains("order=reorder"),
-        "raised releases are warned of: {ran:?}"
-    );
-    assert!(ran.stdout.contains("raised"), "and counted: {ran:?}");
-    let (reordered, ran) = lengths("reorder");
-    assert!(!reordered.is_sorted());
-    assert!(!ran.stderr.contains("warning"), "{ran:?}");
 }
 
 #[test]

@@ -129,31 +129,6 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
-    let dir = Folder::new();
-    let input: Vec<CapturedFrame> = traffic()
-        .into_iter()
-        .map(|(_, captured)| captured)
-        .collect();
-    let input = pcap(&input);
-    let outputs = |name: &str, seed: &str| {
-        let options = [
-            &words(LINKS[1].1)[..],
-            &["--near", "10.0.0.7", "--rate", "9mbit", "--seed", seed],
-        ];
-        let (ran, out, _) = simulate(&dir, &input, name, &options.concat());
-        assert_eq!(ran.code, 0, "{ran:?}");
-        let log = dir.file(&format!("{name}.parquet"));
-        [out, log].map(|path| std::fs::read(path).unwrap_or_default())
-    };
-    let first = outputs("a", "7");
-    assert_eq!(first, outputs("b", "7"));
-    let other = outputs("c", "8");
-    assert_ne!(first[0], other[0]);
-    assert_ne!(first[1], other[1]);
-}
-
-#[test]
 fn the_log_agrees_with_the_output_and_the_report() {
     let dir = Folder::new();
     let input: Vec<CapturedFrame> = traffic()
