@@ -153,6 +153,7 @@ fn over_tcp_no_file_is_read_unless_a_folder_is_given() {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
+/// longwire-capture tests the paths that lead out of a folder.
 #[test]
 fn with_a_folder_only_what_is_in_it_is_read() {
     let Some(stage) = Stage::new() else { return };
@@ -161,56 +162,28 @@ fn with_a_folder_only_what_is_in_it_is_read() {
     let folder = stage.dir.file("files");
     fs::create_dir_all(format!("{folder}/deep")).expect("a folder");
     let outside = stage.dir.file("outside");
-    for file in [
-        outside.as_str(),
-        &format!("{folder}/delays"),
-        &format!("{folder}/deep/delays"),
-    ] {
+    for file in [&outside, &format!("{folder}/deep/delays")] {
         write(file, b"5ms\n6ms\n");
     }
     symlink("deep/delays", format!("{folder}/inner")).expect("a link");
     symlink("../outside", format!("{folder}/escape")).expect("a link");
-    symlink(&outside, format!("{folder}/absolute")).expect("a link");
-    symlink("..", format!("{folder}/deep/up")).expect("a link");
-    symlink("../..", format!("{folder}/deep/out")).expect("a link");
-    mkfifo(format!("{folder}/fifo").as_str(), Mode::S_IRWXU).expect("a FIFO");
     let socket = stage.socket();
     let mut arguments = vec!["--control", &tcp, "--control-token-file", &token];
     arguments.extend(["--control", &socket, "--control-files", &folder]);
     let _running = stage.start(NETWORK, &arguments);
-    let naming = |name: &str| format!(r#"{{"delay": "samples:{name}"}}"#);
-    let within = format!("{folder}/delays");
-    for good in [
-        "delays",
-        "deep/delays",
-        "inner",
-        "deep/../delays",
-        "deep/up/delays",
-        &within,
+    let within = format!("{folder}/deep/delays");
+    for (name, status) in [
+        ("inner", 200),
+        (&within, 200),
+        ("escape", 422),
+        (&outside, 422),
+        ("none", 422),
     ] {
-        let answer = ask_with_token(&stage, "PATCH /v1/links/home", &naming(good));
-        assert_eq!(answer.status, 200, "{good}: {answer:?}");
-        let answer = ask(&socket, "PATCH /v1/links/home", &naming(good));
-        assert_eq!(answer.status, 200, "{good}: {answer:?}");
-    }
-    let sneaking = format!("{folder}/../outside");
-    for bad in [
-        "escape",
-        "absolute",
-        "deep/out/outside",
-        "../outside",
-        &outside,
-        &sneaking,
-        "/etc/passwd",
-        "/proc/self/environ",
-        "fifo",
-        "deep",
-        "none",
-    ] {
-        let answer = ask_with_token(&stage, "PATCH /v1/links/home", &naming(bad));
-        assert_eq!(answer.status, 422, "{bad}: {answer:?}");
-        let answer = ask(&socket, "PATCH /v1/links/home", &naming(bad));
-        assert_eq!(answer.status, 422, "{bad}: {answer:?}");
+        let body = format!(r#"{{"delay": "samples:{name}"}}"#);
+        let answer = ask_with_token(&stage, "PATCH /v1/links/home", &body);
+        assert_eq!(answer.status, status, "{name}: {answer:?}");
+        let answer = ask(&socket, "PATCH /v1/links/home", &body);
+        assert_eq!(answer.status, status, "{name}: {answer:?}");
     }
 }
 
@@ -229,33 +202,4 @@ fn links_of_a_template_have_its_files_over_tcp_too() {
     let body = r#"{"name": "n", "match": "src=10.9.0.1", "template": "slow"}"#;
     let answer = ask_with_token(&stage, "POST /v1/links", body);
     assert_eq!(answer.status, 200, "{answer:?}");
-}
-
-#[test]
-fn at_start_a_fifo_is_refused_with_what_to_do() {
-    let Some(stage) = Stage::new() else { return };
-    let fifo = stage.dir.file("fifo");
-    mkfifo(fifo.as_str(), Mode::S_IRWXU).expect("a FIFO");
-    for link in [
-        format!("[[link]]\nname = \"x\"\nmatch = \"src=10.9.0.9\"\ndelay = \"samples:{fifo}\"\n"),
-        format!("[[link]]\ncsv = \"{fifo}\"\n"),
-        format!("[[link]]\nname = \"x\"\nmatch = \"src=10.9.0.9\"\nloss = \"plugin:{fifo}\"\n"),
-    ] {
-        let file = stage.dir.file("network.toml");
-        let text = NETWORK.replacen("[[at]]", &format!("{link}\n[[at]]"), 1);
-        write(&file, text.as_bytes());
-        let ended = crate::common::longwire(&["check", &file]);
-        assert_eq!(ended.code, 2, "{link}: {ended:?}");
-        assert!(ended.stderr.contains("regular file"), "{link}: {ended:?}");
-    }
-    let run = [
-        "run",
-        "packet:x0",
-        "packet:x1",
-        "--delay",
-        &format!("samples:{fifo}"),
-    ];
-    let ended = crate::common::longwire(&run);
-    assert_eq!(ended.code, 2, "{ended:?}");
-    assert!(ended.stderr.contains("regular file"), "{ended:?}");
 }

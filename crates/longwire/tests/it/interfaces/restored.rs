@@ -102,20 +102,6 @@ fn a_start_in_another_namespace_restores_too() {
     });
 }
 
-#[test]
-fn of_two_on_an_interface_the_last_to_end_restores() {
-    let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
-        return;
-    };
-    let receiver = start(&place, &["receive", "packet:a0"], RECEIVES);
-    let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
-    receiver.stop();
-    assert!(ipv6_is_off(&place, "a0"), "the run still needs it");
-    run.stop();
-    assert!(!ipv6_is_off(&place, "a0"));
-    assert!(!ipv6_is_off(&place, "b0"));
-}
-
 /// The second run finds all settings as required and changes none, but must still
 /// restore those that the first changed.
 #[test]
