@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{log, row, rows, svg};
+use super::{log, rows, svg};
 use crate::common::longwire;
 use longwire_testbed::support::{Folder, skip};
 
@@ -80,79 +80,6 @@ fn inputs_in_one_cell_are_told_apart_by_labels() {
     assert!(figure.contains("#0072b2") && figure.contains("#d55e00"));
     // Down has a different colour, and is not drawn.
     assert!(!figure.contains("#009e73"));
-}
-
-#[test]
-fn links_are_chosen_by_name_and_direction() {
-    let dir = Folder::new();
-    let links = ["core1.up", "core1.down", "core2.up", "edge.up"];
-    let rows: Vec<_> = (0..400)
-        .map(|n| row(n / 4, links[n as usize % 4], n as i64))
-        .collect();
-    let input = log(&dir, "net.parquet", &rows);
-    for (options, expected) in [
-        (
-            vec!["--link", "core*"],
-            vec!["core1.up", "core1.down", "core2.up"],
-        ),
-        (
-            vec!["--link", "core*", "--direction", "up"],
-            vec!["core1.up", "core2.up"],
-        ),
-        (
-            vec!["--link", "core1,edge"],
-            vec!["core1.up", "core1.down", "edge.up"],
-        ),
-        (vec!["--link", "core?.down"], vec!["core1.down"]),
-    ] {
-        let figure = svg(&dir, &[&[&*input], &options[..]].concat());
-        for link in links {
-            let shown = !places(&figure, link).is_empty();
-            assert_eq!(shown, expected.contains(&link), "{options:?} {link}");
-        }
-    }
-    let out = dir.file("out.svg");
-    let ran = longwire(&["plot", &input, "-o", &out, "--link", "adsl*"]);
-    assert!(
-        ran.code == 1 && ran.stderr.contains("no link fits --link adsl*"),
-        "{ran:?}"
-    );
-}
-
-#[test]
-fn thirty_two_series_have_different_looks_and_one_more_is_refused() {
-    let dir = Folder::new();
-    let rows = |links: u64| -> Vec<_> {
-        let frames =
-            (0..links * 20).map(|n| row(n / links, &format!("l{:02}", n % links), n as i64));
-        frames.collect()
-    };
-    let figure = svg(
-        &dir,
-        &[&log(&dir, "32.csv", &rows(32)), "--panel", "delay-cdf"],
-    );
-    for link in 0..32 {
-        assert_eq!(places(&figure, &format!("l{link:02}")).len(), 1, "{link}");
-    }
-    // Samples of the legend: eight rectangles, then lines with different dashes or
-    // colours.
-    let samples = figure
-        .lines()
-        .filter(|line| line.contains("stroke-width=\"2\""));
-    let mut dashes: Vec<&str> = samples
-        .filter_map(|line| Some(line.split_once("stroke=")?.1))
-        .collect();
-    assert!(dashes.iter().all(|of| of.contains("stroke-dasharray")));
-    dashes.sort_unstable();
-    dashes.dedup();
-    assert_eq!(dashes.len(), 24, "{dashes:?}");
-    let many = log(&dir, "33.csv", &rows(33));
-    let ran = longwire(&["plot", &many, "-o", &dir.file("out.svg")]);
-    assert!(
-        ran.code == 1 && ran.stderr.contains("more than 32 links"),
-        "{ran:?}"
-    );
-    assert!(ran.stderr.contains("--link"), "{ran:?}");
 }
 
 #[test]

@@ -101,6 +101,11 @@ fn files_that_cannot_be_drawn_are_named_with_the_reason() {
     }
     let (code, said) = refused(&[&dir.file("no.csv"), "-o", &out]);
     assert!(code == 1 && said.contains("no.csv"), "{said}");
+    let (code, said) = refused(&[&good, "-o", &out, "--link", "adsl*"]);
+    assert!(
+        code == 1 && said.contains("no link fits --link adsl*"),
+        "{said}"
+    );
     let (code, said) = refused(&[&good, "-o", "/no/such/dir/out.svg"]);
     assert!(code == 1 && said.contains("/no/such/dir/out.svg"), "{said}");
     let many: Vec<&str> = [good.as_str()].repeat(17);
