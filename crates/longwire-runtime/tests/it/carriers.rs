@@ -2,18 +2,16 @@
 //! of frames and carrier changes at a port exact.
 
 use std::num::NonZero;
-use std::sync::Arc;
 
-use longwire_engine::{Bytes, LinkChange, LinkId, LinkSpec, LinkState, Nanos, NoLoader, PathId};
+use longwire_engine::{Bytes, LinkChange, LinkId, LinkState, Nanos};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_packet::bridge::{BridgeConfig, PortIndex};
-use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
-use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::pipeline::run_to_end;
-use longwire_runtime::fabric::{FabricParts, LinkCells, Operation, PortCarrier, Sharding, Target};
+use longwire_runtime::fabric::{Operation, PortCarrier, Sharding, Target};
 use longwire_testbed::support::frames::udp4;
 
 use crate::common::Arrivals;
+use crate::common::network::{link, parts, rules};
 
 const PACE: Nanos = Nanos::from_millis(1);
 
@@ -91,41 +89,19 @@ fn run_on(
     links: [&str; 2],
     orders: Vec<(u64, Operation)>,
 ) -> [Vec<Event>; 3] {
-    let mut classifier = Classifier::new(RuleOrder::First, Target::Drop);
-    for (host, path) in [(1, 0), (2, 1)] {
-        let matcher: Matcher = format!("src=10.0.0.{host}").parse().expect("a matcher");
-        let target = Target::Path(PathId(path));
-        classifier.insert(matcher, target, 0).expect("room for it");
-    }
-    let links = links.map(|line| {
-        let spec: LinkSpec = line.parse().expect("a valid line");
-        let config = spec.build(&NoLoader).expect("no plugins");
-        (config, Arc::new(LinkCells::default()))
-    });
+    let rules = rules(Target::Drop, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);
+    let (mut parts, _) = parts(BridgeConfig::new(3), rules, links.map(link), &[&[0], &[1]]);
     let orders = orders.into_iter();
-    let parts = FabricParts {
-        switch: BridgeConfig::new(3),
-        classifier,
-        links: links.into(),
-        paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
-        orders: orders
-            .map(|(at, order)| (Nanos::from_millis(at), order))
-            .collect(),
-        on_port_loss: OnPortLoss::End,
-        sharding,
-        remote: None,
-    };
+    let orders = orders.map(|(at, order)| (Nanos::from_millis(at), order));
+    parts.orders.extend(orders);
+    parts.sharding = sharding;
     let frames = (1..=80).map(|number: u8| {
         let at = Nanos::from_nanos(PACE.as_nanos() * u64::from(number));
         let from = 2 - number % 2;
         let frame = udp4([10, 0, 0, from], [10, 0, 0, 9], (0, 0), &[number; 30]);
         (at, frame)
     });
-    let arrivals = |frames| Arrivals {
-        frames,
-        next: 0,
-        burst_max: 7,
-    };
+    let arrivals = |frames| Arrivals::new(frames, 7);
     let ports = vec![
         (arrivals(frames.collect()), Noted::default()),
         (arrivals(Vec::new()), Noted::default()),

@@ -1,26 +1,15 @@
 //! Fabrics in virtual time: each frame leaves at the right port and time, and the result
 //! is independent of the number of ports.
 
-use std::sync::Arc;
-
-use longwire_engine::{Bytes, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
+use longwire_engine::{Bytes, Nanos, PathId};
 use longwire_packet::bridge::{BridgeConfig, Switching};
-use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
-use longwire_runtime::OnPortLoss;
+use longwire_packet::classify::Matcher;
 use longwire_runtime::fabric::pipeline::run_to_end;
-use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+use longwire_runtime::fabric::{FabricParts, Target};
 use longwire_testbed::support::frames::udp4;
 
+use crate::common::network::{link, parts, rules};
 use crate::common::{Arrivals, Kept};
-
-/// Frames at given times, seven per call.
-fn arrivals(frames: Vec<(Nanos, Vec<u8>)>) -> Arrivals {
-    Arrivals {
-        frames,
-        next: 0,
-        burst_max: 7,
-    }
-}
 
 /// Returns a numbered UDP frame of station `from` to station `to`.
 fn frame(from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
@@ -33,57 +22,11 @@ fn number_of(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[42], bytes[43], bytes[44], bytes[45]])
 }
 
-fn link(line: &str) -> LinkConfig {
-    let spec: LinkSpec = line.parse().expect("a valid line");
-    spec.build(&NoLoader).expect("no plugins")
-}
-
-fn rules(unmatched: Target, rules: &[(&str, u32)]) -> Classifier<Target> {
-    let mut classifier = Classifier::new(RuleOrder::First, unmatched);
-    for (matcher, path) in rules {
-        let matcher: Matcher = matcher.parse().expect("a matcher that is right");
-        let target = Target::Path(PathId(*path));
-        classifier.insert(matcher, target, 0).expect("room for it");
-    }
-    classifier
-}
-
-struct Network {
-    parts: FabricParts,
-    cells: Vec<Arc<LinkCells>>,
-}
-
-fn network(
-    links: Vec<LinkConfig>,
-    paths: &[&[u32]],
-    classifier: Classifier<Target>,
-    ports: u16,
-) -> Network {
-    let cells: Vec<_> = links
-        .iter()
-        .map(|_| Arc::new(LinkCells::default()))
-        .collect();
-    let ids = |path: &&[u32]| path.iter().map(|link| LinkId(*link)).collect();
-    Network {
-        parts: FabricParts {
-            switch: BridgeConfig::new(ports),
-            classifier,
-            links: links.into_iter().zip(cells.iter().cloned()).collect(),
-            paths: paths.iter().map(ids).collect(),
-            orders: Vec::new(),
-            on_port_loss: OnPortLoss::End,
-            sharding: None,
-            remote: None,
-        },
-        cells,
-    }
-}
-
-fn run(network: Network, inputs: Vec<Vec<(Nanos, Vec<u8>)>>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
+fn run(parts: FabricParts, inputs: Vec<Vec<(Nanos, Vec<u8>)>>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
     let ports = inputs
         .into_iter()
-        .map(|frames| (arrivals(frames), Kept::new(3)));
-    let end = run_to_end(ports.collect(), network.parts, 1, Bytes(64 << 20)).expect("it runs");
+        .map(|frames| (Arrivals::new(frames, 7), Kept::new(3)));
+    let end = run_to_end(ports.collect(), parts, 1, Bytes(64 << 20)).expect("it runs");
     end.ports.into_iter().map(|port| port.frames).collect()
 }
 
@@ -96,9 +39,8 @@ fn at(nanos: u64) -> Nanos {
 #[test]
 fn stations_are_learnt_and_links_act() {
     let classifier = rules(Target::Pass, &[("src=10.0.0.1,dst=10.0.0.2", 0)]);
-    let links = vec![link("delay=5ms")];
-    let network = network(links, &[&[0]], classifier, 3);
-    let cells = network.cells.clone();
+    let links = [link("delay=5ms")];
+    let (parts, cells) = parts(BridgeConfig::new(3), classifier, links, &[&[0]]);
     let inputs = vec![
         // To an unknown station: flooded. Then to a known one.
         vec![
@@ -109,7 +51,7 @@ fn stations_are_learnt_and_links_act() {
         // No rule matches: it passes at once.
         vec![(at(20 * MS), frame(3, 1, 3, 100))],
     ];
-    let out = run(network, inputs);
+    let out = run(parts, inputs);
     let arrivals: Vec<Vec<_>> = out
         .iter()
         .map(|port| {
@@ -137,9 +79,9 @@ fn stations_are_learnt_and_links_act() {
 fn a_link_may_be_shared_by_ports() {
     let classifier = rules(Target::Drop, &[("dst=10.0.0.9", 0)]);
     // 1,000 bytes take 1 ms.
-    let links = vec![link("rate=8mbit queue=100p")];
-    let mut network = network(links, &[&[0]], classifier, 3);
-    network.parts.switch.switching = Switching::Bridge;
+    let links = [link("rate=8mbit queue=100p")];
+    let (mut parts, _) = parts(BridgeConfig::new(3), classifier, links, &[&[0]]);
+    parts.switch.switching = Switching::Bridge;
     let burst = |from: u8, offset: u64| -> Vec<_> {
         let frame = |n: u64| {
             (
@@ -149,7 +91,7 @@ fn a_link_may_be_shared_by_ports() {
         };
         (0..10).map(frame).collect()
     };
-    let out = run(network, vec![burst(1, 0), burst(2, 5), vec![]]);
+    let out = run(parts, vec![burst(1, 0), burst(2, 5), vec![]]);
     let left: Vec<_> = out[2]
         .iter()
         .map(|(at, bytes)| (at.as_nanos(), number_of(bytes)))
@@ -165,10 +107,10 @@ fn a_link_may_be_shared_by_ports() {
 #[test]
 fn paths_share_links_and_orders_come_at_their_time() {
     let classifier = rules(Target::Pass, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);
-    let links = vec![link("delay=2ms"), link("delay=3ms")];
-    let mut network = network(links, &[&[0, 1], &[1]], classifier, 3);
-    let cells = network.cells.clone();
-    network.parts.orders.push((
+    let links = [link("delay=2ms"), link("delay=3ms")];
+    let paths: [&[u32]; 2] = [&[0, 1], &[1]];
+    let (mut parts, cells) = parts(BridgeConfig::new(3), classifier, links, &paths);
+    parts.orders.push((
         at(10 * MS),
         Box::new(|core, now| {
             assert_eq!(now, at(10 * MS));
@@ -192,7 +134,7 @@ fn paths_share_links_and_orders_come_at_their_time() {
             .map(|n| (at(n * MS + 3), frame(9, 1, 200 + n as u32, 100)))
             .collect(),
     ];
-    let out = run(network, inputs);
+    let out = run(parts, inputs);
     let of = |from: u32, port: &[(Nanos, Vec<u8>)]| -> Vec<u64> {
         let mine = port
             .iter()
@@ -218,9 +160,8 @@ fn paths_share_links_and_orders_come_at_their_time() {
 #[test]
 fn fragments_cross_the_link_of_their_datagram() {
     let rules = rules(Target::Drop, &[("dport=53", 0), ("proto=udp", 1)]);
-    let links = vec![link("delay=1ms"), link("delay=7ms")];
-    let network = network(links, &[&[0], &[1]], rules, 2);
-    let cells = network.cells.clone();
+    let links = [link("delay=1ms"), link("delay=7ms")];
+    let (parts, cells) = parts(BridgeConfig::new(2), rules, links, &[&[0], &[1]]);
     let mut frames = Vec::new();
     for datagram in 0..40u16 {
         for (piece, field) in [0x2000u16, 0x2003, 0x0006].into_iter().enumerate() {
@@ -236,7 +177,7 @@ fn fragments_cross_the_link_of_their_datagram() {
         }
     }
     frames.sort_by_key(|(at, _)| *at);
-    let out = run(network, vec![frames, Vec::new()]);
+    let out = run(parts, vec![frames, Vec::new()]);
     assert_eq!(out[1].len(), 120);
     for cells in cells {
         assert_eq!(cells.totals().traffic.packets_in, 60);

@@ -59,11 +59,7 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
     for delay in ["50us", "uniform:10us,60us"] {
         let frames = traffic(3_000);
         let expected = decided(&frames, config("1gbit", delay));
-        let source = Arrivals {
-            frames,
-            next: 0,
-            burst_max: usize::MAX,
-        };
+        let source = Arrivals::new(frames, usize::MAX);
         let sink = GapTx::new(MemWire::new(1514), "mem".to_owned(), wire_rate);
         let setup = LinkSetup::new("ab", config("1gbit", delay));
         let settings = PipelineConfig {
@@ -153,11 +149,7 @@ fn a_network_keeps_the_wires_of_its_ports_busy() {
         down: "delay=5ms",
         changes: Vec::new(),
     };
-    let source = |frames| Arrivals {
-        frames,
-        next: 0,
-        burst_max: 1,
-    };
+    let source = |frames| Arrivals::new(frames, 1);
     let frames = traffic(50);
     let ports = vec![
         (source(frames.clone()), BusyWire::default()),

@@ -3,15 +3,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, NoLoader, PathId};
-use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_engine::{Bytes, LinkId, Nanos, NoLoader, PathId};
+use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order};
-use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::pipeline::run_recorded;
-use longwire_runtime::fabric::{FabricParts, LinkCells, LinkTotals, Operation, Simulation, Target};
+use longwire_runtime::fabric::{FabricParts, LinkCells, LinkTotals, Operation, Target};
 use longwire_runtime::record::{Event, Recorder};
 use longwire_units::random::Stream;
 
+use crate::common::network::{self, AllCells, link, pair, simulate, spec};
 use crate::common::{Arrivals, Kept};
 use crate::shards::{Keeper, Recorded};
 
@@ -54,10 +54,6 @@ fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Arrival> {
     (0..frames).map(arrival).collect()
 }
 
-fn spec(line: &str) -> LinkSpec {
-    line.parse().expect("a valid line")
-}
-
 /// Time of a change, link and options.
 pub(crate) type Change = (u64, u32, &'static str);
 
@@ -67,7 +63,7 @@ pub(crate) struct Case {
     pub(crate) changes: Vec<Change>,
 }
 
-pub(crate) fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
+pub(crate) fn parts(case: &Case) -> (FabricParts, AllCells) {
     let rule = |port: u16| {
         let matcher = Matcher {
             arrival_port: Some(PortIndex(port)),
@@ -75,13 +71,10 @@ pub(crate) fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
         };
         (matcher, Target::Path(PathId(port.into())), 0)
     };
-    let classifier = Classifier::with_rules(Order::First, Target::Pass, [rule(0), rule(1)]);
-    let cells: Vec<Arc<LinkCells>> = (0..2).map(|_| Arc::default()).collect();
-    let links = [case.up, case.down].into_iter().zip(&cells);
-    let links = links.map(|(text, cells)| {
-        let config = spec(text).build(&NoLoader).expect("a link");
-        (config, Arc::clone(cells))
-    });
+    let rules = Classifier::with_rules(Order::First, Target::Pass, [rule(0), rule(1)]);
+    let rules = rules.expect("rules that are right");
+    let links = [case.up, case.down].map(link);
+    let (mut parts, cells) = network::parts(pair(), rules, links, &[&[0], &[1]]);
     let orders = case.changes.iter().map(|(micros, link, text)| {
         let (link, text) = (LinkId(*link), *text);
         let work: Operation = Box::new(move |core, at| {
@@ -91,19 +84,7 @@ pub(crate) fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
         });
         (Nanos::from_micros(*micros), work)
     });
-    let parts = FabricParts {
-        switch: BridgeConfig {
-            switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
-            ..BridgeConfig::new(2)
-        },
-        classifier: classifier.expect("rules that are right"),
-        links: links.collect(),
-        paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
-        orders: orders.collect(),
-        on_port_loss: OnPortLoss::End,
-        sharding: None,
-        remote: None,
-    };
+    parts.orders.extend(orders);
     (parts, cells)
 }
 
@@ -152,14 +133,9 @@ pub(crate) fn totals(cells: &[Arc<LinkCells>]) -> Vec<LinkTotals> {
 fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, records: Records) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = records.recorder();
-    let ports = arrivals.iter().map(|arrivals| {
-        let source = Arrivals {
-            frames: arrivals.clone(),
-            next: 0,
-            burst_max: most,
-        };
-        (source, Kept::new(ROOM))
-    });
+    let ports = arrivals
+        .iter()
+        .map(|arrivals| (Arrivals::new(arrivals.clone(), most), Kept::new(ROOM)));
     let end = run_recorded(ports.collect(), parts, (3, Bytes(64 << 20)), recorder);
     let left = end.expect("it runs").ports.iter().map(departures).collect();
     outcome(left, &cells, &kept)
@@ -169,29 +145,15 @@ fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, records: Recor
 fn simulated(case: &Case, arrivals: &[Vec<Arrival>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = Records::Frames.recorder();
-    let mut simulation =
-        Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, recorder).expect("it starts");
-    let mut left: Vec<Departures> = vec![Vec::new(), Vec::new()];
-    let mut all: Vec<(usize, &Arrival)> = Vec::new();
-    for (port, arrivals) in arrivals.iter().enumerate() {
-        all.extend(arrivals.iter().map(|arrival| (port, arrival)));
-    }
-    all.sort_by_key(|(port, (at, _))| (*at, *port));
-    let mut out = |leaving: longwire_runtime::fabric::OutputFrame<'_>| {
-        let port = usize::from(leaving.port.0);
-        left[port].push((leaving.release, number_of(leaving.bytes)));
-        Ok::<(), ()>(())
-    };
-    for (port, (at, bytes)) in all {
-        let meta = FrameMeta::new(*at, bytes.len() as u32);
-        let port = PortIndex(port as u16);
-        let taken = simulation.frame(port, meta, bytes, &mut out);
-        taken.expect("nothing fails");
-    }
-    simulation
-        .advance(Nanos::MAX, &mut out)
-        .expect("nothing fails");
-    assert_eq!(simulation.stop().error, None);
+    let frames = arrivals.iter().enumerate();
+    let frames = frames.flat_map(|(port, arrivals)| {
+        arrivals
+            .iter()
+            .map(move |(at, bytes)| (port, *at, bytes.as_slice()))
+    });
+    let left = simulate(parts, recorder, frames, |leaving| {
+        (leaving.release, number_of(leaving.bytes))
+    });
     outcome(left, &cells, &kept)
 }
 

@@ -3,12 +3,12 @@
 
 use std::sync::Mutex;
 
-use longwire_engine::{Bytes, FrameMeta, Nanos};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::own::{OwnRx, OwnTx};
-use longwire_packet::bridge::PortIndex;
+use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::fabric::pipeline::run_recorded;
-use longwire_runtime::fabric::{LinkTotals, OutputFrame, Simulation};
 
+use crate::common::network::simulate;
 use crate::composed::offline::wire_frames;
 use crate::composed::ports::{Device, Frame, Script, Sink, UNKNOWN};
 use crate::composed::traffic::{Buffer, buffers, draws, segments};
@@ -29,32 +29,15 @@ fn taken(kept: &Mutex<Recorded>) -> Recorded {
 fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = Records::Frames.recorder();
-    let mut simulation =
-        Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, recorder).expect("it starts");
-    let mut left = vec![Vec::new(), Vec::new()];
-    let mut all: Vec<_> = (0..2)
-        .flat_map(|port| {
-            wire_frames(&buffers[port], START)
-                .into_iter()
-                .map(move |frame| (port, frame))
-        })
-        .collect();
-    all.sort_by_key(|(port, frame)| (frame.at, *port));
-    let mut out = |leaving: OutputFrame<'_>| {
-        let port = usize::from(leaving.port.0);
-        left[port].push((leaving.release, leaving.bytes.to_vec()));
-        Ok::<(), ()>(())
-    };
-    for (port, frame) in all {
-        let meta = FrameMeta::new(frame.at, frame.bytes.len() as u32);
-        let port = PortIndex(port as u16);
-        let taken = simulation.frame(port, meta, &frame.bytes, &mut out);
-        taken.expect("nothing fails");
-    }
-    simulation
-        .advance(Nanos::MAX, &mut out)
-        .expect("nothing fails");
-    assert_eq!(simulation.stop().error, None);
+    let wire = [0, 1].map(|port| wire_frames(&buffers[port], START));
+    let frames = wire.iter().enumerate().flat_map(|(port, frames)| {
+        frames
+            .iter()
+            .map(move |frame| (port, frame.at, frame.bytes.as_slice()))
+    });
+    let left = simulate(parts, recorder, frames, |leaving| {
+        (leaving.release, leaving.bytes.to_vec())
+    });
     (left, totals(&cells), taken(&kept))
 }
 

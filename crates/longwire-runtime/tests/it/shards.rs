@@ -379,12 +379,8 @@ fn run_in_stages(case: &Case, sharding: Option<Sharding>) -> Vec<Vec<(Nanos, Vec
             .frames
             .iter()
             .filter(|(at, ..)| u64::from(at.0) == port);
-        let arrivals = Arrivals {
-            frames: of_port.map(|(_, at, bytes)| (*at, bytes.clone())).collect(),
-            next: 0,
-            burst_max: 7,
-        };
-        (arrivals, Kept::new(3))
+        let frames = of_port.map(|(_, at, bytes)| (*at, bytes.clone()));
+        (Arrivals::new(frames.collect(), 7), Kept::new(3))
     });
     let end = run_to_end(ports.collect(), parts, 7, Bytes(64 << 20)).expect("it runs");
     let left = end.ports.into_iter().map(|port| {

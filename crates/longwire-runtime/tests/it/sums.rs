@@ -1,17 +1,13 @@
 //! A network's counters agree at every moment: each frame and copy at a link has left,
 //! was dropped, or is inside.
 
-use std::sync::Arc;
-
-use longwire_engine::{
-    FrameMeta, LinkChange, LinkConfig, LinkId, LinkSpec, LinkState, Nanos, NoLoader, PathId,
-};
-use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
-use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
-use longwire_runtime::OnPortLoss;
-use longwire_runtime::fabric::{FabricParts, LinkCells, Operation, Simulation, Target};
+use longwire_engine::{FrameMeta, LinkChange, LinkId, LinkState, Nanos, NoLoader};
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::fabric::{Operation, Simulation, Target};
 use longwire_testbed::support::frames::udp4;
 use proptest::prelude::*;
+
+use crate::common::network::{AllCells, link, pair, parts, rules, spec};
 
 /// Links that queue, lose, duplicate, fragment, delay and reorder.
 const LINKS: [&str; 7] = [
@@ -53,10 +49,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn spec(line: &str) -> LinkSpec {
-    line.parse().expect("a valid line")
-}
-
 fn changing(link: u32, change: LinkChange) -> Operation {
     Box::new(move |core, at| drop(core.change_link(LinkId(link), at, change)))
 }
@@ -65,35 +57,16 @@ fn changing(link: u32, change: LinkChange) -> Operation {
 /// links 1 and 2.
 struct Network {
     simulation: Simulation,
-    cells: Vec<Arc<LinkCells>>,
+    cells: AllCells,
     now: Nanos,
     out: u64,
 }
 
 impl Network {
     fn new(links: [usize; 3]) -> Network {
-        let cells: Vec<_> = links.iter().map(|_| Arc::default()).collect();
-        let links = links
-            .map(|link| -> LinkConfig { spec(LINKS[link]).build(&NoLoader).expect("no plugins") });
-        let mut classifier = Classifier::new(RuleOrder::First, Target::Drop);
-        for (matcher, path) in [("src=10.0.0.1", 0), ("src=10.0.0.2", 1)] {
-            let matcher: Matcher = matcher.parse().expect("a matcher");
-            let inserted = classifier.insert(matcher, Target::Path(PathId(path)), 0);
-            inserted.expect("room");
-        }
-        let parts = FabricParts {
-            switch: BridgeConfig {
-                switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
-                ..BridgeConfig::new(2)
-            },
-            classifier,
-            links: links.into_iter().zip(cells.iter().cloned()).collect(),
-            paths: vec![[LinkId(0), LinkId(1)].into(), [LinkId(1), LinkId(2)].into()],
-            orders: Vec::new(),
-            on_port_loss: OnPortLoss::End,
-            sharding: None,
-            remote: None,
-        };
+        let rules = rules(Target::Drop, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);
+        let links = links.map(|number| link(LINKS[number]));
+        let (parts, cells) = parts(pair(), rules, links, &[&[0, 1], &[1, 2]]);
         let simulation = Simulation::new(&["a", "b"], parts, 7, Nanos::ZERO, None);
         Network {
             simulation: simulation.expect("it starts"),

@@ -1,6 +1,8 @@
 //! Runs between capture files, shared by tests.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod network;
+
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
@@ -67,6 +69,16 @@ pub struct Arrivals {
     pub frames: Vec<(Nanos, Vec<u8>)>,
     pub next: usize,
     pub burst_max: usize,
+}
+
+impl Arrivals {
+    pub fn new(frames: Vec<(Nanos, Vec<u8>)>, burst_max: usize) -> Arrivals {
+        Arrivals {
+            frames,
+            next: 0,
+            burst_max,
+        }
+    }
 }
 
 impl RxPort for Arrivals {
