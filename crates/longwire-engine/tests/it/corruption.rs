@@ -70,33 +70,43 @@ fn random_bits_are_spread_evenly() {
     }
 }
 
-/// The number of bits in a frame is binomial: each count up to seven, and the mean.
+/// Asserts that the number of inverted bits, of those that may be, is binomial: each count
+/// up to seven, and the mean.
+fn assert_bit_errors(corrupt: &str, frame: &[u8], (bits, rate): (usize, f64), frames: u64) {
+    let mut counts = [0u64; 8];
+    let mut sum = 0u64;
+    send(corrupt, frame, frames, |_, changed| {
+        sum += changed.len() as u64;
+        if let Some(count) = counts.get_mut(changed.len()) {
+            *count += 1;
+        }
+    });
+    let mut probability = (1.0 - rate).powi(bits as i32);
+    for (inverted, count) in counts.into_iter().enumerate() {
+        let what = format!("{corrupt}, {bits} bits, {inverted} inverted");
+        assert_within(&what, count, frames, probability);
+        let left = (bits - inverted) as f64 / (inverted + 1) as f64;
+        probability *= left * rate / (1.0 - rate);
+    }
+    assert_within(corrupt, sum, frames * bits as u64, rate);
+}
+
 #[test]
 fn bit_errors_are_binomial() {
-    const FRAMES: u64 = 100_000;
     for (rate, len) in [(1e-4f64, 125usize), (2e-3, 125), (0.01, 40), (0.5, 3)] {
-        let bits = len * 8;
-        let mut counts = [0u64; 8];
-        let mut sum = 0u64;
-        send(
-            &format!("ber:{rate:e}"),
-            &vec![0x11; len],
-            FRAMES,
-            |_, changed| {
-                sum += changed.len() as u64;
-                if let Some(count) = counts.get_mut(changed.len()) {
-                    *count += 1;
-                }
-            },
-        );
-        let mut probability = (1.0 - rate).powi(bits as i32);
-        for (bits_inverted, count) in counts.into_iter().enumerate() {
-            let what = format!("{rate}, {len} bytes, {bits_inverted} bits");
-            assert_within(&what, count, FRAMES, probability);
-            let left = (bits - bits_inverted) as f64 / (bits_inverted + 1) as f64;
-            probability *= left * rate / (1.0 - rate);
-        }
-        assert_within("bits in all", sum, FRAMES * bits as u64, rate);
+        let frame = vec![0x11; len];
+        assert_bit_errors(&format!("ber:{rate:e}"), &frame, (len * 8, rate), 100_000);
+    }
+}
+
+#[test]
+fn bit_errors_of_payloads_are_binomial() {
+    for sample in frames::samples() {
+        let bits = (sample.frame.len() - payload_at(&sample)) * 8;
+        let rate = 2.0 / bits as f64;
+        let padded = [sample.frame.as_slice(), &[0; 9]].concat();
+        let text = format!("ber:rate={rate:e},part=payload");
+        assert_bit_errors(&text, &padded, (bits, rate), 40_000);
     }
 }
 
@@ -290,37 +300,6 @@ fn only_bits_of_the_payload_are_inverted() {
                 assert_eq!(hits, 0, "{name}: bit {bit}");
             }
         }
-    }
-}
-
-/// The number of bits is binomial over the payload.
-#[test]
-fn bit_errors_of_payloads_are_binomial() {
-    const FRAMES: u64 = 40_000;
-    for sample in frames::samples() {
-        let bits = (sample.frame.len() - payload_at(&sample)) * 8;
-        let rate = 2.0 / bits as f64;
-        let (mut counts, mut sum) = ([0u64; 5], 0);
-        let padded = [sample.frame.as_slice(), &[0; 9]].concat();
-        send(
-            &format!("ber:rate={rate:e},part=payload"),
-            &padded,
-            FRAMES,
-            |_, changed| {
-                sum += changed.len() as u64;
-                if let Some(count) = counts.get_mut(changed.len()) {
-                    *count += 1;
-                }
-            },
-        );
-        let mut probability = (1.0 - rate).powi(bits as i32);
-        for (inverted, count) in counts.into_iter().enumerate() {
-            let what = format!("{}, {inverted} bits", sample.name);
-            assert_within(&what, count, FRAMES, probability);
-            let left = (bits - inverted) as f64 / (inverted + 1) as f64;
-            probability *= left * rate / (1.0 - rate);
-        }
-        assert_within(sample.name, sum, FRAMES * bits as u64, rate);
     }
 }
 
