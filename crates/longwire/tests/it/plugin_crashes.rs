@@ -176,20 +176,17 @@ fn the_watchdog_ends_a_run_whose_plugin_does_not_return() {
 }
 
 #[test]
-fn the_watchdog_ends_a_simulation_whose_plugin_does_not_return() {
+fn the_watchdog_ends_offline_commands_whose_plugin_does_not_return() {
     let site = Site::new();
+    let message = site.says("has not returned for 5 s");
     let report = site.dir.file("report.json");
-    let child = site.simulate("loop", &["--json", "--report", &report]);
-    assert_reported(child, &site.says("has not returned for 5 s"));
+    assert_reported(
+        site.simulate("loop", &["--json", "--report", &report]),
+        &message,
+    );
     let report = std::fs::read_to_string(report).expect("a report");
     assert!(report.contains("has not returned for 5 s"), "{report}");
-}
-
-#[test]
-fn the_watchdog_ends_a_generation_whose_plugin_does_not_return() {
-    let site = Site::new();
-    let child = site.generate("loop", &["--json"]);
-    assert_reported(child, &site.says("has not returned for 5 s"));
+    assert_reported(site.generate("loop", &["--json"]), &message);
 }
 
 #[test]
