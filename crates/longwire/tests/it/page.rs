@@ -1,11 +1,10 @@
 //! Pages about runs: `report`, and `--report FILE.html` of live commands.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::process::PATIENCE;
+use crate::common::process::eventually;
 use crate::common::{longwire, write};
 use crate::exec::{User, well};
 use longwire_testbed::support::{Folder, skip};
@@ -248,12 +247,9 @@ fn a_killed_run_leaves_no_file() {
         let output = std::fs::File::create(temporary.file("out")).expect("a file");
         command.stdout(output).stderr(Stdio::null());
         let mut running = command.spawn().expect("it starts");
-        let start = Instant::now();
         // Ping prints as soon as frames cross the link.
-        while read(&temporary.file("out")).lines().count() < 10 {
-            assert!(start.elapsed() < PATIENCE);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let out = temporary.file("out");
+        eventually("no frames", || read(&out).lines().count() >= 10);
         running.kill().expect("it runs");
         running.wait().expect("it ends");
         assert_eq!(names(user.dir.path()), before);

@@ -1,15 +1,14 @@
 //! Plugins that hang, call `exit` or crash: the program ends with the plugin's name,
 //! and never with exit code 0.
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::common::{EPOCH, Ran, pcap, ran, write};
+use crate::common::process::{RunningProgram, eventually};
+use crate::common::{EPOCH, pcap, write};
 use longwire_testbed::support::{Folder, compile_plugin};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 /// A plugin with every fault, and a capture of 300 frames, 1 ms apart.
 struct Site {
@@ -38,7 +37,7 @@ impl Site {
     }
 
     /// Starts a live run with this fault in the hook `delay`.
-    fn run(&self, fault: &str, more: &[&str]) -> Child {
+    fn run(&self, fault: &str, more: &[&str]) -> RunningProgram {
         let a = format!("pcap:in={}", self.input);
         let b = format!("pcap:out={}", self.dir.file("out.pcap"));
         let model = self.model(fault);
@@ -47,7 +46,7 @@ impl Site {
     }
 
     /// Starts a simulation with this fault in the hook `delay`.
-    fn simulate(&self, fault: &str, more: &[&str]) -> Child {
+    fn simulate(&self, fault: &str, more: &[&str]) -> RunningProgram {
         let output = self.dir.file("out.pcap");
         let model = self.model(fault);
         let given = ["simulate", &self.input, &output, "--delay", &model];
@@ -55,7 +54,7 @@ impl Site {
     }
 
     /// Starts generating a capture with this fault in the hook `delay`.
-    fn generate(&self, fault: &str, more: &[&str]) -> Child {
+    fn generate(&self, fault: &str, more: &[&str]) -> RunningProgram {
         let to = format!("pcap:{}", self.dir.file("out.pcap"));
         let model = self.model(fault);
         let given = ["generate", "--to", &to, "--rate", "1kpps", "--count", "300"];
@@ -64,11 +63,11 @@ impl Site {
     }
 
     /// Waits until the thread `thread` is in the call that hangs.
-    fn wait_until_stuck(&self, child: &Child, thread: &str) {
+    fn wait_until_stuck(&self, child: &mut RunningProgram, thread: &str) {
         // The call sleeps for a second at a time, so its thread is in the kernel's
         // nanosleep.
-        let threads = format!("/proc/{}/task", child.id());
-        wait_for("a stuck thread", || {
+        let threads = format!("/proc/{}/task", child.child().id());
+        eventually("no stuck thread", || {
             let entries = std::fs::read_dir(&threads).into_iter().flatten().flatten();
             let mut entries = entries.map(|entry| entry.path());
             entries.any(|entry| {
@@ -90,51 +89,19 @@ impl Site {
     }
 }
 
-fn start<'a>(arguments: impl Iterator<Item = &'a str>) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_longwire"))
+fn start<'a>(arguments: impl Iterator<Item = &'a str>) -> RunningProgram {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts")
-}
-
-fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_there() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "no {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn signal(child: &Child, signal: Signal) {
-    let id = i32::try_from(child.id()).expect("a process number");
-    kill(Pid::from_raw(id), signal).expect("it runs");
-}
-
-/// Returns the result, with the signal that ended the process, if any; kills a process
-/// that does not end.
-fn end(mut child: Child) -> (Ran, Option<i32>) {
-    let begin = Instant::now();
-    let mut hung = false;
-    while child.try_wait().expect("ours").is_none() {
-        if begin.elapsed() > Duration::from_secs(40) {
-            hung = true;
-            child.kill().expect("ours");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let output = child.wait_with_output().expect("ours");
-    let by = output.status.signal();
-    let ran = ran(output);
-    assert!(!hung, "it did not end: {ran:?}");
-    (ran, by)
+        .stderr(Stdio::piped());
+    RunningProgram::of(command.spawn().expect("it starts"))
 }
 
 /// Asserts exit code 1 and a report with this error.
-fn assert_reported(child: Child, message: &str) {
-    let (ran, _) = end(child);
+fn assert_reported(child: RunningProgram, message: &str) {
+    let ran = child.end();
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stderr.contains(message), "{ran:?}");
     let error = ran.json()["error"].as_str().unwrap_or_default().to_owned();
@@ -145,9 +112,9 @@ fn assert_reported(child: Child, message: &str) {
 fn a_stop_ends_a_run_whose_plugin_does_not_return() {
     let site = Site::new();
     for stop in [Signal::SIGTERM, Signal::SIGINT] {
-        let child = site.run("loop", &[]);
-        site.wait_until_stuck(&child, "longwire-0");
-        signal(&child, stop);
+        let mut child = site.run("loop", &[]);
+        site.wait_until_stuck(&mut child, "longwire-0");
+        child.signal(stop);
         assert_reported(child, &site.says("has not returned"));
     }
 }
@@ -156,11 +123,11 @@ fn a_stop_ends_a_run_whose_plugin_does_not_return() {
 fn a_second_stop_ends_it_at_once_with_its_report() {
     let site = Site::new();
     let log = site.dir.file("log.csv");
-    let child = site.run("loop", &["--log", &log]);
-    site.wait_until_stuck(&child, "longwire-0");
-    signal(&child, Signal::SIGTERM);
+    let mut child = site.run("loop", &["--log", &log]);
+    site.wait_until_stuck(&mut child, "longwire-0");
+    child.signal(Signal::SIGTERM);
     std::thread::sleep(Duration::from_millis(100));
-    signal(&child, Signal::SIGTERM);
+    child.signal(Signal::SIGTERM);
     assert_reported(child, &site.says("has not returned"));
 }
 
@@ -192,10 +159,10 @@ fn the_watchdog_ends_offline_commands_whose_plugin_does_not_return() {
 #[test]
 fn two_stops_end_a_simulation_whose_plugin_does_not_return() {
     let site = Site::new();
-    let child = site.simulate("loop", &["--json"]);
-    site.wait_until_stuck(&child, "longwire");
+    let mut child = site.simulate("loop", &["--json"]);
+    site.wait_until_stuck(&mut child, "longwire");
     for _ in 0..2 {
-        signal(&child, Signal::SIGINT);
+        child.signal(Signal::SIGINT);
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_reported(child, &site.says("has not returned"));
@@ -206,10 +173,10 @@ fn exit_in_a_plugin_fails_the_run() {
     let site = Site::new();
     let child = site.run("exit", &["--require", "packets_in=300"]);
     assert_reported(child, &site.says("called exit"));
-    let (ran, _) = end(site.simulate("exit", &[]));
+    let ran = site.simulate("exit", &[]).end();
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stderr.contains(&site.says("called exit")), "{ran:?}");
-    let (ran, _) = end(site.run("thread", &[]));
+    let ran = site.run("thread", &[]).end();
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stderr.contains("called exit"), "{ran:?}");
 }
@@ -223,16 +190,16 @@ fn a_crash_in_a_plugin_names_it() {
         ("divide", libc::SIGFPE),
     ] {
         for child in [site.run(fault, &[]), site.simulate(fault, &[])] {
-            let (ran, killed_by) = end(child);
-            assert_eq!(killed_by, Some(by), "{fault}: {ran:?}");
+            let ran = child.end();
+            assert_eq!(ran.signal, Some(by), "{fault}: {ran:?}");
             let message = site.says("crashed (SIG");
             assert_eq!(ran.stderr.matches(&message).count(), 1, "{fault}: {ran:?}");
         }
     }
     // The standard library also reports a stack overflow, then aborts.
     for child in [site.run("stack", &[]), site.simulate("stack", &[])] {
-        let (ran, killed_by) = end(child);
-        assert!(killed_by.is_some(), "{ran:?}");
+        let ran = child.end();
+        assert!(ran.signal.is_some(), "{ran:?}");
         assert!(ran.stderr.contains(&site.says("crashed (SIG")), "{ran:?}");
     }
 }

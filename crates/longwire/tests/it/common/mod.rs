@@ -10,6 +10,7 @@ pub mod recording;
 pub mod site;
 pub mod wire;
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
 use longwire_testbed::support::capture;
@@ -19,6 +20,8 @@ pub use longwire_testbed::support::have;
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
@@ -34,6 +37,7 @@ pub fn longwire(arguments: &[&str]) -> Ran {
 pub fn ran(output: Output) -> Ran {
     Ran {
         code: output.status.code().unwrap_or(-1),
+        signal: output.status.signal(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }

@@ -15,6 +15,16 @@ use super::{Ran, ran};
 /// Timeout of steps that are instant on an idle machine: only a hang exceeds it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Waits until a condition holds.
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// A running program, killed on drop.
 pub struct RunningProgram(Option<Child>);
 

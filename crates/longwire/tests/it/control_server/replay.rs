@@ -2,14 +2,12 @@
 
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::client::{PATIENCE, ask};
+use super::client::ask;
 use crate::common::longwire;
-use crate::common::process::RunningProgram;
+use crate::common::process::{RunningProgram, eventually};
 use longwire_testbed::support::Folder;
 
 /// Frames of the trace: 60 s of traffic, for which no test waits.
@@ -47,7 +45,9 @@ impl Replay {
         let running = RunningProgram::of(command.spawn().expect("it starts"));
         let replay = Replay { dir, running };
         // The socket exists shortly before it accepts connections.
-        replay.wait_until(|replay| UnixStream::connect(replay.socket()).is_ok());
+        eventually("it does not listen", || {
+            UnixStream::connect(replay.socket()).is_ok()
+        });
         replay
     }
 
@@ -60,14 +60,6 @@ impl Replay {
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         answer.json()
     }
-
-    fn wait_until(&self, mut holds: impl FnMut(&Replay) -> bool) {
-        let start = Instant::now();
-        while !holds(self) {
-            assert!(start.elapsed() < PATIENCE, "it has not come true");
-            sleep(Duration::from_millis(20));
-        }
-    }
 }
 
 /// The page requests `out.up`, as for any link; both names have the same samples.
@@ -78,7 +70,7 @@ fn the_history_of_an_output_has_the_name_of_a_direction_too() {
         let columns = replay.get(&format!("/v1/history/{name}"));
         column(&columns, "elapsed_s")
     };
-    replay.wait_until(|replay| samples(replay, "out.up").len() >= 3);
+    eventually("no samples", || samples(&replay, "out.up").len() >= 3);
     let out = samples(&replay, "out");
     assert!(samples(&replay, "out.up").starts_with(&out), "{out:?}");
 }
@@ -154,8 +146,12 @@ fn assert_state(replay: &Replay) {
 fn a_replay_shows_what_it_sends_as_of_now() {
     let replay = Replay::start("replay TRACE --to null --link-rate 1mbit --delay 20ms --loss 10%");
     // The whole trace is read at once, but counts frame by frame.
-    replay.wait_until(|replay| replay.get("/v1")["replay"]["inputs"][0]["read"] == 1.0);
-    replay.wait_until(|replay| number(&replay.get("/v1")["elapsed_s"]) > 3.0);
+    eventually("it is not read", || {
+        replay.get("/v1")["replay"]["inputs"][0]["read"] == 1.0
+    });
+    eventually("no time passes", || {
+        number(&replay.get("/v1")["elapsed_s"]) > 3.0
+    });
     let before = number(&replay.get("/v1")["elapsed_s"]);
     let stats = replay.get("/v1/stats");
     let after = number(&replay.get("/v1")["elapsed_s"]);
@@ -220,7 +216,9 @@ fn a_replay_refuses_changes_and_says_why() {
 #[test]
 fn generated_traffic_is_shown_too_and_what_has_no_one_run_is_not() {
     let replay = Replay::start("generate --rate 1kpps --time 60s --to null");
-    replay.wait_until(|replay| number(&replay.get("/v1/stats")["totals"]["packets_out"]) > 100.0);
+    eventually("nothing leaves", || {
+        number(&replay.get("/v1/stats")["totals"]["packets_out"]) > 100.0
+    });
     let overview = replay.get("/v1");
     assert!(number(&overview["replay"]["sent"]) < 1.0, "{overview}");
     assert_eq!(overview["may_change"], false);

@@ -1,24 +1,12 @@
 //! The live view: its page and tokens, the table of directions, and events of the scenario.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
-use super::client::{Answer, PATIENCE, ask, ask_tcp, request};
+use super::client::{Answer, ask, ask_tcp, request};
 use super::{NETWORK, Stage};
-use crate::common::process::RunningProgram;
+use crate::common::process::{RunningProgram, eventually};
 
 const ADDRESS: &str = "127.0.0.1:9471";
-
-/// Waits for a condition; fails after a time that even a busy machine does not need.
-fn wait_until(mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "it has not come true");
-        sleep(Duration::from_millis(20));
-    }
-}
 
 /// Starts a network with a view; returns the printed tokens, the one with all rights
 /// first.
@@ -30,7 +18,7 @@ fn viewed(stage: &Stage, network: &str) -> (RunningProgram, [String; 2]) {
     command.stderr(std::fs::File::create(&log).expect("a file"));
     let running = RunningProgram::start(&stage.namespace, &mut command);
     let mut text = String::new();
-    wait_until(|| {
+    eventually("no tokens", || {
         text = std::fs::read_to_string(&log).expect("the notes");
         text.matches("#token=").count() == 2
     });
@@ -115,7 +103,7 @@ fn a_run_without_a_page_records_what_clients_read() {
         columns["elapsed_s"].as_array().expect("a column").len()
     };
     assert_eq!(samples(), 0, "nothing is recorded before a client reads it");
-    wait_until(|| samples() >= 3);
+    eventually("no samples", || samples() >= 3);
     assert_eq!(ask(&socket, "GET /v1", "").json()["view"], false);
     assert_eq!(ask(&socket, "GET /", "").status, 404);
 }
@@ -164,7 +152,7 @@ fn the_table_sorts_selects_and_pages() {
         let columns = ask(&socket, &format!("GET /v1/history/{name}"), "").json();
         columns["elapsed_s"].as_array().expect("a column").len()
     };
-    wait_until(|| samples("adsl7.up") >= 3);
+    eventually("no samples", || samples("adsl7.up") >= 3);
     assert_eq!(ask(&socket, "GET /v1/history/adsl7", "").status, 404);
     let stream = "GET /v1/history/stream?directions=adsl7.up,nowhere";
     assert_eq!(ask(&socket, stream, "").status, 404);
@@ -185,7 +173,7 @@ fn an_event_of_the_scenario_is_skipped_to() {
     let at = skipped["at_ns"].as_u64().expect("it was skipped to");
     assert!(at < 400_000_000_000, "{skipped}");
     let is_down = || ask(&socket, "GET /v1/links/home", "").json()["up"]["state"] == "down";
-    wait_until(is_down);
+    eventually("it is not down", is_down);
     let changes = ask(&socket, "GET /v1/changes", "").json();
     assert_eq!(changes["changes"][0]["at_ns"], at, "{changes}");
     assert_eq!(upcoming()["events"], json!([]));

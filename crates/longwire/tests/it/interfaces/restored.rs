@@ -1,12 +1,10 @@
 //! Restored settings of interfaces after any end of a run.
 
-use std::time::{Duration, Instant};
-
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{NetNamespace, sysctl};
 use longwire_testbed::support::skip;
 
-use crate::common::process::PATIENCE;
+use crate::common::process::eventually;
 use crate::common::site::run_in;
 use crate::common::wire::{inside, wired};
 use crate::interfaces::{RECEIVES, RUNS, start};
@@ -43,16 +41,6 @@ fn merge(place: &NetNamespace, device: &str, peer: &str) {
 fn assert_merging(place: &NetNamespace, device: &str, peer: &str, on: bool) {
     assert_eq!(feature(place, device, "rx-gro"), on, "{device}");
     assert_eq!(feature(place, peer, "tx-tcp-segmentation"), on, "{peer}");
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -2,13 +2,12 @@
 
 use std::ops::RangeInclusive;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use longwire_io::net;
 use longwire_testbed::support::{Folder, rows};
 use nix::sys::signal::Signal;
 
-use crate::common::process::{Capture, PATIENCE, RunningProgram, records, wait_for_word};
+use crate::common::process::{Capture, RunningProgram, eventually, records, wait_for_word};
 use crate::common::{Ran, have, longwire, write};
 use crate::replay::frames::{TimedFrames, number_of, numbered};
 use crate::replay::wire::{Wire, pcap_of};
@@ -170,11 +169,7 @@ impl Midway {
         write(&file, &trace(10_000));
         let capture = Capture::start(&dir, "arrived.pcap", &wire.far, &["-i", "far0"]);
         let running = wire.start(&["replay", &file, "--to", "near0", "--json"]);
-        let start = Instant::now();
-        while wire.arrived(0) < 100 {
-            assert!(start.elapsed() < PATIENCE, "nothing is sent");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually("nothing is sent", || wire.arrived(0) >= 100);
         Some(Midway {
             wire,
             running,
