@@ -27,7 +27,7 @@ pub struct DeferredDrop(#[allow(dead_code, reason = "it is only dropped")] Repla
 )]
 enum ReplacedObjects {
     Models(ReplacedParts),
-    Link(RemovedLink<Frame>, Option<Arc<LinkCells>>),
+    Link(RemovedLink<Frame>, Arc<LinkCells>),
 }
 
 /// Occupancy of a link's queue, as of the last frame that entered or left it.
@@ -78,35 +78,21 @@ impl Core {
 
     /// Adds a link with its counters. Numbers are not reused.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
-        self.state.set_cells(id, Arc::clone(&cells));
         self.carriers.changed = true;
         self.slack = self.slack.min(slack_of(&link));
-        match &mut self.shards {
-            Some(shards) => shards.add_link(id, link, cells),
-            None => self.network.add_link(id, link),
-        }
+        self.shards.add_link(id, link, cells);
     }
 
     pub(super) fn link(&self, id: LinkId) -> Option<&Link> {
-        match &self.shards {
-            Some(shards) => shards.link(id),
-            None => self.network.link(id),
-        }
+        self.shards.link(id)
     }
 
     /// Removes a link; `None` if a path crosses it or it holds frames.
     pub fn remove_link(&mut self, id: LinkId) -> Option<DeferredDrop> {
-        if self.state.cells_of(id)?.totals().held() > 0 {
+        if self.shards.first.state.cells_of(id)?.totals().held() > 0 {
             return None;
         }
-        let removed = match &mut self.shards {
-            Some(shards) => shards.remove_link(id)?,
-            None => self.network.remove_link(id)?,
-        };
-        // Frames may have left the link and still wait for their port: free the counters,
-        // but keep the number.
-        let cells = self.state.cells.get_mut(id.0 as usize);
-        let cells = cells.and_then(Option::take);
+        let (removed, cells) = self.shards.remove_link(id)?;
         Some(DeferredDrop(ReplacedObjects::Link(removed, cells)))
     }
 
@@ -118,10 +104,7 @@ impl Core {
         change: LinkChange,
     ) -> Option<DeferredDrop> {
         self.carriers.changed |= change.state.is_some();
-        let replaced = match &mut self.shards {
-            Some(shards) => shards.change(id, at, change)?,
-            None => self.network.change(id, at, change, &mut self.state)?,
-        };
+        let replaced = self.shards.change(id, at, change)?;
         if let Some(link) = self.link(id) {
             self.slack = self.slack.min(slack_of(link));
         }
@@ -131,18 +114,12 @@ impl Core {
     /// Adds a path of existing links; `false` if one does not exist. Numbers are not
     /// reused.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        match &mut self.shards {
-            Some(shards) => shards.add_path(id, links),
-            None => self.network.add_path(id, links),
-        }
+        self.shards.add_path(id, links)
     }
 
     /// Removes a path; `false` while frames are on it.
     pub fn remove_path(&mut self, id: PathId) -> bool {
-        match &mut self.shards {
-            Some(shards) => shards.remove_path(id),
-            None => self.network.remove_path(id),
-        }
+        self.shards.remove_path(id)
     }
 
     /// Adds a rule after all existing ones. The caller chooses `number`, which

@@ -31,7 +31,9 @@ impl Core {
 
     /// Whether any of the links still holds frames.
     fn hold_frames(&self, links: &[LinkId]) -> bool {
-        let mut cells = links.iter().filter_map(|link| self.state.cells_of(*link));
+        let mut cells = links
+            .iter()
+            .filter_map(|link| self.shards.first.state.cells_of(*link));
         cells.any(|cells| cells.totals().held() > 0)
     }
 }

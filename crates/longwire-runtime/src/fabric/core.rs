@@ -1,22 +1,21 @@
 //! The deciding part of a fabric: switch, classifier, links and paths in event time. It
 //! reads no clock and knows no ports.
 
-use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, Network, PathId};
+use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, PathId};
 use longwire_io::prefetch_to_read;
 use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, DatagramPorts, FrameKey, RuleId};
 
 use super::carriers::FollowedCarriers;
-use super::flows::{FlowCount, FlowSketch};
-use super::frames::{Exit, Frame, Frames};
+use super::flows::FlowCount;
+use super::frames::{Exit, Frame};
 use super::lanes::Lanes;
 use super::ledger::Ledger;
 use super::orders::{Order, Orders, Task};
 use super::report::InsideCounts;
 use super::report::SwitchReport;
 use super::shards::Shards;
-use super::state::{FabricState, PASSING, Target, link_of};
-use super::watched::WatchedLinks;
+use super::state::{PASSING, Target, link_of};
 use crate::ledger::{Artifact, CoreCells, CoreCounts};
 use crate::stage::{BURST, LateFrame};
 
@@ -28,8 +27,7 @@ pub struct Core {
     pub(super) datagrams: DatagramPorts,
     /// Classifier rules by the caller's numbers.
     pub(super) rules: Vec<Option<RuleId>>,
-    pub(super) network: Network<Frame>,
-    pub(super) state: FabricState,
+    pub(super) shards: Shards,
     /// Frames taken off the lines; a reused buffer.
     incoming: Vec<IncomingFrame>,
     pub(super) orders: Orders,
@@ -52,8 +50,6 @@ pub struct Core {
     /// Lost ports by index; empty until one is lost.
     pub(super) lost_ports: Vec<bool>,
     pub(super) carriers: FollowedCarriers,
-    /// The links, if they are sharded; `network` is empty then.
-    pub(super) shards: Option<Box<Shards>>,
 }
 
 /// A frame whose arrival was moved to a later time.
@@ -77,13 +73,10 @@ struct IncomingFrame {
 /// Bytes of the classifier's table that one lookup reads.
 const ROW_LEN: usize = 64;
 
-/// Prefetch distance, in frames.
-const PREFETCH_AHEAD: usize = 8;
-
 const NANO: Nanos = Nanos::from_nanos(1);
 
 impl Core {
-    pub(super) fn new(bridge: Bridge, classifier: Classifier<Target>, frames: Frames) -> Core {
+    pub(super) fn new(bridge: Bridge, classifier: Classifier<Target>, shards: Shards) -> Core {
         let rules = 0..classifier.len() as u32;
         Core {
             bridge,
@@ -91,8 +84,7 @@ impl Core {
             classifier,
             datagrams: DatagramPorts::default(),
             slack: Nanos::MAX,
-            network: Network::new(),
-            state: FabricState::new(frames),
+            shards,
             incoming: Vec::with_capacity(BURST),
             orders: Orders::default(),
             changes: 0,
@@ -104,54 +96,38 @@ impl Core {
             moved: Vec::new(),
             lost_ports: Vec::new(),
             carriers: FollowedCarriers::default(),
-            shards: None,
         }
     }
 
     /// Records arrivals and verdicts from now on.
     pub(super) fn record(&mut self, ledger: Option<Ledger>) {
-        if ledger.is_some()
-            && let Some(shards) = &mut self.shards
-        {
-            shards.record_verdicts();
-        }
-        self.state.ledger = ledger.map(Box::new);
+        self.shards.record(ledger);
     }
 
     /// Counts the delays of exactly these links from now on.
     pub fn watch(&mut self, links: &[LinkId]) {
         for link in links {
-            if let Some(cells) = self.state.cells_of(*link) {
+            if let Some(cells) = self.shards.first.state.cells_of(*link) {
                 cells.watch_delays();
             }
         }
-        match &mut self.shards {
-            Some(shards) => shards.watch(links),
-            None => self.state.watched = WatchedLinks::new(links),
-        }
+        self.shards.watch(links);
     }
 
     /// Counts the flows of this link from now on; `None` stops counting.
     pub fn watch_flows(&mut self, link: Option<LinkId>) {
-        if let Some(shards) = &mut self.shards {
-            shards.watch_flows(link);
-        } else {
-            self.state.flows = link.map(|link| Box::new(FlowSketch::of(link)));
-        }
+        self.shards.watch_flows(link);
     }
 
     /// Returns the frame count of the link whose flows are counted, and its largest flows
     /// in descending order.
     pub fn flows(&self) -> (u64, Vec<FlowCount>) {
-        let in_shards = self.shards.iter().flat_map(|shards| shards.all());
-        let mut flows = in_shards.filter_map(|shard| shard.state.flows.as_ref());
-        let flows = self.state.flows.as_ref().or_else(|| flows.next());
-        flows.map(|flows| flows.read()).unwrap_or_default()
+        self.shards.flows()
     }
 
     /// Returns the counts of all links together.
     pub fn counts(&self) -> CoreCounts {
-        let ledger = self.state.ledger.as_ref();
+        let ledger = self.shards.first.state.ledger.as_ref();
         CoreCounts {
             unrecorded: ledger.map_or(0, |ledger| ledger.lost()),
             ..self.counts.read()
@@ -164,7 +140,7 @@ impl Core {
             switch: SwitchReport::of(&self.bridge.counters()),
             counts: self.counts(),
             frames: self.frames(),
-            taken: self.state.frames.taken(),
+            taken: self.shards.first.state.frames.taken(),
         }
     }
 
@@ -172,7 +148,12 @@ impl Core {
     /// whose lane lagged when it was closed.
     pub(super) fn complete_until(&self) -> Nanos {
         // The next event happens before that.
-        let next = self.network.next_at().map(|at| at.saturating_sub(NANO));
+        let next = self
+            .shards
+            .first
+            .network
+            .next_at()
+            .map(|at| at.saturating_sub(NANO));
         next.map_or(self.advanced, |at| at.min(self.advanced))
     }
 
@@ -183,8 +164,7 @@ impl Core {
 
     /// Returns the number of frames on paths or waiting for their release.
     pub fn frames(&self) -> u64 {
-        let in_shards = self.shards.as_ref().map_or(0, |shards| shards.frames());
-        (self.state.frames.len() + in_shards) as u64
+        self.shards.frames() as u64
     }
 
     /// Schedules an order at its time, or now if that has passed.
@@ -219,38 +199,31 @@ impl Core {
     fn advance_links(&mut self, until: Nanos) {
         if self.lanes.are_open() {
             self.advance_lanes(until);
-        } else if self.shards.is_some() {
-            self.advance_shards(until);
+        } else if self.shards.in_batches {
+            self.advance_batch(until);
         } else {
-            self.network.advance(until, &mut self.state);
+            self.shards.first.process_before(until);
         }
         self.advanced = until;
     }
 
     /// Returns the earliest time at which links may change.
     fn changeable_from(&self) -> Nanos {
-        match &self.shards {
-            Some(shards) => shards.changeable_from(),
-            None => self
-                .lanes_changeable_from()
-                .max(self.network.changeable_from()),
-        }
+        let lanes = self.lanes_changeable_from();
+        lanes.max(self.shards.changeable_from())
     }
 
     /// Promises that no new order comes before `until`: see [`Network::stays_until`].
     pub(super) fn stays_until(&mut self, until: Nanos) {
         let change = self.orders.next_change();
         self.steady_until = change.map_or(until, |change| change.min(until));
-        match &mut self.shards {
-            Some(shards) => shards.stay_until(self.steady_until),
-            None => self.network.stays_until(self.steady_until),
-        }
+        self.shards.stay_until(self.steady_until);
     }
 
     /// Takes in at most one burst of frames that arrived by `until`, and counts those
     /// whose arrival moved by more than the tolerance. Returns the number of frames.
     pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
-        if self.shards.is_some() {
+        if self.shards.in_batches {
             return self.take_in_batch(until, tolerance);
         }
         if self.lanes.are_open() {
@@ -266,8 +239,8 @@ impl Core {
         }
         let mut incoming = std::mem::take(&mut self.incoming);
         while incoming.len() < BURST
-            && let Some((line, meta)) = self.state.frames.next_arrival(until)
-            && let Some(frame) = self.state.frames.take(line)
+            && let Some((line, meta)) = self.shards.first.state.frames.next_arrival(until)
+            && let Some(frame) = self.shards.first.state.frames.take(line)
         {
             incoming.push(self.incoming_frame(PortIndex(line), meta, frame));
         }
@@ -333,7 +306,7 @@ impl Core {
     /// datagram.
     #[inline]
     fn key_of(&mut self, port: PortIndex, frame: &Frame) -> FrameKey {
-        let bytes = self.state.frames.bytes(frame);
+        let bytes = self.shards.first.state.frames.bytes(frame);
         let mut key = self.classifier.key(port, bytes);
         if self.classifier.uses_transport()
             && let Some(ports) = self.datagrams.of_later(bytes)
@@ -349,7 +322,7 @@ impl Core {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
         for coming in incoming {
-            let bytes = self.state.frames.bytes(&coming.frame);
+            let bytes = self.shards.first.state.frames.bytes(&coming.frame);
             let classifier = &self.classifier;
             coming.target = classifier
                 .classify_by(&coming.key, bytes, coming.meta.len)
@@ -359,14 +332,17 @@ impl Core {
                 found += 1;
             }
         }
-        if !self.network.is_in_cache() {
-            self.state.prefetch(&self.network, &paths[..found]);
+        if !self.shards.first.network.is_in_cache() {
+            self.shards
+                .first
+                .state
+                .prefetch(&self.shards.first.network, &paths[..found]);
         }
     }
 
     /// Processes a frame that arrived on no line; all events before its arrival are done.
     pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) {
-        let frame = self.state.frames.bring(port, bytes, meta.len);
+        let frame = self.shards.first.state.frames.bring(port, bytes, meta.len);
         self.switch(port, frame, meta, None);
     }
 
@@ -382,16 +358,16 @@ impl Core {
     ) {
         let target = target.unwrap_or_else(|| {
             let key = self.key_of(port, &frame);
-            let bytes = self.state.frames.bytes(&frame);
+            let bytes = self.shards.first.state.frames.bytes(&frame);
             self.classifier.classify_by(&key, bytes, meta.len).target
         });
-        let bytes = self.state.frames.bytes(&frame);
-        if let Some(ledger) = &mut self.state.ledger {
+        let bytes = self.shards.first.state.frames.bytes(&frame);
+        if let Some(ledger) = &mut self.shards.first.state.ledger {
             ledger.entered(port, meta, bytes);
         }
         let since = meta.arrival.saturating_sub(self.epoch);
         frame.exit = match self.bridge.forward(since, port, bytes) {
-            Forwarding::None(_) => return self.state.frames.free(frame),
+            Forwarding::None(_) => return self.shards.first.state.frames.free(frame),
             Forwarding::One(port) => Exit::One(port),
             Forwarding::Flood(_) => Exit::AllBut(port),
         };
@@ -399,28 +375,47 @@ impl Core {
         let undelivered = match target {
             Target::Pass if lost => {
                 self.counts.port_lost.add(1);
-                return self.state.frames.free(frame);
+                return self.shards.first.state.frames.free(frame);
             }
             Target::Pass => {
                 self.counts.passed.add(1);
-                return self.state.wait_on(PASSING, meta.arrival, frame);
+                return self
+                    .shards
+                    .first
+                    .state
+                    .wait_on(PASSING, meta.arrival, frame);
             }
             Target::Drop => Err(frame),
             Target::Path(path) if lost => {
                 let reason = DropReason::PortLost;
-                self.network
-                    .drop_at_entry(path, meta, frame, reason, &mut self.state)
+                self.shards.first.network.drop_at_entry(
+                    path,
+                    meta,
+                    frame,
+                    reason,
+                    &mut self.shards.first.state,
+                )
             }
             Target::Handover(path) => {
                 let reason = DropReason::Handover;
-                self.network
-                    .drop_at_entry(path, meta, frame, reason, &mut self.state)
+                self.shards.first.network.drop_at_entry(
+                    path,
+                    meta,
+                    frame,
+                    reason,
+                    &mut self.shards.first.state,
+                )
             }
-            Target::Path(path) => self.network.offer(path, meta, frame, &mut self.state),
+            Target::Path(path) => {
+                self.shards
+                    .first
+                    .network
+                    .offer(path, meta, frame, &mut self.shards.first.state)
+            }
         };
         if let Err(frame) = undelivered {
             self.counts.unmatched_dropped.add(1);
-            self.state.frames.free(frame);
+            self.shards.first.state.frames.free(frame);
         }
     }
 
@@ -448,36 +443,25 @@ impl Core {
     /// Returns the next frame due by `now`, its release and its last link.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
-        let (line, release, frame) = if self.shards.is_some() {
-            self.pop_due_of_shards(now)?
-        } else {
-            let due = self.state.waiting.pop_due(now)?;
-            if let Some(later) = self.state.waiting.ahead(PREFETCH_AHEAD) {
-                self.state.frames.prefetch(later);
-            }
-            due
-        };
-        self.state.left(line, self.state.frames.wire_len(&frame));
+        let (line, release, frame) = self.shards.pop_due(now)?;
+        let state = &self.shards.first.state;
+        state.left(line, state.frames.wire_len(&frame));
         Some((frame, release, link_of(line)))
     }
 
     /// Returns the next release, without lanes.
     #[inline]
     pub(super) fn next_release(&self) -> Option<Nanos> {
-        let in_shards = self
-            .shards
-            .as_ref()
-            .and_then(|shards| shards.next_release());
-        in_shards
-            .into_iter()
-            .chain(self.state.waiting.next_at())
-            .min()
+        self.shards.next_release()
     }
 
     /// Counts a late frame at its last link, as the port does, if the emulator is the
     /// cause.
     pub(super) fn was_late(&self, late: &LateFrame) {
-        let Some(cells) = late.link.and_then(|link| self.state.cells_of(link)) else {
+        let Some(cells) = late
+            .link
+            .and_then(|link| self.shards.first.state.cells_of(link))
+        else {
             return;
         };
         match late.artifact {
@@ -499,11 +483,7 @@ impl Core {
     /// Like [`Core::next_event`], for closed lanes.
     pub(super) fn next_network_event(&self) -> Option<Nanos> {
         let order = self.orders.next_at();
-        let event = match &self.shards {
-            Some(shards) => shards.next_at(),
-            None => self.network.next_at(),
-        };
-        order.into_iter().chain(event).min()
+        order.into_iter().chain(self.shards.next_at()).min()
     }
 
     /// Whether an order is due by `until`.
@@ -518,6 +498,6 @@ impl Core {
 
     /// Whether the fabric holds no frame.
     pub(super) fn is_empty(&mut self) -> bool {
-        self.frames() == 0 && self.state.frames.lines_are_empty()
+        self.frames() == 0 && self.shards.first.state.frames.lines_are_empty()
     }
 }

@@ -105,9 +105,14 @@ impl Core {
 
     #[cold]
     fn try_to_open_lanes(&mut self, ready: bool) {
-        let lines = self.state.frames.line_count();
-        let on_lines = (0..lines).any(|line| self.state.frames.line(line).has_decided());
-        let elsewhere = || ready || !self.state.waiting.is_empty() || self.network.frames() > 0;
+        let lines = self.shards.first.state.frames.line_count();
+        let on_lines =
+            (0..lines).any(|line| self.shards.first.state.frames.line(line).has_decided());
+        let elsewhere = || {
+            ready
+                || !self.shards.first.state.waiting.is_empty()
+                || self.shards.first.network.frames() > 0
+        };
         if on_lines && elsewhere() {
             // Releases alone do not order frames on lines, other frames, and frames that
             // will be on lines.
@@ -121,7 +126,7 @@ impl Core {
         self.lanes.queued.resize_with(lines, VecDeque::new);
         for (line, lane) in lanes.iter().enumerate() {
             self.lanes.feeders[usize::from(lane.exit.0)] = Some((line, lane.link));
-            self.network.detach(lane.link);
+            self.shards.first.network.detach(lane.link);
         }
         self.record_in_turn(true);
         self.lanes.open = lanes;
@@ -129,8 +134,9 @@ impl Core {
 
     /// Returns the lane of each line; `None` unless every line has one.
     fn plan_lanes(&self) -> Option<Vec<Lane>> {
-        let lines = self.state.frames.line_count();
-        if self.state.remote.is_some()
+        let lines = self.shards.first.state.frames.line_count();
+        if self.shards.in_batches
+            || self.shards.first.state.remote.is_some()
             || self.lost_ports.contains(&true)
             || self.classifier.len() > RULES_MAX
         {
@@ -142,7 +148,7 @@ impl Core {
             let Target::Path(path) = self.classifier.target_of_port(port)? else {
                 return None;
             };
-            let link = self.network.separate_link(path)?;
+            let link = self.shards.first.network.separate_link(path)?;
             (usize::from(exit.0) < lines).then_some(Lane {
                 path,
                 link,
@@ -151,10 +157,10 @@ impl Core {
             })
         };
         let mut lanes: Vec<Lane> = (0..lines).map(lane).collect::<Option<_>>()?;
-        let link = |lane: &Lane| self.network.link(lane.link);
+        let link = |lane: &Lane| self.shards.first.network.link(lane.link);
         // A router's ICMP errors leave by the port of another lane.
         let has_routers = lanes.iter().filter_map(link).any(Link::is_router);
-        if !has_routers && self.state.flows.is_none() {
+        if !has_routers && self.shards.first.state.flows.is_none() {
             for lane in &mut lanes {
                 lane.in_place = link(lane).is_some_and(Link::is_sequential);
             }
@@ -170,11 +176,11 @@ impl Core {
     /// unless the release queue holds earlier frames: then they are queued after those.
     pub(super) fn close_lanes(&mut self) {
         self.lanes.stale = true;
-        if !self.state.waiting.is_empty() {
+        if !self.shards.first.state.waiting.is_empty() {
             self.clear_lanes();
         }
         for (line, lane) in std::mem::take(&mut self.lanes.open).into_iter().enumerate() {
-            let frames = &mut self.state.frames;
+            let frames = &mut self.shards.first.state.frames;
             let exit = Exit::One(lane.exit);
             let numbers = &mut self.lanes.queued[line];
             let queued = std::iter::from_fn(|| {
@@ -183,14 +189,14 @@ impl Core {
                 Some((frame, len))
             });
             let queued: Vec<_> = queued.collect();
-            let until = self.network.attach(lane.path, queued);
+            let until = self.shards.first.network.attach(lane.path, queued);
             self.advanced = self.advanced.max(until);
         }
         self.record_in_turn(false);
     }
 
     fn record_in_turn(&mut self, in_turn: bool) {
-        if let Some(ledger) = &mut self.state.ledger {
+        if let Some(ledger) = &mut self.shards.first.state.ledger {
             ledger.advance_in_turn(in_turn);
         }
     }
@@ -198,7 +204,7 @@ impl Core {
     /// Puts the decided frames of all lanes into the release queue.
     #[cold]
     fn clear_lanes(&mut self) {
-        let state = &mut self.state;
+        let state = &mut self.shards.first.state;
         for (line, lane) in self.lanes.open.iter().enumerate() {
             while let Some((frames, release)) =
                 state.frames.take_decided(line, Exit::One(lane.exit))
@@ -217,7 +223,7 @@ impl Core {
         if self.records_frames() {
             // Arrivals of all ports must be recorded in order.
             while taken < BURST
-                && let Some((line, _)) = self.state.frames.next_arrival(until)
+                && let Some((line, _)) = self.shards.first.state.frames.next_arrival(until)
             {
                 let line = line.into();
                 let until = self.before_others(line, until);
@@ -235,7 +241,7 @@ impl Core {
     /// Returns the time up to which a line's frames precede those of other lines, at most
     /// `until`.
     fn before_others(&mut self, line: usize, until: Nanos) -> Nanos {
-        let frames = &mut self.state.frames;
+        let frames = &mut self.shards.first.state.frames;
         let others = (0..self.lanes.open.len()).filter(|other| *other != line);
         let others = others.filter_map(|other| {
             let arrival = frames.line(other).arrived()?.release;
@@ -248,7 +254,7 @@ impl Core {
 
     #[inline]
     fn records_frames(&self) -> bool {
-        let ledger = self.state.ledger.as_ref();
+        let ledger = self.shards.first.state.ledger.as_ref();
         ledger.is_some_and(|ledger| ledger.with_frames())
     }
 
@@ -265,24 +271,27 @@ impl Core {
         } = self.lanes.open[line];
         let mut taken = 0;
         while taken < frames
-            && let Some(arrived) = self.state.frames.line(line).arrived()
+            && let Some(arrived) = self.shards.first.state.frames.line(line).arrived()
             && arrived.release <= until
-            && let Some(mut frame) = self.state.frames.take(line as u16)
+            && let Some(mut frame) = self.shards.first.state.frames.take(line as u16)
         {
             taken += 1;
-            let state = &mut self.state;
-            let last = self.network.link(link).map(Link::last_arrival);
+            let state = &mut self.shards.first.state;
+            let last = self.shards.first.network.link(link).map(Link::last_arrival);
             let arrival = arrived
                 .release
                 .max(self.advanced)
                 .max(last.unwrap_or_default());
-            self.network.advance_detached(link, ..=arrival, state);
+            self.shards
+                .first
+                .network
+                .advance_detached(link, ..=arrival, state);
             let meta = FrameMeta::new(arrival, arrived.wire_len);
             if let Some(ledger) = &mut state.ledger {
                 ledger.entered(PortIndex(line as u16), meta, state.frames.bytes(&frame));
             }
             frame.exit = Exit::One(exit);
-            if let Err(frame) = self.network.offer(path, meta, frame, state) {
+            if let Err(frame) = self.shards.first.network.offer(path, meta, frame, state) {
                 state.frames.free(frame);
             }
             self.note_moved(line, arrived.release, arrival, tolerance);
@@ -306,12 +315,16 @@ impl Core {
         while taken < frames {
             // Frames held by the network precede those on the line.
             let mut burst = frames - taken;
-            if self.network.holds_frames(link) {
+            if self.shards.first.network.holds_frames(link) {
                 let Some(arrival) = self.next_on_lane(line, until) else {
                     break;
                 };
                 burst = 1;
-                self.network.advance_held(link, ..=arrival, &mut self.state);
+                self.shards.first.network.advance_held(
+                    link,
+                    ..=arrival,
+                    &mut self.shards.first.state,
+                );
             }
             let Some(mut turn) = self.turn(line, tolerance) else {
                 break;
@@ -329,7 +342,7 @@ impl Core {
 
     /// Returns the arrival of a lane's next frame, if at most `until`.
     fn next_on_lane(&mut self, line: usize, until: Nanos) -> Option<Nanos> {
-        let arrived = self.state.frames.line(line).arrived()?;
+        let arrived = self.shards.first.state.frames.line(line).arrived()?;
         (arrived.release <= until).then(|| arrived.release.max(self.advanced))
     }
 
@@ -337,7 +350,7 @@ impl Core {
     #[inline]
     pub(super) fn left_lane(&self, link: LinkId, (frames, bytes): (u64, u64)) {
         if frames > 0
-            && let Some(cells) = self.state.cells_of(link)
+            && let Some(cells) = self.shards.first.state.cells_of(link)
         {
             cells.left(frames, bytes);
         }
@@ -348,11 +361,17 @@ impl Core {
         for line in 0..self.lanes.open.len() {
             let Lane { link, in_place, .. } = self.lanes.open[line];
             if !in_place {
-                self.network
-                    .advance_detached(link, ..until, &mut self.state);
+                self.shards.first.network.advance_detached(
+                    link,
+                    ..until,
+                    &mut self.shards.first.state,
+                );
                 continue;
             }
-            self.network.advance_held(link, ..until, &mut self.state);
+            self.shards
+                .first
+                .network
+                .advance_held(link, ..until, &mut self.shards.first.state);
             if let Some(mut turn) = self.turn(line, Nanos::MAX) {
                 turn.decide_before(until);
             }
@@ -362,7 +381,7 @@ impl Core {
     /// Returns the earliest time at which the lanes' links may change.
     pub(super) fn lanes_changeable_from(&self) -> Nanos {
         let links = self.lanes.open.iter();
-        let links = links.filter_map(|lane| self.network.link(lane.link));
+        let links = links.filter_map(|lane| self.shards.first.network.link(lane.link));
         let times = links.map(Link::changeable_from);
         times.max().unwrap_or(Nanos::ZERO)
     }
@@ -375,7 +394,7 @@ impl Core {
             cells,
             ledger,
             ..
-        } = &mut self.state;
+        } = &mut self.shards.first.state;
         let queued = &mut self.lanes.queued[line];
         let account = LinkAccount {
             link: id,
@@ -385,7 +404,7 @@ impl Core {
         let port = PortIndex(line as u16);
         let (line, in_place) = frames.line_in_place(line);
         Some(LaneTurn {
-            link: self.network.detached(id)?,
+            link: self.shards.first.network.detached(id)?,
             line,
             in_place,
             // A recorded link processes each event at its time.
@@ -407,7 +426,7 @@ impl Core {
 
     /// Returns the time to advance to for the next event in a lane.
     pub(super) fn next_in_lanes(&mut self) -> Option<Nanos> {
-        let (lanes, network) = (&self.lanes, &mut self.network);
+        let (lanes, network) = (&self.lanes, &mut self.shards.first.network);
         let next = lanes.open.iter();
         let next = next.filter_map(|lane| network.detached(lane.link)?.next_at());
         // `advance` excludes its end.
@@ -418,9 +437,9 @@ impl Core {
     /// memory as the line moves on. Call it in every step.
     pub(super) fn close_wasteful_lanes(&mut self) {
         let lines = 0..self.lanes.open.len();
-        let voids = lines.map(|line| self.state.frames.line(line).voids());
+        let voids = lines.map(|line| self.shards.first.state.frames.line(line).voids());
         let voids = voids.max().unwrap_or(0);
-        if voids > DISCARDED_MAX && voids > self.state.frames.in_place as u64 {
+        if voids > DISCARDED_MAX && voids > self.shards.first.state.frames.in_place as u64 {
             self.close_lanes();
         }
     }
@@ -638,10 +657,17 @@ impl Core {
         tolerance: Nanos,
     ) -> Option<LaneTurn<'_>> {
         let lane = self.lanes.open.get(line)?;
-        let is_behind = self.state.frames.line(line).arrived().is_some();
+        let is_behind = self
+            .shards
+            .first
+            .state
+            .frames
+            .line(line)
+            .arrived()
+            .is_some();
         // Arrivals of all ports must be recorded in order, not port by port.
         let in_place = lane.in_place && !self.records_frames();
-        if !in_place || is_behind || self.network.holds_frames(lane.link) {
+        if !in_place || is_behind || self.shards.first.network.holds_frames(lane.link) {
             return None;
         }
         self.turn(line, tolerance)

@@ -18,32 +18,17 @@ impl RecordingParts {
 
     /// Returns the ledger of one link, for a stage that drives it alone.
     pub(crate) fn ledger_of(&self, link: LinkId) -> Option<Ledger> {
-        let sink = Sink::Recorder {
-            handle: self.handle(link)?,
-            with_frames: self.wants_frames(),
-        };
-        Some(Ledger::new(sink))
+        let handle = self.handle(link)?;
+        Some(Ledger::new(Some(handle), self.wants_frames()))
     }
 }
 
 /// An event of a link, with its emulated time.
 #[derive(Debug)]
-pub(crate) struct LinkEvent {
-    pub at: Nanos,
-    pub link: LinkId,
-    pub event: Event,
-}
-
-/// Destination of a ledger's events.
-#[derive(Debug)]
-enum Sink {
-    Recorder {
-        handle: RecordHandle,
-        /// Also records arriving frames.
-        with_frames: bool,
-    },
-    /// A list, until the events of all shards are merged.
-    List(Vec<LinkEvent>),
+struct LinkEvent {
+    at: Nanos,
+    link: LinkId,
+    event: Event,
 }
 
 /// Numbers frames per link and passes events to the recorder.
@@ -52,7 +37,10 @@ enum Sink {
 /// of the number of shards.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    sink: Sink,
+    /// The recorder; `None` in shards other than the first, which takes over their events.
+    handle: Option<RecordHandle>,
+    /// Whether arriving frames are recorded.
+    with_frames: bool,
     /// Frames offered, by link.
     offered: Vec<u64>,
     /// Events of the present time, awaiting their order; `None` if events are passed on
@@ -61,6 +49,8 @@ pub(crate) struct Ledger {
     now: Nanos,
     /// Links advance one after the other, so time restarts with each.
     in_turn: bool,
+    /// The ledgers of all shards pass on their events together, at the end of a window.
+    is_shared: bool,
 }
 
 /// Counters and records of one link's verdicts.
@@ -119,19 +109,22 @@ impl LinkAccount<'_> {
 }
 
 impl Ledger {
-    fn new(sink: Sink) -> Ledger {
+    fn new(handle: Option<RecordHandle>, with_frames: bool) -> Ledger {
         Ledger {
-            sink,
+            handle,
+            with_frames,
             offered: Vec::new(),
             group: None,
             now: Nanos::ZERO,
             in_turn: false,
+            is_shared: false,
         }
     }
 
-    /// Returns a shard's ledger; read it with [`Ledger::list`].
+    /// Returns the ledger of a shard other than the first, whose ledger
+    /// [gathers](Ledger::gather) its events.
     pub fn of_shard() -> Ledger {
-        Ledger::new(Sink::List(Vec::new())).in_order()
+        Ledger::new(None, false).in_order().shared()
     }
 
     /// Sorts events of one time, for a network.
@@ -142,11 +135,19 @@ impl Ledger {
         }
     }
 
+    /// Holds events until they are passed on with those of other shards.
+    pub fn shared(self) -> Ledger {
+        Ledger {
+            is_shared: true,
+            ..self
+        }
+    }
+
     /// Sets the time of the next events. Earlier events are complete, unless links
-    /// advance in turn.
+    /// advance in turn or other shards have events.
     #[inline]
     pub fn at(&mut self, now: Nanos) {
-        if self.in_turn {
+        if self.in_turn || self.is_shared {
             self.now = now;
         } else if now > self.now {
             self.pass_on_before(now);
@@ -172,11 +173,15 @@ impl Ledger {
         }
         let complete = group.partition_point(|event| event.at < until);
         let complete = group.drain(..complete);
-        match &mut self.sink {
-            Sink::List(list) => list.extend(complete),
-            Sink::Recorder { handle, .. } => {
-                complete.for_each(|event| handle.push_event(event.event));
-            }
+        if let Some(handle) = &mut self.handle {
+            complete.for_each(|event| handle.push_event(event.event));
+        }
+    }
+
+    /// Takes over the events of another shard.
+    pub fn gather(&mut self, shard: &mut Ledger) {
+        if let (Some(group), Some(events)) = (&mut self.group, &mut shard.group) {
+            group.append(events);
         }
     }
 
@@ -185,49 +190,26 @@ impl Ledger {
         self.group.as_ref().is_some_and(|group| !group.is_empty())
     }
 
-    /// Returns the complete events of a shard, for the caller to drain.
-    pub fn list(&mut self) -> Option<&mut Vec<LinkEvent>> {
-        match &mut self.sink {
-            Sink::List(list) => Some(list),
-            Sink::Recorder { .. } => None,
-        }
-    }
-
-    /// Records an event of a shard.
-    pub fn record(&mut self, event: LinkEvent) {
-        if let Sink::Recorder { handle, .. } = &mut self.sink {
-            handle.push_event(event.event);
-        }
-    }
-
     fn add(&mut self, link: LinkId, event: Event) {
         let at = self.now;
-        match (&mut self.group, &mut self.sink) {
+        match (&mut self.group, &mut self.handle) {
             (Some(group), _) => group.push(LinkEvent { at, link, event }),
-            (None, Sink::Recorder { handle, .. }) => handle.push_event(event),
-            (None, Sink::List(list)) => list.push(LinkEvent { at, link, event }),
+            (None, Some(handle)) => handle.push_event(event),
+            (None, None) => {}
         }
     }
 
     /// Whether arriving frames are recorded.
     #[inline]
     pub fn with_frames(&self) -> bool {
-        matches!(
-            self.sink,
-            Sink::Recorder {
-                with_frames: true,
-                ..
-            }
-        )
+        self.with_frames
     }
 
     /// Records the arrival of a frame.
     #[cold]
     pub fn entered(&mut self, port: PortIndex, frame: FrameMeta, bytes: &[u8]) {
-        if let Sink::Recorder {
-            handle,
-            with_frames: true,
-        } = &mut self.sink
+        if self.with_frames
+            && let Some(handle) = &mut self.handle
         {
             handle.push(bytes, |bytes| Event::Entered {
                 port,
@@ -283,22 +265,15 @@ impl Ledger {
     /// Makes the ledger block on a full recorder instead of losing events; for virtual
     /// time.
     pub fn waiting(self) -> Ledger {
-        let sink = match self.sink {
-            Sink::Recorder {
-                handle,
-                with_frames,
-            } => Sink::Recorder {
-                handle: handle.waiting(),
-                with_frames,
-            },
-            list @ Sink::List(_) => list,
-        };
-        Ledger { sink, ..self }
+        Ledger {
+            handle: self.handle.map(RecordHandle::waiting),
+            ..self
+        }
     }
 
     /// Flushes the complete events of a burst.
     pub fn flush(&mut self) {
-        if let Sink::Recorder { handle, .. } = &mut self.sink {
+        if let Some(handle) = &mut self.handle {
             handle.flush();
         }
     }
@@ -306,16 +281,13 @@ impl Ledger {
     /// Flushes the last events of the run.
     pub fn finish(&mut self) {
         self.pass_on_before(Nanos::MAX);
-        if let Sink::Recorder { handle, .. } = &mut self.sink {
+        if let Some(handle) = &mut self.handle {
             handle.finish();
         }
     }
 
     /// Returns the number of events that the recorder rejected.
     pub fn lost(&self) -> u64 {
-        match &self.sink {
-            Sink::Recorder { handle, .. } => handle.lost(),
-            Sink::List(_) => 0,
-        }
+        self.handle.as_ref().map_or(0, RecordHandle::lost)
     }
 }

@@ -182,13 +182,13 @@ pub(super) fn build(
     epoch: Nanos,
 ) -> Result<Core, StartError> {
     let bridge = Bridge::new(parts.switch)?;
-    let mut core = Core::new(bridge, parts.classifier, frames);
+    let shards = match parts.sharding {
+        Some(sharding) => Shards::new(frames, sharding).map_err(StartError::Thread)?,
+        None => Shards::one(frames),
+    };
+    let mut core = Core::new(bridge, parts.classifier, shards);
     let many = parts.links.len() >= LINKS_MANY;
     core.epoch = epoch;
-    if let Some(sharding) = parts.sharding {
-        let shards = Shards::new(sharding).map_err(StartError::Thread)?;
-        core.shards = Some(Box::new(shards));
-    }
     // Configurations are freed as links are built: a million of both would need hundreds
     // of megabytes more.
     let mut links = parts.links;

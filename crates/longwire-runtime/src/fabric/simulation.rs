@@ -1,8 +1,6 @@
 //! A network in virtual time, frame by frame: the caller gives each arrival, and the
 //! frame leaves at its release. It reads no clock.
 
-use std::num::NonZero;
-
 use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, Nanos};
 use longwire_packet::bridge::{Bridge, BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
@@ -15,7 +13,7 @@ use super::orders::{Operation, Order, Task};
 use super::pair::{Pair, PairLink};
 use super::pipeline;
 use super::report::{PortReport, SwitchReport};
-use super::shards::{ShardTimes, Sharding};
+use super::shards::{ShardTimes, Shards};
 use super::state::Target;
 use crate::config::LinkSetup;
 use crate::ledger::{Artifact, Memory, QueueLengths};
@@ -67,15 +65,10 @@ impl Simulation {
         epoch: Nanos,
         recorder: Option<Box<dyn Recorder>>,
     ) -> Result<Simulation, StartError> {
-        let mut parts = parts;
-        let links = parts.links.len();
-        if parts.sharding.is_none() && links >= BATCHED_FROM {
-            parts.sharding = Some(Sharding::new(vec![0; links], 1, NonZero::<usize>::MIN));
-        }
+        let many = parts.links.len() >= BATCHED_FROM;
         let mut core = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
-        if let Some(shards) = &mut core.shards {
-            shards.collect();
-        }
+        core.shards.in_batches |= many;
+        core.shards.collect();
         let recorded = RecordingParts::by(recorder);
         let ledger = recorded.ledger().map(Ledger::waiting);
         core.record(ledger.map(Ledger::in_order));
@@ -102,7 +95,11 @@ impl Simulation {
             switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
             ..BridgeConfig::new(2)
         };
-        let mut core = Core::new(Bridge::new(switch)?, rules, Frames::new(Vec::new()));
+        let mut core = Core::new(
+            Bridge::new(switch)?,
+            rules,
+            Shards::one(Frames::new(Vec::new())),
+        );
         let recorded = RecordingParts::by(recorder);
         core.record(recorded.ledger().map(Ledger::waiting));
         let link = |(port, LinkSetup { name, config }): (PortIndex, LinkSetup)| {
@@ -177,7 +174,7 @@ impl Simulation {
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let arrival = frame.arrival.max(self.core.now());
-        if self.core.shards.is_some() {
+        if self.core.shards.in_batches {
             return self.frame_in_batch(port, frame, bytes, out);
         }
         self.process(arrival);
@@ -190,7 +187,7 @@ impl Simulation {
         self.count(port, frame, arrival);
         let meta = FrameMeta { arrival, ..frame };
         match &mut self.pair {
-            Some(pair) => pair.bring(port, meta, bytes, &mut self.core.state.ledger),
+            Some(pair) => pair.bring(port, meta, bytes, &mut self.core.shards.first.state.ledger),
             None => self.core.bring(port, meta, bytes),
         }
         Ok(())
@@ -248,7 +245,7 @@ impl Simulation {
         let core = &mut self.core;
         match &mut self.pair {
             Some(pair) => {
-                pair.advance(until, &mut core.state.ledger);
+                pair.advance(until, &mut core.shards.first.state.ledger);
                 core.advanced = core.advanced.max(until);
             }
             None => core.advance(until),
@@ -283,11 +280,11 @@ impl Simulation {
                 others.try_for_each(|port| leave(OutputFrame { port, ..leaving }))
             }
         };
-        if core.shards.is_some() {
-            return core.hand_out(until, leave_by);
+        if core.shards.in_batches {
+            return core.hand_out(leave_by);
         }
         while let Some((frame, release, _)) = core.pop_due(until) {
-            let frames = &core.state.frames;
+            let frames = &core.shards.first.state.frames;
             let leaving = OutputFrame {
                 port: PortIndex(0),
                 release,
@@ -295,7 +292,7 @@ impl Simulation {
                 wire_len: frames.wire_len(&frame),
             };
             leave_by(frame.exit, leaving)?;
-            core.state.frames.free(frame);
+            core.shards.first.state.frames.free(frame);
         }
         Ok(())
     }
@@ -319,9 +316,9 @@ impl Simulation {
         self.core.frames() + self.pair.as_ref().map_or(0, Pair::frames) as u64
     }
 
-    /// Returns the phase times of the shards; `None` without shards.
-    pub fn shard_times(&self) -> Option<ShardTimes> {
-        self.core.shards.as_ref().map(|shards| shards.times)
+    /// Returns the phase times of batches.
+    pub fn shard_times(&self) -> ShardTimes {
+        self.core.shards.times
     }
 
     /// Returns the current reports of a pair's links.

@@ -221,7 +221,7 @@ impl<T: TxPort> Fabric<T> {
         for (index, output) in self.outputs.iter_mut().enumerate() {
             output.is_remote = exits.has(index);
         }
-        self.core.state.remote = Some(Box::new(exits));
+        self.core.shards.first.state.remote = Some(Box::new(exits));
         self.inbound = remote.inbound;
         remote.deciding
     }
@@ -233,7 +233,7 @@ impl<T: TxPort> Fabric<T> {
             while let Some(frame) = line.front() {
                 received += 1;
                 let exit = Exit::One(frame.port);
-                let state = &mut self.core.state;
+                let state = &mut self.core.shards.first.state;
                 let len = frame.bytes.len() as u32;
                 let ports = (exit, frame.port);
                 let waiting = state.frames.adopt(frame.bytes, len, ports, None);
@@ -335,23 +335,23 @@ impl<T: TxPort> Fabric<T> {
                 Exit::One(port) => match self.outputs.get_mut(usize::from(port.0)) {
                     Some(output) if output.lost => {
                         output.account.refuse(1);
-                        self.core.state.frames.free(frame);
+                        self.core.shards.first.state.frames.free(frame);
                     }
                     Some(output) => {
                         let older = self.core.lanes.leave_in_place(port);
                         output.ready.push_back(ready(frame, older));
                     }
-                    None => self.core.state.frames.free(frame),
+                    None => self.core.shards.first.state.frames.free(frame),
                 },
                 Exit::AllBut(arrival) => {
                     for (index, output) in self.outputs.iter_mut().enumerate() {
                         let leaves = !output.lost && !output.is_remote && !output.no_carrier;
                         if index != usize::from(arrival.0) && leaves {
-                            let copy = self.core.state.frames.copy(&mut frame);
+                            let copy = self.core.shards.first.state.frames.copy(&mut frame);
                             output.ready.push_back(ready(copy, false));
                         }
                     }
-                    self.core.state.frames.free(frame);
+                    self.core.shards.first.state.frames.free(frame);
                 }
             }
         }
@@ -373,7 +373,7 @@ impl<T: TxPort> Fabric<T> {
         output.account.port_lost();
         output.account.refuse(output.ready.len() as u64);
         for ready in output.ready.drain(..) {
-            self.core.state.frames.free(ready.frame);
+            self.core.shards.first.state.frames.free(ready.frame);
         }
         self.core.lose_port(index);
     }
@@ -397,7 +397,7 @@ impl<T: TxPort> Fabric<T> {
     #[inline]
     fn due_on_line(&mut self, index: usize, now: Nanos) -> Option<Descriptor> {
         let (line, _) = self.core.lanes.feeder_of(index)?;
-        let next = self.core.state.frames.line(line).decided()?;
+        let next = self.core.shards.first.state.frames.line(line).decided()?;
         (next.release <= now).then_some(next)
     }
 
@@ -408,7 +408,13 @@ impl<T: TxPort> Fabric<T> {
             return;
         };
         while let Some(next) = self.due_on_line(index, now) {
-            let frames = self.core.state.frames.pass_decided(line, &next);
+            let frames = self
+                .core
+                .shards
+                .first
+                .state
+                .frames
+                .pass_decided(line, &next);
             self.outputs[index].account.refuse(frames);
             let (wire_frames, bytes) = wire_frames_of(&next);
             self.core.left_lane(link, (wire_frames.into(), bytes));
@@ -441,7 +447,7 @@ impl<T: TxPort> Fabric<T> {
         let lanes_wait =
             self.core.lanes.are_open() && self.core.next_release().is_some_and(|at| at <= now);
         let output = &mut self.outputs[index];
-        let frames = &mut self.core.state.frames;
+        let frames = &mut self.core.shards.first.state.frames;
         let from_line = output.push_due(frames, line.filter(|_| !lanes_wait), now);
         if let Some((_, link)) = line {
             self.core.left_lane(link, from_line);
@@ -514,7 +520,7 @@ impl<T: TxPort> OutputStage for Fabric<T> {
         }
         if taken < TAKEN_IN {
             let decided = until.saturating_sub(self.slack());
-            let ledger = self.core.state.ledger.as_ref();
+            let ledger = self.core.shards.first.state.ledger.as_ref();
             let records_wait = ledger.is_some_and(|ledger| ledger.holds_events());
             if records_wait || self.core.next_event().is_some_and(|next| next <= decided) {
                 self.core.advance(decided);
@@ -525,7 +531,7 @@ impl<T: TxPort> OutputStage for Fabric<T> {
         }
         self.core.close_wasteful_lanes();
         taken += self.receive_remote();
-        if let Some(remote) = &mut self.core.state.remote {
+        if let Some(remote) = &mut self.core.shards.first.state.remote {
             remote.publish();
         }
         self.switch_carriers();
@@ -536,9 +542,9 @@ impl<T: TxPort> OutputStage for Fabric<T> {
         for index in 0..self.outputs.len() {
             sent += self.send(index, now, &mut full)?;
         }
-        self.core.state.frames.settle();
+        self.core.shards.first.state.frames.settle();
         let complete = self.core.complete_until();
-        if let Some(ledger) = &mut self.core.state.ledger {
+        if let Some(ledger) = &mut self.core.shards.first.state.ledger {
             ledger.pass_on_before(complete);
             ledger.flush();
         }
@@ -553,7 +559,7 @@ impl<T: TxPort> OutputStage for Fabric<T> {
         let event = self.core.next_event();
         let decision = event.map(|at| at.saturating_add(self.slack()));
         let waiting = self.core.next_release();
-        let frames = &mut self.core.state.frames;
+        let frames = &mut self.core.shards.first.state.frames;
         let arrival = frames.next_arrival(Nanos::MAX);
         let has_inbound = self.inbound.iter_mut().any(|line| !line.is_empty());
         let times = [

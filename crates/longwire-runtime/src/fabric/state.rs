@@ -91,6 +91,12 @@ impl FabricState {
         self.cells[index] = Some(cells);
     }
 
+    /// Removes and returns the counters of a removed link, whose frames may still wait for
+    /// their port; the number stays in use.
+    pub(super) fn take_cells(&mut self, id: LinkId) -> Option<Arc<LinkCells>> {
+        self.cells.get_mut(id.0 as usize)?.take()
+    }
+
     /// Queues a frame for its release after its last link.
     #[inline]
     pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {

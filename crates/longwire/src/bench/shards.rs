@@ -196,7 +196,7 @@ fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<Shar
     }
     simulation.advance(Nanos::MAX, &mut out)?;
     let took = started.elapsed();
-    let times = simulation.shard_times().unwrap_or_default();
+    let times = simulation.shard_times();
     let each = |nanos: u128| nanos as f64 / packets as f64;
     let ShardTimes {
         classifying,

@@ -6,7 +6,7 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use std::time::Instant;
 
-use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos};
+use longwire_engine::{DropReason, FrameMeta, Nanos};
 use longwire_packet::bridge::{Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
@@ -29,20 +29,16 @@ impl Core {
     ) -> bool {
         self.advanced = meta.arrival;
         let Core {
-            shards: Some(shards),
+            shards,
             bridge,
             classifier,
             datagrams,
-            state,
             ..
-        } = self
-        else {
-            return false;
-        };
+        } = self;
         let uses_ports = classifier.uses_transport();
         let ports = uses_ports.then(|| datagrams.of_later(bytes)).flatten();
         let since = meta.arrival.saturating_sub(self.epoch);
-        if let Some(ledger) = &mut state.ledger {
+        if let Some(ledger) = &mut shards.first.state.ledger {
             ledger.entered(port, meta, bytes);
         }
         if let Some(exit) = exit_of(bridge.forward(since, port, bytes), port) {
@@ -56,29 +52,28 @@ impl Core {
 
     /// Processes the batch unless it is empty.
     pub(in crate::fabric) fn settle_batch(&mut self) {
-        let shards = self.shards.as_ref();
-        if shards.is_some_and(|shards| !shards.batch.is_empty()) {
-            self.advance_shards(self.advanced);
+        if !self.shards.batch.is_empty() {
+            self.advance_batch(self.advanced);
         }
     }
 
     /// Takes in and processes frames that arrived by `until`, at most one batch. Returns
     /// their number.
     pub(in crate::fabric) fn take_in_batch(&mut self, until: Nanos, tolerance: Nanos) -> usize {
-        let batch_max = match &self.shards {
-            Some(shards) if shards.has_memory() => shards.batch_max,
-            _ => return 0,
-        };
+        if !self.shards.has_memory() {
+            return 0;
+        }
+        let batch_max = self.shards.batch_max;
         let mut taken = 0;
         while taken < batch_max
-            && let Some((line, meta)) = self.state.frames.next_arrival(until)
+            && let Some((line, meta)) = self.shards.first.state.frames.next_arrival(until)
         {
             let stamped = meta.arrival;
             let arrival = stamped.max(self.advanced);
             if self.orders.next_at().is_some_and(|at| at <= arrival) {
                 self.advance(arrival);
             }
-            let Some(frame) = self.state.frames.take(line) else {
+            let Some(frame) = self.shards.first.state.frames.take(line) else {
                 break;
             };
             taken += 1;
@@ -93,66 +88,58 @@ impl Core {
     fn enter_from_line(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) {
         self.advanced = meta.arrival;
         let since = meta.arrival.saturating_sub(self.epoch);
-        let FabricState { frames, ledger, .. } = &mut self.state;
+        let Shards { first, batch, .. } = &mut self.shards;
+        let FabricState { frames, ledger, .. } = &mut first.state;
         let bytes = frames.bytes(&frame);
         let uses_ports = self.classifier.uses_transport();
         let ports = uses_ports.then(|| self.datagrams.of_later(bytes)).flatten();
         if let Some(ledger) = ledger {
             ledger.entered(port, meta, bytes);
         }
-        if let Some(exit) = exit_of(self.bridge.forward(since, port, bytes), port)
-            && let Some(shards) = &mut self.shards
-        {
+        if let Some(exit) = exit_of(self.bridge.forward(since, port, bytes), port) {
             let lost = is_lost(&self.lost_ports, exit);
             let part = frames.part(&frame);
-            shards
-                .batch
-                .push((port, meta), exit, (part, lost), ports, bytes);
+            batch.push((port, meta), exit, (part, lost), ports, bytes);
         }
         frames.free(frame);
     }
 
     /// Distributes the batch and processes all events before `until`, which is at least
     /// its last arrival.
-    pub(in crate::fabric) fn advance_shards(&mut self, until: Nanos) {
-        let Some(mut shards) = self.shards.take() else {
-            return;
-        };
+    pub(in crate::fabric) fn advance_batch(&mut self, until: Nanos) {
         let placeholder = Classifier::new(RuleOrder::First, Target::Drop);
         let shared = Arc::new(RoundInput {
-            batch: std::mem::take(&mut shards.batch),
+            batch: std::mem::take(&mut self.shards.batch),
             classifier: std::mem::replace(&mut self.classifier, placeholder),
         });
         if !shared.batch.is_empty() {
             let started = Instant::now();
-            shards.classify(&shared);
-            shards.times.classifying += started.elapsed();
-            self.distribute(&mut shards, &shared.batch);
+            self.shards.classify(&shared);
+            self.shards.times.classifying += started.elapsed();
+            self.distribute(&shared.batch);
         }
         let started = Instant::now();
+        let shards = &mut self.shards;
         shards.advance(&shared, until);
         shards.times.advancing += started.elapsed();
         shards.adapt_batches();
-        for shard in &mut shards.shards {
+        for shard in shards.all_mut() {
             debug_assert_eq!(shard.next_entry, shard.entries.len());
             shard.entries.clear();
             shard.next_entry = 0;
         }
-        if let Some(ledger) = &mut self.state.ledger {
-            shards.record(|event| ledger.record(event));
-        }
+        shards.pass_on_before(until);
         // All jobs have dropped their references.
         if let Some(RoundInput { batch, classifier }) = Arc::into_inner(shared) {
             shards.batch = batch;
             shards.batch.clear();
             self.classifier = classifier;
         }
-        self.shards = Some(shards);
     }
 
     /// Assigns the frames of a batch to the shards of their first links.
-    fn distribute(&mut self, shards: &mut Shards, batch: &FrameBatch) {
-        let targets = shards.shards.iter_mut();
+    fn distribute(&mut self, batch: &FrameBatch) {
+        let targets = self.shards.all_mut();
         let targets = targets.map(|shard| std::mem::take(&mut shard.targets));
         let targets: Vec<_> = targets.collect();
         let all = targets.iter().flatten().zip(batch.frames());
@@ -174,14 +161,15 @@ impl Core {
                 Target::Handover(path) => (path, Some(DropReason::Handover)),
                 Target::Path(path) => (path, None),
             };
-            let shard = usize::from(shards.entry_of[path.0 as usize]);
-            shards.shards[shard].entries.push(BatchEntry {
+            let shard = self.shards.entry_of.get(path.0 as usize).copied();
+            let shard = self.shards.at(shard.unwrap_or_default().into());
+            shard.entries.push(BatchEntry {
                 frame: number as u32,
                 path,
                 drop,
             });
         }
-        for (shard, targets) in shards.shards.iter_mut().zip(targets) {
+        for (shard, targets) in self.shards.all_mut().zip(targets) {
             shard.targets = targets;
         }
     }
@@ -190,58 +178,23 @@ impl Core {
     fn pass(&mut self, frame: &BatchFrame, batch: &FrameBatch) {
         self.counts.passed.add(1);
         let FrameMeta { arrival, len } = frame.meta;
-        let frames = &mut self.state.frames;
+        let FabricState {
+            frames, waiting, ..
+        } = &mut self.shards.first.state;
         let ports = (frame.exit, frame.port);
         let item = frames.adopt(batch.bytes(frame), len, ports, batch.part(frame));
-        self.state.waiting.push(PASSING, arrival, item);
+        waiting.push(PASSING, arrival, item);
     }
 
-    /// Returns the next frame of all shards that is due by `now`, with its line and
-    /// release.
-    pub(in crate::fabric) fn pop_due_of_shards(
-        &mut self,
-        now: Nanos,
-    ) -> Option<(LinkId, Nanos, Frame)> {
-        let shards = self.shards.as_mut()?;
-        let heads = shards.shards.iter_mut().enumerate();
-        let heads = heads.filter_map(|(index, shard)| {
-            let place = shard.state.waiting.next_place()?;
-            Some((place, index))
-        });
-        let next = heads.min().filter(|((release, _), _)| *release <= now);
-        let passing = self.state.waiting.next_at().filter(|at| *at <= now);
-        let Some(((release, _), index)) = next else {
-            return self.state.waiting.pop_due(now);
-        };
-        if passing.is_some_and(|at| at <= release) {
-            return self.state.waiting.pop_due(now);
-        }
-        let state = &mut shards.shards[index].state;
-        let (line, release, frame) = state.waiting.pop_due(now)?;
-        let frames = &mut state.frames;
-        let (bytes, wire_len) = (frames.bytes(&frame), frames.wire_len(&frame));
-        let own = self.state.frames.adopt(
-            bytes,
-            wire_len,
-            (frame.exit, frame.entry),
-            frames.part(&frame),
-        );
-        frames.free(frame);
-        Some((line, release, own))
-    }
-
-    /// Passes the frames that shards collected, released by `until`, to `leave` in order.
+    /// Passes the frames that shards collected to `leave` in order.
     ///
     /// # Errors
     /// The errors of `leave`.
     pub(in crate::fabric) fn hand_out<E>(
         &mut self,
-        until: Nanos,
         mut leave: impl FnMut(Exit, OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(shards) = &mut self.shards else {
-            return Ok(());
-        };
+        let shards = &mut self.shards;
         let head = |(index, shard): (usize, &Shard)| {
             let next = shard.leaving.get(shard.handed_out)?;
             Some(Reverse((next.release, next.line, index)))
@@ -249,11 +202,11 @@ impl Core {
         let mut heads: BinaryHeap<_> = shards.all().enumerate().filter_map(head).collect();
         while let Some(mut first) = heads.peek_mut() {
             let Reverse((release, _, index)) = *first;
-            self.state.hand_out_passing(release, &mut leave)?;
-            let shard = &mut shards.shards[index];
+            let shard = shards.at(index);
             let leaving = shard.leaving[shard.handed_out];
             shard.handed_out += 1;
-            self.state.left(leaving.line, leaving.wire_len);
+            shards.first.state.left(leaving.line, leaving.wire_len);
+            let shard = shards.at(index);
             let frame = OutputFrame {
                 port: PortIndex(0),
                 release,
@@ -266,23 +219,15 @@ impl Core {
                 None => drop(PeekMut::pop(first)),
             }
         }
-        self.state.hand_out_passing(until, &mut leave)
+        Ok(())
     }
 
     /// Records the last events of the run.
     pub(in crate::fabric) fn finish_ledger(&mut self) {
-        let Some(ledger) = &mut self.state.ledger else {
-            return;
-        };
-        if let Some(shards) = &mut self.shards {
-            for shard in &mut shards.shards {
-                if let Some(ledger) = &mut shard.state.ledger {
-                    ledger.pass_on_before(Nanos::MAX);
-                }
-            }
-            shards.record(|event| ledger.record(event));
+        self.shards.pass_on_before(Nanos::MAX);
+        if let Some(ledger) = &mut self.shards.first.state.ledger {
+            ledger.finish();
         }
-        ledger.finish();
     }
 }
 
@@ -297,27 +242,4 @@ fn exit_of(forwarding: Forwarding, port: PortIndex) -> Option<Exit> {
 
 fn is_lost(lost_ports: &[bool], exit: Exit) -> bool {
     matches!(exit, Exit::One(port) if lost_ports.get(usize::from(port.0)) == Some(&true))
-}
-
-impl FabricState {
-    /// Hands out frames without a link that passed by `until`.
-    #[inline]
-    fn hand_out_passing<E>(
-        &mut self,
-        until: Nanos,
-        leave: &mut impl FnMut(Exit, OutputFrame<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        while let Some((_, release, frame)) = self.waiting.pop_due(until) {
-            let leaving = OutputFrame {
-                port: PortIndex(0),
-                release,
-                bytes: self.frames.bytes(&frame),
-                wire_len: self.frames.wire_len(&frame),
-            };
-            let left = leave(frame.exit, leaving);
-            self.frames.free(frame);
-            left?;
-        }
-        Ok(())
-    }
 }

@@ -19,6 +19,7 @@ mod pool;
 mod shard;
 
 use std::collections::BTreeMap;
+use std::iter::once;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,11 +29,11 @@ use longwire_engine::{Bytes, Link, LinkChange, LinkId, Nanos, PathId, RemovedLin
 use self::batch::{FrameBatch, RoundInput};
 use self::pool::Pool;
 pub use self::pool::shard_round;
-use self::shard::Job;
-pub(super) use self::shard::Shard;
-use super::flows::FlowSketch;
-use super::frames::Frame;
-use super::ledger::{Ledger, LinkEvent};
+use self::shard::{Job, Shard, shard_of};
+use super::flows::{FlowCount, FlowSketch};
+use super::frames::{Frame, Frames};
+use super::ledger::Ledger;
+use super::state::FabricState;
 use super::watched::WatchedLinks;
 use crate::host;
 use crate::ledger::LinkCells;
@@ -49,6 +50,9 @@ const LEAVING_MAX: usize = 4 * BATCH_MAX;
 /// With fewer frames, the calling thread processes all shards: waking threads would take
 /// longer.
 const PARALLEL_MIN: usize = 64;
+
+/// Prefetch distance, in frames.
+const PREFETCH_AHEAD: usize = 8;
 
 /// With a shorter lookahead, the calling thread processes all events in order: a window's
 /// overhead would exceed its work.
@@ -113,13 +117,17 @@ pub struct ShardTimes {
     pub rounds: u64,
 }
 
-/// The shards of a network, and the frames not yet distributed to them.
+/// The links of a network, in one or more shards, and the frames not yet distributed to
+/// them.
 pub(super) struct Shards {
+    /// Only the calling thread processes it. Its frames include those of the lines and
+    /// those without a link, and it counts for the links of all shards.
+    pub first: Shard,
     #[expect(clippy::vec_box, reason = "threads hand over pointers, not kilobytes")]
-    shards: Vec<Box<Shard>>,
+    others: Vec<Box<Shard>>,
     pool: Pool<Shard>,
     shard_of: Arc<Vec<u16>>,
-    /// By path: the shard of its first link.
+    /// By path: the shard of its first link, unless it is the first shard.
     entry_of: Vec<u16>,
     /// Paths that cross several shards.
     crossing: BTreeMap<PathId, Box<[LinkId]>>,
@@ -127,6 +135,8 @@ pub(super) struct Shards {
     cuts: BTreeMap<LinkId, u32>,
     /// The minimum delay of these links; computed on demand.
     lookahead: Option<Option<Nanos>>,
+    /// Whether arrivals are processed in batches, not one by one.
+    pub in_batches: bool,
     batch: FrameBatch,
     /// Maximum frames of the next batch.
     batch_max: usize,
@@ -135,11 +145,16 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    /// Starts threads and shards without links.
+    /// Returns one shard without links, which processes arrivals one by one.
+    pub fn one(frames: Frames) -> Shards {
+        Shards::split(frames, 1, Arc::default())
+    }
+
+    /// Starts threads and shards without links, which process arrivals in batches.
     ///
     /// # Errors
     /// If a thread cannot be started.
-    pub fn new(sharding: Sharding) -> std::io::Result<Shards> {
+    pub fn new(frames: Frames, sharding: Sharding) -> std::io::Result<Shards> {
         let Sharding {
             shard_of,
             shards,
@@ -147,128 +162,163 @@ impl Shards {
             memory,
             realtime,
         } = sharding;
-        let shard_of = Arc::new(shard_of);
-        let shard = |_| Box::new(Shard::new(shards, Arc::clone(&shard_of)));
         Ok(Shards {
-            shards: (0..shards).map(shard).collect(),
-            pool: Pool::start(shards, threads, realtime, Shard::work)?,
+            pool: Pool::start(shards - 1, threads, realtime, Shard::work)?,
+            in_batches: true,
+            memory_max: memory,
+            ..Shards::split(frames, shards, Arc::new(shard_of))
+        })
+    }
+
+    fn split(frames: Frames, shards: usize, shard_of: Arc<Vec<u16>>) -> Shards {
+        let shard = |frames| Shard::new(frames, shards, Arc::clone(&shard_of));
+        let other = |_| Box::new(shard(Frames::new(Vec::new())));
+        Shards {
+            first: shard(frames),
+            others: (1..shards).map(other).collect(),
+            pool: Pool::alone(Shard::work),
             entry_of: Vec::new(),
             crossing: BTreeMap::new(),
             cuts: BTreeMap::new(),
             lookahead: None,
+            in_batches: false,
             batch: FrameBatch::default(),
             batch_max: BATCH_FIRST,
-            memory_max: memory,
+            memory_max: Bytes(u64::MAX),
             times: ShardTimes::default(),
             shard_of,
-        })
+        }
     }
 
     /// Makes the shards collect departing frames for [`Core::hand_out`].
     pub fn collect(&mut self) {
-        for shard in &mut self.shards {
-            shard.collects = true;
-        }
+        self.all_mut().for_each(|shard| shard.collects = true);
     }
 
     /// Makes the shards record the verdicts of their links.
-    pub fn record_verdicts(&mut self) {
-        for shard in &mut self.shards {
-            shard.state.ledger = Some(Box::new(Ledger::of_shard()));
+    pub fn record(&mut self, ledger: Option<Ledger>) {
+        if ledger.is_some() {
+            for shard in &mut self.others {
+                shard.state.ledger = Some(Box::new(Ledger::of_shard()));
+            }
         }
+        let shared = self.in_batches;
+        let ledger = ledger.map(|ledger| if shared { ledger.shared() } else { ledger });
+        self.first.state.ledger = ledger.map(Box::new);
+    }
+
+    /// Passes the recorded events before `until` of all shards on in order; they are
+    /// complete.
+    fn pass_on_before(&mut self, until: Nanos) {
+        let Some(ledger) = &mut self.first.state.ledger else {
+            return;
+        };
+        for shard in &mut self.others {
+            shard
+                .state
+                .ledger
+                .iter_mut()
+                .for_each(|other| ledger.gather(other));
+        }
+        ledger.pass_on_before(until);
     }
 
     /// Makes each shard keep the arrivals of its links among `links`.
     pub fn watch(&mut self, links: &[LinkId]) {
-        for index in 0..self.shards.len() {
+        let planned = Arc::clone(&self.shard_of);
+        for (index, shard) in self.all_mut().enumerate() {
             let own = links.iter().copied();
-            let own: Vec<LinkId> = own.filter(|link| self.index_of(*link) == index).collect();
-            self.shards[index].state.watched = WatchedLinks::new(&own);
+            let own = own.filter(|link| shard_of(&planned, *link) == index);
+            shard.state.watched = WatchedLinks::new(&own.collect::<Vec<_>>());
         }
     }
 
     /// Counts the flows of this link; `None` stops counting.
     pub fn watch_flows(&mut self, link: Option<LinkId>) {
-        for shard in &mut self.shards {
-            shard.state.flows = None;
-        }
+        self.all_mut().for_each(|shard| shard.state.flows = None);
         if let Some(link) = link {
             self.of(link).state.flows = Some(Box::new(FlowSketch::of(link)));
         }
     }
 
+    /// Returns the frame count of the link whose flows are counted, and its largest flows
+    /// in descending order.
+    pub fn flows(&self) -> (u64, Vec<FlowCount>) {
+        let mut flows = self.all().filter_map(|shard| shard.state.flows.as_ref());
+        flows.next().map(|flows| flows.read()).unwrap_or_default()
+    }
+
     /// Returns the shard of a link.
-    pub fn of(&mut self, link: LinkId) -> &mut Shard {
-        let index = self.index_of(link);
-        &mut self.shards[index]
+    fn of(&mut self, link: LinkId) -> &mut Shard {
+        self.at(self.index_of(link))
     }
 
     fn index_of(&self, link: LinkId) -> usize {
-        let shard = self.shard_of.get(link.0 as usize);
-        shard.map_or(0, |shard| usize::from(*shard))
+        shard_of(&self.shard_of, link)
+    }
+
+    fn at(&mut self, index: usize) -> &mut Shard {
+        match index.checked_sub(1) {
+            None => &mut self.first,
+            Some(index) => &mut self.others[index],
+        }
     }
 
     /// Returns all shards.
-    pub fn all(&self) -> impl Iterator<Item = &Shard> {
-        self.shards.iter().map(|shard| &**shard)
+    fn all(&self) -> impl Iterator<Item = &Shard> {
+        let others = self.others.iter().map(|shard| &**shard);
+        once(&self.first).chain(others)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
+        let others = self.others.iter_mut().map(|shard| &mut **shard);
+        once(&mut self.first).chain(others)
     }
 
     /// Adds a link; links unknown to the plan go to the first shard.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
-        let index = id.0 as usize;
-        if index >= self.shard_of.len() {
-            let mut shard_of = self.shard_of.to_vec();
-            shard_of.resize(index + 1, 0);
-            self.shard_of = Arc::new(shard_of);
-            for shard in &mut self.shards {
-                shard.shard_of = Arc::clone(&self.shard_of);
-            }
+        if self.index_of(id) > 0 {
+            self.of(id).state.set_cells(id, Arc::clone(&cells));
         }
-        let shard = self.of(id);
-        shard.state.set_cells(id, cells);
-        shard.network.add_link(id, link);
+        self.first.state.set_cells(id, cells);
+        self.of(id).network.add_link(id, link);
     }
 
     /// Adds a path; `false` if a link does not exist.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        let Some(first) = links.first() else {
+        let known = |link: &LinkId| self.link(*link).is_some();
+        let Some(first) = links.first().filter(|_| links.iter().all(known)) else {
             return false;
         };
-        if !links
-            .iter()
-            .all(|link| self.of(*link).network.link(*link).is_some())
-        {
-            return false;
-        }
-        let mut owners: Vec<usize> = links.iter().map(|link| self.index_of(*link)).collect();
         let first = self.index_of(*first);
-        self.count_cuts(links, 1);
-        owners.sort_unstable();
-        owners.dedup();
-        if owners.len() > 1 {
+        if links.iter().all(|link| self.index_of(*link) == first) {
+            self.at(first).network.add_path(id, links);
+        } else {
+            self.count_cuts(links, 1);
             self.crossing.insert(id, links.into());
-        }
-        for owner in owners {
-            self.shards[owner].network.add_shared_path(id, links);
+            let mut owners: Vec<usize> = links.iter().map(|link| self.index_of(*link)).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            for owner in owners {
+                self.at(owner).network.add_shared_path(id, links);
+            }
         }
         let index = id.0 as usize;
-        if index >= self.entry_of.len() {
+        if first > 0 && index >= self.entry_of.len() {
             self.entry_of.resize(index + 1, 0);
         }
-        self.entry_of[index] = first as u16;
+        if let Some(entry) = self.entry_of.get_mut(index) {
+            *entry = first as u16;
+        }
         true
     }
 
     /// Removes a path; `false` while frames are on it.
     pub fn remove_path(&mut self, id: PathId) -> bool {
-        if self
-            .shards
-            .iter()
-            .any(|shard| shard.network.frames_on(id) > 0)
-        {
+        if self.all().any(|shard| shard.network.frames_on(id) > 0) {
             return false;
         }
-        for shard in &mut self.shards {
+        for shard in self.all_mut() {
             shard.network.remove_path(id);
         }
         if let Some(links) = self.crossing.remove(&id) {
@@ -292,18 +342,21 @@ impl Shards {
 
     /// Returns a link.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
-        self.shards[self.index_of(id)].network.link(id)
+        let shard = match self.index_of(id).checked_sub(1) {
+            None => &self.first,
+            Some(index) => &*self.others[index],
+        };
+        shard.network.link(id)
     }
 
-    /// Removes a link that no path crosses.
-    pub fn remove_link(&mut self, id: LinkId) -> Option<RemovedLink<Frame>> {
+    /// Removes a link that no path crosses; also returns its counters. The number stays
+    /// in use.
+    pub fn remove_link(&mut self, id: LinkId) -> Option<(RemovedLink<Frame>, Arc<LinkCells>)> {
         let shard = self.of(id);
         let removed = shard.network.remove_link(id)?;
-        if let Some(cells) = shard.state.cells.get_mut(id.0 as usize) {
-            // The network holds the other reference.
-            *cells = None;
-        }
-        Some(removed)
+        let own = shard.state.take_cells(id);
+        let cells = self.first.state.take_cells(id).or(own)?;
+        Some((removed, cells))
     }
 
     /// Changes a link at `at`; all earlier events are done.
@@ -320,13 +373,7 @@ impl Shards {
         if let Some(known) = self.lookahead {
             return known;
         }
-        let slack = |link: &LinkId| {
-            let shard = &self.shards[self.index_of(*link)];
-            shard
-                .network
-                .link(*link)
-                .map_or(Nanos::ZERO, Link::poll_slack)
-        };
+        let slack = |link: &LinkId| self.link(*link).map_or(Nanos::ZERO, Link::poll_slack);
         let least = self.cuts.keys().map(slack).min();
         self.lookahead = Some(least);
         least
@@ -334,7 +381,7 @@ impl Shards {
 
     /// See [`Network::stays_until`].
     pub fn stay_until(&mut self, until: Nanos) {
-        for shard in &mut self.shards {
+        for shard in self.all_mut() {
             shard.network.stays_until(until);
         }
     }
@@ -364,6 +411,43 @@ impl Shards {
         waiting.min()
     }
 
+    /// Removes the next frame due by `now`; returns its line, its release, and a handle of
+    /// the first shard.
+    #[inline]
+    pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, Frame)> {
+        if !self.others.is_empty() {
+            return self.pop_due_of_all(now);
+        }
+        let FabricState {
+            frames, waiting, ..
+        } = &mut self.first.state;
+        let due = waiting.pop_due(now)?;
+        if let Some(later) = waiting.ahead(PREFETCH_AHEAD) {
+            frames.prefetch(later);
+        }
+        Some(due)
+    }
+
+    fn pop_due_of_all(&mut self, now: Nanos) -> Option<(LinkId, Nanos, Frame)> {
+        let heads = self.all_mut().enumerate();
+        let heads = heads.filter_map(|(index, shard)| {
+            let place = shard.state.waiting.next_place()?;
+            Some((place, index))
+        });
+        let (_, index) = heads.min()?;
+        let (line, release, frame) = self.at(index).state.waiting.pop_due(now)?;
+        let Some(index) = index.checked_sub(1) else {
+            return Some((line, release, frame));
+        };
+        let frames = &mut self.others[index].state.frames;
+        let (bytes, wire_len) = (frames.bytes(&frame), frames.wire_len(&frame));
+        let ports = (frame.exit, frame.entry);
+        let own = &mut self.first.state.frames;
+        let own = own.adopt(bytes, wire_len, ports, frames.part(&frame));
+        frames.free(frame);
+        Some((line, release, own))
+    }
+
     /// Adapts the next batch's length to the number of frames to hand out: with many
     /// copies per frame, a long batch would need much memory.
     fn adapt_batches(&mut self) {
@@ -388,10 +472,10 @@ impl Shards {
         let parts = if frames < PARALLEL_MIN {
             1
         } else {
-            self.shards.len()
+            1 + self.others.len()
         };
         let part = frames.div_ceil(parts);
-        for (index, shard) in self.shards.iter_mut().enumerate() {
+        for (index, shard) in self.all_mut().enumerate() {
             let from = (index * part).min(frames);
             shard.job = Job::Classify {
                 shared: Arc::clone(shared),
@@ -406,9 +490,9 @@ impl Shards {
     fn round(&mut self, parallel: bool) {
         if parallel {
             self.times.rounds += 1;
-            self.pool.round(&mut self.shards);
+            self.pool.round(&mut self.first, &mut self.others);
         } else {
-            self.shards.iter_mut().for_each(|shard| shard.work());
+            self.all_mut().for_each(Shard::work);
         }
     }
 
@@ -432,11 +516,11 @@ impl Shards {
                 break;
             }
         }
-        self.shards.iter_mut().for_each(|shard| shard.accept());
+        self.all_mut().for_each(Shard::accept);
     }
 
     fn window(&mut self, shared: &Arc<RoundInput>, end: Nanos, inclusive: bool, parallel: bool) {
-        for shard in &mut self.shards {
+        for shard in self.all_mut() {
             shard.job = Job::Advance {
                 shared: Arc::clone(shared),
                 end,
@@ -448,7 +532,7 @@ impl Shards {
 
     /// Returns the time of the first event, arrival or message.
     fn next_inside(&mut self, shared: &RoundInput) -> Option<Nanos> {
-        let times = self.shards.iter_mut().flat_map(|shard| {
+        let times = self.all_mut().flat_map(|shard| {
             let event = shard.network.next_place().map(|place| place.at);
             let arrival = shard.next_arrival(shared);
             let messages = shard.inboxes.iter().filter_map(|inbox| inbox.first).min();
@@ -459,15 +543,17 @@ impl Shards {
 
     /// Delivers messages to their shards.
     fn exchange(&mut self) {
-        for from in 0..self.shards.len() {
-            for to in 0..self.shards.len() {
-                if self.shards[from].outboxes[to].is_empty() {
+        let shards = 1 + self.others.len();
+        for from in 0..shards {
+            for to in 0..shards {
+                let outbox = &mut self.at(from).outboxes[to];
+                if outbox.is_empty() {
                     continue;
                 }
-                let messages = std::mem::take(&mut self.shards[from].outboxes[to]);
-                let spare = std::mem::replace(&mut self.shards[to].inboxes[from], messages);
+                let messages = std::mem::take(outbox);
+                let spare = std::mem::replace(&mut self.at(to).inboxes[from], messages);
                 debug_assert!(spare.is_empty(), "messages that were not accepted");
-                self.shards[from].outboxes[to] = spare;
+                self.at(from).outboxes[to] = spare;
             }
         }
     }
@@ -475,17 +561,15 @@ impl Shards {
     /// Like [`Shards::advance`], one event at a time: for paths that continue in another
     /// shard without delay.
     fn advance_in_order(&mut self, shared: &RoundInput, end: Nanos) {
-        self.shards
-            .iter_mut()
-            .for_each(|shard| shard.forget_handed_out());
+        self.all_mut().for_each(Shard::forget_handed_out);
         loop {
-            let arrival = self.shards.iter().enumerate();
+            let arrival = self.all().enumerate();
             let arrival = arrival.filter_map(|(index, shard)| {
                 let entry = shard.entries.get(shard.next_entry)?;
                 Some((entry.frame, shard.next_arrival(shared)?, index))
             });
             let arrival = arrival.min().map(|(_, at, index)| (at, index));
-            let event = self.shards.iter_mut().enumerate();
+            let event = self.all_mut().enumerate();
             let event = event.filter_map(|(index, shard)| {
                 let place = shard.network.next_place()?;
                 (place.at < end).then_some((place, index))
@@ -493,38 +577,20 @@ impl Shards {
             let event = event.min();
             let index = match (event, arrival) {
                 (Some((place, index)), arrival) if arrival.is_none_or(|(at, _)| place.at < at) => {
-                    let Shard { network, state, .. } = &mut *self.shards[index];
+                    let Shard { network, state, .. } = self.at(index);
                     network.process_next(place.at, state);
                     index
                 }
                 (_, Some((_, index))) => {
-                    self.shards[index].enter(shared);
+                    self.at(index).enter(shared);
                     index
                 }
                 (_, None) => break,
             };
-            self.shards[index].post();
+            self.at(index).post();
             self.exchange();
-            self.shards.iter_mut().for_each(|shard| shard.accept());
+            self.all_mut().for_each(Shard::accept);
         }
-        self.shards.iter_mut().for_each(|shard| shard.close(end));
-    }
-
-    /// Merges the complete events of all shards in order and passes them to `record`.
-    fn record(&mut self, mut record: impl FnMut(LinkEvent)) {
-        let lists = self.shards.iter_mut();
-        let lists = lists.filter_map(|shard| shard.state.ledger.as_mut()?.list());
-        let mut lists: Vec<_> = lists.map(|list| list.drain(..).peekable()).collect();
-        loop {
-            let heads = lists.iter_mut().enumerate();
-            let heads = heads.filter_map(|(index, list)| {
-                let event = list.peek()?;
-                Some((event.at, event.link, index))
-            });
-            let Some((.., index)) = heads.min() else {
-                return;
-            };
-            lists[index].next().into_iter().for_each(&mut record);
-        }
+        self.all_mut().for_each(|shard| shard.close(end));
     }
 }

@@ -56,13 +56,13 @@ impl<T> PoolState<T> {
     }
 
     /// Processes ready items as thread `own`: its own first, then items that no thread
-    /// has begun. The first item is reserved for the calling thread.
+    /// has begun.
     fn help(&self, own: usize) {
         let threads = self.threads();
-        let places = self.places.iter().enumerate();
-        let mine = places.clone().filter(|(index, _)| index % threads == own);
-        let others = places.filter(|(index, _)| index % threads != own && *index > 0);
-        for (_, place) in mine.chain(others) {
+        let places = self.places.iter().zip(1..);
+        let mine = places.clone().filter(|(_, index)| index % threads == own);
+        let others = places.filter(|(_, index)| index % threads != own);
+        for (place, _) in mine.chain(others) {
             let took =
                 place
                     .state
@@ -118,36 +118,45 @@ impl<T> PoolState<T> {
 }
 
 impl<T: Send + 'static> Pool<T> {
-    /// Starts worker threads, for `threads` in total with the calling one, at most one
-    /// per item. `work` runs once per item of a round. `realtime`: workers request a
-    /// higher priority.
-    ///
-    /// # Errors
-    /// If a thread cannot be started.
-    pub fn start(
-        items: usize,
-        threads: NonZero<usize>,
-        realtime: bool,
-        work: fn(&mut T),
-    ) -> std::io::Result<Pool<T>> {
+    fn new(others: usize, helpers: usize, work: fn(&mut T)) -> Pool<T> {
         let place = |_| Place {
             state: AtomicU8::new(EMPTY),
             item: Mutex::new(None),
         };
-        let helpers = threads.get().min(items.max(1)) - 1;
         let shared = Arc::new(PoolState {
-            places: (0..items).map(place).collect(),
+            places: (0..others).map(place).collect(),
             round: AtomicU32::new(0),
             left: AtomicUsize::new(0),
             ends: AtomicBool::new(false),
             asleep: (0..helpers).map(|_| AtomicBool::new(false)).collect(),
             work,
         });
-        let mut pool = Pool {
+        Pool {
             shared,
             workers: Vec::new(),
             threads: Vec::new(),
-        };
+        }
+    }
+
+    /// Returns a pool without threads, for rounds of one item.
+    pub fn alone(work: fn(&mut T)) -> Pool<T> {
+        Pool::new(0, 0, work)
+    }
+
+    /// Starts worker threads for rounds of one item and `others`: `threads` in total with
+    /// the calling one, at most one per item. `work` runs once per item of a round.
+    /// `realtime`: workers request a higher priority.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn start(
+        others: usize,
+        threads: NonZero<usize>,
+        realtime: bool,
+        work: fn(&mut T),
+    ) -> std::io::Result<Pool<T>> {
+        let helpers = (threads.get() - 1).min(others);
+        let mut pool = Pool::new(others, helpers, work);
         for own in 1..=helpers {
             let shared = Arc::clone(&pool.shared);
             let worker = thread::Builder::new()
@@ -169,12 +178,13 @@ impl<T: Send + 'static> Pool<T> {
         Ok(pool)
     }
 
-    /// Processes all items and returns when all are done.
-    pub fn round(&mut self, items: &mut Vec<Box<T>>) {
-        debug_assert_eq!(items.len(), self.shared.places.len());
+    /// Processes all items and returns when all are done. Only the calling thread
+    /// processes `first`.
+    pub fn round(&mut self, first: &mut T, others: &mut Vec<Box<T>>) {
+        debug_assert_eq!(others.len(), self.shared.places.len());
         let shared = &*self.shared;
-        shared.left.store(items.len(), Ordering::Relaxed);
-        for (place, item) in shared.places.iter().zip(items.drain(..)) {
+        shared.left.store(others.len(), Ordering::Relaxed);
+        for (place, item) in shared.places.iter().zip(others.drain(..)) {
             *place.item.lock().unwrap_or_else(PoisonError::into_inner) = Some(item);
             place.state.store(READY, Ordering::Release);
         }
@@ -184,6 +194,7 @@ impl<T: Send + 'static> Pool<T> {
                 thread.unpark();
             }
         }
+        (shared.work)(first);
         shared.help(0);
         let mut tries = 0;
         while shared.left.load(Ordering::Acquire) > 0 {
@@ -196,7 +207,7 @@ impl<T: Send + 'static> Pool<T> {
         }
         for place in &shared.places {
             let mut item = place.item.lock().unwrap_or_else(PoisonError::into_inner);
-            items.extend(item.take());
+            others.extend(item.take());
             place.state.store(EMPTY, Ordering::Relaxed);
         }
     }
@@ -219,12 +230,12 @@ impl<T> Drop for Pool<T> {
 /// If a thread cannot be started.
 pub fn shard_round(threads: NonZero<usize>) -> std::io::Result<Duration> {
     const ROUNDS: usize = 2_001;
-    let mut pool = Pool::start(threads.get(), threads, false, |(): &mut ()| {})?;
-    let mut items: Vec<Box<()>> = (0..threads.get()).map(|_| Box::new(())).collect();
+    let mut pool = Pool::start(threads.get() - 1, threads, false, |(): &mut ()| {})?;
+    let mut others: Vec<Box<()>> = (1..threads.get()).map(|_| Box::new(())).collect();
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|_| {
             let started = Instant::now();
-            pool.round(&mut items);
+            pool.round(&mut (), &mut others);
             started.elapsed()
         })
         .collect();
@@ -249,17 +260,18 @@ mod tests {
     fn every_item_is_processed_once_a_round_in_its_place() {
         for threads in [1, 2, 3, 8] {
             let threads = NonZero::new(threads).unwrap();
-            let mut pool = Pool::start(7, threads, false, add).unwrap();
-            let item = |number| Box::new(Item { number, sum: 0 });
-            let mut items: Vec<Box<Item>> = (0..7).map(item).collect();
+            let mut pool = Pool::start(6, threads, false, add).unwrap();
+            let item = |number| Item { number, sum: 0 };
+            let mut first = item(7);
+            let mut others: Vec<Box<Item>> = (0..6).map(|number| Box::new(item(number))).collect();
             for round in 1..=500 {
-                pool.round(&mut items);
+                pool.round(&mut first, &mut others);
                 if round % 100 == 0 {
                     // Long enough for the threads to park.
                     thread::sleep(std::time::Duration::from_millis(5));
                 }
-                assert_eq!(items.len(), 7);
-                for (place, item) in items.iter().enumerate() {
+                assert_eq!((others.len(), first.sum), (6, round * first.number));
+                for (place, item) in others.iter().enumerate() {
                     assert_eq!((item.number, item.sum), (place as u64, round * item.number));
                 }
             }

@@ -98,16 +98,17 @@ pub(in crate::fabric) struct Shard {
     pub(super) outboxes: Vec<Messages>,
     /// From each shard.
     pub(super) inboxes: Vec<Messages>,
-    /// The shard of each link.
+    /// The shard of each planned link; others are in the first shard.
     pub(super) shard_of: Arc<Vec<u16>>,
 }
 
 impl Shard {
-    pub fn new(shards: usize, shard_of: Arc<Vec<u16>>) -> Shard {
+    /// Returns a shard without links, one of `shards`.
+    pub fn new(frames: Frames, shards: usize, shard_of: Arc<Vec<u16>>) -> Shard {
         let boxes = || (0..shards).map(|_| Messages::default()).collect();
         Shard {
             network: Network::new(),
-            state: FabricState::new(Frames::new(Vec::new())),
+            state: FabricState::new(frames),
             job: Job::Rest,
             entries: Vec::new(),
             next_entry: 0,
@@ -160,11 +161,17 @@ impl Shard {
             if self.next_entry.is_multiple_of(AHEAD) {
                 self.prefetch();
             }
-            self.network.advance(arrival, &mut self.state);
+            self.process_before(arrival);
             self.enter(shared);
         }
-        self.network.advance(end, &mut self.state);
+        self.process_before(end);
         self.close(end);
+    }
+
+    /// Processes all events of links before `end`.
+    #[inline]
+    pub fn process_before(&mut self, end: Nanos) {
+        self.network.advance(end, &mut self.state);
     }
 
     /// Ends a window; all events before `end` are done.
@@ -222,7 +229,7 @@ impl Shard {
         }
         let frames = &mut self.state.frames;
         for crossing in self.network.crossings() {
-            let to = usize::from(self.shard_of[crossing.to.0 as usize]);
+            let to = shard_of(&self.shard_of, crossing.to);
             let Messages {
                 crossings,
                 bytes,
@@ -314,6 +321,12 @@ impl Shard {
         let coming: usize = self.inboxes.iter().map(|inbox| inbox.crossings.len()).sum();
         self.state.frames.len() + self.leaving.len() - self.handed_out + coming
     }
+}
+
+/// Returns the shard of a link; links that are not planned are in the first one.
+pub(super) fn shard_of(planned: &[u16], link: LinkId) -> usize {
+    let shard = planned.get(link.0 as usize).copied();
+    shard.unwrap_or_default().into()
 }
 
 impl Messages {
