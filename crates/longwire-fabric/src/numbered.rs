@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use longwire_engine::{LinkConfig, LinkId, LinkSpec, Loader, OptionError, PathId};
 use longwire_packet::bridge::BridgeConfig;
 use longwire_packet::classify::{Classifier, Matcher};
-use longwire_runtime::fabric::{FabricParts, LinkCells, PortCarrier, Target};
+use longwire_runtime::fabric::{FabricParts, LinkCells, PortCarrier, Sharding, Target};
 
 use crate::NetworkError;
 use longwire_topology::glob::{self, fits};
@@ -247,7 +247,7 @@ impl Numbered {
             paths: self.paths.clone(),
             orders: Vec::new(),
             on_port_loss: self.topology.on_port_loss,
-            sharding: None,
+            sharding: Sharding::one(),
             remote: None,
         })
     }

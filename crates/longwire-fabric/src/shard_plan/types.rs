@@ -44,8 +44,8 @@ pub struct ShardPlan {
 }
 
 impl ShardPlan {
-    /// Returns the distribution over the cores of this machine; `None` for a single shard.
-    pub fn sharding(&self) -> Option<Sharding> {
+    /// Returns the distribution over the cores of this machine.
+    pub fn sharding(&self) -> Sharding {
         Sharding::on_cores(&self.shard_of, self.shards)
     }
 }

@@ -45,8 +45,8 @@ pub struct FabricParts {
     pub orders: Vec<(Nanos, Operation)>,
     /// The reaction to a port that goes away.
     pub on_port_loss: OnPortLoss,
-    /// The distribution of the links over shards; `None`: one thread decides.
-    pub sharding: Option<Sharding>,
+    /// The distribution of the links over shards.
+    pub sharding: Sharding,
     /// The other hosts of the network. With them there are no shards, and ports of other
     /// hosts neither receive nor send here.
     pub remote: Option<RemoteParts>,
@@ -90,12 +90,14 @@ impl FabricParts {
             outputs.push((port.tx, Arc::clone(&shared), output));
             sources.ports.push((name, shared));
         }
-        let shards = self.sharding.as_mut().map(|sharding| {
-            sharding.memory = Bytes(budget.0.saturating_mul(lines.len() as u64));
-            sharding.realtime = config.realtime;
-            let (threads, count) = sharding.size();
+        self.sharding.memory = Bytes(budget.0.saturating_mul(lines.len() as u64));
+        self.sharding.realtime = config.realtime;
+        let (threads, count) = self.sharding.size();
+        let shards = if self.sharding.is_one() {
+            String::new()
+        } else {
             format!("; {count} shards of links on {threads} threads")
-        });
+        };
         let remote = self.remote.take();
         let mut core = pipeline::build(self, Frames::new(lines), config.seed, epoch)?;
         core.record(foundation.recorded.ledger().map(Ledger::in_order));
@@ -115,7 +117,7 @@ impl FabricParts {
             1 => "one thread for all ports",
             _ => "a thread that receives and one that decides and sends",
         };
-        let (shards, cores) = (shards.unwrap_or_default(), host::cores());
+        let cores = host::cores();
         notes.push(format!("placement: {stages}{shards} ({cores} cores)"));
         let threads = workers.into_iter().enumerate();
         Ok(Assembly {

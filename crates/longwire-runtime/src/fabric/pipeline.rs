@@ -182,10 +182,7 @@ pub(super) fn build(
     epoch: Nanos,
 ) -> Result<Core, StartError> {
     let bridge = Bridge::new(parts.switch)?;
-    let shards = match parts.sharding {
-        Some(sharding) => Shards::new(frames, sharding).map_err(StartError::Thread)?,
-        None => Shards::one(frames),
-    };
+    let shards = Shards::new(parts.sharding, frames).map_err(StartError::Thread)?;
     let mut core = Core::new(bridge, parts.classifier, shards);
     let many = parts.links.len() >= LINKS_MANY;
     core.epoch = epoch;

@@ -13,7 +13,7 @@ use super::orders::{Operation, Order, Task};
 use super::pair::{Pair, PairLink};
 use super::pipeline;
 use super::report::{PortReport, SwitchReport};
-use super::shards::{ShardTimes, Shards};
+use super::shards::{ShardTimes, Sharding, Shards};
 use super::state::Target;
 use crate::config::LinkSetup;
 use crate::ledger::{Artifact, Memory, QueueLengths};
@@ -65,9 +65,9 @@ impl Simulation {
         epoch: Nanos,
         recorder: Option<Box<dyn Recorder>>,
     ) -> Result<Simulation, StartError> {
-        let many = parts.links.len() >= BATCHED_FROM;
+        let mut parts = parts;
+        parts.sharding.in_batches |= parts.links.len() >= BATCHED_FROM;
         let mut core = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
-        core.shards.in_batches |= many;
         core.shards.collect();
         let recorded = RecordingParts::by(recorder);
         let ledger = recorded.ledger().map(Ledger::waiting);
@@ -95,11 +95,9 @@ impl Simulation {
             switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
             ..BridgeConfig::new(2)
         };
-        let mut core = Core::new(
-            Bridge::new(switch)?,
-            rules,
-            Shards::one(Frames::new(Vec::new())),
-        );
+        let shards = Shards::new(Sharding::one(), Frames::new(Vec::new()));
+        let shards = shards.map_err(StartError::Thread)?;
+        let mut core = Core::new(Bridge::new(switch)?, rules, shards);
         let recorded = RecordingParts::by(recorder);
         core.record(recorded.ledger().map(Ledger::waiting));
         let link = |(port, LinkSetup { name, config }): (PortIndex, LinkSetup)| {

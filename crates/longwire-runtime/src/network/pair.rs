@@ -135,7 +135,7 @@ pub(super) fn is_pair(parts: &FabricParts) -> bool {
     let pairs = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
     let is_fixed = parts.orders.is_empty()
         && parts.on_port_loss == OnPortLoss::End
-        && parts.sharding.is_none()
+        && parts.sharding.is_one()
         && parts.remote.is_none();
     let crosses = |port: u16| match parts.classifier.target_of_port(PortIndex(port)) {
         Some(Target::Path(PathId(path))) => {

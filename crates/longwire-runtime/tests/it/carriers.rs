@@ -80,7 +80,7 @@ fn follow(toward: Vec<u32>) -> Operation {
 /// ones over link 1. The switch does not know their station and floods them to ports 1
 /// and 2. Returns the events at all ports.
 fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 3] {
-    run_on(None, links, orders)
+    run_on(Sharding::one(), links, orders)
 }
 
 /// Like [`run`], with sharded links.
@@ -115,7 +115,7 @@ fn run_on(
 #[test]
 fn a_carrier_is_lost_after_the_frames_in_transit() {
     let two = Sharding::new(vec![0, 1], 2, NonZero::<usize>::MIN);
-    for sharding in [None, Some(two)] {
+    for sharding in [Sharding::one(), two] {
         // On link 0, frames 1 to 19 arrive 10 ms later, until the 29th millisecond; 21 to
         // 39 are dropped.
         let orders = vec![

@@ -12,7 +12,7 @@ use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
-use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+use longwire_runtime::fabric::{FabricParts, LinkCells, Sharding, Target};
 use longwire_runtime::{
     NetworkPlan, OnPortLoss, Placement, RunConfig, RunReport, RunningNetwork, start,
 };
@@ -119,7 +119,7 @@ fn begin(
         paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
         orders: Vec::new(),
         on_port_loss: OnPortLoss::End,
-        sharding: None,
+        sharding: Sharding::one(),
         remote: None,
     };
     let source = Source {

@@ -139,7 +139,7 @@ impl Case {
         }
     }
 
-    fn parts(&self, sharding: Option<Sharding>) -> (FabricParts, Vec<Arc<LinkCells>>) {
+    fn parts(&self, sharding: Sharding) -> (FabricParts, Vec<Arc<LinkCells>>) {
         let mut classifier = Classifier::new(RuleOrder::First, self.unmatched);
         for (from, to, target) in &self.rules {
             let matcher: Matcher = format!("src=10.0.0.{from},dst=10.0.0.{to}")
@@ -183,12 +183,12 @@ impl Case {
     }
 
     /// Runs the network in virtual time.
-    fn run(&self, sharding: Option<Sharding>) -> Outcome {
+    fn run(&self, sharding: Sharding) -> Outcome {
         self.simulate(sharding, Nanos::from_millis(3), &self.frames)
     }
 
     /// Like [`Case::run`], with frame times relative to `epoch`.
-    fn simulate(&self, sharding: Option<Sharding>, epoch: Nanos, frames: &[Arrival]) -> Outcome {
+    fn simulate(&self, sharding: Sharding, epoch: Nanos, frames: &[Arrival]) -> Outcome {
         let (parts, cells) = self.parts(sharding);
         let events = Arc::new(Mutex::new(Recorded::default()));
         let recorder = Box::new(Keeper(Arc::clone(&events), true));
@@ -308,7 +308,7 @@ fn any_network_on_any_shards() {
     let (mut dropped, mut crossed) = (0, 0);
     for number in 0..200 {
         let case = Case::of(number);
-        let expected = case.run(None);
+        let expected = case.run(Sharding::one());
         dropped += expected.events.len() - expected.left.len().min(expected.events.len());
         let mut draws = draws(!number);
         for shards in [1, 2, 3, 4, 16] {
@@ -316,7 +316,7 @@ fn any_network_on_any_shards() {
             let shard = |link: &LinkId| sharding.shard_of(*link);
             let hops = case.paths.iter().flat_map(|path| path.windows(2));
             crossed += hops.filter(|hop| shard(&hop[0]) != shard(&hop[1])).count();
-            let found = case.run(Some(sharding.clone()));
+            let found = case.run(sharding.clone());
             let events = found.events.iter().zip(&expected.events);
             let first = { events }.find(|(found, expected)| found != expected);
             assert_eq!(first, None, "case {number}, {shards} shards");
@@ -349,7 +349,7 @@ fn copies_make_batches_short() {
         frames: Vec::new(),
     };
     let sharding = Sharding::new(vec![0], 1, NonZero::<usize>::MIN);
-    let (parts, _) = case.parts(Some(sharding));
+    let (parts, _) = case.parts(sharding);
     let mut simulation = Simulation::new(&["a", "b", "c"], parts, 7, Nanos::ZERO, None).unwrap();
     let bytes = udp4([10, 0, 0, 1], [10, 0, 0, 2], (1, 2), &[0; 100]);
     let (mut most, mut all) = (0, 0);
@@ -372,7 +372,7 @@ fn copies_make_batches_short() {
 }
 
 /// Runs the stages of a live run in virtual time; returns each port's output.
-fn run_in_stages(case: &Case, sharding: Option<Sharding>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
+fn run_in_stages(case: &Case, sharding: Sharding) -> Vec<Vec<(Nanos, Vec<u8>)>> {
     let (parts, _) = case.parts(sharding);
     let ports = (0..PORTS).map(|port| {
         let of_port = case
@@ -401,12 +401,12 @@ fn any_network_in_the_stages_of_a_live_run() {
             changes: Vec::new(),
             ..Case::long(number)
         };
-        let expected = run_in_stages(&case, None);
+        let expected = run_in_stages(&case, Sharding::one());
         compared += expected.iter().flatten().count();
         let mut draws = draws(!number);
         for shards in [1, 2, 4] {
             let sharding = at_random(case.links.len(), shards, &mut draws);
-            let found = run_in_stages(&case, Some(sharding));
+            let found = run_in_stages(&case, sharding);
             for (port, (found, expected)) in found.iter().zip(&expected).enumerate() {
                 let frames = found.iter().zip(expected);
                 let other = { frames }.position(|(found, expected)| found != expected);
@@ -437,7 +437,7 @@ fn any_network_live_on_shards() {
 
 /// Compares the log of a live run; returns the number of events.
 fn live(case: &Case, sharding: Sharding) -> usize {
-    let (parts, _) = case.parts(Some(sharding));
+    let (parts, _) = case.parts(sharding);
     let port = |port: u64| {
         let of_port = case
             .frames
@@ -475,7 +475,7 @@ fn live(case: &Case, sharding: Sharding) -> usize {
     let since = arrivals
         .into_iter()
         .map(|(port, arrival, bytes)| (port, arrival.saturating_sub(epoch), bytes));
-    let expected = case.simulate(None, epoch, &since.collect::<Vec<_>>());
+    let expected = case.simulate(Sharding::one(), epoch, &since.collect::<Vec<_>>());
     // The run may have stopped while frames were inside.
     let both = events.iter().zip(&expected.events);
     let other = { both }.find(|(live, expected)| live != expected);

@@ -7,7 +7,7 @@ use longwire_engine::{LinkConfig, LinkId, PathId};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order, Prefix};
 use longwire_runtime::OnPortLoss;
-use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+use longwire_runtime::fabric::{FabricParts, LinkCells, Sharding, Target};
 
 use crate::Error;
 
@@ -47,7 +47,7 @@ pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<Fa
         paths: (0..links).map(|link| vec![LinkId(link)]).collect(),
         orders: Vec::new(),
         on_port_loss: OnPortLoss::End,
-        sharding: None,
+        sharding: Sharding::one(),
         remote: None,
     })
 }

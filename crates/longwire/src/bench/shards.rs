@@ -117,7 +117,7 @@ fn crossing(args: &ShardsArgs) -> Result<f64, Error> {
         }
         let shard_of = |link: u32| (link % 2) as u16 ^ u16::from(apart && link >= pairs);
         let shard_of = (0..2 * pairs).map(shard_of).collect();
-        parts.sharding = Some(Sharding::new(shard_of, 2, NonZero::<usize>::MIN));
+        parts.sharding = Sharding::new(shard_of, 2, NonZero::<usize>::MIN);
         let args = ShardsArgs {
             links: pairs,
             ..args.clone()
@@ -163,8 +163,10 @@ fn rows(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
 fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
     let mut parts = links::parts(args.links)?;
     let count = shards.unwrap_or(1).max(1);
-    let shard_of = (0..args.links).map(|link| (link as usize % count) as u16);
-    parts.sharding = shards.map(|_| Sharding::new(shard_of.collect(), count, args.threads));
+    if shards.is_some() {
+        let shard_of = (0..args.links).map(|link| (link as usize % count) as u16);
+        parts.sharding = Sharding::new(shard_of.collect(), count, args.threads);
+    }
     let row = simulate(args, parts, count)?;
     Ok(ShardsRow {
         shards: shards.unwrap_or(0),

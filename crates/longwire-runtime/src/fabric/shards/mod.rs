@@ -64,7 +64,9 @@ pub struct Sharding {
     shard_of: Vec<u16>,
     shards: usize,
     threads: NonZero<usize>,
-    /// Memory limit of the frames inside.
+    /// Whether arrivals are processed in batches, not one by one.
+    pub(super) in_batches: bool,
+    /// Memory limit of the frames inside, with batches.
     pub(super) memory: Bytes,
     /// Whether threads request the priority of the data path.
     pub(super) realtime: bool,
@@ -83,16 +85,32 @@ impl Sharding {
             shard_of,
             shards,
             threads,
+            in_batches: true,
             memory: Bytes(u64::MAX),
             realtime: false,
         }
     }
 
-    /// Returns a distribution over one thread per shard, at most one per core; `None` for
-    /// a single shard.
-    pub fn on_cores(shard_of: &[u16], shards: usize) -> Option<Sharding> {
+    /// Returns a single shard, which processes arrivals one by one.
+    pub fn one() -> Sharding {
+        Sharding {
+            in_batches: false,
+            ..Sharding::new(Vec::new(), 1, NonZero::<usize>::MIN)
+        }
+    }
+
+    /// Returns a distribution over one thread per shard, at most one per core.
+    pub fn on_cores(shard_of: &[u16], shards: usize) -> Sharding {
+        if shards <= 1 {
+            return Sharding::one();
+        }
         let threads = NonZero::new(host::cores()).unwrap_or(NonZero::<usize>::MIN);
-        (shards > 1).then(|| Sharding::new(shard_of.to_vec(), shards, threads))
+        Sharding::new(shard_of.to_vec(), shards, threads)
+    }
+
+    /// Whether there is a single shard.
+    pub fn is_one(&self) -> bool {
+        self.shards == 1
     }
 
     /// Returns the shard of a link.
@@ -145,49 +163,37 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    /// Returns one shard without links, which processes arrivals one by one.
-    pub fn one(frames: Frames) -> Shards {
-        Shards::split(frames, 1, Arc::default())
-    }
-
-    /// Starts threads and shards without links, which process arrivals in batches.
+    /// Starts threads and shards without links.
     ///
     /// # Errors
     /// If a thread cannot be started.
-    pub fn new(frames: Frames, sharding: Sharding) -> std::io::Result<Shards> {
+    pub fn new(sharding: Sharding, frames: Frames) -> std::io::Result<Shards> {
         let Sharding {
             shard_of,
             shards,
             threads,
+            in_batches,
             memory,
             realtime,
         } = sharding;
-        Ok(Shards {
-            pool: Pool::start(shards - 1, threads, realtime, Shard::work)?,
-            in_batches: true,
-            memory_max: memory,
-            ..Shards::split(frames, shards, Arc::new(shard_of))
-        })
-    }
-
-    fn split(frames: Frames, shards: usize, shard_of: Arc<Vec<u16>>) -> Shards {
+        let shard_of = Arc::new(shard_of);
         let shard = |frames| Shard::new(frames, shards, Arc::clone(&shard_of));
         let other = |_| Box::new(shard(Frames::new(Vec::new())));
-        Shards {
+        Ok(Shards {
             first: shard(frames),
             others: (1..shards).map(other).collect(),
-            pool: Pool::alone(Shard::work),
+            pool: Pool::start(shards - 1, threads, realtime, Shard::work)?,
             entry_of: Vec::new(),
             crossing: BTreeMap::new(),
             cuts: BTreeMap::new(),
             lookahead: None,
-            in_batches: false,
+            in_batches,
             batch: FrameBatch::default(),
             batch_max: BATCH_FIRST,
-            memory_max: Bytes(u64::MAX),
+            memory_max: memory,
             times: ShardTimes::default(),
             shard_of,
-        }
+        })
     }
 
     /// Makes the shards collect departing frames for [`Core::hand_out`].

@@ -118,31 +118,6 @@ impl<T> PoolState<T> {
 }
 
 impl<T: Send + 'static> Pool<T> {
-    fn new(others: usize, helpers: usize, work: fn(&mut T)) -> Pool<T> {
-        let place = |_| Place {
-            state: AtomicU8::new(EMPTY),
-            item: Mutex::new(None),
-        };
-        let shared = Arc::new(PoolState {
-            places: (0..others).map(place).collect(),
-            round: AtomicU32::new(0),
-            left: AtomicUsize::new(0),
-            ends: AtomicBool::new(false),
-            asleep: (0..helpers).map(|_| AtomicBool::new(false)).collect(),
-            work,
-        });
-        Pool {
-            shared,
-            workers: Vec::new(),
-            threads: Vec::new(),
-        }
-    }
-
-    /// Returns a pool without threads, for rounds of one item.
-    pub fn alone(work: fn(&mut T)) -> Pool<T> {
-        Pool::new(0, 0, work)
-    }
-
     /// Starts worker threads for rounds of one item and `others`: `threads` in total with
     /// the calling one, at most one per item. `work` runs once per item of a round.
     /// `realtime`: workers request a higher priority.
@@ -156,7 +131,23 @@ impl<T: Send + 'static> Pool<T> {
         work: fn(&mut T),
     ) -> std::io::Result<Pool<T>> {
         let helpers = (threads.get() - 1).min(others);
-        let mut pool = Pool::new(others, helpers, work);
+        let place = |_| Place {
+            state: AtomicU8::new(EMPTY),
+            item: Mutex::new(None),
+        };
+        let shared = Arc::new(PoolState {
+            places: (0..others).map(place).collect(),
+            round: AtomicU32::new(0),
+            left: AtomicUsize::new(0),
+            ends: AtomicBool::new(false),
+            asleep: (0..helpers).map(|_| AtomicBool::new(false)).collect(),
+            work,
+        });
+        let mut pool = Pool {
+            shared,
+            workers: Vec::new(),
+            threads: Vec::new(),
+        };
         for own in 1..=helpers {
             let shared = Arc::clone(&pool.shared);
             let worker = thread::Builder::new()

@@ -6,7 +6,7 @@ use longwire_engine::{FrameMeta, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, 
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::OnPortLoss;
-use longwire_runtime::fabric::{FabricParts, LinkCells, OutputFrame, Simulation, Target};
+use longwire_runtime::fabric::{FabricParts, LinkCells, OutputFrame, Sharding, Simulation, Target};
 use longwire_runtime::record::Recorder;
 
 /// Counters of each link.
@@ -59,7 +59,7 @@ pub fn parts(
         paths: paths.iter().map(ids).collect(),
         orders: Vec::new(),
         on_port_loss: OnPortLoss::End,
-        sharding: None,
+        sharding: Sharding::one(),
         remote: None,
     };
     (parts, cells)
