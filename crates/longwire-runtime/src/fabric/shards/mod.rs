@@ -17,6 +17,7 @@ mod batch;
 mod batches;
 mod pool;
 mod shard;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::iter::once;
@@ -26,10 +27,10 @@ use std::time::Duration;
 
 use longwire_engine::{Bytes, Link, LinkChange, LinkId, Nanos, PathId, RemovedLink, ReplacedParts};
 
-use self::batch::{FrameBatch, RoundInput};
+use self::batch::FrameBatch;
 use self::pool::Pool;
 pub use self::pool::shard_round;
-use self::shard::{Job, Shard, shard_of};
+use self::shard::{Shard, shard_of};
 use super::flows::{FlowCount, FlowSketch};
 use super::frames::{Frame, Frames};
 use super::ledger::Ledger;
@@ -44,19 +45,8 @@ const BATCH_MAX: usize = 4_096;
 /// Frames of the first batch.
 const BATCH_FIRST: usize = 64;
 
-/// If more frames leave after a batch, the next one shrinks.
-const LEAVING_MAX: usize = 4 * BATCH_MAX;
-
-/// With fewer frames, the calling thread processes all shards: waking threads would take
-/// longer.
-const PARALLEL_MIN: usize = 64;
-
 /// Prefetch distance, in frames.
 const PREFETCH_AHEAD: usize = 8;
-
-/// With a shorter lookahead, the calling thread processes all events in order: a window's
-/// overhead would exceed its work.
-const WINDOW_MIN: Nanos = Nanos::from_micros(5);
 
 /// The distribution of a network over shards.
 #[derive(Clone, Debug)]
@@ -208,8 +198,10 @@ impl Shards {
                 shard.state.ledger = Some(Box::new(Ledger::of_shard()));
             }
         }
-        let shared = self.in_batches;
-        let ledger = ledger.map(|ledger| if shared { ledger.shared() } else { ledger });
+        let ledger = match ledger {
+            Some(ledger) if self.in_batches => Some(ledger.shared()),
+            ledger => ledger,
+        };
         self.first.state.ledger = ledger.map(Box::new);
     }
 
@@ -219,12 +211,9 @@ impl Shards {
         let Some(ledger) = &mut self.first.state.ledger else {
             return;
         };
-        for shard in &mut self.others {
-            shard
-                .state
-                .ledger
-                .iter_mut()
-                .for_each(|other| ledger.gather(other));
+        let others = self.others.iter_mut();
+        for other in others.filter_map(|shard| shard.state.ledger.as_deref_mut()) {
+            ledger.gather(other);
         }
         ledger.pass_on_before(until);
     }
@@ -373,18 +362,6 @@ impl Shards {
         network.change(id, at, change, state)
     }
 
-    /// Returns the minimum delay before a path continues in another shard; `None` if no
-    /// path does.
-    fn lookahead(&mut self) -> Option<Nanos> {
-        if let Some(known) = self.lookahead {
-            return known;
-        }
-        let slack = |link: &LinkId| self.link(*link).map_or(Nanos::ZERO, Link::poll_slack);
-        let least = self.cuts.keys().map(slack).min();
-        self.lookahead = Some(least);
-        least
-    }
-
     /// See [`Network::stays_until`].
     pub fn stay_until(&mut self, until: Nanos) {
         for shard in self.all_mut() {
@@ -452,151 +429,5 @@ impl Shards {
         let own = own.adopt(bytes, wire_len, ports, frames.part(&frame));
         frames.free(frame);
         Some((line, release, own))
-    }
-
-    /// Adapts the next batch's length to the number of frames to hand out: with many
-    /// copies per frame, a long batch would need much memory.
-    fn adapt_batches(&mut self) {
-        let leaving = |shard: &Shard| shard.leaving.len() - shard.handed_out;
-        let leaving: usize = self.all().map(leaving).sum();
-        if leaving > LEAVING_MAX {
-            self.batch_max = (self.batch_max / 2).max(1);
-        } else if leaving < LEAVING_MAX / 2 {
-            self.batch_max = (self.batch_max * 2).min(BATCH_MAX);
-        }
-    }
-
-    /// Whether memory allows another frame.
-    fn has_memory(&self) -> bool {
-        let memory: u64 = self.all().map(|shard| shard.state.frames.memory()).sum();
-        memory < self.memory_max.0
-    }
-
-    /// Classifies the batch; each shard keeps the targets of its part.
-    fn classify(&mut self, shared: &Arc<RoundInput>) {
-        let frames = shared.batch.len();
-        let parts = if frames < PARALLEL_MIN {
-            1
-        } else {
-            1 + self.others.len()
-        };
-        let part = frames.div_ceil(parts);
-        for (index, shard) in self.all_mut().enumerate() {
-            let from = (index * part).min(frames);
-            shard.job = Job::Classify {
-                shared: Arc::clone(shared),
-                from,
-                to: (from + part).min(frames),
-            };
-        }
-        self.round(frames >= PARALLEL_MIN);
-    }
-
-    /// Runs each shard's job.
-    fn round(&mut self, parallel: bool) {
-        if parallel {
-            self.times.rounds += 1;
-            self.pool.round(&mut self.first, &mut self.others);
-        } else {
-            self.all_mut().for_each(Shard::work);
-        }
-    }
-
-    /// Processes all events before `end` and offers the whole batch, whose last arrival
-    /// is at most `end`.
-    fn advance(&mut self, shared: &Arc<RoundInput>, end: Nanos) {
-        let held: usize = self.all().map(|shard| shard.state.frames.len()).sum();
-        let parallel = shared.batch.len() >= PARALLEL_MIN || held >= BATCH_MAX;
-        let Some(lookahead) = self.lookahead() else {
-            return self.window(shared, end, true, parallel);
-        };
-        if lookahead < WINDOW_MIN {
-            return self.advance_in_order(shared, end);
-        }
-        loop {
-            let next = self.next_inside(shared);
-            let stop = next.map_or(end, |at| at.saturating_add(lookahead).min(end));
-            self.window(shared, stop, stop == end, parallel);
-            self.exchange();
-            if stop == end {
-                break;
-            }
-        }
-        self.all_mut().for_each(Shard::accept);
-    }
-
-    fn window(&mut self, shared: &Arc<RoundInput>, end: Nanos, inclusive: bool, parallel: bool) {
-        for shard in self.all_mut() {
-            shard.job = Job::Advance {
-                shared: Arc::clone(shared),
-                end,
-                inclusive,
-            };
-        }
-        self.round(parallel);
-    }
-
-    /// Returns the time of the first event, arrival or message.
-    fn next_inside(&mut self, shared: &RoundInput) -> Option<Nanos> {
-        let times = self.all_mut().flat_map(|shard| {
-            let event = shard.network.next_place().map(|place| place.at);
-            let arrival = shard.next_arrival(shared);
-            let messages = shard.inboxes.iter().filter_map(|inbox| inbox.first).min();
-            [event, arrival, messages]
-        });
-        times.flatten().min()
-    }
-
-    /// Delivers messages to their shards.
-    fn exchange(&mut self) {
-        let shards = 1 + self.others.len();
-        for from in 0..shards {
-            for to in 0..shards {
-                let outbox = &mut self.at(from).outboxes[to];
-                if outbox.is_empty() {
-                    continue;
-                }
-                let messages = std::mem::take(outbox);
-                let spare = std::mem::replace(&mut self.at(to).inboxes[from], messages);
-                debug_assert!(spare.is_empty(), "messages that were not accepted");
-                self.at(from).outboxes[to] = spare;
-            }
-        }
-    }
-
-    /// Like [`Shards::advance`], one event at a time: for paths that continue in another
-    /// shard without delay.
-    fn advance_in_order(&mut self, shared: &RoundInput, end: Nanos) {
-        self.all_mut().for_each(Shard::forget_handed_out);
-        loop {
-            let arrival = self.all().enumerate();
-            let arrival = arrival.filter_map(|(index, shard)| {
-                let entry = shard.entries.get(shard.next_entry)?;
-                Some((entry.frame, shard.next_arrival(shared)?, index))
-            });
-            let arrival = arrival.min().map(|(_, at, index)| (at, index));
-            let event = self.all_mut().enumerate();
-            let event = event.filter_map(|(index, shard)| {
-                let place = shard.network.next_place()?;
-                (place.at < end).then_some((place, index))
-            });
-            let event = event.min();
-            let index = match (event, arrival) {
-                (Some((place, index)), arrival) if arrival.is_none_or(|(at, _)| place.at < at) => {
-                    let Shard { network, state, .. } = self.at(index);
-                    network.process_next(place.at, state);
-                    index
-                }
-                (_, Some((_, index))) => {
-                    self.at(index).enter(shared);
-                    index
-                }
-                (_, None) => break,
-            };
-            self.at(index).post();
-            self.exchange();
-            self.all_mut().for_each(Shard::accept);
-        }
-        self.all_mut().for_each(|shard| shard.close(end));
     }
 }
