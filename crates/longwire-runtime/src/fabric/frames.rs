@@ -162,7 +162,7 @@ impl Frames {
     pub fn part(&self, frame: &Frame) -> Option<TrainPart> {
         match self.place_of(frame)? {
             FramePlace::Line(line, held) => self.lines[usize::from(*line)].descriptor(held).part,
-            FramePlace::Stored(stored) => self.store.get_with_head(stored).0.part,
+            FramePlace::Stored(stored) => self.store.head(stored).part,
             FramePlace::Shared(_) => None,
         }
     }
@@ -177,14 +177,18 @@ impl Frames {
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         match self.place_of(frame) {
             Some(FramePlace::Line(line, held)) => self.lines[usize::from(*line)].bytes(held),
-            Some(FramePlace::Stored(stored)) => self.store.get_with_head(stored).1,
+            Some(FramePlace::Stored(stored)) => self.store.bytes(stored),
             Some(FramePlace::Shared(_)) | None => &[],
         }
     }
 
     /// Returns the wire length in bytes.
+    #[inline]
     pub fn wire_len(&self, frame: &Frame) -> u32 {
-        self.descriptor(frame).wire_len
+        match self.place_of(frame) {
+            Some(FramePlace::Stored(stored)) => self.store.wire_len(stored),
+            _ => self.descriptor(frame).wire_len,
+        }
     }
 
     /// Returns a frame's record: that of its line, or one without release.
@@ -195,7 +199,7 @@ impl Frames {
                 return self.lines[usize::from(*line)].descriptor(held);
             }
             Some(FramePlace::Stored(stored)) => {
-                let (head, _) = self.store.get_with_head(stored);
+                let head = self.store.head(stored);
                 (head.len, head.wire_len, head.part)
             }
             Some(FramePlace::Shared(_)) | None => (0, 0, None),

@@ -128,12 +128,33 @@ impl FrameStore {
         }
     }
 
-    /// Returns a frame's header and bytes.
+    /// Returns a frame's header.
     #[inline]
-    pub fn get_with_head(&self, place: &StoredFrame) -> (StoredHead, &[u8]) {
-        let bytes = &self.segments[place.segment as usize].bytes[place.at as usize..];
-        let (head, rest) = split_head(bytes);
-        (head, &rest[..head.len as usize])
+    pub fn head(&self, place: &StoredFrame) -> StoredHead {
+        split_head(self.from_head(place)).0
+    }
+
+    /// Returns the wire length of a frame with a header.
+    #[inline]
+    pub fn wire_len(&self, place: &StoredFrame) -> u32 {
+        (word_at(self.from_head(place), 0) >> 32) as u32
+    }
+
+    /// Returns the bytes of a frame with a header, without reading its part.
+    #[inline]
+    pub fn bytes(&self, place: &StoredFrame) -> &[u8] {
+        let bytes = self.from_head(place);
+        let head = word_at(bytes, 0) as u32;
+        let start = match head & WITH_PART {
+            0 => HEAD_LEN,
+            _ => HEAD_LEN + PART_LEN,
+        };
+        &bytes[start..start + (head & !WITH_PART) as usize]
+    }
+
+    #[inline]
+    fn from_head(&self, place: &StoredFrame) -> &[u8] {
+        &self.segments[place.segment as usize].bytes[place.at as usize..]
     }
 
     /// Returns a frame's bytes for editing, and removes it from its train.
@@ -237,13 +258,17 @@ impl FrameStore {
     }
 }
 
+/// Returns a word of a header.
+#[inline]
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>);
+    word.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
 /// Splits `bytes` into the header and the rest.
 #[inline]
 fn split_head(bytes: &[u8]) -> (StoredHead, &[u8]) {
-    let word = |at: usize| {
-        let word = bytes.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>);
-        word.map_or(0, |word| u64::from_le_bytes(*word))
-    };
+    let word = |at| word_at(bytes, at);
     let head = word(0);
     let has_part = head as u32 & WITH_PART != 0;
     let rest = if has_part {
@@ -319,6 +344,25 @@ mod tests {
             store.remove(place);
         }
         assert!(store.memory <= (SEGMENT_LEN * (SPARE_MAX + 1)) as u64);
+    }
+
+    #[test]
+    fn a_header_precedes_the_bytes_with_and_without_a_part() {
+        let mut store = FrameStore::new();
+        let part = TrainPart::from_words([7, 3 << 32 | 42 << 16 | 500]);
+        assert!(part.is_some());
+        for (number, part) in [None, part, None].into_iter().enumerate() {
+            let bytes = frame(number as u64, 60 + number);
+            let head = StoredHead {
+                len: bytes.len() as u32,
+                wire_len: 1_000 + number as u32,
+                part,
+            };
+            let place = store.insert_with_head(&head, &bytes);
+            assert_eq!(store.head(&place), head);
+            assert_eq!(store.wire_len(&place), head.wire_len);
+            assert_eq!(store.bytes(&place), bytes);
+        }
     }
 
     #[test]
