@@ -108,14 +108,6 @@ impl Frames {
         Some(self.handle(FramePlace::Line(line, frame), (Exit::AllBut(entry), entry)))
     }
 
-    /// Takes a frame that was decided before it was put on the line, as it is.
-    #[inline]
-    pub fn take_released(&mut self, line: u16) -> Option<Frame> {
-        let frame = self.lines[usize::from(line)].take()?;
-        let entry = PortIndex(line);
-        Some(self.handle(FramePlace::Line(line, frame), (Exit::AllBut(entry), entry)))
-    }
-
     /// Adds a frame without a line; its exit is decided next.
     #[inline]
     pub fn bring(&mut self, entry: PortIndex, bytes: &[u8], wire_len: u32) -> Frame {

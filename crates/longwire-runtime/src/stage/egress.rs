@@ -170,8 +170,7 @@ impl<T: TxPort> Egress<T> {
         let mut full = false;
         let due_by = now.saturating_add(self.account.lead);
         while self.account.batch.len() < BURST
-            && let Some((next, bytes)) = self.releases.front()
-            && next.release <= due_by
+            && let Some((next, bytes)) = self.releases.front(due_by)
         {
             let place = place_of(next.release, next.tag, self.account.lead);
             if turn.is_some_and(|turn| !turn.allows(place)) {
@@ -231,8 +230,8 @@ impl<T: TxPort> Egress<T> {
 
     /// Returns the place of the next departure that [`Egress::prepare`] has seen.
     pub(crate) fn next_place(&mut self) -> Option<DeparturePlace> {
-        let (next, _) = self.releases.front()?;
-        Some(place_of(next.release, next.tag, self.account.lead))
+        let (release, number) = self.releases.next_departure()?;
+        Some(place_of(release, number, self.account.lead))
     }
 
     /// Records that frames due at `now` wait for a full port: this one, or one that must

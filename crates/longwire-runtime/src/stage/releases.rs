@@ -1,7 +1,7 @@
 //! The frames of an egress stage until their release, and the link that decides there.
 
 use longwire_engine::{Delivery, FrameAccess, FrameMeta, LinkId, Nanos, ReleaseQueue};
-use longwire_io::delay_line::{DelayLineReader, Descriptor};
+use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 
 use super::account::Account;
 use super::lane::{LaneFrames, LaneParts, RunLane};
@@ -11,15 +11,39 @@ use crate::fabric::{Frame, Frames};
 pub(super) enum Releases {
     /// The line, whose releases never decrease.
     OnLine(DelayLineReader),
-    /// A queue of frames taken off the line.
-    Sorted(Box<SortedFrames>),
+    /// Frames that were decided at arrival, taken off the line.
+    Sorted(Box<SortedFrames<DelayLineReader>>),
+    /// Frames that a link of this stage decides.
+    Decided(Box<DecidedFrames>),
 }
 
-/// Frames taken off their line.
-pub(super) struct SortedFrames {
-    frames: Frames,
-    queue: ReleaseQueue<Frame>,
-    lane: Option<EgressLane>,
+/// Frames taken off their line, by release.
+pub(super) struct SortedFrames<S: FrameStorage> {
+    storage: S,
+    queue: ReleaseQueue<S::Handle>,
+    /// The first due frame, if it is no longer in the queue.
+    front: Option<(LinkId, Nanos, S::Handle)>,
+}
+
+/// Frames of a link that decides in the egress stage.
+pub(super) struct DecidedFrames {
+    sorted: SortedFrames<Frames>,
+    lane: EgressLane,
+}
+
+/// Storage of frames taken off a line.
+pub(super) trait FrameStorage {
+    type Handle;
+
+    /// Returns a frame's record on the line.
+    fn record(&self, frame: &Self::Handle) -> Descriptor;
+
+    fn bytes_of<'a>(&'a self, frame: &'a Self::Handle) -> &'a [u8];
+
+    fn remove(&mut self, frame: Self::Handle);
+
+    /// Returns the line.
+    fn line(&mut self) -> &mut DelayLineReader;
 }
 
 /// A link that decides in the egress stage. Its frames arrive on the line undecided, with
@@ -49,43 +73,44 @@ impl Releases {
     /// Returns the frames of a line; `in_order`: its releases never decrease. `link`
     /// decides undecided frames.
     pub fn new(line: DelayLineReader, in_order: bool, link: Option<LaneParts>) -> Releases {
-        if in_order && link.is_none() {
-            return Releases::OnLine(line);
+        match link {
+            Some(parts) => Releases::Decided(Box::new(DecidedFrames {
+                sorted: SortedFrames::new(Frames::new(vec![line])),
+                lane: EgressLane {
+                    slack: parts.link.poll_slack().min(SLACK_MAX),
+                    lane: RunLane::new(parts),
+                },
+            })),
+            None if in_order => Releases::OnLine(line),
+            None => Releases::Sorted(Box::new(SortedFrames::new(line))),
         }
-        let lane = link.map(|parts| EgressLane {
-            slack: parts.link.poll_slack().min(SLACK_MAX),
-            lane: RunLane::new(parts),
-        });
-        Releases::Sorted(Box::new(SortedFrames {
-            frames: Frames::new(vec![line]),
-            queue: ReleaseQueue::new(),
-            lane,
-        }))
     }
 
     /// Sorts published frames, as the link decides by `now`: afterwards
     /// [`Releases::front`] is the next departure.
     #[inline]
     pub fn prepare(&mut self, now: Nanos, account: &mut Account) {
-        if let Releases::Sorted(sorted) = self {
-            sorted.prepare(now, account);
+        match self {
+            Releases::OnLine(_) => {}
+            Releases::Sorted(sorted) => sorted.take_published(),
+            Releases::Decided(decided) => {
+                let SortedFrames { storage, queue, .. } = &mut decided.sorted;
+                decided.lane.prepare(now, storage, queue, account);
+                decided.sorted.reorder_front();
+            }
         }
     }
 
-    /// Returns the frame with the first release.
+    /// Returns the frame with the first release, if that is at most `due_by`.
     #[inline(always)]
-    pub fn front(&mut self) -> Option<(Descriptor, &[u8])> {
+    pub fn front(&mut self, due_by: Nanos) -> Option<(Descriptor, &[u8])> {
         match self {
             Releases::OnLine(line) => {
-                let next = line.front()?;
+                let next = line.front().filter(|next| next.release <= due_by)?;
                 Some((next, line.front_bytes()))
             }
-            Releases::Sorted(sorted) => {
-                let (release, frame) = sorted.queue.peek()?;
-                let record = sorted.frames.descriptor(frame);
-                let bytes = sorted.frames.bytes(frame);
-                Some((Descriptor { release, ..record }, bytes))
-            }
+            Releases::Sorted(sorted) => sorted.front(due_by),
+            Releases::Decided(decided) => decided.sorted.front(due_by),
         }
     }
 
@@ -94,11 +119,17 @@ impl Releases {
     pub fn advance(&mut self) {
         match self {
             Releases::OnLine(line) => line.advance(),
-            Releases::Sorted(sorted) => {
-                if let Some((_, _, frame)) = sorted.queue.pop_due(Nanos::MAX) {
-                    sorted.frames.free(frame);
-                }
-            }
+            Releases::Sorted(sorted) => sorted.advance(),
+            Releases::Decided(decided) => decided.sorted.advance(),
+        }
+    }
+
+    /// Returns release and tag of the next departure that [`Releases::prepare`] has seen.
+    pub fn next_departure(&mut self) -> Option<(Nanos, u32)> {
+        match self {
+            Releases::OnLine(line) => line.front().map(|next| (next.release, next.tag)),
+            Releases::Sorted(sorted) => sorted.next_departure(),
+            Releases::Decided(decided) => decided.sorted.next_departure(),
         }
     }
 
@@ -109,6 +140,10 @@ impl Releases {
         match self {
             Releases::OnLine(line) => Some(line.front()?.release),
             Releases::Sorted(sorted) => sorted.next_at(),
+            Releases::Decided(decided) => {
+                let release = decided.sorted.next_at();
+                release.into_iter().chain(decided.lane.next_at()).min()
+            }
         }
     }
 
@@ -117,7 +152,7 @@ impl Releases {
     pub fn release_beyond(&mut self, time: Nanos, look: u64) -> Option<Nanos> {
         match self {
             Releases::OnLine(line) => line.release_beyond(time, look),
-            Releases::Sorted(_) => None,
+            Releases::Sorted(_) | Releases::Decided(_) => None,
         }
     }
 
@@ -126,53 +161,141 @@ impl Releases {
     pub fn settle(&mut self) {
         match self {
             Releases::OnLine(line) => line.settle(),
-            Releases::Sorted(sorted) => sorted.frames.settle(),
+            Releases::Sorted(sorted) => sorted.storage.settle(),
+            Releases::Decided(decided) => decided.sorted.storage.settle(),
         }
     }
 
     /// Publishes the accounts of a link that decides here, and frees what it dropped.
     #[inline]
     pub fn publish(&mut self) {
-        if let Releases::Sorted(sorted) = self
-            && let Some(lane) = &mut sorted.lane
-        {
-            lane.lane.publish();
-            sorted.frames.settle();
+        if let Releases::Decided(decided) = self {
+            decided.lane.lane.publish();
+            decided.sorted.storage.settle();
         }
     }
 
     /// Ends the recording.
     pub fn finish(&mut self) {
-        if let Releases::Sorted(sorted) = self
-            && let Some(lane) = &mut sorted.lane
-        {
-            lane.lane.finish();
+        if let Releases::Decided(decided) = self {
+            decided.lane.lane.finish();
         }
     }
 }
 
-impl SortedFrames {
-    fn prepare(&mut self, now: Nanos, account: &mut Account) {
-        let SortedFrames {
-            frames,
-            queue,
-            lane,
-        } = self;
-        if let Some(lane) = lane {
-            return lane.prepare(now, frames, queue, account);
+impl SortedFrames<DelayLineReader> {
+    fn take_published(&mut self) {
+        while let Some(frame) = self.storage.take() {
+            let release = self.storage.descriptor(&frame).release;
+            self.queue.push(LinkId(0), release, frame);
         }
-        while let Some(frame) = frames.take_released(LINE) {
-            let release = frames.descriptor(&frame).release;
-            queue.push(LinkId(0), release, frame);
+        self.reorder_front();
+    }
+}
+
+impl<S: FrameStorage> SortedFrames<S> {
+    fn new(storage: S) -> SortedFrames<S> {
+        SortedFrames {
+            storage,
+            queue: ReleaseQueue::new(),
+            front: None,
         }
     }
 
+    /// Returns the front to the queue if an earlier frame has come. It loses its place among
+    /// equal releases; acceptable, as that takes a full port.
+    #[inline]
+    fn reorder_front(&mut self) {
+        if let Some((link, release, frame)) = self.front.take_if(|(_, release, _)| {
+            let next = self.queue.next_at();
+            next.is_some_and(|next| next < *release)
+        }) {
+            self.queue.push(link, release, frame);
+        }
+    }
+
+    #[inline(always)]
+    fn front(&mut self, due_by: Nanos) -> Option<(Descriptor, &[u8])> {
+        if self.front.is_none() {
+            self.front = self.queue.pop_due(due_by);
+        }
+        let (_, release, frame) = self.front.as_ref()?;
+        let record = self.storage.record(frame);
+        let release = *release;
+        Some((
+            Descriptor { release, ..record },
+            self.storage.bytes_of(frame),
+        ))
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) {
+        if let Some((_, _, frame)) = self.front.take() {
+            self.storage.remove(frame);
+        }
+    }
+
+    fn next_departure(&mut self) -> Option<(Nanos, u32)> {
+        let (release, frame) = match &self.front {
+            Some((_, release, frame)) => (*release, frame),
+            None => self.queue.peek()?,
+        };
+        Some((release, self.storage.record(frame).tag))
+    }
+
     fn next_at(&mut self) -> Option<Nanos> {
-        let published = self.frames.line(LINE.into()).front();
-        let published = published.map(|next| next.release);
-        let decision = self.lane.as_mut().and_then(EgressLane::next_at);
-        let times = [published, self.queue.next_at(), decision];
+        let published = self.storage.line().front().map(|next| next.release);
+        let front = self.front.as_ref().map(|(_, release, _)| *release);
+        let times = [published, front, self.queue.next_at()];
         times.into_iter().flatten().min()
+    }
+}
+
+impl FrameStorage for DelayLineReader {
+    type Handle = HeldFrame;
+
+    #[inline(always)]
+    fn record(&self, frame: &HeldFrame) -> Descriptor {
+        self.descriptor(frame)
+    }
+
+    #[inline(always)]
+    fn bytes_of<'a>(&'a self, frame: &'a HeldFrame) -> &'a [u8] {
+        self.bytes(frame)
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, frame: HeldFrame) {
+        self.free(frame);
+    }
+
+    #[inline(always)]
+    fn line(&mut self) -> &mut DelayLineReader {
+        self
+    }
+}
+
+impl FrameStorage for Frames {
+    type Handle = Frame;
+
+    #[inline]
+    fn record(&self, frame: &Frame) -> Descriptor {
+        self.descriptor(frame)
+    }
+
+    #[inline]
+    fn bytes_of<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
+        self.bytes(frame)
+    }
+
+    #[inline]
+    fn remove(&mut self, frame: Frame) {
+        self.free(frame);
+    }
+
+    #[inline]
+    fn line(&mut self) -> &mut DelayLineReader {
+        Frames::line(self, LINE.into())
     }
 }
 
