@@ -85,7 +85,7 @@ fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 3] {
 
 /// Like [`run`], with sharded links.
 fn run_on(
-    sharding: Option<Sharding>,
+    sharding: Sharding,
     links: [&str; 2],
     orders: Vec<(u64, Operation)>,
 ) -> [Vec<Event>; 3] {
