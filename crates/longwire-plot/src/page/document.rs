@@ -22,6 +22,7 @@ pub struct RunDocument {
     pub epoch_ns: u64,
     #[serde(default)]
     pub duration_s: f64,
+    #[serde(default)]
     pub links: Vec<PartDocument>,
     #[serde(default)]
     pub ports: Vec<PartDocument>,
@@ -130,7 +131,7 @@ impl RunDocument {
                 source,
             })?;
         if report.links.is_empty() {
-            let what = "the report is about no link".to_owned();
+            let what = "the report is about no link: empty or missing field `links`".to_owned();
             return Err(PlotError::Nothing {
                 path: path.to_owned(),
                 what,
