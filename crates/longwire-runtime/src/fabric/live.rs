@@ -92,12 +92,7 @@ impl FabricParts {
         }
         self.sharding.memory = Bytes(budget.0.saturating_mul(lines.len() as u64));
         self.sharding.realtime = config.realtime;
-        let (threads, count) = self.sharding.size();
-        let shards = if self.sharding.is_one() {
-            String::new()
-        } else {
-            format!("; {count} shards of links on {threads} threads")
-        };
+        let shards = self.sharding.placement();
         let remote = self.remote.take();
         let mut core = pipeline::build(self, Frames::new(lines), config.seed, epoch)?;
         core.record(foundation.recorded.ledger().map(Ledger::in_order));

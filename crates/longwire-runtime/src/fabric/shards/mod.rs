@@ -98,6 +98,15 @@ impl Sharding {
         Sharding::new(shard_of.to_vec(), shards, threads)
     }
 
+    /// Returns the end of a note on the placement of threads; empty for a single shard.
+    pub(super) fn placement(&self) -> String {
+        if self.is_one() {
+            return String::new();
+        }
+        let (threads, shards) = self.size();
+        format!("; {shards} shards of links on {threads} threads")
+    }
+
     /// Whether there is a single shard.
     pub fn is_one(&self) -> bool {
         self.shards == 1
