@@ -131,19 +131,19 @@ impl FrameStore {
     /// Returns a frame's header.
     #[inline]
     pub fn head(&self, place: &StoredFrame) -> StoredHead {
-        split_head(self.from_head(place)).0
+        split_head(self.record(place)).0
     }
 
     /// Returns the wire length of a frame with a header.
     #[inline]
     pub fn wire_len(&self, place: &StoredFrame) -> u32 {
-        (word_at(self.from_head(place), 0) >> 32) as u32
+        (word_at(self.record(place), 0) >> 32) as u32
     }
 
     /// Returns the bytes of a frame with a header, without reading its part.
     #[inline]
     pub fn bytes(&self, place: &StoredFrame) -> &[u8] {
-        let bytes = self.from_head(place);
+        let bytes = self.record(place);
         let head = word_at(bytes, 0) as u32;
         let start = match head & WITH_PART {
             0 => HEAD_LEN,
@@ -152,8 +152,9 @@ impl FrameStore {
         &bytes[start..start + (head & !WITH_PART) as usize]
     }
 
+    /// Returns the segment from a frame's header on.
     #[inline]
-    fn from_head(&self, place: &StoredFrame) -> &[u8] {
+    fn record(&self, place: &StoredFrame) -> &[u8] {
         &self.segments[place.segment as usize].bytes[place.at as usize..]
     }
 
