@@ -11,6 +11,7 @@ use nix::unistd::getegid;
 
 use crate::config::{Device, EnvironmentConfig};
 use crate::plan::{Host, link_local_of, mac_of};
+use crate::silence::Groups;
 
 /// The device at the link, in every host's network.
 pub const DEVICE: &str = "eth0";
@@ -20,22 +21,29 @@ pub fn prepare_hub(hub: &NetNamespace) -> Result<Vec<String>, NetError> {
     hub.run(|| optional(&[("ipv6/conf/default/disable_ipv6", "1")]))
 }
 
-/// Configures the network of a host except its addresses. `all` includes this host.
+/// A host's network.
+pub struct PreparedNetwork {
+    /// Settings that failed.
+    pub notes: Vec<String>,
+    pub groups: Groups,
+}
+
+/// Configures the network of a host. `all` includes this host.
+///
+/// The device first comes up without a carrier, and with its groups: the kernel reports
+/// them once, when it gets the carrier.
 pub fn prepare_network(
     host: &Host,
     all: &[Host],
     namespace: &NetNamespace,
     hub: &NetNamespace,
     config: &EnvironmentConfig,
-) -> Result<Vec<String>, NetError> {
+) -> Result<PreparedNetwork, NetError> {
     let notes = prepare_settings(namespace)?;
     match config.device {
         Device::Veth => {
             let pair = host_and_hub(host, namespace, config);
-            hub.run(|| {
-                veth::create(&pair)?;
-                net::link_up(&host.device)
-            })??;
+            hub.run(|| veth::create(&pair))??;
             namespace.run(|| net::sctp_segmentation_off(DEVICE))?;
         }
         Device::Tap => {
@@ -46,14 +54,16 @@ pub fn prepare_network(
             })??;
         }
     }
+    let groups = namespace.run(|| Groups::join(host))??;
     add_addresses(host, all, namespace)?;
     if config.device == Device::Veth {
+        hub.run(|| net::link_up(&host.device))??;
         // Otherwise IPv6 would configure its addresses and announce them on the link up to
         // a second later.
         wait_running(namespace)?;
         hub.run(|| link::wait_running(&host.device, CARRIER_TIMEOUT))??;
     }
-    Ok(notes)
+    Ok(PreparedNetwork { notes, groups })
 }
 
 /// Configures the networks of two hosts joined directly by a veth pair.
@@ -93,14 +103,15 @@ fn prepare_settings(namespace: &NetNamespace) -> Result<Vec<String>, NetError> {
     Ok(notes)
 }
 
-/// Starts a host's device and adds addresses, neighbours and routes to other networks.
+/// Adds a host's addresses, starts its device, and adds neighbours and routes to other
+/// networks.
 fn add_addresses(host: &Host, all: &[Host], namespace: &NetNamespace) -> Result<(), NetError> {
     let others = || all.iter().filter(|other| other.number != host.number);
     namespace.run(|| {
-        net::link_up(DEVICE)?;
         for own in &host.addresses {
             net::addr_add(DEVICE, own.address, own.length)?;
         }
+        net::link_up(DEVICE)?;
         others().try_for_each(add_neighbours)?;
         let routes = routes_of(host, all).into_iter();
         routes

@@ -12,7 +12,8 @@ use crate::error::EnvironmentError;
 use crate::follow::Follower;
 use crate::network;
 use crate::plan::{Host, Names, Plan, mac_of};
-use crate::{silence, user};
+use crate::silence::Groups;
+use crate::user;
 
 /// Maximum MTU of a veth device.
 const MTU_MAX: u32 = 65_535;
@@ -41,6 +42,8 @@ pub struct Networks {
     /// MTU of the hosts' devices, unless changed by commands.
     mtu: u32,
     notes: Vec<String>,
+    /// Indexed by host.
+    groups: Vec<Groups>,
     _follower: Follower,
 }
 
@@ -64,12 +67,12 @@ impl Networks {
         let hub = namespace()?;
         let mut notes = network::prepare_hub(&hub)?;
         let hosts = plan.hosts(config);
-        let mut namespaces = Vec::new();
+        let (mut namespaces, mut groups) = (Vec::new(), Vec::new());
         for host in &hosts {
             let network = namespace()?;
-            notes.extend(network::prepare_network(
-                host, &hosts, &network, &hub, config,
-            )?);
+            let prepared = network::prepare_network(host, &hosts, &network, &hub, config)?;
+            notes.extend(prepared.notes);
+            groups.push(prepared.groups);
             namespaces.push(network);
         }
         let follower = Follower::start(&hosts, &namespaces)?;
@@ -81,6 +84,7 @@ impl Networks {
             device: config.device,
             mtu: config.mtu,
             notes: Vec::new(),
+            groups,
             _follower: follower,
         };
         networks.add_notes(notes);
@@ -199,7 +203,9 @@ impl Networks {
             // A TAP device gets a carrier, and an IPv6 address, once its port is open.
             self.namespaces.iter().try_for_each(network::wait_running)?;
         }
-        silence::wait_for_silence(&self.namespaces)?;
+        for (groups, namespace) in self.groups.iter().zip(&self.namespaces) {
+            namespace.run(|| groups.wait_reported())?;
+        }
         Ok(())
     }
 }

@@ -1,77 +1,97 @@
-//! Waits until the kernel has announced the new IPv6 addresses.
+//! The multicast groups of a host's IPv6 addresses, and the kernel's reports of them.
 //!
-//! An address joins its solicited-node group, which the kernel reports twice (RFC 3810)
-//! within a few timer ticks. Packets sent before a port is read do not reach the link.
+//! Each address has a solicited-node group, which the kernel reports on the link (RFC 3810).
+//! Membership without a carrier is not reported; with all groups joined by then, the number
+//! of reports is known.
 
-use std::fs::File;
-use std::io::{Read, Seek};
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use longwire_io::net::{NetError, NetNamespace};
+use longwire_io::net::link::link_index;
+use longwire_io::net::{NetError, sysctl};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::network::DEVICE;
+use crate::plan::{Host, link_local_of, mac_of};
 
-/// Time without a report after which no more are expected: two ticks at 100 Hz, plus a
-/// margin.
-const QUIET: Duration = Duration::from_millis(25);
-/// The same for a device that has sent fewer messages than [`USUAL`], since the kernel's
-/// thread may be waiting for a core.
-const QUIET_EARLY: Duration = Duration::from_millis(150);
-/// Typical number of messages of a device: two when its groups change, and two once its
-/// addresses are valid.
-const USUAL: u64 = 4;
-/// Maximum wait in intervals; a busy machine may delay the kernel.
-const INTERVALS_MAX: usize = 100;
+/// Maximum wait for the reports. A kernel whose settings could not be changed sends them
+/// within seconds.
+const REPORTS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between two reads of the counter.
-const INTERVAL: Duration = Duration::from_millis(5);
+const INTERVAL: Duration = Duration::from_millis(2);
+/// Number of times the kernel reports a change (RFC 3810, section 9.1), unless set.
+const ROBUSTNESS: u64 = 2;
 
-/// Waits until the devices of these namespaces have sent no ICMPv6 message for some time.
-/// Returns at once if the counter does not exist (no IPv6).
-///
-/// # Errors
-///
-/// If a namespace cannot be entered.
-pub fn wait_for_silence(namespaces: &[NetNamespace]) -> Result<(), NetError> {
-    let open = || File::open(format!("/proc/thread-self/net/dev_snmp6/{DEVICE}")).ok();
-    let mut counters = Vec::new();
-    for namespace in namespaces {
-        counters.extend(namespace.run(open)?);
-    }
-    let mut sent = || -> Vec<u64> { counters.iter_mut().filter_map(messages_sent).collect() };
-    let (mut last, mut quiet) = (sent(), Duration::ZERO);
-    for _ in 0..INTERVALS_MAX {
-        if quiet >= quiet_after(&last) {
-            break;
+/// Memberships in the solicited-node groups of a host. Without them, the kernel would join
+/// the group of an address at some time after the device is up, and report it separately.
+#[derive(Debug)]
+pub struct Groups {
+    /// Never bound, so no port is in use.
+    _member: Option<UdpSocket>,
+}
+
+impl Groups {
+    /// Joins the groups of a host, whose device is down, in its network. Does nothing without
+    /// IPv6.
+    pub fn join(host: &Host) -> Result<Groups, NetError> {
+        if sent().is_none() {
+            return Ok(Groups { _member: None });
         }
-        sleep(INTERVAL);
-        let now = sent();
-        // A sleep that took longer indicates a busy machine, whose kernel is equally late
-        // with its reports; it counts as one interval.
-        quiet = if now == last {
-            quiet + INTERVAL
-        } else {
-            Duration::ZERO
+        let failed = |source: io::Error| NetError::System {
+            action: "join",
+            what: format!("the multicast groups of '{DEVICE}'"),
+            source,
         };
-        last = now;
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let member = socket(AddressFamily::Inet6, SockType::Datagram, flags, None);
+        let member = UdpSocket::from(member.map_err(|error| failed(error.into()))?);
+        let device = link_index(DEVICE)?;
+        let addresses = host.addresses.iter().map(|found| found.address);
+        let link_local = link_local_of(mac_of(host.number, 0));
+        let mut groups: Vec<Ipv6Addr> = addresses
+            .chain([link_local.into()])
+            .filter_map(solicited_node)
+            .collect();
+        groups.sort_unstable();
+        groups.dedup();
+        for group in groups {
+            member.join_multicast_v6(&group, device).map_err(failed)?;
+        }
+        Ok(Groups {
+            _member: Some(member),
+        })
     }
-    Ok(())
+
+    /// Waits until the kernel has sent all reports, in the host's network: as many when the
+    /// device got its carrier as when the link-local address became valid.
+    pub fn wait_reported(&self) {
+        let robustness = sysctl::get("ipv6/mld_qrv").ok();
+        let robustness = robustness.and_then(|value| value.parse().ok());
+        let expected = 2 * robustness.unwrap_or(ROBUSTNESS);
+        let end = Instant::now() + REPORTS_TIMEOUT;
+        while sent().is_some_and(|sent| sent < expected) && Instant::now() < end {
+            sleep(INTERVAL);
+        }
+    }
 }
 
-/// Returns the silent time that shows that all messages were sent.
-fn quiet_after(sent: &[u64]) -> Duration {
-    if sent.iter().all(|count| *count >= USUAL) {
-        QUIET
-    } else {
-        QUIET_EARLY
-    }
+/// Returns the solicited-node group of an address (RFC 4291, section 2.7.1).
+fn solicited_node(address: IpAddr) -> Option<Ipv6Addr> {
+    let IpAddr::V6(address) = address else {
+        return None;
+    };
+    let [.., a, b, c] = address.octets();
+    let last = [0xff00 | u16::from(a), u16::from_be_bytes([b, c])];
+    Some(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, last[0], last[1]))
 }
 
-/// Reads the number of ICMPv6 messages sent by a device.
-fn messages_sent(counters: &mut File) -> Option<u64> {
-    let mut text = String::new();
-    counters.rewind().ok()?;
-    counters.read_to_string(&mut text).ok()?;
+/// Returns the number of ICMPv6 messages sent by the device; `None` without IPv6.
+fn sent() -> Option<u64> {
+    let counters = format!("/proc/thread-self/net/dev_snmp6/{DEVICE}");
+    let text = fs::read_to_string(counters).ok()?;
     let value = |line: &str| line.strip_prefix("Icmp6OutMsgs")?.trim().parse().ok();
     text.lines().find_map(value)
 }
