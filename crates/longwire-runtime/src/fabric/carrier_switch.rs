@@ -2,7 +2,7 @@
 //! it is down.
 //!
 //! The carrier drops only after the frames in transit have left, and returns as soon as a
-//! link is up.
+//! link is up or has passed frames.
 
 use longwire_engine::{LinkId, LinkState};
 use longwire_io::TxPort;
@@ -57,16 +57,17 @@ impl<T: TxPort> Fabric<T> {
                 continue;
             };
             let is_down = self.core.are_down(&carrier.toward);
-            if is_down == output.no_carrier {
+            // Also frames that passed while a link was up between two steps.
+            let holds =
+                is_down && (output.holds_frames() || self.core.hold_frames(&carrier.toward));
+            waits |= holds;
+            let no_carrier = is_down && !holds;
+            if no_carrier == output.no_carrier {
                 continue;
             }
-            if is_down && (output.holds_frames() || self.core.hold_frames(&carrier.toward)) {
-                waits = true;
-                continue;
-            }
-            output.no_carrier = is_down;
-            output.port.set_carrier(!is_down);
-            self.core.carriers.losses[index] += u64::from(is_down);
+            output.no_carrier = no_carrier;
+            output.port.set_carrier(!no_carrier);
+            self.core.carriers.losses[index] += u64::from(no_carrier);
         }
         self.core.carriers.changed = waits;
     }

@@ -150,6 +150,22 @@ fn a_carrier_is_kept_if_the_link_is_up_again_while_frames_are_in_transit() {
     assert_eq!(far, kept.map(Frame).collect::<Vec<_>>());
 }
 
+/// The inputs deliver bursts of 7 ms: the link is up and down again between two steps.
+#[test]
+fn frames_of_a_short_recovery_leave_with_a_carrier() {
+    let orders = vec![
+        (0, follow(vec![0])),
+        (20, change(0, LinkState::Down)),
+        (43, change(0, LinkState::Up)),
+        (47, change(0, LinkState::Down)),
+    ];
+    let [_, far, _] = run(["delay=1us", "loss=100%"], orders);
+    let mut expected: Vec<Event> = (1..20).step_by(2).map(Frame).collect();
+    expected.extend([Carrier(false), Carrier(true)]);
+    expected.extend([Frame(43), Frame(45), Carrier(false)]);
+    assert_eq!(far, expected);
+}
+
 #[test]
 fn a_port_has_a_carrier_while_one_of_its_links_is_not_down() {
     let orders = vec![
