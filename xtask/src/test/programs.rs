@@ -19,16 +19,11 @@ const TIMELESS: [&str; 7] = [
 ];
 
 /// Name prefixes of tests that load the machine, compare its state before and after, or need a
-/// quiet one: a busy kernel sends its group reports after the link has opened, a late switch of
-/// the carrier costs frames, and runc gives up freezing a container.
-const ALONE: [&str; 9] = [
+/// quiet one: runc gives up freezing a container.
+const ALONE: [&str; 5] = [
     "longwire::alone::hosts::",
     "longwire::it::attach::containers::containers_have",
     "longwire::it::attached_ports::the_delay_between",
-    "longwire::it::exec::carrier::a_link_that_flaps",
-    "longwire::it::exec::router::hosts_see",
-    "longwire::it::exec::router::tcp_finds",
-    "longwire::it::exec::wire::only_the_users_frames",
     "longwire-testbed::exec_env::after_",
     "longwire-testbed::exec_env::uplink_",
 ];
