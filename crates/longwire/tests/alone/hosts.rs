@@ -16,7 +16,7 @@ use nix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
 use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
-use crate::common::recording::{decided, delays};
+use crate::common::recording::{FrameTimes, decided, delivered};
 use crate::common::site::{Network, Site, run_in, well};
 use crate::common::{longwire, write};
 
@@ -210,21 +210,21 @@ impl Cluster {
     fn late_beyond(&self, underlay: i64) -> [u64; 2] {
         let reports = self.run_connected(&format!("delay = '{underlay}ms'"), "100");
         let compared = self.compare(&reports);
-        let delays: Vec<i64> = (0..self.stations.len())
+        let frames: Vec<FrameTimes> = (0..self.stations.len())
             .flat_map(|number| {
                 let log = self.file(&format!("h{number}.csv"));
-                delays(&log, &format!("l{number}"))
+                delivered(&log, &format!("l{number}"))
             })
             .collect();
         let [received, late, lost] =
             ["frames_received", "frames_late", "frames_lost"].map(|name| total(&reports, name));
-        let is_slow = |delay: &&i64| **delay < underlay * 1_000_000;
-        let slow = delays.iter().filter(is_slow).count() as u64;
+        let is_slow = |frame: &&FrameTimes| frame.time < underlay * 1_000_000;
+        let slow = frames.iter().filter(is_slow).count() as u64;
         println!("{underlay} | {received} | {slow} | {late} | {compared}, {lost} lost");
         // The row of a frame sent by a kernel at the end does not count: it is between
         // the hosts when they stop, and the underlay loses datagrams when the machine
         // stops it.
-        let missing = delays.len() as u64 - received;
+        let missing = frames.len() as u64 - received;
         assert!(missing <= lost + 2, "{missing} missing, {lost} lost");
         if missing > 0 {
             return [received, received];

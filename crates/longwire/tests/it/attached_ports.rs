@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
-use crate::common::recording::delays;
+use crate::common::recording::delivered;
 use crate::common::site::{Network, Site, run_in, well};
 use crate::common::{longwire, write};
 
@@ -269,10 +269,13 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
         let trip = peer["round_trip_ns"].as_f64().expect("a time") / 1e6;
         assert!(trip >= 2.0 * UNDERLAY, "{trip} ms between the hosts");
         assert_contains_underlay(report, port);
-        let delays = delays(&pods.dir.file(&format!("{port}.csv")), link);
-        assert!(delays.len() > 10, "{} frames", delays.len());
+        let frames = delivered(&pods.dir.file(&format!("{port}.csv")), link);
+        assert!(frames.len() > 10, "{frames:?}");
         let expected = (DELAY * 1e6) as i64;
-        assert!(delays.iter().all(|delay| *delay == expected), "{delays:?}");
+        assert!(
+            frames.iter().all(|frame| frame.time == expected),
+            "{frames:?}"
+        );
     }
     pods.assert_clean();
 }

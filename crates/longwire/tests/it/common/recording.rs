@@ -1,6 +1,7 @@
 //! The verdicts of a recorded run, for comparison with another run.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// A log row without its identification, compared as a whole.
 pub type Rest = Vec<String>;
@@ -30,19 +31,7 @@ pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
         .collect()
 }
 
-/// Returns the delays of frames that one direction of a link delivered, in nanoseconds
-/// since their arrivals, from a CSV log.
-pub fn delays(file: &str, link: &str) -> Vec<i64> {
-    let ([of, verdict, delay], rows) = read(file, ["link", "verdict", "delay_ns"]);
-    let delivered = rows
-        .iter()
-        .filter(|fields| fields[of] == link && fields[verdict] == "deliver");
-    delivered
-        .map(|fields| fields[delay].parse().expect("a number"))
-        .collect()
-}
-
-/// A frame that passed a link: arrival and sojourn time in nanoseconds, and length.
+/// A frame of a link: arrival and a time since then in nanoseconds, and length.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameTimes {
     pub arrival: i64,
@@ -50,17 +39,45 @@ pub struct FrameTimes {
     pub len: u32,
 }
 
-/// Returns the frames that passed one direction of a link, from a CSV log.
+/// Returns the frames that one direction of a link delivered, with their delays, from a CSV
+/// log.
+pub fn delivered(file: &str, link: &str) -> Vec<FrameTimes> {
+    frames(file, link, "delay_ns", |verdict| verdict == "deliver")
+}
+
+/// Returns the frames that passed one direction of a link, with their sojourn times in the
+/// queue, from a CSV log.
 pub fn passed(file: &str, link: &str) -> Vec<FrameTimes> {
-    let names = ["link", "arrival_ns", "sojourn_ns", "length"];
-    let ([of, arrival, sojourn, length], rows) = read(file, names);
+    frames(file, link, "sojourn_ns", |_| true)
+}
+
+fn frames(file: &str, link: &str, time: &str, has: fn(&str) -> bool) -> Vec<FrameTimes> {
+    let names = ["link", "arrival_ns", time, "length", "verdict"];
+    let ([of, arrival, time, length, verdict], rows) = read(file, names);
     let rows = rows.iter().filter_map(|fields| {
-        let time: i64 = fields[sojourn].parse().ok()?;
-        (fields[of] == link && time >= 0).then_some(FrameTimes {
+        let time: i64 = fields[time].parse().ok()?;
+        let is_one = fields[of] == link && time >= 0 && has(&fields[verdict]);
+        is_one.then_some(FrameTimes {
             arrival: fields[arrival].parse().ok()?,
             time,
             len: fields[length].parse().ok()?,
         })
     });
     rows.collect()
+}
+
+/// Returns the longest delay of each direction of a link, by name, among the frames that
+/// arrived within these seconds of the run, from a CSV log.
+pub fn longest_delays(file: &str, seconds: RangeInclusive<f64>) -> BTreeMap<String, i64> {
+    let names = ["link", "arrival_ns", "delay_ns", "verdict"];
+    let ([of, arrival, delay, verdict], rows) = read(file, names);
+    let mut longest = BTreeMap::new();
+    for fields in rows.iter().filter(|fields| fields[verdict] == "deliver") {
+        let number = |column: usize| fields[column].parse::<i64>().expect("a number");
+        if seconds.contains(&(number(arrival) as f64 / 1e9)) {
+            let entry = longest.entry(fields[of].clone()).or_insert(0);
+            *entry = number(delay).max(*entry);
+        }
+    }
+    longest
 }

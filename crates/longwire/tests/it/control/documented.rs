@@ -62,5 +62,5 @@ fn every_command_of_the_page_works() {
     let satellite = controlled.json("get satellite");
     assert_eq!(satellite["up"]["options"]["delay"], "270ms");
     assert_eq!(controlled.json("get adsl1")["up"]["state"], "down");
-    controlled.network.stop();
+    controlled.stop();
 }

@@ -10,6 +10,9 @@ mod effects;
 mod pair;
 mod reading;
 
+use std::cell::RefCell;
+
+use crate::common::recording::{FrameTimes, delivered, longest_delays};
 use crate::common::site::{Network, Site};
 use crate::common::{Ran, longwire, write};
 use longwire_testbed::support::Folder;
@@ -21,6 +24,16 @@ struct ControlledRun {
     network: Network,
     socket: String,
     dir: Folder,
+    pinged: RefCell<Vec<Pinged>>,
+}
+
+/// Pings over links that did not change meanwhile.
+struct Pinged {
+    /// The run's clock before and after, in seconds.
+    from: f64,
+    until: f64,
+    /// Delay of the links in both directions, in milliseconds.
+    delays: f64,
 }
 
 impl ControlledRun {
@@ -35,14 +48,15 @@ impl ControlledRun {
 
     /// Runs a network with these arguments.
     fn of(site: Site, dir: Folder, arguments: &[&str]) -> ControlledRun {
-        let socket = dir.file("control.sock");
-        let arguments = [arguments, &["--control", &socket]].concat();
+        let (socket, log) = (dir.file("control.sock"), dir.file("log.csv"));
+        let arguments = [arguments, &["--control", &socket, "--log", &log]].concat();
         let network = site.start_with(&arguments);
         ControlledRun {
             site,
             network,
             socket,
             dir,
+            pinged: RefCell::default(),
         }
     }
 
@@ -73,14 +87,54 @@ impl ControlledRun {
         status["elapsed_s"].as_f64().expect("seconds")
     }
 
-    /// Asserts the round trip between the first two stations, in milliseconds, with a
-    /// margin for a busy machine.
+    /// Asserts the round trip between the first two stations, in milliseconds: here that no
+    /// reply is early, and at the stop what the links decided.
+    #[track_caller]
     fn takes(&self, delays: f64) {
         self.takes_to(&crate::common::site::address(1).to_string(), delays);
     }
 
+    #[track_caller]
     fn takes_to(&self, address: &str, delays: f64) {
-        self.site.assert_round_trip(0, address, delays);
+        let from = self.elapsed();
+        let found = self.site.round_trip_to(0, address);
+        assert!(
+            found > Some(delays - 0.1),
+            "{address}: {found:?} ms, not {delays} ms"
+        );
+        let until = self.elapsed();
+        self.pinged.borrow_mut().push(Pinged {
+            from,
+            until,
+            delays,
+        });
+    }
+
+    /// Stops the run and compares the delays of all pings with its log; returns the report.
+    #[track_caller]
+    fn stop(self) -> Value {
+        self.stop_with_frames("").0
+    }
+
+    /// Like [`ControlledRun::stop`]; also returns the frames that one direction of a link
+    /// delivered.
+    #[track_caller]
+    fn stop_with_frames(self, link: &str) -> (Value, Vec<FrameTimes>) {
+        let report = self.network.stop();
+        let log = self.dir.file("log.csv");
+        for pinged in self.pinged.take() {
+            // Each ping crosses one link up and one down.
+            let delays = longest_delays(&log, pinged.from..=pinged.until);
+            let found = delays.values().sum::<i64>() as f64 / 1e6;
+            // Besides the delay, a frame of 98 bytes at 10 Mbit/s.
+            let over = found - pinged.delays;
+            assert!(
+                (0.0..0.1).contains(&over),
+                "{found} ms, not {} ms",
+                pinged.delays
+            );
+        }
+        (report, delivered(&log, link))
     }
 
     /// Asserts that no reply arrives.

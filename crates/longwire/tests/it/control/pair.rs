@@ -24,7 +24,7 @@ fn a_link_between_two_ports_is_controlled_too() {
         controlled.json("get link")["up"]["options"]["rate"],
         "80mbit"
     );
-    let report = controlled.network.stop();
+    let report = controlled.stop();
     assert!(link(&report, "link.up")["packets_out"].as_u64() >= Some(8));
     assert_nothing_lost(&report);
 }

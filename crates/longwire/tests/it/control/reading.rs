@@ -90,7 +90,7 @@ fn all_that_runs_can_be_read() {
         controlled.well(words);
     }
     watched(&controlled);
-    controlled.network.stop();
+    controlled.stop();
 }
 
 /// Streams end by count, by Ctrl-C and with the run.
@@ -176,7 +176,7 @@ fn tokens_say_what_may_be_done_over_tcp() {
     assert_eq!(changed.code, 0, "{changed:?}");
     let response = ctl(&read, &["get", "link.up", "--json"]).json();
     assert_eq!(response["options"]["delay"], "5ms");
-    controlled.network.stop();
+    controlled.stop();
 }
 
 #[test]
