@@ -59,7 +59,8 @@ fn round_trips_take_both_delays() {
         (near.addr_v6().into(), far.addr_v6().into()),
     ] {
         let found: Duration = fastest(&net, near, far);
-        let expected = Duration::from_millis(40)..Duration::from_millis(45);
+        // No datagram is early, and a third delay would make 60 ms.
+        let expected = Duration::from_millis(40)..Duration::from_millis(60);
         assert!(expected.contains(&found), "{found:?}");
     }
     let report = net.finish().expect("a report");

@@ -20,6 +20,7 @@ mod generated;
 mod interfaces;
 mod live;
 mod model_pages;
+mod network;
 mod option_pairs;
 mod output;
 mod page;

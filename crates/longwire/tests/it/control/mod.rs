@@ -97,11 +97,7 @@ impl ControlledRun {
     #[track_caller]
     fn takes_to(&self, address: &str, delays: f64) {
         let from = self.elapsed();
-        let found = self.site.round_trip_to(0, address);
-        assert!(
-            found > Some(delays - 0.1),
-            "{address}: {found:?} ms, not {delays} ms"
-        );
+        self.site.assert_not_early(0, address, delays);
         let until = self.elapsed();
         self.pinged.borrow_mut().push(Pinged {
             from,
