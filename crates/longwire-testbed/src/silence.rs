@@ -95,3 +95,19 @@ fn sent() -> Option<u64> {
     let value = |line: &str| line.strip_prefix("Icmp6OutMsgs")?.trim().parse().ok();
     text.lines().find_map(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_follow_from_the_last_bytes_of_addresses() {
+        let group = |address: &str| solicited_node(address.parse().expect("an address"));
+        assert_eq!(group("fd77:4c57::1"), "ff02::1:ff00:1".parse().ok());
+        assert_eq!(
+            group("fe80::12:34ab:cdef"),
+            "ff02::1:ffab:cdef".parse().ok()
+        );
+        assert_eq!(group("10.77.0.1"), None);
+    }
+}
