@@ -20,10 +20,9 @@ const TIMELESS: [&str; 7] = [
 
 /// Name prefixes of tests that load the machine, compare its state before and after, or need a
 /// quiet one: runc gives up freezing a container.
-const ALONE: [&str; 5] = [
+const ALONE: [&str; 4] = [
     "longwire::alone::hosts::",
     "longwire::it::attach::containers::containers_have",
-    "longwire::it::attached_ports::the_delay_between",
     "longwire-testbed::exec_env::after_",
     "longwire-testbed::exec_env::uplink_",
 ];
