@@ -54,7 +54,7 @@ pub fn prepare_network(
             })??;
         }
     }
-    let groups = namespace.run(|| Groups::join(host))??;
+    let groups = namespace.run(|| Groups::join(host, notes.is_empty()))??;
     add_addresses(host, all, namespace)?;
     if config.device == Device::Veth {
         hub.run(|| net::link_up(&host.device))??;

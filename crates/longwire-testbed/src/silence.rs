@@ -17,9 +17,11 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use crate::network::DEVICE;
 use crate::plan::{Host, link_local_of, mac_of};
 
-/// Maximum wait for the reports. A kernel whose settings could not be changed sends them
-/// within seconds.
+/// Maximum wait for the reports.
 const REPORTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same if the settings could not be changed: the kernel takes seconds, which would
+/// delay each run.
+const UNSET_TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two reads of the counter.
 const INTERVAL: Duration = Duration::from_millis(2);
 /// Number of times the kernel reports a change (RFC 3810, section 9.1), unless set.
@@ -31,14 +33,23 @@ const ROBUSTNESS: u64 = 2;
 pub struct Groups {
     /// Never bound, so no port is in use.
     _member: Option<UdpSocket>,
+    timeout: Duration,
 }
 
 impl Groups {
     /// Joins the groups of a host, whose device is down, in its network. Does nothing without
-    /// IPv6.
-    pub fn join(host: &Host) -> Result<Groups, NetError> {
+    /// IPv6. `is_set`: the network has the settings that keep an idle link silent.
+    pub fn join(host: &Host, is_set: bool) -> Result<Groups, NetError> {
+        let timeout = if is_set {
+            REPORTS_TIMEOUT
+        } else {
+            UNSET_TIMEOUT
+        };
         if sent().is_none() {
-            return Ok(Groups { _member: None });
+            return Ok(Groups {
+                _member: None,
+                timeout,
+            });
         }
         let failed = |source: io::Error| NetError::System {
             action: "join",
@@ -58,10 +69,13 @@ impl Groups {
         groups.sort_unstable();
         groups.dedup();
         for group in groups {
-            member.join_multicast_v6(&group, device).map_err(failed)?;
+            // Fails beyond hundreds of groups (`net.core.optmem_max`), which the kernel then
+            // joins and reports itself.
+            let _ = member.join_multicast_v6(&group, device);
         }
         Ok(Groups {
             _member: Some(member),
+            timeout,
         })
     }
 
@@ -71,7 +85,7 @@ impl Groups {
         let robustness = sysctl::get("ipv6/mld_qrv").ok();
         let robustness = robustness.and_then(|value| value.parse().ok());
         let expected = 2 * robustness.unwrap_or(ROBUSTNESS);
-        let end = Instant::now() + REPORTS_TIMEOUT;
+        let end = Instant::now() + self.timeout;
         while sent().is_some_and(|sent| sent < expected) && Instant::now() < end {
             sleep(INTERVAL);
         }
