@@ -84,11 +84,7 @@ fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 3] {
 }
 
 /// Like [`run`], with sharded links.
-fn run_on(
-    sharding: Sharding,
-    links: [&str; 2],
-    orders: Vec<(u64, Operation)>,
-) -> [Vec<Event>; 3] {
+fn run_on(sharding: Sharding, links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 3] {
     let rules = rules(Target::Drop, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);
     let (mut parts, _) = parts(BridgeConfig::new(3), rules, links.map(link), &[&[0], &[1]]);
     let orders = orders.into_iter();

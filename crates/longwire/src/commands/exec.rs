@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use longwire_control::Bound;
 use longwire_fabric::NetworkReport;
 use longwire_io::rights::Capability;
+use longwire_runtime::RunningNetwork;
 use longwire_testbed::{
     Device, Environment, EnvironmentConfig, EnvironmentError, Event, Foundation, Side,
 };
@@ -110,7 +111,7 @@ fn run_in(
         shows_progress: false,
     };
     let (mut started, mut ended, mut probed) = (false, None, None);
-    let carried = run_network::carry(setup, ports, control, globals, &mut |_, pause| {
+    let mut lifecycle = |_: &RunningNetwork, pause| {
         if !started {
             watch = None;
             if stop.load(Ordering::SeqCst) {
@@ -129,7 +130,8 @@ fn run_in(
         }
         ended = commands.wait(pause);
         Ok(ended.is_some())
-    });
+    };
+    let carried = run_network::carry(setup, ports, control, globals, &mut lifecycle);
     let notes = commands.finish();
     // Before the report: readers may take it as the sign that all networks are removed.
     environment.close();

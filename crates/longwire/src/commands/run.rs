@@ -111,7 +111,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
 }
 
 /// Returns the topology of the file, or of one link between the ports.
-fn topology(args: &RunArgs, globals: &Globals) -> Result<ReadTopology, Error> {
+pub(super) fn topology(args: &RunArgs, globals: &Globals) -> Result<ReadTopology, Error> {
     let usage = |message: String| Err(Error::Usage(message));
     let scenario = args.live.scenario.as_deref();
     match &args.b {

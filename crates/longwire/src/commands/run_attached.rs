@@ -11,6 +11,7 @@ use longwire_runtime::{OnPortLoss, RunningNetwork};
 use longwire_topology::{AttachPlan, Topology};
 
 use super::run_hosts::Reach;
+use super::run_network::Lifecycle;
 use crate::report::start;
 use crate::{Error, Globals};
 
@@ -40,9 +41,14 @@ pub(super) struct NewPort {
     pub engage: PortEngage,
 }
 
-/// The ports of a running network at interfaces in use. They take packets from the
-/// first turn until the end, while the hosts of their partners are reachable.
-pub(super) struct PortsInUse {
+/// Waits at most the given time, and returns whether the run is over.
+pub(super) type Until<'a> = Box<dyn FnMut(&RunningNetwork, Duration) -> Result<bool, Error> + 'a>;
+
+/// The ports of a running network at interfaces in use. They take packets while the hosts
+/// of their partners are reachable.
+pub(super) struct PortsInUse<'a> {
+    until: Until<'a>,
+    globals: &'a Globals,
     waiting: Vec<NewPort>,
     ports: Vec<(String, AttachedPort, PortReach)>,
     /// Ports whose interface went away: packets for them count as lost.
@@ -61,9 +67,16 @@ enum PortReach {
     Any,
 }
 
-impl PortsInUse {
-    pub fn new(waiting: Vec<NewPort>, topology: &Topology, reach: Option<Reach>) -> PortsInUse {
+impl<'a> PortsInUse<'a> {
+    pub fn new(
+        waiting: Vec<NewPort>,
+        topology: &Topology,
+        reach: Option<Reach>,
+        (until, globals): (Until<'a>, &'a Globals),
+    ) -> PortsInUse<'a> {
         PortsInUse {
+            until,
+            globals,
             waiting,
             ports: Vec::new(),
             left: Vec::new(),
@@ -72,25 +85,6 @@ impl PortsInUse {
             switching: topology.bridge.switching.clone(),
             notes: Vec::new(),
         }
-    }
-
-    /// Handles one pause of the run. Returns whether the run is over.
-    pub fn turn(
-        &mut self,
-        running: &RunningNetwork,
-        pause: Duration,
-        until: &mut impl FnMut(&RunningNetwork, Duration) -> Result<bool, Error>,
-        globals: &Globals,
-    ) -> Result<bool, Error> {
-        self.engage()?;
-        let over = until(running, pause)?;
-        self.follow_hosts()?;
-        let lost = self.lose_ports(globals)?;
-        if over || (lost && self.on_loss == OnPortLoss::End) {
-            self.drain(running);
-            return Ok(true);
-        }
-        Ok(false)
     }
 
     /// Lets new packets bypass the network, and delivers those inside.
@@ -115,21 +109,6 @@ impl PortsInUse {
         self.notes
     }
 
-    fn engage(&mut self) -> Result<(), Error> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        let _hurry = ExpeditedGrace::begin();
-        for new in std::mem::take(&mut self.waiting) {
-            let reach = match &self.switching {
-                Switching::Pairs(pairs) => partner(pairs, new.index),
-                _ => PortReach::Any,
-            };
-            self.ports.push((new.name, new.engage.engage()?, reach));
-        }
-        Ok(())
-    }
-
     /// Lets packets bypass the network while their host is unreachable, instead of
     /// losing them.
     fn follow_hosts(&mut self) -> Result<(), Error> {
@@ -152,7 +131,7 @@ impl PortsInUse {
     }
 
     /// Removes ports whose interface went away. Returns whether there were any.
-    fn lose_ports(&mut self, globals: &Globals) -> Result<bool, Error> {
+    fn lose_ports(&mut self) -> Result<bool, Error> {
         let before = self.notes.len();
         let gone = self
             .ports
@@ -164,8 +143,36 @@ impl PortsInUse {
             port.release();
             self.left.push(port);
         }
-        start::warn(&self.notes[before..], globals)?;
+        start::warn(&self.notes[before..], self.globals)?;
         Ok(self.notes.len() > before)
+    }
+}
+
+impl Lifecycle for PortsInUse<'_> {
+    fn begin(&mut self) -> Result<(), Error> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let _hurry = ExpeditedGrace::begin();
+        for new in std::mem::take(&mut self.waiting) {
+            let reach = match &self.switching {
+                Switching::Pairs(pairs) => partner(pairs, new.index),
+                _ => PortReach::Any,
+            };
+            self.ports.push((new.name, new.engage.engage()?, reach));
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, running: &RunningNetwork, pause: Duration) -> Result<bool, Error> {
+        let over = (self.until)(running, pause)?;
+        self.follow_hosts()?;
+        let lost = self.lose_ports()?;
+        if over || (lost && self.on_loss == OnPortLoss::End) {
+            self.drain(running);
+            return Ok(true);
+        }
+        Ok(false)
     }
 }
 

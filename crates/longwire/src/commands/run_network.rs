@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use longwire_control::Bound;
 use longwire_engine::Nanos;
@@ -32,7 +33,7 @@ use crate::report::words;
 use crate::report::{Live, Requirement};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
-use crate::watch::{Pause, until_stopped, watch};
+use crate::watch::{until_stopped, watch};
 use crate::{Error, Globals, rights, view};
 
 /// Time before a command's execution at which it is prepared.
@@ -81,7 +82,8 @@ pub(super) fn run(
     };
     let has_attached = !attached.is_empty();
     let reach = hosts.as_ref().map(HostRun::reach);
-    let mut attached = PortsInUse::new(attached, &topology, reach);
+    let until = until_stopped(&stop, args.time);
+    let mut attached = PortsInUse::new(attached, &topology, reach, (Box::new(until), globals));
     let setup = NetworkSetup {
         hosts,
         topology,
@@ -93,10 +95,7 @@ pub(super) fn run(
         gives_up: !has_attached,
         shows_progress: true,
     };
-    let mut until = until_stopped(&stop, args.time);
-    let mut report = carry(setup, ports, control, globals, &mut |running, pause| {
-        attached.turn(running, pause, &mut until, globals)
-    })?;
+    let mut report = carry(setup, ports, control, globals, &mut attached)?;
     report.run.add_closing_notes(attached.into_notes());
     finish(&report, &args.live.report, globals, ReportStream::Stdout)
 }
@@ -219,17 +218,43 @@ pub(super) struct NetworkSetup<'a> {
     pub shows_progress: bool,
 }
 
-/// Runs a network between open ports, with its scenario and control API, until `pause`
-/// ends it or it ends by itself.
+/// The part of a command in its run.
+pub(super) trait Lifecycle {
+    /// Attaches ports once the network runs. The run is announced and the control API
+    /// answers only afterwards, so that traffic which follows a response passes the links.
+    ///
+    /// # Errors
+    /// If a port cannot be attached.
+    fn begin(&mut self) -> Result<(), Error>;
+
+    /// Waits at most the given time, and returns whether the run is over.
+    ///
+    /// # Errors
+    /// Any error that ends the run.
+    fn pause(&mut self, running: &RunningNetwork, pause: Duration) -> Result<bool, Error>;
+}
+
+impl<F: FnMut(&RunningNetwork, Duration) -> Result<bool, Error>> Lifecycle for F {
+    fn begin(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn pause(&mut self, running: &RunningNetwork, pause: Duration) -> Result<bool, Error> {
+        self(running, pause)
+    }
+}
+
+/// Runs a network between open ports, with its scenario and control API, until
+/// `lifecycle` ends it or it ends by itself.
 ///
 /// # Errors
-/// If the network cannot be started, and any error of `pause`.
+/// If the network cannot be started, and any error of `lifecycle`.
 pub(super) fn carry(
     mut setup: NetworkSetup<'_>,
     ports: Vec<(String, Port)>,
     control: Bound,
     globals: &Globals,
-    pause: Pause<'_>,
+    lifecycle: &mut dyn Lifecycle,
 ) -> Result<NetworkReport, Error> {
     let args = setup.args;
     let seed = seed(&setup.topology, args.seed.seed)?;
@@ -263,6 +288,7 @@ pub(super) fn carry(
     let running = network::start(plan, config, recorder);
     drop(steps);
     let running = running?;
+    lifecycle.begin()?;
     setup.announcement.print(globals);
     start::notes(running.notes(), globals)?;
     print_addresses(&control, globals)?;
@@ -285,7 +311,7 @@ pub(super) fn carry(
     let server = control.serve(Arc::clone(&controller))?;
     let live = setup.shows_progress.then(|| Live::new(globals));
     let script = (&mut scenario, &*controller);
-    let directed = direct(&running, script, live, globals, pause);
+    let directed = direct(&running, script, live, globals, lifecycle);
     // While the fabric still responds to requests.
     drop(server);
     let mut report = NetworkReport::stop(running, &controller, &options);
@@ -425,14 +451,14 @@ struct Probed<'a, R> {
     report: &'a R,
 }
 
-/// Runs the scenario until `pause` ends the run or it ends by itself. Returns the first
+/// Runs the scenario until `lifecycle` ends the run or it ends by itself. Returns the first
 /// command that failed; later ones still run.
 fn direct(
     running: &RunningNetwork,
     (scenario, controller): (&mut Scenario<'_>, &Controller),
     mut live: Option<Live>,
     globals: &Globals,
-    pause: Pause<'_>,
+    lifecycle: &mut dyn Lifecycle,
 ) -> Result<(Option<String>, LateCommands), Error> {
     let mut failed = None;
     let mut late = LateCommands::default();
@@ -440,7 +466,8 @@ fn direct(
     if running.ended() {
         return Ok((failed, late));
     }
-    watch(running, pause, || {
+    let mut pause = |running: &RunningNetwork, wait| lifecycle.pause(running, wait);
+    watch(running, &mut pause, || {
         // One at a time: a scenario may have any number of commands.
         let skipped = controller.scenario_ahead();
         let until = controller
@@ -513,5 +540,100 @@ impl LateCommands {
                 words::micros(self.most.as_micros_f64())
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::time::Instant;
+
+    use clap::Parser;
+    use longwire_engine::Bytes;
+    use longwire_io::port::mem::pipe;
+    use longwire_testbed::support::Folder;
+
+    use super::*;
+    use crate::commands::run;
+    use crate::{Cli, Command as CliCommand};
+
+    /// Attaches slowly, and ends the run once a client has its response.
+    struct SlowAttachment<'a> {
+        attached: Option<Instant>,
+        is_answered: &'a AtomicBool,
+    }
+
+    impl Lifecycle for SlowAttachment<'_> {
+        fn begin(&mut self) -> Result<(), Error> {
+            // Longer than a server that runs takes to respond.
+            std::thread::sleep(Duration::from_millis(300));
+            self.attached = Some(Instant::now());
+            Ok(())
+        }
+
+        fn pause(&mut self, running: &RunningNetwork, pause: Duration) -> Result<bool, Error> {
+            running.wait(pause);
+            Ok(self.is_answered.load(Ordering::SeqCst))
+        }
+    }
+
+    #[test]
+    fn clients_wait_until_ports_are_attached() {
+        let cable = || pipe(Bytes(1 << 20)).expect("memory");
+        let dir = Folder::new();
+        let socket = dir.file("control.sock");
+        let words = [
+            "longwire",
+            "--quiet",
+            "run",
+            "null",
+            "null",
+            "--control",
+            &socket,
+        ];
+        let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
+        let CliCommand::Run(args) = &cli.command else {
+            panic!("not run");
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let control = longwire_control::bind(&args.live.control.config()).expect("bound");
+        let (topology, announcement) = run::topology(args, &cli.globals).expect("a topology");
+        let ((_into_a, from_a), (_into_b, from_b)) = (cable(), cable());
+        let ports = [("a", from_a), ("b", from_b)].map(|(name, rx)| {
+            let tx = AnyTx::Discard(DiscardTx::default());
+            let port = Port::with_halves(name, AnyRx::Pipe(Box::new(rx)), tx);
+            (name.to_owned(), port)
+        });
+        let setup = NetworkSetup {
+            hosts: None,
+            topology,
+            announcement,
+            stop: &stop,
+            args: &args.live,
+            gives_up: false,
+            shows_progress: false,
+        };
+        let is_answered = AtomicBool::new(false);
+        let mut attachment = SlowAttachment {
+            attached: None,
+            is_answered: &is_answered,
+        };
+        let answered = std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                let mut stream = UnixStream::connect(&socket).expect("connected");
+                let request = b"GET /v1/report HTTP/1.1\r\nhost: localhost\r\n\r\n";
+                stream.write_all(request).expect("sent");
+                let read = stream.read(&mut [0]);
+                let at = Instant::now();
+                is_answered.store(true, Ordering::SeqCst);
+                assert_eq!(read.expect("a response"), 1);
+                at
+            });
+            let carried = carry(setup, ports.into(), control, &cli.globals, &mut attachment);
+            carried.expect("a report");
+            client.join().expect("a client")
+        });
+        assert!(attachment.attached.is_some_and(|at| at < answered));
     }
 }

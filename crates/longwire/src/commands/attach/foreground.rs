@@ -16,7 +16,8 @@ use longwire_runtime::RunningNetwork;
 
 use super::registry::Registration;
 use super::{AttachArgs, announce, find};
-use crate::commands::run_network::{self, NetworkSetup};
+use crate::commands::run_attached::Until;
+use crate::commands::run_network::{self, Lifecycle, NetworkSetup};
 use crate::commands::topologies;
 use crate::report::finish::ReportStream;
 use crate::report::start;
@@ -69,23 +70,25 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
         gives_up: false,
         shows_progress: false,
     };
-    let mut links = RunLinks::new(engages, registration);
-    let mut until = until_stopped(&stop, args.time);
-    let mut report = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
-        links.turn(running, pause, &mut until, globals)
-    });
+    let until = Box::new(until_stopped(&stop, args.time));
+    let mut links = RunLinks::new(engages, registration, (until, globals));
+    let mut report = run_network::carry(setup, ports, control, globals, &mut links);
     if let Ok(report) = &mut report {
         links.explain(report);
     }
-    links.end(globals);
+    links.end();
     run_network::finish(&report?, &args.live.report, globals, ReportStream::Stdout)
 }
 
-/// The links of a run: from its first turn until before its end.
-struct RunLinks {
+/// The links of a run, from its start until before its end.
+struct RunLinks<'a> {
+    until: Until<'a>,
+    globals: &'a Globals,
     engages: Vec<Engage>,
     registration: Registration,
     attached: Option<AttachedLinks>,
+    /// Whether the line about the links is printed.
+    is_announced: bool,
     /// Notes about interfaces that went away.
     gone: Vec<String>,
 }
@@ -97,38 +100,50 @@ fn gone_note(interface: &str) -> String {
     format!("'{interface}' went away, or the link was removed from it")
 }
 
-impl RunLinks {
-    fn new(engages: Vec<Engage>, registration: Registration) -> RunLinks {
+impl<'a> RunLinks<'a> {
+    fn new(
+        engages: Vec<Engage>,
+        registration: Registration,
+        (until, globals): (Until<'a>, &'a Globals),
+    ) -> RunLinks<'a> {
         RunLinks {
+            until,
+            globals,
             engages,
             registration,
             attached: None,
+            is_announced: false,
             gone: Vec::new(),
         }
     }
 
-    /// Handles one pause of the run. Returns whether the run is over.
-    fn turn(
+    /// Prints the line that scripts wait for, even with --json.
+    fn announce(&self, links: &AttachedLinks) {
+        if !self.globals.quiet {
+            let (list, name) = (links.interfaces().join(", "), self.registration.name());
+            print_line(format_args!("attached to {list} as '{name}'"));
+        }
+    }
+
+    /// Waits at most the given time; returns whether the run is over and its links are
+    /// drained.
+    fn pause_with(
         &mut self,
+        links: &mut AttachedLinks,
         running: &RunningNetwork,
         pause: Duration,
-        until: &mut impl FnMut(&RunningNetwork, Duration) -> Result<bool, Error>,
-        globals: &Globals,
     ) -> Result<bool, Error> {
-        let Some(links) = &mut self.attached else {
-            return self.begin(globals).map(|()| false);
-        };
         let lost_port = running
             .handle()
             .is_some_and(|run| !run.lost_ports().is_empty());
-        let over = until(running, pause)? || lost_port;
+        let over = (self.until)(running, pause)? || lost_port;
         let lost = links.drop_lost();
         if lost > 0 {
             let before = self.gone.len();
             let all = links.lost();
             let lost = all[all.len() - lost..].iter();
             self.gone.extend(lost.map(|interface| gone_note(interface)));
-            start::warn(&self.gone[before..], globals)?;
+            start::warn(&self.gone[before..], self.globals)?;
         }
         if over || links.interfaces().is_empty() {
             // New frames bypass the link; frames on it are still delivered.
@@ -136,25 +151,6 @@ impl RunLinks {
             return Ok(true);
         }
         Ok(false)
-    }
-
-    fn begin(&mut self, globals: &Globals) -> Result<(), Error> {
-        let _hurry = ExpeditedGrace::begin();
-        // First, so that a closed interface has an entry even if the process is killed
-        // here.
-        self.registration.write()?;
-        if self.engages.len() > FEW {
-            // Best effort: without it, the end of a killed process takes longer.
-            let _ = short_end::start();
-        }
-        let links = AttachedLinks::engage(std::mem::take(&mut self.engages))?;
-        let (list, name) = (links.interfaces().join(", "), self.registration.name());
-        // With --json too: scripts that start it in the background wait for this line.
-        if !globals.quiet {
-            print_line(format_args!("attached to {list} as '{name}'"));
-        }
-        self.attached = Some(links);
-        Ok(())
     }
 
     /// Adds notes about interfaces that went away. The ports are lost with their
@@ -170,14 +166,14 @@ impl RunLinks {
     }
 
     /// Ends the links. After a failed run, those that fail closed stay closed.
-    fn end(mut self, globals: &Globals) {
-        let Some(links) = self.attached else {
+    fn end(mut self) {
+        let Some(links) = self.attached.take() else {
             return;
         };
         let closed = links.closed();
         if !closed.is_empty() {
             self.registration.keep();
-            if !globals.quiet {
+            if !self.globals.quiet {
                 let name = self.registration.name();
                 print_line(format_args!(
                     "{} stays closed: `longwire attach detach {name}` opens it",
@@ -187,5 +183,32 @@ impl RunLinks {
         } else if links.interfaces().len() <= FEW {
             links.remove();
         }
+    }
+}
+
+impl Lifecycle for RunLinks<'_> {
+    fn begin(&mut self) -> Result<(), Error> {
+        let _hurry = ExpeditedGrace::begin();
+        // First, so that a closed interface has an entry even if the process is killed
+        // here.
+        self.registration.write()?;
+        if self.engages.len() > FEW {
+            // Best effort: without it, the end of a killed process takes longer.
+            let _ = short_end::start();
+        }
+        self.attached = Some(AttachedLinks::engage(std::mem::take(&mut self.engages))?);
+        Ok(())
+    }
+
+    fn pause(&mut self, running: &RunningNetwork, pause: Duration) -> Result<bool, Error> {
+        let Some(mut links) = self.attached.take() else {
+            return Ok(true);
+        };
+        if !std::mem::replace(&mut self.is_announced, true) {
+            self.announce(&links);
+        }
+        let over = self.pause_with(&mut links, running, pause);
+        self.attached = Some(links);
+        over
     }
 }
