@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use longwire_engine::Nanos;
 use longwire_io::port::AnyRx;
@@ -51,6 +51,8 @@ pub(crate) struct Control {
     pub inputs_ended: AtomicU64,
     /// Plugin faults; a fault ends the run.
     pub faults: Faults,
+    /// The counters of the deciding stage at its end.
+    pub last_inside: OnceLock<InsideCounts>,
     /// Pause history of each thread.
     pub pauses: Mutex<Vec<Arc<PauseHistory>>>,
 }
@@ -98,8 +100,6 @@ pub(crate) struct ThreadEnd {
     pub cpu: Nanos,
     /// Notes of its output ports.
     pub remarks: Vec<String>,
-    /// The last counters of its deciding stage.
-    pub inside: Option<InsideCounts>,
 }
 
 impl ThreadEnd {
@@ -171,9 +171,11 @@ impl Worker {
             ingress.finish();
         }
         let outputs = self.stages.outputs.iter_mut();
-        let inside = outputs.map(|output| output.finish()).fold(None, Option::or);
+        if let Some(inside) = outputs.map(|output| output.finish()).fold(None, Option::or) {
+            // Before the channel of queries closes.
+            let _ = self.control.last_inside.set(inside);
+        }
         ThreadEnd {
-            inside,
             error,
             core_wait: waiter.witness.waited(),
             margin: waiter.margin_max(),

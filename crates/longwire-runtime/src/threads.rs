@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::fabric::InsideCounts;
 use crate::faults::Faults;
 use crate::host;
 use crate::plugin::{Call, call_of, thread_id};
@@ -257,11 +256,6 @@ impl Drop for Threads {
 }
 
 impl ThreadResults {
-    /// Returns the last counters of the deciding thread, if it ended.
-    pub fn inside(&mut self) -> Option<InsideCounts> {
-        self.ends.iter_mut().find_map(|end| end.inside.take())
-    }
-
     /// Adds the threads' errors, notes and resource usage to a report.
     pub fn add_to(self, report: &mut RunReport) {
         if report.error.is_none() {
@@ -272,7 +266,7 @@ impl ThreadResults {
             report.cpu_s += end.cpu.as_secs_f64();
             report.core_wait_s += end.core_wait.as_secs_f64();
             report.wake_margin_us = report.wake_margin_us.max(end.margin.as_micros_f64());
-            report.notes.extend(end.remarks);
+            report.add_closing_notes(end.remarks);
             if let Some(error) = end.error {
                 report.error.get_or_insert(error.to_string());
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longwire_engine::{LinkId, Nanos};
 
@@ -25,10 +25,7 @@ pub struct FabricHandle {
     facts: Arc<RunFacts>,
 }
 
-/// Timeout of an answer; a fabric that exceeds it counts as ended.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Interval of checks whether the fabric must end while an answer is pending.
+/// Interval of checks whether a plugin may keep the fabric from answering.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl FabricHandle {
@@ -87,7 +84,7 @@ impl FabricHandle {
     }
 
     /// Applies a change on the deciding thread now and returns its result; `None` if the
-    /// fabric has ended or must end.
+    /// fabric has ended or a plugin failed.
     pub fn ask<R: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> R + Send + 'static,
@@ -100,8 +97,8 @@ impl FabricHandle {
         self.wait_for(&answered)
     }
 
-    /// Runs a query on the deciding thread; `None` if the fabric has ended or
-    /// must end.
+    /// Runs a query on the deciding thread; `None` if the fabric has ended or a plugin
+    /// failed.
     pub fn query<R: Send + 'static>(
         &self,
         question: impl FnOnce(&Core) -> R + Send + 'static,
@@ -116,16 +113,14 @@ impl FabricHandle {
     }
 
     fn wait_for<R>(&self, answered: &Receiver<R>) -> Option<R> {
-        let asked = Instant::now();
         loop {
             match answered.recv_timeout(LOOK_EVERY) {
                 Ok(answer) => return Some(answer),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // A plugin may block the thread.
-            let ends = self.control.must_end() || is_hurried();
-            if ends || asked.elapsed() >= ANSWER_TIMEOUT {
+            // Only a plugin blocks the thread, and its watchdog reports a fault.
+            if self.control.faults.any() || is_hurried() {
                 return None;
             }
         }
@@ -153,7 +148,7 @@ impl FabricHandle {
         lost.collect()
     }
 
-    /// Returns the current report; it omits the switch if the fabric has ended.
+    /// Returns the current report, or the last one if the fabric has ended.
     pub fn report(&self) -> RunReport {
         if !self.takes_orders() {
             return self.facts.report();

@@ -81,6 +81,19 @@ impl Orders {
         self.next_at().filter(|at| *at <= until)?;
         self.queued.pop().map(|queued| queued.order)
     }
+
+    /// Removes and returns the next order if it is a query for a time before `until`.
+    #[inline]
+    pub fn take_query(&mut self, until: Nanos) -> Option<Query> {
+        let next = &self.queued.peek()?.order;
+        if next.is_change() || next.at >= until {
+            return None;
+        }
+        match self.queued.pop()?.order.task {
+            Task::Query(query) => Some(query),
+            Task::Change(_) => None,
+        }
+    }
 }
 
 /// An order with its sequence number.

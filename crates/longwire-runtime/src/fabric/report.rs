@@ -88,7 +88,7 @@ impl SwitchReport {
 }
 
 /// A snapshot of a deciding thread's counters.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InsideCounts {
     pub switch: SwitchReport,
     /// Totals of all links.

@@ -30,6 +30,9 @@ use crate::witness::PauseHistory;
 /// Maximum time before a full port is retried.
 const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 
+/// Maximum time that a query waits for the events before it.
+const QUERY_LAG_MAX: Nanos = Nanos::from_millis(50);
+
 /// Frames taken in before due frames are sent.
 const TAKEN_IN: usize = 4 * BURST;
 
@@ -526,6 +529,7 @@ impl<T: TxPort> OutputStage for Fabric<T> {
                 self.core.advance(decided);
             }
         }
+        self.core.answer(now.saturating_sub(QUERY_LAG_MAX));
         if self.on_port_loss == OnPortLoss::Continue {
             self.lose_ports();
         }

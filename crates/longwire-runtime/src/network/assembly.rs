@@ -110,10 +110,12 @@ impl RunFacts {
         self.report_of(&self.port_counts(), None)
     }
 
-    /// Returns the report for these counters.
+    /// Returns the report for these counters; without `inside`, with those of the
+    /// deciding thread at its end.
     pub fn report_of(&self, ports: &PortCounts, inside: Option<InsideCounts>) -> RunReport {
         let (links, inputs) = (self.sources.links.iter(), self.sources.inputs.iter());
         let put_on_lines: u64 = ports.0.iter().map(|totals| totals.put_on_line).sum();
+        let inside = inside.or_else(|| self.control.last_inside.get().cloned());
         let in_flight = inside.as_ref().map_or(0, |inside| {
             (inside.frames + put_on_lines).saturating_sub(inside.taken)
         });
@@ -131,6 +133,7 @@ impl RunFacts {
             counts,
             tolerance: self.tolerance,
             notes: self.notes.clone(),
+            error: self.control.faults.first(),
             pauses: self.control.pauses(),
             ..RunReport::default()
         }

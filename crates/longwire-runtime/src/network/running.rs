@@ -137,8 +137,9 @@ impl RunningNetwork {
         // While the deciding thread still answers; a plugin may keep it from ending.
         let running = self.handle.as_ref().filter(|_| !self.ended());
         let inside = running.and_then(FabricHandle::inside);
-        let mut stopped = self.threads.stop();
-        let inside = stopped.inside().or(inside);
+        let stopped = self.threads.stop();
+        let last = self.facts.control.last_inside.get().cloned();
+        let inside = last.or(inside);
         // Includes the last bursts.
         let mut report = self.facts.report_of(&self.facts.port_counts(), inside);
         stopped.add_to(&mut report);

@@ -22,10 +22,13 @@ use crate::common::PushFn;
 /// Alternates frames of two stations at a steady rate.
 struct Source {
     per_second: u64,
+    /// Number of frames after which the port goes away.
+    count_max: u64,
     start: Option<Nanos>,
     sent: u64,
     /// When the network last took all frames in time.
     in_time: Nanos,
+    /// Longest time in nanoseconds during which the network lagged behind its input.
     behind_max: Arc<AtomicU64>,
 }
 
@@ -36,6 +39,12 @@ impl OwnRx for Source {
         max: usize,
         take: &mut dyn FnMut(RxFrame<'_>),
     ) -> Result<ReceiveResult, PortError> {
+        if self.sent >= self.count_max {
+            return Err(PortError::Unsupported {
+                port: "in".to_owned(),
+                reason: "away".to_owned(),
+            });
+        }
         let start = *self.start.get_or_insert(now);
         let next = start.as_nanos() + self.sent * 1_000_000_000 / self.per_second;
         if now.as_nanos() <= next + 1_000_000 {
@@ -93,14 +102,25 @@ fn stalled() -> impl OwnTx {
     })
 }
 
-/// Starts two links, one per station, with these counters. `behind_max` becomes the
-/// longest time in nanoseconds during which the network lagged behind its input.
+impl Source {
+    fn new(per_second: u64) -> Source {
+        Source {
+            per_second,
+            count_max: u64::MAX,
+            start: None,
+            sent: 0,
+            in_time: Nanos::ZERO,
+            behind_max: Arc::default(),
+        }
+    }
+}
+
+/// Starts two links, one per station, with these counters.
 fn begin(
-    per_second: u64,
+    source: Source,
     output: impl OwnTx + 'static,
     cells: &[Arc<LinkCells>],
     link: impl Fn() -> LinkConfig,
-    behind_max: &Arc<AtomicU64>,
 ) -> RunningNetwork {
     let mut classifier = Classifier::new(Order::First, Target::Pass);
     for station in 0..2 {
@@ -121,13 +141,6 @@ fn begin(
         on_port_loss: OnPortLoss::End,
         sharding: Sharding::one(),
         remote: None,
-    };
-    let source = Source {
-        per_second,
-        start: None,
-        sent: 0,
-        in_time: Nanos::ZERO,
-        behind_max: Arc::clone(behind_max),
     };
     let port = |name: &str, rx, tx| (name.to_owned(), Port::with_halves(name, rx, tx));
     let ports = vec![
@@ -169,8 +182,9 @@ fn run_with_witness(
     time: Duration,
 ) -> (RunReport, Vec<Arc<LinkCells>>, Duration) {
     let cells = two_cells();
-    let behind_max = Arc::default();
-    let running = begin(per_second, output, &cells, LinkConfig::default, &behind_max);
+    let source = Source::new(per_second);
+    let behind_max = Arc::clone(&source.behind_max);
+    let running = begin(source, output, &cells, LinkConfig::default);
     std::thread::sleep(time);
     let report = running.stop();
     let behind = Duration::from_nanos(behind_max.load(Ordering::Relaxed));
@@ -199,17 +213,21 @@ fn assert_conserved(report: &RunReport, cells: &[Arc<LinkCells>]) -> u64 {
     report.in_flight
 }
 
+/// Returns a link without drops, which are read at a later moment.
+fn delaying() -> LinkConfig {
+    let spec: LinkSpec = "delay=5ms".parse().expect("a link");
+    spec.build(&NoLoader).expect("a link")
+}
+
+fn taking() -> impl OwnTx {
+    PushFn::new(|_| PushResult::Taken)
+}
+
 #[test]
 fn every_report_accounts_for_every_frame() {
-    // Without drops, which are read at a later moment.
-    let link = || {
-        let spec: LinkSpec = "delay=5ms".parse().expect("a link");
-        spec.build(&NoLoader).expect("a link")
-    };
-    let taking = || PushFn::new(|_| PushResult::Taken);
     for _ in 0..5 {
         let cells = two_cells();
-        let running = begin(50_000, taking(), &cells, link, &Arc::default());
+        let running = begin(Source::new(50_000), taking(), &cells, delaying);
         let mut inside = 0;
         for _ in 0..40 {
             inside += assert_conserved(&running.snapshot(), &cells);
@@ -218,6 +236,20 @@ fn every_report_accounts_for_every_frame() {
         inside += assert_conserved(&running.stop(), &cells);
         assert!(inside > 0, "no frame was ever inside");
     }
+}
+
+#[test]
+fn a_report_after_the_end_accounts_for_frames_inside() {
+    let cells = two_cells();
+    let source = Source {
+        count_max: 1_000,
+        ..Source::new(50_000)
+    };
+    let running = begin(source, taking(), &cells, delaying);
+    assert!(running.wait(Duration::from_mins(1)), "the port went away");
+    let inside = assert_conserved(&running.snapshot(), &cells);
+    assert!(inside > 0, "no frame was inside");
+    assert_eq!(assert_conserved(&running.stop(), &cells), inside);
 }
 
 #[test]
