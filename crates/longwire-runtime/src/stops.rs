@@ -1,14 +1,20 @@
 //! Detection of stops of the whole process: SIGSTOP, Ctrl-Z, a debugger or a freezer.
 //!
-//! A thread sleeps in short turns. When it wakes late, the kernel's accounts show the
-//! cause: it waited for a core, the machine paused, or its context was switched once more
-//! than its sleep explains, which happens when a process is stopped and continued. All
-//! runs of a process share the thread.
+//! A thread that blocks all signals and holds no lock sleeps in short turns. A stop
+//! interrupts its sleep with EINTR, which nothing else does (signal(7)); outside the
+//! sleep, a stop is a context switch that neither the sleep nor a page fault explains.
+//! The stop's length is the lateness of the turn without the wait for a core. All runs of
+//! a process share the thread.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use longwire_engine::Nanos;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::signal::SigSet;
 
 use crate::clock::monotonic_now;
 use crate::host;
@@ -18,7 +24,7 @@ use crate::witness::{Accounts, AccountsFile};
 /// Length of a turn.
 const TURN: Nanos = Nanos::from_millis(10);
 
-/// Lateness above which the thread was stopped or lacked a core.
+/// Minimum lateness of a stop.
 const STOP_MIN: Nanos = Nanos::from_millis(5);
 
 /// Maximum number of stops kept for runs that have not ended.
@@ -35,20 +41,15 @@ pub(crate) struct StopWatch {
 }
 
 /// The stops that the thread detected.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct StopRecord {
-    noticed: Mutex<NoticedStops>,
+    /// Time of detection and length of each stop. The thread locks it only for a stop:
+    /// waiting for a lock would switch its context.
+    stops: Mutex<Vec<(Nanos, Nanos)>>,
+    /// Requests for a response at the end of a whole turn.
+    requests: Sender<Sender<()>>,
     /// Wakes the thread.
-    wake: Condvar,
-    /// Wakes waiters for the end of a turn.
-    turned: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct NoticedStops {
-    /// Time of detection and length of each stop.
-    stops: Vec<(Nanos, Nanos)>,
-    turns: u64,
+    wake: EventFd,
 }
 
 impl StopWatch {
@@ -56,19 +57,12 @@ impl StopWatch {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start() -> std::io::Result<StopWatch> {
+    pub fn start() -> io::Result<StopWatch> {
         let mut shared = RECORD.lock().unwrap_or_else(PoisonError::into_inner);
         let record = match shared.upgrade() {
             Some(record) => record,
             None => {
-                let record = Arc::new(StopRecord::default());
-                let watched = Arc::downgrade(&record);
-                std::thread::Builder::new()
-                    .name("longwire-stops".to_owned())
-                    .spawn(move || {
-                        host::give_up_rights();
-                        watch(&watched);
-                    })?;
+                let record = StopRecord::start()?;
                 *shared = Arc::downgrade(&record);
                 record
             }
@@ -81,95 +75,167 @@ impl StopWatch {
 
     /// Ends the watch and returns the stops.
     pub fn end(self) -> PauseLog {
-        let record = &self.record;
-        let mut noticed = record.lock();
         // A current stop is detected at the end of the turn.
-        let turns = noticed.turns;
-        record.wake.notify_all();
-        while noticed.turns == turns {
-            let waited = record.turned.wait(noticed);
-            noticed = waited.unwrap_or_else(PoisonError::into_inner);
-        }
+        self.record.await_turn();
         let mut stops = PauseLog::default();
-        let own = noticed.stops.iter().filter(|(at, _)| *at >= self.since);
+        let noticed = self.record.stops();
+        let own = noticed.iter().filter(|(at, _)| *at >= self.since);
         own.for_each(|(_, length)| stops.add(*length));
         stops
     }
 }
 
 impl StopRecord {
-    fn lock(&self) -> MutexGuard<'_, NoticedStops> {
-        self.noticed.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Starts the thread.
+    fn start() -> io::Result<Arc<StopRecord>> {
+        let (requests, requested) = channel();
+        let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        let sleep = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        sleep.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        let record = Arc::new(StopRecord {
+            stops: Mutex::default(),
+            requests,
+            wake,
+        });
+        let watched = Arc::downgrade(&record);
+        let thread = std::thread::Builder::new().name("longwire-stops".to_owned());
+        thread.spawn(move || {
+            host::give_up_rights();
+            // A handled signal would interrupt the sleep too.
+            let _ = SigSet::all().thread_block();
+            watch(&watched, &sleep, &requested);
+        })?;
+        // From here on it watches, and its loop has its pages.
+        record.await_turn();
+        Ok(record)
     }
 
-    /// Sleeps for at most a turn; returns the lateness of the wake-up.
-    fn sleep(&self) -> Nanos {
-        let noticed = self.lock();
-        let due = monotonic_now().saturating_add(TURN);
-        let turn = Duration::from_nanos(TURN.as_nanos());
-        drop(self.wake.wait_timeout(noticed, turn));
-        monotonic_now().saturating_sub(due)
+    fn stops(&self) -> MutexGuard<'_, Vec<(Nanos, Nanos)>> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a turn; records a stop if there was one.
-    fn turn(&self, stopped: Option<Nanos>) {
-        let mut noticed = self.lock();
-        noticed.turns += 1;
-        if let Some(length) = stopped.filter(|_| noticed.stops.len() < REMEMBERED) {
-            noticed.stops.push((monotonic_now(), length));
+    /// Waits for the end of a whole turn.
+    fn await_turn(&self) {
+        let (response, turned) = channel();
+        if self.requests.send(response).is_ok() {
+            // Fails only if the counter is full, and then the thread wakes too.
+            let _ = self.wake.write(1);
+            // Fails if the thread panicked.
+            let _ = turned.recv();
         }
-        self.turned.notify_all();
+    }
+}
+
+/// A turn of the thread.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// Time beyond the length of its sleep.
+    late: Nanos,
+    /// Whether the sleep ended with EINTR.
+    interrupted: bool,
+    before: Accounts,
+    after: Accounts,
+}
+
+impl Turn {
+    /// Estimates the length of a stop during the turn. Half a turn is added, because the
+    /// part of the stop within the sleep causes no lateness.
+    fn stop(self) -> Option<Nanos> {
+        let waited = self.after.waited.saturating_sub(self.before.waited);
+        let length = self.late.saturating_sub(waited);
+        let is_stop = self.interrupted || self.after.is_stopped_since(self.before);
+        let half = Nanos::from_nanos(TURN.as_nanos() / 2);
+        (is_stop && length >= STOP_MIN).then(|| length.saturating_add(half))
     }
 }
 
 /// Watches for stops while a run needs them.
-fn watch(record: &Weak<StopRecord>) {
+fn watch(record: &Weak<StopRecord>, sleep: &Epoll, requested: &Receiver<Sender<()>>) {
     let file = AccountsFile::open();
     let read = || file.as_ref().and_then(AccountsFile::read);
     let mut before = read();
+    let mut start = monotonic_now();
     while let Some(record) = record.upgrade() {
-        let late = record.sleep();
+        let responses: Vec<Sender<()>> = requested.try_iter().collect();
+        let length = if responses.is_empty() {
+            TURN
+        } else {
+            Nanos::ZERO
+        };
+        let interrupted = interrupted(sleep, length);
+        let _ = record.wake.read();
         let after = read();
-        record.turn(
-            before
-                .zip(after)
-                .and_then(|(before, after)| stopped(late, before, after)),
-        );
-        before = after;
+        let end = monotonic_now();
+        let turn = before.zip(after).map(|(before, after)| Turn {
+            late: end.saturating_sub(start).saturating_sub(length),
+            interrupted,
+            before,
+            after,
+        });
+        if let Some(stop) = turn.and_then(Turn::stop) {
+            let mut stops = record.stops();
+            if stops.len() < REMEMBERED {
+                stops.push((end, stop));
+            }
+        }
+        // Fails if the run was dropped.
+        for response in responses {
+            let _ = response.send(());
+        }
+        (before, start) = (after, end);
     }
 }
 
-/// Estimates a stop's length from the lateness of a sleeping thread. Half a turn is
-/// added, because the part of the stop within the turn causes no lateness.
-fn stopped(late: Nanos, before: Accounts, after: Accounts) -> Option<Nanos> {
-    let length = late.saturating_sub(after.waited.saturating_sub(before.waited));
-    let is_stop = after.switched_since(before) > 1 && length >= STOP_MIN;
-    is_stop.then(|| length.saturating_add(Nanos::from_nanos(TURN.as_nanos() / 2)))
+/// Sleeps until the record is woken, at most for `length`. Returns whether the sleep was
+/// interrupted.
+fn interrupted(sleep: &Epoll, length: Nanos) -> bool {
+    let length = u16::try_from(length.as_nanos() / 1_000_000).unwrap_or(u16::MAX);
+    let mut events = [EpollEvent::empty()];
+    sleep.wait(&mut events, EpollTimeout::from(length)) == Err(Errno::EINTR)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::path::PathBuf;
     use std::process::{Command, Stdio};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use nix::sys::signal::{Signal, kill};
+    use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
     use nix::unistd::Pid;
 
     use super::*;
 
+    fn turn(interrupted: bool, after: Accounts) -> Turn {
+        Turn {
+            late: Nanos::from_secs(5),
+            interrupted,
+            before: Accounts::of(Nanos::ZERO, 7, 3),
+            after,
+        }
+    }
+
     #[test]
-    fn a_late_turn_is_a_stop_only_if_its_context_was_switched_more_than_once() {
-        let accounts = |waited, voluntary| Accounts::of(Nanos::from_millis(waited), voluntary);
-        let late = Nanos::from_secs(5);
-        assert_eq!(stopped(late, accounts(0, 7), accounts(0, 8)), None);
+    fn a_late_turn_is_a_stop_if_interrupted_or_switched_without_a_fault() {
+        let accounts =
+            |waited, voluntary, faults| Accounts::of(Nanos::from_millis(waited), voluntary, faults);
         let with_half_a_turn = Some(Nanos::from_millis(5_005));
-        assert_eq!(
-            stopped(late, accounts(0, 7), accounts(0, 9)),
-            with_half_a_turn
-        );
+        assert_eq!(turn(true, accounts(0, 8, 3)).stop(), with_half_a_turn);
+        assert_eq!(turn(false, accounts(0, 8, 3)).stop(), None);
+        assert_eq!(turn(false, accounts(0, 9, 3)).stop(), with_half_a_turn);
+        assert_eq!(turn(false, accounts(0, 9, 4)).stop(), None);
         // The thread had no core.
-        assert_eq!(stopped(late, accounts(0, 7), accounts(4_997, 9)), None);
+        assert_eq!(turn(true, accounts(4_997, 9, 3)).stop(), None);
+    }
+
+    #[test]
+    fn a_wait_for_another_thread_is_no_stop() {
+        let watch = StopWatch::start().expect("a thread");
+        let stops = watch.record.stops();
+        std::thread::sleep(Duration::from_millis(100));
+        drop(stops);
+        assert_eq!(watch.end().count, 0);
     }
 
     #[test]
@@ -183,6 +249,19 @@ mod tests {
     /// Environment variable that marks the process to be stopped.
     const STOPPED: &str = "LONGWIRE_TEST_IS_STOPPED";
 
+    /// Returns the total time that the watching thread of this process waited for a core.
+    fn waited_of_watch() -> Nanos {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
+        let mut tasks = tasks.map(|task| task.expect("a thread").path());
+        let is_watch = |task: &PathBuf| {
+            let name = std::fs::read_to_string(task.join("comm"));
+            name.is_ok_and(|name| name.trim() == "longwire-stops")
+        };
+        let task = tasks.find(is_watch).expect("the thread");
+        let accounts = std::fs::read_to_string(task.join("schedstat"));
+        crate::witness::waited_in(&accounts.expect("accounts")).expect("a number")
+    }
+
     /// The process that the next test stops; watches until its input ends.
     #[test]
     fn is_stopped() {
@@ -193,13 +272,28 @@ mod tests {
         std::io::stderr().write_all(b"!").expect("a pipe");
         let mut rest = Vec::new();
         std::io::stdin().read_to_end(&mut rest).expect("a pipe");
+        // Keeps the thread, whose accounts include a wait only after it.
+        let _other = StopWatch::start().expect("a thread");
         let stops = watch.end();
-        eprintln!("{} {}", stops.count, stops.total.as_nanos());
+        let waited = waited_of_watch();
+        let (count, total) = (stops.count, stops.total.as_nanos());
+        eprintln!("{count} {total} {}", waited.as_nanos());
     }
 
-    /// Stops another process; returns the actual length, and the number and total length
-    /// of the stops it detected.
-    fn stop_for(length: Duration) -> (Duration, u64, Duration) {
+    /// What a stopped process and the one that stopped it observed.
+    #[derive(Debug)]
+    struct Observed {
+        count: u64,
+        total: Duration,
+        /// Time that the watching thread waited for a core, during the stop or otherwise.
+        waited: Duration,
+        /// Bounds of the actual length.
+        least: Duration,
+        most: Duration,
+    }
+
+    /// Stops another process.
+    fn stop_for(length: Duration) -> Observed {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
             .args(["--exact", "stops::tests::is_stopped", "--nocapture"])
@@ -213,34 +307,47 @@ mod tests {
         errors.read_exact(&mut [0]).expect("it watches");
         std::thread::sleep(Duration::from_millis(50));
         let pid = Pid::from_raw(child.id().cast_signed());
-        kill(pid, Signal::SIGSTOP).expect("stopped");
-        let begin = Instant::now();
+        let before = Instant::now();
+        kill(pid, Signal::SIGSTOP).expect("a signal");
+        // A thread needs a core to receive it, and SIGCONT discards it before that.
+        let state = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).expect("a child");
+        assert_eq!(state, WaitStatus::Stopped(pid, Signal::SIGSTOP));
+        let stopped = Instant::now();
         std::thread::sleep(length);
-        let took = begin.elapsed();
+        let least = stopped.elapsed();
         kill(pid, Signal::SIGCONT).expect("continued");
+        let most = before.elapsed();
         drop(child.stdin.take());
         let mut told = String::new();
         errors.read_to_string(&mut told).expect("text");
         assert!(child.wait().expect("it ends").success(), "{told}");
         let mut words = told.split_whitespace().map(|word| word.parse::<u64>());
         let mut next = || words.next().and_then(Result::ok).expect("a number");
-        let count = next();
-        (took, count, Duration::from_nanos(next()))
+        Observed {
+            count: next(),
+            total: Duration::from_nanos(next()),
+            waited: Duration::from_nanos(next()),
+            least,
+            most,
+        }
     }
 
     #[test]
     fn a_stop_has_its_length() {
+        /// Half a turn, and the accuracy of timers.
+        const ERROR_MAX: Duration = Duration::from_millis(8);
         if AccountsFile::open().is_none() {
             return eprintln!("not run: the kernel keeps no accounts");
         }
         for length in [20, 200, 1_000].map(Duration::from_millis) {
-            // A busy machine may delay the other process before or after the stop.
-            let found = (0..5)
-                .map(|_| stop_for(length))
-                .find(|(took, count, total)| {
-                    *count == 1 && total.abs_diff(*took) <= Duration::from_millis(8)
-                });
-            assert!(found.is_some(), "{length:?}");
+            let found = stop_for(length);
+            // A wait for a core counts as no stop, even if it hides most of one.
+            assert!(found.count <= 1, "{found:?}");
+            assert!(
+                found.total + found.waited + ERROR_MAX >= found.least,
+                "{found:?}"
+            );
+            assert!(found.total <= found.most + ERROR_MAX, "{found:?}");
         }
     }
 }

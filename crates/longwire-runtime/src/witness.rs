@@ -107,6 +107,8 @@ pub(crate) struct Accounts {
     pub waited: Nanos,
     /// Number of voluntary context switches.
     voluntary: i64,
+    /// Number of page faults, each of which may switch the context.
+    faults: i64,
 }
 
 impl Accounts {
@@ -115,9 +117,19 @@ impl Accounts {
         self.voluntary - before.voluntary
     }
 
+    /// Returns whether a context switch since `before` is explained neither by a sleep nor
+    /// by a page fault.
+    pub fn is_stopped_since(self, before: Accounts) -> bool {
+        self.switched_since(before) > 1 && self.faults == before.faults
+    }
+
     #[cfg(test)]
-    pub fn of(waited: Nanos, voluntary: i64) -> Accounts {
-        Accounts { waited, voluntary }
+    pub fn of(waited: Nanos, voluntary: i64, faults: i64) -> Accounts {
+        Accounts {
+            waited,
+            voluntary,
+            faults,
+        }
     }
 }
 
@@ -141,12 +153,13 @@ impl AccountsFile {
         Some(Accounts {
             waited,
             voluntary: usage.voluntary_context_switches(),
+            faults: usage.minor_page_faults() + usage.major_page_faults(),
         })
     }
 }
 
 /// Returns the second number of `CPU_TIME WAITED SLICES`, in nanoseconds.
-fn waited_in(schedstat: &str) -> Option<Nanos> {
+pub(crate) fn waited_in(schedstat: &str) -> Option<Nanos> {
     let number = schedstat.split_whitespace().nth(1)?;
     number.parse().ok().map(Nanos::from_nanos)
 }
@@ -265,7 +278,7 @@ mod tests {
     }
 
     fn accounts(waited_us: u64, voluntary: i64) -> Accounts {
-        Accounts::of(micros(waited_us), voluntary)
+        Accounts::of(micros(waited_us), voluntary, 0)
     }
 
     #[test]
