@@ -18,11 +18,9 @@ const TIMELESS: [&str; 7] = [
     "xtask",
 ];
 
-/// Name prefixes of tests that load the machine, compare its state before and after, or need a
-/// quiet one: runc gives up freezing a container.
-const ALONE: [&str; 4] = [
+/// Name prefixes of tests that load the machine, or compare its state before and after.
+const ALONE: [&str; 3] = [
     "longwire::alone::hosts::",
-    "longwire::it::attach::containers::containers_have",
     "longwire-testbed::exec_env::after_",
     "longwire-testbed::exec_env::uplink_",
 ];

@@ -96,14 +96,13 @@ fn a_pause_loses_nothing(engine: &Engine, near: &Container<'_>, far: &Container<
     while near.exec(&["sh", "-c", "[ -s /tmp/data ]"]).code != 0 {
         assert!(begin.elapsed() < PATIENCE, "nothing arrives");
     }
-    near.task(&["pause"]);
-    near.wait_for("PAUSED");
+    let frozen = near.freeze();
     attached.set(&["rate=100mbit"]);
     // The kernel replies on its behalf, over the link.
     far.assert_round_trip(NEAR, 20.0);
     let over = download.child().try_wait().expect("a child");
     assert_eq!(over, None, "a paused program ends nothing");
-    near.task(&["resume"]);
+    drop(frozen);
     let ended = download.end();
     assert_eq!(ended.code, 0, "{ended:?}");
     let received = near.bytes(&["cat", "/tmp/data"]);
@@ -111,13 +110,13 @@ fn a_pause_loses_nothing(engine: &Engine, near: &Container<'_>, far: &Container<
     near.assert_round_trip(FAR, 20.0);
 
     // A link can be attached to and detached from a paused container.
-    near.task(&["pause"]);
+    let frozen = near.freeze();
     let report = attached.detach();
     assert_eq!(report["error"], serde_json::Value::Null, "{report}");
     let again = attach(engine, near, &["--delay", "15ms"]);
     far.assert_round_trip(NEAR, 30.0);
     let _ = again.detach();
-    near.task(&["resume"]);
+    drop(frozen);
     assert_clean(near);
 }
 

@@ -210,6 +210,19 @@ impl Container<'_> {
             .well(&[&["tasks"], arguments, &[self.id.as_str()]].concat());
     }
 
+    /// Freezes the processes until the drop, and waits until the kernel has frozen all.
+    /// `ctr tasks pause` does not wait: runc thaws them unless all freeze in a moment.
+    pub fn freeze(&self) -> Freezer {
+        let freezer = Freezer::of(self.pid());
+        freezer.set(true);
+        let begin = Instant::now();
+        while !freezer.is_frozen() {
+            assert!(begin.elapsed() < PATIENCE, "{} does not freeze", self.id);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        freezer
+    }
+
     fn exec_command(&self, program: &[&str]) -> Command {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let exec = format!("exec-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -281,6 +294,56 @@ impl Container<'_> {
             }
         }
         panic!("{found} ms, not {expected} ms");
+    }
+}
+
+/// The freezer of a cgroup, which thaws it on drop.
+pub enum Freezer {
+    /// Directory of the first version's hierarchy.
+    V1(PathBuf),
+    /// Directory of the unified hierarchy.
+    V2(PathBuf),
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}
+
+impl Freezer {
+    /// Returns the freezer of a process.
+    fn of(pid: u32) -> Freezer {
+        let lines = fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("cgroups");
+        let path = |controller: &str| {
+            let mut lines = lines.lines();
+            lines.find_map(|line| line.split_once(controller)?.1.strip_prefix('/'))
+        };
+        let root = Path::new("/sys/fs/cgroup");
+        match path(":freezer:") {
+            Some(path) => Freezer::V1(root.join("freezer").join(path)),
+            None => Freezer::V2(root.join(path("::").expect("a cgroup"))),
+        }
+    }
+
+    fn set(&self, frozen: bool) {
+        let (file, text) = match (self, frozen) {
+            (Freezer::V1(cgroup), true) => (cgroup.join("freezer.state"), "FROZEN"),
+            (Freezer::V1(cgroup), false) => (cgroup.join("freezer.state"), "THAWED"),
+            (Freezer::V2(cgroup), true) => (cgroup.join("cgroup.freeze"), "1"),
+            (Freezer::V2(cgroup), false) => (cgroup.join("cgroup.freeze"), "0"),
+        };
+        fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    }
+
+    fn is_frozen(&self) -> bool {
+        let (file, line) = match self {
+            Freezer::V1(cgroup) => (cgroup.join("freezer.state"), "FROZEN"),
+            Freezer::V2(cgroup) => (cgroup.join("cgroup.events"), "frozen 1"),
+        };
+        let state = fs::read_to_string(&file);
+        let state = state.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        state.lines().any(|found| found == line)
     }
 }
 
