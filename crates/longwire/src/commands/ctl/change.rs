@@ -30,12 +30,13 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
         writeln!(io::stderr(), "warning: {}", problem_body(warning.clone()))?;
     }
     if !globals.quiet {
-        writeln!(io::stdout(), "{}", words(&changed, check))?;
+        let is_scheduled = change.get("at").or(change.get("in")).is_some();
+        writeln!(io::stdout(), "{}", words(&changed, check, is_scheduled))?;
     }
     Ok(())
 }
 
-fn words(changed: &ChangeResult, check: bool) -> String {
+fn words(changed: &ChangeResult, check: bool, is_scheduled: bool) -> String {
     let link = if changed.links == 1 { "link" } else { "links" };
     let parts = [
         (changed.links, format!("{link} changed")),
@@ -52,6 +53,8 @@ fn words(changed: &ChangeResult, check: bool) -> String {
     };
     if check {
         format!("nothing was changed; it would be: {what}")
+    } else if is_scheduled {
+        format!("scheduled for {}: {what}", seconds(changed.at_ns))
     } else {
         format!("{what} at {}", seconds(changed.at_ns))
     }
@@ -71,10 +74,10 @@ mod tests {
             warnings: Vec::new(),
         };
         assert_eq!(
-            words(&changed, false),
+            words(&changed, false, false),
             "4 links changed, 1 removed at 2.5 s"
         );
-        let checked = words(&changed, true);
+        let checked = words(&changed, true, true);
         assert_eq!(
             checked,
             "nothing was changed; it would be: 4 links changed, 1 removed"
@@ -85,6 +88,10 @@ mod tests {
             removed: 0,
             ..changed
         };
-        assert_eq!(words(&one, false), "1 link changed at 4.049 s");
+        assert_eq!(words(&one, false, false), "1 link changed at 4.049 s");
+        assert_eq!(
+            words(&one, false, true),
+            "scheduled for 4.049 s: 1 link changed"
+        );
     }
 }
