@@ -266,8 +266,8 @@ type Fidelity struct {
 	// First First artifact that was observed.
 	First *FirstSeen `json:"first"`
 
-	// Good Whether the run met its configuration.
-	Good bool `json:"good"`
+	// Grade Grade: `faithful`, `nearly-faithful`, `no-frames` or `not-faithful`.
+	Grade string `json:"grade"`
 
 	// Histogram Histogram of lateness over all ports; empty classes are omitted.
 	Histogram []LatenessClass `json:"histogram"`

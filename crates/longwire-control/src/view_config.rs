@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use longwire_fabric::Controller;
+use longwire_runtime::Grade;
 use serde::{Deserialize, Serialize};
 
 /// Configuration of a live view.
@@ -31,8 +32,8 @@ pub struct PageFile {
 /// Verdict on a run so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// Whether the run met its configuration.
-    pub faithful: bool,
+    /// Grade of the run.
+    pub grade: Grade,
     /// Verdict in one sentence.
     pub line: String,
 }

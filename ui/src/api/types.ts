@@ -144,10 +144,12 @@ export interface HistoryColumns {
   drops_per_s: Record<string, Column>;
 }
 
+export type Grade = 'faithful' | 'nearly-faithful' | 'no-frames' | 'not-faithful';
+
 export interface Fidelity {
   elapsed_s: number;
   verdict: string;
-  good: boolean;
+  grade: Grade;
   lateness_us: { p50: number; p99: number; p999: number; max: number };
   histogram: { from_us: number; to_us: number | null; count: number }[];
   artifacts: Record<string, number>;

@@ -4,6 +4,7 @@ import { useDocument, useRun, useTotals } from '../data/use';
 import { bitRate, count, micros, percent, perSecond, runTime, shortCount } from '../format';
 import { href, type Route } from '../router';
 import { useTheme } from '../theme';
+import { shade } from './grade';
 import { Icon } from './icon';
 
 const entries: { route: Route; label: string; views: Route['view'][] }[] = [
@@ -94,8 +95,8 @@ function Glance({ totals }: { totals: StatsEvent | null }) {
         />
       </dl>
       {fidelity && (
-        <p class={fidelity.good ? 'verdict verdict-good' : 'verdict verdict-bad'}>
-          <Icon name={fidelity.good ? 'good' : 'bad'} />
+        <p class={`verdict verdict-${shade(fidelity.grade)}`}>
+          <Icon name={shade(fidelity.grade) === 'good' ? 'good' : 'bad'} />
           <a href="#/fidelity">{fidelity.verdict}</a>
         </p>
       )}

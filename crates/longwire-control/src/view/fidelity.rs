@@ -3,7 +3,7 @@
 use longwire_fabric::Controller;
 use longwire_runtime::fabric::PortReport;
 use longwire_runtime::ledger::NamedCounts;
-use longwire_runtime::{Pauses, RunReport};
+use longwire_runtime::{Grade, Pauses, RunReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,9 @@ pub struct Fidelity {
     pub elapsed_s: f64,
     /// Verdict in one sentence.
     pub verdict: String,
-    /// Whether the run met its configuration.
-    pub good: bool,
+    /// Grade: `faithful`, `nearly-faithful`, `no-frames` or `not-faithful`.
+    #[schemars(with = "String")]
+    pub grade: Grade,
     /// Lateness of the worst port, in microseconds.
     pub lateness_us: Lateness,
     /// Histogram of lateness over all ports; empty classes are omitted.
@@ -92,7 +93,7 @@ impl FirstArtifact {
         Fidelity {
             elapsed_s: controller.elapsed().as_secs_f64(),
             verdict: judgement.line,
-            good: judgement.faithful,
+            grade: judgement.grade,
             lateness_us: worst.map_or(Lateness::default(), |worst| Lateness {
                 p50: worst.p50,
                 p99: worst.p99,

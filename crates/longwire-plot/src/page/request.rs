@@ -36,7 +36,7 @@ pub(super) fn head(html: &mut Html, page: &Page) {
         Some(verdict) => {
             let class = match verdict.grade.as_str() {
                 "faithful" => "good",
-                "nearly-faithful" => "nearly",
+                "nearly-faithful" | "no-frames" => "nearly",
                 _ => "bad",
             };
             html.raw(&format!("<p class=\"verdict {class}\"><b>"));

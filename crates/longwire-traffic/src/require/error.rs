@@ -13,6 +13,8 @@ pub enum RequireError {
     EmptyClause { text: String },
     #[error("'{clause}' has no comparison; write a name, one of < <= = >= > and a value")]
     NoComparison { clause: String },
+    #[error("unknown grade '{name}'; did you mean '{close}'?")]
+    UnknownGrade { name: String, close: &'static str },
     #[error("unknown name '{name}'; {}`longwire exec --help` lists all names", nearest(.name, .known))]
     UnknownName { name: String, known: String },
     #[error("'{clause}': {source}")]

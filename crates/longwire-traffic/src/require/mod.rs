@@ -7,7 +7,6 @@
 //! compared with a count or, written with `%`, with a share of the frames.
 
 mod error;
-mod grade;
 pub(crate) mod grammar;
 mod measure;
 mod names;
@@ -17,12 +16,12 @@ mod received;
 use std::str::FromStr;
 
 use longwire_engine::Nanos;
+pub use longwire_runtime::Grade;
 use longwire_runtime::RunReport;
 use longwire_units::parse_count;
 use longwire_units::words::percent;
 
 pub use self::error::RequireError;
-pub use self::grade::Grade;
 use self::grammar::{Comparator, SplitClause};
 use self::measure::Measure;
 use self::names::{known, named, no_such_link};
@@ -74,6 +73,12 @@ impl FromStr for Requirement {
             if let Some(grade) = Grade::named(clause) {
                 required.grades.push(grade);
                 continue;
+            }
+            if let Some(close) = Grade::nearest(clause) {
+                return Err(RequireError::UnknownGrade {
+                    name: clause.to_owned(),
+                    close: close.name(),
+                });
             }
             match ReceivedClause::parse(clause) {
                 Some(received) => required.received.push(received?),
@@ -207,8 +212,11 @@ impl Requirement {
     pub fn unmet(&self, report: &RunReport, grade: Grade) -> Vec<String> {
         let wanted = self.grades.iter().filter(|wanted| !wanted.is_met_by(grade));
         let wanted = wanted.map(|wanted| {
-            let (wanted, found) = (wanted.name(), grade.name());
-            format!("{wanted}: the run was {found}")
+            let wanted = wanted.name();
+            match grade {
+                Grade::NoFrames => format!("{wanted}: the run had no frames"),
+                found => format!("{wanted}: the run was {}", found.name()),
+            }
         });
         let mut unmet: Vec<String> = wanted.collect();
         let links: Vec<Place<'_>> = report.links.iter().map(Place::Link).collect();

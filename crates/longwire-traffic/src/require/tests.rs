@@ -249,9 +249,10 @@ fn a_run_without_frames_does_not_meet_the_recommendation() {
 #[test]
 fn a_grade_is_met_by_a_better_run() {
     for (wanted, met) in [
-        ("faithful", [false, false, true]),
-        ("nearly-faithful", [false, true, true]),
-        ("not-faithful", [true, false, false]),
+        ("faithful", [false, false, false, true]),
+        ("nearly-faithful", [false, false, true, true]),
+        ("no-frames", [false, true, false, false]),
+        ("not-faithful", [true, false, false, false]),
     ] {
         let requirement: Requirement = wanted.parse().unwrap_or_else(|e| panic!("{e}"));
         let found = Grade::ALL.map(|grade| requirement.unmet(&report(), grade).is_empty());
@@ -262,12 +263,18 @@ fn a_grade_is_met_by_a_better_run() {
         requirement.unmet(&report(), Grade::NearlyFaithful),
         ["faithful: the run was nearly-faithful"]
     );
+    assert_eq!(
+        requirement.unmet(&report(), Grade::NoFrames),
+        ["faithful: the run had no frames"]
+    );
 }
 
 #[test]
 fn unknown_names_are_refused_with_the_known_ones() {
     assert!(refusal("lateness.p98<5us").contains("did you mean 'lateness.p99'"));
     assert!(refusal("drops.lost=0").contains("did you mean 'drops.loss'"));
+    assert!(refusal("faithfull").contains("did you mean 'faithful'"));
+    assert!(refusal("Nearly-Faithful").contains("did you mean 'nearly-faithful'"));
     assert_eq!(
         refusal("jitter<5us"),
         "unknown name 'jitter'; `longwire exec --help` lists all names"

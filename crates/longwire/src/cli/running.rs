@@ -263,7 +263,7 @@ Conditions are joined by commas: a grade of the run, or a name, one of < <= = >=
 value. Grades:
   faithful                       exits with 4 if the run is nearly faithful
   nearly-faithful                or better: up to 5 % of frames late, less than 0.1 % lost
-  not-faithful                   for tests of tests
+  no-frames, not-faithful        for tests of tests
 Names:
   artifacts, artifacts.KIND      frames that the emulator treated differently from the models
   artifacts-lost                 those that it lost

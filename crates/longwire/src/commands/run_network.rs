@@ -177,9 +177,7 @@ fn refuse_unknown_links(network: &Numbered, required: Option<&Requirement>) -> R
     let Some(required) = required else {
         return Ok(());
     };
-    // The report names missing recordings.
-    let names = port_names_of(network).chain(names_of(network));
-    let unknown = required.unknown(names.chain(["recording"]));
+    let unknown = required.unknown(port_names_of(network).chain(names_of(network)));
     if unknown.is_empty() {
         Ok(())
     } else {

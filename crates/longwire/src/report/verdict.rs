@@ -87,7 +87,7 @@ impl Verdict {
     pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
         let line = match self.grade {
             Grade::Faithful => paint.good(&self.line),
-            Grade::NearlyFaithful => paint.warn(&self.line),
+            Grade::NearlyFaithful | Grade::NoFrames => paint.warn(&self.line),
             Grade::NotFaithful => paint.bad(&self.line),
         };
         writeln!(out, "{line}")?;
@@ -129,12 +129,7 @@ type Cause = fn(&Findings<'_>) -> Option<String>;
 /// lateness and loss, then overload, which explains loss and lateness, then loss, then
 /// lateness.
 const CAUSES: [Cause; 10] = [
-    |found| {
-        Some(format!(
-            "the run ended early: {}",
-            found.report.error.as_ref()?
-        ))
-    },
+    |found| Some(format!("the run failed: {}", found.report.error.as_ref()?)),
     |found| lost_ports(found.report),
     |found| stopped_early(found.report),
     |found| joined(found.peers().filter_map(outages_of), ", "),
@@ -209,7 +204,7 @@ impl<'a> Findings<'a> {
         }
         if self.report.frames_in() == 0 && own.is_empty() {
             return (
-                Grade::Faithful,
+                Grade::NoFrames,
                 format!("no verdict: no frame {}", happened(self.report)),
             );
         }

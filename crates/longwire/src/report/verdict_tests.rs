@@ -223,9 +223,9 @@ fn equal_bounds_of_lateness_are_written_once() {
 #[test]
 fn without_frames_there_is_no_verdict() {
     let mut report = RunReport::default();
-    assert_line(&report, Grade::Faithful, "no verdict: no frame arrived");
+    assert_line(&report, Grade::NoFrames, "no verdict: no frame arrived");
     report.inputs = vec![InputReport::default()];
-    assert_line(&report, Grade::Faithful, "no verdict: no frame was sent");
+    assert_line(&report, Grade::NoFrames, "no verdict: no frame was sent");
 }
 
 fn expect_cause(report: &RunReport, text: &str) {
@@ -303,7 +303,7 @@ fn causes_are_named_in_the_order_of_repair() {
         "the replay was stopped: 10,000 frames sent, 0 more read",
     );
     report.error = Some("port A went away".to_owned());
-    expect_cause(&report, "the run ended early: port A went away");
+    expect_cause(&report, "the run failed: port A went away");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Draws the screen.
 
 use longwire_control::responses::TableRow;
+use longwire_runtime::Grade;
 use longwire_topology::State;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -168,13 +169,11 @@ fn fidelity(shown: &Snapshot) -> Line<'_> {
     let fidelity = &shown.fidelity;
     let lateness = &fidelity.lateness_us;
     let artifacts: u64 = fidelity.artifacts.values().sum();
-    let is_empty = shown.stats.totals.totals.traffic.packets_in == 0 && artifacts == 0;
-    let (word, shade) = if is_empty {
-        ("no frames yet", Color::Yellow)
-    } else if fidelity.good {
-        ("faithful", Color::Green)
-    } else {
-        ("NOT FAITHFUL", Color::Red)
+    let (word, shade) = match fidelity.grade {
+        Grade::NoFrames => ("no frames yet", Color::Yellow),
+        Grade::Faithful => ("faithful", Color::Green),
+        Grade::NearlyFaithful => ("nearly faithful", Color::Yellow),
+        Grade::NotFaithful => ("NOT FAITHFUL", Color::Red),
     };
     Line::from(vec![
         Span::styled(word, colour(shade).add_modifier(Modifier::BOLD)),

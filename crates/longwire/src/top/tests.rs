@@ -33,7 +33,7 @@ fn snapshot(may_change: bool, rows: &[Value]) -> Snapshot {
             .expect("its type"),
         rates: Some([10e6, 9e6, 7.0]),
         fidelity: serde_json::from_value(json!({
-            "elapsed_s": 61.0, "verdict": "faithful: 12 frames delivered", "good": true,
+            "elapsed_s": 61.0, "verdict": "faithful: 12 frames delivered", "grade": "faithful",
             "lateness_us": { "p50": 1.0, "p99": 20.0, "p999": 30.0, "max": 40.0 },
             "histogram": [], "artifacts": { "late": 2 }, "first": null,
             "pauses": { "count": 0, "max_us": 0.0, "total_us": 0.0 }

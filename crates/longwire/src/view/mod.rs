@@ -13,7 +13,6 @@ use std::time::Duration;
 use longwire_control::{Judgement, ViewConfig, ViewUrls};
 use longwire_fabric::{Controller, NetworkReport};
 
-use crate::report::require::Grade;
 use crate::report::stderr::print_line;
 use crate::report::verdict::Verdict;
 
@@ -39,8 +38,7 @@ pub fn judge(controller: &Controller) -> Judgement {
             .run;
     }
     let Verdict { grade, line, .. } = Verdict::of(&run);
-    let faithful = grade >= Grade::NearlyFaithful;
-    Judgement { faithful, line }
+    Judgement { grade, line }
 }
 
 /// Prints the URLs of the page, even with `--quiet`: they are needed to open it. On a

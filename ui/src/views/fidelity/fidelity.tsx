@@ -1,6 +1,7 @@
 import type { Fidelity } from '../../api/types';
 import { useDocument } from '../../data/use';
 import { count, micros, reasonName, runTime } from '../../format';
+import { shade } from '../../ui/grade';
 import { Icon } from '../../ui/icon';
 import { Loading } from '../../ui/loading';
 import { artifactHelp } from './artifacts';
@@ -24,8 +25,8 @@ export function FidelityView() {
   return (
     <>
       <h1>Fidelity</h1>
-      <p class={value.good ? 'lead verdict-good' : 'lead verdict-bad'}>
-        <Icon name={value.good ? 'good' : 'bad'} />
+      <p class={`lead verdict-${shade(value.grade)}`}>
+        <Icon name={shade(value.grade) === 'good' ? 'good' : 'bad'} />
         {value.verdict}
       </p>
       <First fidelity={value} />
@@ -50,7 +51,9 @@ function First({ fidelity }: { fidelity: Fidelity }) {
         </p>
       ) : (
         <p class="more">
-          {fidelity.good ? 'Nothing so far.' : 'The run has not kept when it happened.'}
+          {shade(fidelity.grade) === 'bad'
+            ? 'The run has not kept when it happened.'
+            : 'Nothing so far.'}
         </p>
       )}
     </section>

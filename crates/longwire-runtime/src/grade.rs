@@ -1,13 +1,18 @@
-//! The grade of a run, as a condition.
+//! The grade of a run.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::suggest;
 
 /// How far a run met its configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// Results are not those of the configured links.
     NotFaithful,
+    /// No frame arrived or was sent, so there is no verdict.
+    #[default]
+    NoFrames,
     /// Some frames were late or lost: medians are within 1 %, tails may not be.
     NearlyFaithful,
     /// Throughput, and medians and 95th percentiles of delays, are within 1 %.
@@ -16,12 +21,18 @@ pub enum Grade {
 
 impl Grade {
     /// Every grade.
-    pub const ALL: [Grade; 3] = [Grade::NotFaithful, Grade::NearlyFaithful, Grade::Faithful];
+    pub const ALL: [Grade; 4] = [
+        Grade::NotFaithful,
+        Grade::NoFrames,
+        Grade::NearlyFaithful,
+        Grade::Faithful,
+    ];
 
     /// Returns its name in reports and conditions.
     pub const fn name(self) -> &'static str {
         match self {
             Grade::NotFaithful => "not-faithful",
+            Grade::NoFrames => "no-frames",
             Grade::NearlyFaithful => "nearly-faithful",
             Grade::Faithful => "faithful",
         }
@@ -32,11 +43,18 @@ impl Grade {
         Grade::ALL.into_iter().find(|grade| grade.name() == name)
     }
 
+    /// Returns the grade that an unknown name resembles.
+    pub fn nearest(name: &str) -> Option<Grade> {
+        let close = suggest::closest(name, Grade::ALL.map(Grade::name))?;
+        Grade::named(close)
+    }
+
     /// Whether a run of the grade `found` meets a condition of this grade: a better run
-    /// does, except that [`Grade::NotFaithful`] asks for exactly that.
+    /// does, except that [`Grade::NotFaithful`] and [`Grade::NoFrames`] ask for exactly
+    /// that.
     pub fn is_met_by(self, found: Grade) -> bool {
         match self {
-            Grade::NotFaithful => found == Grade::NotFaithful,
+            Grade::NotFaithful | Grade::NoFrames => found == self,
             least => found >= least,
         }
     }

@@ -1,0 +1,13 @@
+import type { Grade } from '../api/types';
+
+/** The shade of a grade: that of its verdict. */
+export function shade(grade: Grade): 'good' | 'warn' | 'bad' {
+  switch (grade) {
+    case 'faithful':
+      return 'good';
+    case 'not-faithful':
+      return 'bad';
+    default:
+      return 'warn';
+  }
+}
