@@ -126,9 +126,9 @@ impl StopRecord {
     }
 }
 
-/// A turn of the thread.
+/// The facts of a turn.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct WatchTurn {
     /// Time beyond the length of its sleep.
     late: Nanos,
     /// Whether the sleep ended with EINTR.
@@ -137,7 +137,7 @@ struct Turn {
     after: Accounts,
 }
 
-impl Turn {
+impl WatchTurn {
     /// Estimates the length of a stop during the turn. Half a turn is added, because the
     /// part of the stop within the sleep causes no lateness.
     fn stop(self) -> Option<Nanos> {
@@ -166,13 +166,13 @@ fn watch(record: &Weak<StopRecord>, sleep: &Epoll, requested: &Receiver<Sender<(
         let _ = record.wake.read();
         let after = read();
         let end = monotonic_now();
-        let turn = before.zip(after).map(|(before, after)| Turn {
+        let turn = before.zip(after).map(|(before, after)| WatchTurn {
             late: end.saturating_sub(start).saturating_sub(length),
             interrupted,
             before,
             after,
         });
-        if let Some(stop) = turn.and_then(Turn::stop) {
+        if let Some(stop) = turn.and_then(WatchTurn::stop) {
             let mut stops = record.stops();
             if stops.len() < REMEMBERED {
                 stops.push((end, stop));
@@ -207,8 +207,8 @@ mod tests {
 
     use super::*;
 
-    fn turn(interrupted: bool, after: Accounts) -> Turn {
-        Turn {
+    fn turn(interrupted: bool, after: Accounts) -> WatchTurn {
+        WatchTurn {
             late: Nanos::from_secs(5),
             interrupted,
             before: Accounts::of(Nanos::ZERO, 7, 3),
@@ -280,7 +280,7 @@ mod tests {
         eprintln!("{count} {total} {}", waited.as_nanos());
     }
 
-    /// What a stopped process and the one that stopped it observed.
+    /// Observations of a stopped process and of the one that stopped it.
     #[derive(Debug)]
     struct Observed {
         count: u64,

@@ -47,7 +47,6 @@ impl Pump {
             margin: self.pacer.margin(),
             cpu: thread_cpu_time(),
             remarks,
-            ..ThreadEnd::default()
         }
     }
 

@@ -17,7 +17,9 @@ use longwire_io::rights::Capability;
 use longwire_runtime::clock::count_from_before_boot;
 use longwire_runtime::fabric::{Core, FabricHandle, FabricParts};
 use longwire_runtime::host::cores;
-use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunReport, RunningNetwork, network};
+use longwire_runtime::{
+    Faults, FileLoader, NetworkPlan, Recorder, RunConfig, RunReport, RunningNetwork, network,
+};
 use longwire_topology::{Command, Problem, Topology};
 use serde::Serialize;
 
@@ -283,10 +285,9 @@ pub(super) fn carry(
     let connection = setup.hosts.map(|it| it.connect(&mut parts, &mut config));
     steps.steps().begin("starting", None);
     let plan = plan(ports, parts, &numbered, is_fixed);
-    let running = network::start(plan, config, recorder);
+    let running = begin(plan, config, recorder, lifecycle);
     drop(steps);
     let running = running?;
-    lifecycle.begin()?;
     setup.announcement.print(globals);
     start::notes(running.notes(), globals)?;
     print_addresses(&control, globals)?;
@@ -317,6 +318,18 @@ pub(super) fn carry(
     report.run.notes.extend(setup.announcement.warnings);
     hosts.into_iter().for_each(|hosts| hosts.stop(&mut report));
     Ok(report)
+}
+
+/// Starts a network and attaches its ports.
+fn begin(
+    plan: NetworkPlan,
+    config: RunConfig,
+    recorder: Option<Box<dyn Recorder>>,
+    lifecycle: &mut dyn Lifecycle,
+) -> Result<RunningNetwork, Error> {
+    let running = network::start(plan, config, recorder)?;
+    lifecycle.begin()?;
+    Ok(running)
 }
 
 /// Adds failed and late commands of the scenario to the report.
