@@ -75,7 +75,7 @@ var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6
 var excused = []string{"late_paused", "late_start"}
 
 // lost are artifacts that are frames lost by the emulator.
-var lost = strings.Fields("memory refused ring_full too_long port_down send_failed unusable")
+var lost = strings.Fields("memory refused ring_full too_long no_carrier send_failed unusable")
 
 // judge returns a sentence for each row that does not meet a condition.
 func judge(rows []row, clause string) ([]string, error) {

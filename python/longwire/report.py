@@ -20,7 +20,7 @@ _LOST = frozenset(
         "refused",
         "ring_full",
         "too_long",
-        "port_down",
+        "no_carrier",
         "send_failed",
         "unusable",
     }

@@ -18,7 +18,7 @@ type Row = Partial<Schemas["Port"] & Schemas["Totals"] & Pick<ReportData, "pause
 const EXCUSED = ["late_paused", "late_start"];
 
 /** Artifacts that are frames lost by the emulator. */
-const LOST = "memory refused ring_full too_long port_down send_failed unusable".split(" ");
+const LOST = "memory refused ring_full too_long no_carrier send_failed unusable".split(" ");
 
 const UNITS_NS: Record<string, number> = {
   ns: 1,

@@ -135,7 +135,7 @@ artifacts! {
          than the link delivers them";
     /// The output device had no carrier, or the interface of an attached link or port was
     /// down or gone.
-    PortDown = "port_down": Lost,
+    NoCarrier = "no_carrier": Lost,
         "the output device had no carrier: it or its peer was down, its cable unplugged, or the \
          interface of an attached link deleted or moved";
     /// The output port accepted the frame and lost it.

@@ -528,7 +528,7 @@ impl Account {
         let losses = port.losses();
         let artifacts = &self.cells().artifacts;
         artifacts[Artifact::SendFailed].set(losses.send_failed);
-        artifacts[Artifact::PortDown].set(losses.no_carrier);
+        artifacts[Artifact::NoCarrier].set(losses.no_carrier);
     }
 
     /// Publishes the last records, with the port's own losses. Returns the number of

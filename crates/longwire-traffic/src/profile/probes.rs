@@ -35,7 +35,7 @@ pub(super) const UNSENT: [Artifact; 4] = [
     Artifact::Memory,
     Artifact::Refused,
     Artifact::SendFailed,
-    Artifact::PortDown,
+    Artifact::NoCarrier,
 ];
 
 /// Returns the number of frames of a run that entered the device.

@@ -50,7 +50,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     let trace = received.trace.as_ref();
     let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
     // Losses at either end, which the network did not cause.
-    let failed = link.artifacts.of("send_failed") + link.artifacts.of("port_down");
+    let failed = link.artifacts.of("send_failed") + link.artifacts.of("no_carrier");
     let ends = [
         (failed, "lost by the sending port"),
         (received.unseen.total(), "not seen by the receiver"),

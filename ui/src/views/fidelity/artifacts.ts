@@ -12,7 +12,7 @@ const help: Record<string, string> = {
   ring_full: 'The ring of the input port was full. A lower rate or another core helps.',
   refused: 'The output port did not take the frame.',
   send_failed: 'The output port took the frame and lost it.',
-  port_down: 'The output device had no carrier.',
+  no_carrier: 'The output device had no carrier.',
   too_long: 'Longer than the slots of the input port.',
   unusable: 'Contradicted what its sender left unfinished.',
   unrecorded: 'The recorder could not keep up. A faster disk helps.',

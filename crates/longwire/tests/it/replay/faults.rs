@@ -186,7 +186,7 @@ impl Midway {
         let link = &json["links"][0];
         let out = link["packets_out"].as_u64().expect("a count");
         let lost =
-            ["send_failed", "port_down"].map(|kind| json["ports"][0]["artifacts"][kind].as_u64());
+            ["send_failed", "no_carrier"].map(|kind| json["ports"][0]["artifacts"][kind].as_u64());
         let sent = out - lost.into_iter().flatten().sum::<u64>();
         let expected = sent.saturating_sub(lost_max).max(1) as usize;
         let numbers: Vec<u32> = records(&self.capture.with_frames(expected))
