@@ -64,7 +64,7 @@ enum longwire_fate {
     LONGWIRE_LOSE = 1,
     /* Lost as well, but counted under another reason in reports: */
     LONGWIRE_LOSE_BIT_ERROR = 2, /* a bit error spoilt it */
-    LONGWIRE_LOSE_OUTAGE = 3,    /* the medium was down */
+    LONGWIRE_LOSE_OUTAGE = 3,    /* the medium had an outage */
     LONGWIRE_LOSE_CONTENT = 4    /* for what it holds */
 };
 

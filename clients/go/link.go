@@ -224,19 +224,19 @@ func (l *Link) set(ctx context.Context, name string, options Options) error {
 	return l.Call(ctx, http.MethodPatch, "/v1/links/"+name, options, nil)
 }
 
-// Down loses what arrives and what is queued, until Up.
-func (l *Link) Down(ctx context.Context) error {
-	return l.Change(ctx, api.Change{Down: "link"})
+// Off drops arriving and queued frames until On.
+func (l *Link) Off(ctx context.Context) error {
+	return l.Change(ctx, api.Change{Off: "link"})
 }
 
-// Pause holds what arrives, as far as the queue has room, until Up.
+// Pause holds arriving frames, up to the queue limit, until On.
 func (l *Link) Pause(ctx context.Context) error {
 	return l.Change(ctx, api.Change{Pause: "link"})
 }
 
-// Up ends Down and Pause.
-func (l *Link) Up(ctx context.Context) error {
-	return l.Change(ctx, api.Change{Up: "link"})
+// On ends Off and Pause.
+func (l *Link) On(ctx context.Context) error {
+	return l.Change(ctx, api.Change{On: "link"})
 }
 
 // Change makes a change as `longwire ctl apply` does: all of it, or nothing.

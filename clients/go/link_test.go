@@ -109,11 +109,11 @@ func TestOutage(t *testing.T) {
 	ping := func() error {
 		return link.Near().Command(t.Context(), "ping", "-c", "1", "-W", "1", "far").Run()
 	}
-	link.Down()
+	link.Off()
 	if ping() == nil {
-		t.Error("a frame crossed a link that is down")
+		t.Error("a frame crossed a link that is off")
 	}
-	link.Up()
+	link.On()
 	if err := ping(); err != nil {
 		t.Error(err)
 	}

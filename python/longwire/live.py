@@ -74,17 +74,17 @@ class LiveLink(Run):
         """
         Direction(self, self.name).set(**options)
 
-    def down(self) -> None:
-        """Drops arriving and queued frames until :meth:`up`."""
-        self.change(down=[self.name])
+    def off(self) -> None:
+        """Drops arriving and queued frames until :meth:`on`."""
+        self.change(off=[self.name])
 
     def pause(self) -> None:
-        """Holds arriving frames, up to the queue limit, until :meth:`up`."""
+        """Holds arriving frames, up to the queue limit, until :meth:`on`."""
         self.change(pause=[self.name])
 
-    def up(self) -> None:
-        """Ends :meth:`down` and :meth:`pause`."""
-        self.change(up=[self.name])
+    def on(self) -> None:
+        """Ends :meth:`off` and :meth:`pause`."""
+        self.change(on=[self.name])
 
     def scenario(self, events: Sequence[tuple[str, Mapping[str, Value]]]) -> None:
         """Schedules changes from now: ``[("1s", {"delay": "80ms"}), ("2s", {"rate": "1mbit"})]``.

@@ -100,17 +100,17 @@ class LiveNetwork(Run):
         """
         Direction(self, links).set(**options)
 
-    def down(self, links: str) -> None:
-        """Drops arriving and queued frames of links until :meth:`up`."""
-        self.change(down=[links])
+    def off(self, links: str) -> None:
+        """Drops arriving and queued frames of links until :meth:`on`."""
+        self.change(off=[links])
 
     def pause(self, links: str) -> None:
-        """Holds arriving frames of links, up to their queue limits, until :meth:`up`."""
+        """Holds arriving frames of links, up to their queue limits, until :meth:`on`."""
         self.change(pause=[links])
 
-    def up(self, links: str) -> None:
-        """Ends :meth:`down` and :meth:`pause`."""
-        self.change(up=[links])
+    def on(self, links: str) -> None:
+        """Ends :meth:`off` and :meth:`pause`."""
+        self.change(on=[links])
 
     def scenario(self, events: Sequence[tuple[str, Mapping[str, Mapping[str, Value]]]]) -> None:
         """Schedules changes from now: ``[("1s", {"adsl*": {"delay": "80ms"}})]``.

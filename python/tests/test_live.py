@@ -127,12 +127,12 @@ def test_changes_are_made_while_the_link_runs() -> None:
         assert 40 <= base_of_ping(link) < 50
         link.upward.set(delay="40ms")
         assert 60 <= base_of_ping(link) < 70
-        link.down()
+        link.off()
         lost = link.near.run(
             ["ping", "-c", "1", "-W", "0.2", "far"], stdout=subprocess.DEVNULL
         )
         assert lost.returncode == 1
-        link.up()
+        link.on()
         assert 60 <= base_of_ping(link) < 70
         assert link.stats()["totals"]["drops"]["outage"] == 1
         assert link.upward.stats()["links"] == 1

@@ -88,10 +88,10 @@ def test_ports_near_and_far_are_the_first_hosts(tmp_path: Path) -> None:
 
 def test_links_go_down_and_scenarios_are_planned() -> None:
     with longwire.network(HOMES, addresses=ADDRESSES) as net:
-        net.down("adsl1")
+        net.off("adsl1")
         lost = net["home1"].run(["ping", "-c", "1", "-W", "0.3", "-q", "10.2.0.1"])
         assert lost.returncode == 1
-        net.up("adsl1")
+        net.on("adsl1")
         net.scenario([("100ms", {"adsl*": {"delay": "30ms"}})])
         events = net.stream(every="50ms")
         assert next(events)["totals"]

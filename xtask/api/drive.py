@@ -152,13 +152,13 @@ def drive(api):
     assert (link.up.options.delay, link.up.options.loss) == ("50ms", ["1%", "2%"]), link
     set_ = models.ChangeSet()
     set_["adsl*.up"] = models.ChangeSetAdditionalProperty(rate="2mbit")
-    change = models.Change(set_=set_, down=["adsl3"], in_="100ms")
+    change = models.Change(set_=set_, off=["adsl3"], in_="100ms")
     checked = call("post_v1_changes", body=change, check=True)
-    # Three upward directions are set, and two directions go down.
+    # Three upward directions are set, and two directions go off.
     assert checked.links == 3, checked
     assert call("post_v1_changes", body=change).links == 3
     time.sleep(0.3)
-    assert call("get_v1_links_name", "adsl3").up.state == "down"
+    assert call("get_v1_links_name", "adsl3").up.state == "off"
     assert call("get_v1_links_name", "adsl1").up.options.rate == "2mbit"
     assert call("delete_v1_links_name", "new").removed == 1
     assert call("get_v1_links_name", "new", status=404).error

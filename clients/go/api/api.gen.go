@@ -44,14 +44,17 @@ type Change struct {
 	// At when, from the start of the run, as in 30s; at once by default
 	At *string `json:"at,omitempty"`
 
-	// Down links that are down: they lose what arrives
-	Down interface{} `json:"down,omitempty"`
-
 	// In in how long, as in 500ms
 	In *string `json:"in,omitempty"`
 
 	// Move whose frames take another way: name of a link or a path = name of the link or path that they take from now on
 	Move *map[string]string `json:"move,omitempty"`
+
+	// Off links to turn off; they drop queued and arriving frames
+	Off interface{} `json:"off,omitempty"`
+
+	// On links to turn on
+	On interface{} `json:"on,omitempty"`
 
 	// Outage how long frames that are moved are lost, as in 50ms; not at all by default
 	Outage *string `json:"outage,omitempty"`
@@ -64,9 +67,6 @@ type Change struct {
 
 	// Set options by names of links, in which * stands for anything and ? for a letter; with .up or .down behind for one direction
 	Set *map[string]Options `json:"set,omitempty"`
-
-	// Up links that are up again
-	Up interface{} `json:"up,omitempty"`
 }
 
 // Changed The result of a change.

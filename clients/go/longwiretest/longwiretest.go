@@ -44,16 +44,16 @@ func (l *LiveLink) Set(options longwire.Options) {
 	l.check(l.Link.Set(l.t.Context(), options))
 }
 
-// Down loses what arrives and what is queued, until Up.
-func (l *LiveLink) Down() {
+// Off drops arriving and queued frames until On.
+func (l *LiveLink) Off() {
 	l.t.Helper()
-	l.check(l.Link.Down(l.t.Context()))
+	l.check(l.Link.Off(l.t.Context()))
 }
 
-// Up ends Down.
-func (l *LiveLink) Up() {
+// On ends Off.
+func (l *LiveLink) On() {
 	l.t.Helper()
-	l.check(l.Link.Up(l.t.Context()))
+	l.check(l.Link.On(l.t.Context()))
 }
 
 // Stats returns counters so far, summed up over both directions.

@@ -63,7 +63,7 @@ test.describe("a link that changes", () => {
   });
 
   test("an outage fails a request of the page", async ({ page, link }) => {
-    await link.down();
+    await link.off();
     const failed = page.evaluate(() =>
       fetch("/answer", { cache: "no-store", signal: AbortSignal.timeout(500) }).then(
         () => "answered",
@@ -71,6 +71,6 @@ test.describe("a link that changes", () => {
       ),
     );
     expect(await failed).toBe("TimeoutError");
-    await link.up();
+    await link.on();
   });
 });

@@ -161,19 +161,19 @@ export class Link {
     );
   }
 
-  /** Loses what arrives and what is queued, until {@link up}. */
-  async down(): Promise<void> {
-    await this.change({ down: ["link"] });
+  /** Loses what arrives and what is queued, until {@link on}. */
+  async off(): Promise<void> {
+    await this.change({ off: ["link"] });
   }
 
-  /** Holds what arrives, as far as the queue has room, until {@link up}. */
+  /** Holds what arrives, as far as the queue has room, until {@link on}. */
   async pause(): Promise<void> {
     await this.change({ pause: ["link"] });
   }
 
-  /** Ends {@link down} and {@link pause}. */
-  async up(): Promise<void> {
-    await this.change({ up: ["link"] });
+  /** Ends {@link off} and {@link pause}. */
+  async on(): Promise<void> {
+    await this.change({ on: ["link"] });
   }
 
   /**

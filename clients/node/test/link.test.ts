@@ -57,9 +57,9 @@ test("a planned change comes at its time", async () => {
 test("an outage loses frames until its end", async () => {
   await using live = await link();
   const once = () => live.near.run("ping", ["-c", "1", "-W", "1", "far"]);
-  await live.down();
+  await live.off();
   await assert.rejects(once());
-  await live.up();
+  await live.on();
   await once();
   const report = await live.report();
   assert.ok((report.data.links[0]?.drops.outage ?? 0) >= 1);

@@ -134,11 +134,11 @@ fn a_closed_connection_is_reopened() {
     // The server closes after each response.
     std::thread::sleep(Duration::from_millis(200));
     client
-        .post("/v1/changes", &json!({ "up": ["a"] }))
+        .post("/v1/changes", &json!({ "on": ["a"] }))
         .expect("the second");
     let requests = thread.join().expect("the server ends");
     assert!(requests[1].starts_with("POST /v1/changes"));
-    assert!(requests[1].ends_with("{\"up\":[\"a\"]}"), "{}", requests[1]);
+    assert!(requests[1].ends_with("{\"on\":[\"a\"]}"), "{}", requests[1]);
 }
 
 const EVENTS: &[u8] =

@@ -78,7 +78,7 @@ pub struct Link {
     medium: Medium,
     last_arrival: Nanos,
     /// The link drops all arrivals.
-    down: bool,
+    is_off: bool,
     /// Present in a changeable link.
     changing: Option<Box<ChangeState>>,
 }
@@ -180,7 +180,7 @@ impl Link {
     #[inline(never)]
     fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let FrameMeta { arrival, len } = frame;
-        if self.down {
+        if self.is_off {
             return Verdict::Drop(DropReason::Outage);
         }
         if let Some(refusal) = self.refuse(frame, bytes) {

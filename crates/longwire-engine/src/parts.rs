@@ -39,12 +39,12 @@ pub struct Doubt {
 pub enum LinkState {
     /// The link carries frames.
     #[default]
-    Up,
+    On,
     /// Arrivals and queued frames are dropped as [`DropReason::Outage`]. Frames in
     /// transit arrive.
     ///
     /// [`DropReason::Outage`]: crate::DropReason::Outage
-    Down,
+    Off,
     /// Arrivals queue while space remains. Frames in transit arrive.
     Paused,
 }
@@ -53,15 +53,15 @@ impl LinkState {
     /// Returns the state's name in files, on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            LinkState::Up => "up",
-            LinkState::Down => "down",
+            LinkState::On => "on",
+            LinkState::Off => "off",
             LinkState::Paused => "paused",
         }
     }
 
     /// Returns the state with this name.
     pub fn from_name(name: &str) -> Option<LinkState> {
-        let all = [LinkState::Up, LinkState::Down, LinkState::Paused];
+        let all = [LinkState::On, LinkState::Off, LinkState::Paused];
         all.into_iter().find(|state| state.name() == name)
     }
 }

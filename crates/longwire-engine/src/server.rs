@@ -37,7 +37,7 @@ pub(crate) struct Server {
     /// Next time at which the free link asks for a frame; after an empty dequeue, the next
     /// arrival.
     asks_at: Option<Nanos>,
-    /// The link is paused or down: no frame is dequeued.
+    /// The link is paused or off: no frame is dequeued.
     stopped: bool,
     /// Last frame to enter service, in a changeable link: its tail-drop queue counts the
     /// frame until departure.

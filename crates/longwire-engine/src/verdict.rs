@@ -75,7 +75,7 @@ pub enum DropReason {
     Aqm,
     /// Its time to live had expired.
     Ttl,
-    /// The medium was down.
+    /// The medium had an outage, or the link was off.
     Outage,
     /// Selected by a loss model for its contents.
     Content,

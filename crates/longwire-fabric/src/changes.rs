@@ -237,7 +237,7 @@ mod tests {
 
     const NETWORK: &str = "[ports]\na = \"packet:a\"\nb = \"packet:b\"\n\
         [[link]]\nname = \"x\"\nmatch = \"src=10.0.0.1\"\n\
-        [[at]]\ntime = \"1s\"\nevery = \"10s\"\ntimes = 2\ndown = \"x\"\n\
+        [[at]]\ntime = \"1s\"\nevery = \"10s\"\ntimes = 2\noff = \"x\"\n\
         ramp = { x = { option = \"delay\", from = \"1ms\", to = \"9ms\", time = \"4s\", steps = 4 } }\n";
 
     fn changes() -> Changes {

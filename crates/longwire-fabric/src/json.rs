@@ -53,8 +53,8 @@ pub(super) fn change(actions: &[Action]) -> Value {
 /// Returns the name of the field that sets a state.
 fn field_of(state: State) -> &'static str {
     match state {
-        State::Up => "up",
-        State::Down => "down",
+        State::On => "on",
+        State::Off => "off",
         State::Paused => "pause",
     }
 }

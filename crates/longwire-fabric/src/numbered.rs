@@ -129,7 +129,7 @@ impl Numbered {
         let link = |name: String, options: &Arc<LinkSpec>| NumberedLink {
             name,
             options: Arc::clone(options),
-            state: State::Up,
+            state: State::On,
             cells: Arc::default(),
             removed: false,
         };

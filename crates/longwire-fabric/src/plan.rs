@@ -146,8 +146,8 @@ pub(super) fn refused(link: &str, error: &OptionError) -> Box<Problem> {
 
 fn changed_state(state: State) -> LinkChange {
     let state = match state {
-        State::Up => LinkState::Up,
-        State::Down => LinkState::Down,
+        State::On => LinkState::On,
+        State::Off => LinkState::Off,
         State::Paused => LinkState::Paused,
     };
     LinkChange {

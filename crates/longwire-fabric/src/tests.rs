@@ -275,12 +275,12 @@ fn links_come_change_and_go_while_frames_cross_them() {
 #[test]
 fn a_change_is_made_at_its_time_and_seen_then() {
     let mut site = Site::new(NETWORK);
-    let changed = site.change(&json!({ "in": "2s", "down": ["second"], "set": {
+    let changed = site.change(&json!({ "in": "2s", "off": ["second"], "set": {
         "first": { "loss": ["100%"] } } }));
     let at = Nanos::from_nanos(changed.at_ns);
     assert_eq!(
         site.controller.link("second").expect("there").up.state,
-        State::Up
+        State::On
     );
     site.takes(2);
     while site.controller.elapsed() <= at.saturating_add(Nanos::from_millis(10)) {
@@ -289,7 +289,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     let second = site.controller.link("second").expect("there");
     assert_eq!(
         (second.up.state, second.down.expect("both").state),
-        (State::Down, State::Down)
+        (State::Off, State::Off)
     );
     let first = site.controller.link("first").expect("there");
     assert_eq!(Value::Object(first.up.options)["loss"], json!(["100%"]));
@@ -307,7 +307,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     );
 
     // Frames of a class move to another link and back.
-    site.change(&json!({ "up": ["*"], "set": { "first": { "loss": "none" } } }));
+    site.change(&json!({ "on": ["*"], "set": { "first": { "loss": "none" } } }));
     site.change(&json!({ "move": { "second": "first" } }));
     assert!(site.takes(2) >= 20 * MS);
     let moved = site.controller.link("second").expect("there").moved_to;
@@ -329,7 +329,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
             .packets,
         1
     );
-    site.change(&json!({ "up": ["second"] }));
+    site.change(&json!({ "on": ["second"] }));
     assert_eq!(site.next(PATIENCE).expect("it arrives"), 2);
 }
 
@@ -355,9 +355,9 @@ fn impossible() -> Vec<(Value, &'static str, &'static str)> {
             "set.none*",
             "no link",
         ),
-        (json!({ "down": ["first"], "at": "soon" }), "at", "soon"),
+        (json!({ "off": ["first"], "at": "soon" }), "at", "soon"),
         (
-            json!({ "down": ["first"], "at": "1s", "in": "1s" }),
+            json!({ "off": ["first"], "at": "1s", "in": "1s" }),
             "in",
             "both at and in",
         ),
@@ -386,8 +386,8 @@ fn impossible() -> Vec<(Value, &'static str, &'static str)> {
             "300.0.0.1",
         ),
         (
-            json!({ "add": { "link": [{ "name": "x", "match": "any" }] }, "down": ["y"] }),
-            "down",
+            json!({ "add": { "link": [{ "name": "x", "match": "any" }] }, "off": ["y"] }),
+            "off",
             "no link named 'y'",
         ),
     ]

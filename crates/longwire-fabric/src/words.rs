@@ -18,7 +18,7 @@ pub fn options_in_words(options: &Map<String, Value>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Formats a change: `set core rate=4mbit, down adsl7`.
+/// Formats a change: `set core rate=4mbit, off adsl7`.
 pub fn change_in_words(change: &Value) -> String {
     let table = |field: &str| change[field].as_object().into_iter().flatten();
     let mut parts: Vec<String> = Vec::new();
@@ -26,7 +26,7 @@ pub fn change_in_words(change: &Value) -> String {
         let options = options.as_object().map(options_in_words);
         parts.push(format!("set {name} {}", options.unwrap_or_default()));
     }
-    for state in ["up", "down", "pause"] {
+    for state in ["on", "off", "pause"] {
         parts.extend(list(state, &texts_of(&change[state])));
     }
     for (class, to) in table("move") {
@@ -88,8 +88,8 @@ mod tests {
                 "set adsl* loss=1% loss=nth:10 rate=5mbit",
             ),
             (
-                json!({ "set": { "x.up": { "queue": null } }, "down": "core", "in": "2s" }),
-                "set x.up queue=, down core",
+                json!({ "set": { "x.up": { "queue": null } }, "off": "core", "in": "2s" }),
+                "set x.up queue=, off core",
             ),
             (
                 json!({ "move": { "a": "b" }, "outage": "5ms", "remove": ["c", "d*"] }),

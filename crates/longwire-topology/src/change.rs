@@ -169,13 +169,13 @@ fn read(
     check_removed(&removed, unmatched, moved, builder);
     let comes_or_goes = (builder.links.len(), builder.paths.len()) != before || !removed.is_empty();
     if actions.is_empty() && !comes_or_goes && builder.diagnostics.has_no_errors() {
-        let remedy = "send set, up, down, pause, move, add or remove";
+        let remedy = "send set, on, off, pause, move, add or remove";
         builder.refuse(0..0, "", "empty change", remedy);
     }
     let time = time(file, builder);
     if comes_or_goes && time != ChangeTime::Now {
-        let reason = "links and paths are added and removed immediately only";
-        let remedy = "remove at and in; a link can be added in state down and set up later";
+        let reason = "links and paths cannot be added or removed at a time";
+        let remedy = "remove at and in; to use a link later, add it off and turn it on later";
         builder.refuse(0..0, "at", reason, remedy);
     }
     Change {

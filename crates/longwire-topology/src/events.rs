@@ -69,7 +69,7 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
     let actions = actions(table, "at", builder);
     let ramps = ramps(table, every, builder);
     if actions.is_empty() && ramps.is_empty() && builder.diagnostics.has_no_errors() {
-        let remedy = "write set, up, down, pause, move or ramp";
+        let remedy = "write set, on, off, pause, move or ramp";
         builder.refuse(item.span.clone(), "at", "the event has no action", remedy);
     }
     Some(Event {
@@ -85,8 +85,8 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
 pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     let mut actions = sets(table, at, builder);
     for (field, state) in [
-        ("up", State::Up),
-        ("down", State::Down),
+        ("on", State::On),
+        ("off", State::Off),
         ("pause", State::Paused),
     ] {
         for text in tree::texts(table, field) {

@@ -35,7 +35,7 @@ pub struct PairPlan {
 pub struct PairOptions {
     /// No frames go down.
     pub one_way: bool,
-    /// A port has no carrier while the direction toward it is down.
+    /// A port has no carrier while the direction toward it is off.
     pub carrier: bool,
 }
 

@@ -67,7 +67,7 @@ pub struct AttachPlan {
     pub host_network: bool,
 }
 
-/// A port whose interface has a carrier unless all links toward it are down.
+/// A port whose interface has a carrier unless all links toward it are off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarrierPlan {
     /// The port.

@@ -300,7 +300,7 @@ impl Summary {
         for (port, links) in &self.carriers {
             let links = links.join(", ");
             lines.push(format!(
-                "carrier    {port}: lost while all of these are down: {links}"
+                "carrier    {port}: lost while all of these are off: {links}"
             ));
         }
     }

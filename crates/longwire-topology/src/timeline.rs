@@ -72,9 +72,9 @@ pub enum Action {
 #[schemars(inline)]
 pub enum State {
     /// Carries frames.
-    Up,
+    On,
     /// Drops arriving frames.
-    Down,
+    Off,
     /// Holds frames and sends none.
     Paused,
 }
@@ -83,8 +83,8 @@ impl State {
     /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
-            State::Up => "up",
-            State::Down => "down",
+            State::On => "on",
+            State::Off => "off",
             State::Paused => "paused",
         }
     }

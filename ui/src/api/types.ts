@@ -56,7 +56,7 @@ export interface StatsEvent {
   rates: Rates | null;
 }
 
-export type LinkState = 'up' | 'down' | 'paused';
+export type LinkState = 'on' | 'off' | 'paused';
 export type OptionValue = string | number | (string | number)[];
 export type Options = Record<string, OptionValue>;
 
@@ -225,8 +225,8 @@ export interface Change {
   at?: string;
   in?: string;
   set?: Record<string, Record<string, OptionValue | null>>;
-  up?: Names;
-  down?: Names;
+  on?: Names;
+  off?: Names;
   pause?: Names;
   move?: Record<string, string>;
   outage?: string;

@@ -14,8 +14,8 @@ export function valueText(value: OptionValue | null): string {
 export function targetsOf(change: Change): string[] {
   return [
     ...Object.keys(change.set ?? {}),
-    ...namesOf(change.up),
-    ...namesOf(change.down),
+    ...namesOf(change.on),
+    ...namesOf(change.off),
     ...namesOf(change.pause),
     ...Object.keys(change.move ?? {}),
     ...namesOf(change.remove),
@@ -23,14 +23,14 @@ export function targetsOf(change: Change): string[] {
   ];
 }
 
-/** A change in words, such as "adsl1: rate=2mbit; adsl2 down". */
+/** A change in words, such as "adsl1: rate=2mbit; adsl2 off". */
 export function changeText(change: Change): string {
   const parts: string[] = [];
   for (const [name, options] of Object.entries(change.set ?? {})) {
     const texts = Object.entries(options).map(([key, value]) => `${key}=${valueText(value)}`);
     parts.push(`${name}: ${texts.join(' ')}`);
   }
-  for (const state of ['up', 'down', 'pause'] as const) {
+  for (const state of ['on', 'off', 'pause'] as const) {
     const names = namesOf(change[state]);
     if (names.length > 0) parts.push(`${state} ${names.join(', ')}`);
   }

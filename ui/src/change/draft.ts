@@ -1,7 +1,7 @@
 import type { Change, OptionValue, Preset, Problem, Registry } from '../api/types';
 import { draftOf, type OptionDraft, writeOption } from './optiontext';
 
-export type Action = 'set' | 'up' | 'down' | 'pause';
+export type Action = 'set' | 'on' | 'off' | 'pause';
 export type Side = 'both' | 'up' | 'down';
 
 /** A part of a change: what is done to which links. */

@@ -31,7 +31,7 @@ function tomlValue(value: unknown): string {
 }
 
 /** The fields of a change that `[[at]]` has too. */
-const fields = ['set', 'up', 'down', 'pause', 'move', 'outage'] as const;
+const fields = ['set', 'on', 'off', 'pause', 'move', 'outage'] as const;
 
 /** The change with the texts of defaults in place of null, which TOML does not have. */
 function writable(change: Change, defaults: Record<string, string>): Change {

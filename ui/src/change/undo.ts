@@ -41,7 +41,7 @@ export function undoOf(change: Change, before: Link[]): Change | null {
         set[name] = { ...set[name], [option]: direction.options[option] ?? null };
       }
     }
-    const stateNames = [change.up, change.down, change.pause].flatMap(namesOf);
+    const stateNames = [change.on, change.off, change.pause].flatMap(namesOf);
     if (stateNames.some((key) => concerns(key, name))) {
       const field = direction.state === 'paused' ? 'pause' : direction.state;
       undo[field] = [...namesOf(undo[field]), name];

@@ -1,8 +1,8 @@
 const paths = {
   good: 'M3.5 8.5l3 3 6-7',
   bad: 'M8 2.5l6.2 11H1.8zM8 6.5v3.2M8 11.6v.1',
-  up: 'M8 13V3M4 7l4-4 4 4',
-  down: 'M4 4l8 8M12 4l-8 8',
+  on: 'M8 4a4 4 0 100 8a4 4 0 000-8',
+  off: 'M4 4l8 8M12 4l-8 8',
   paused: 'M5.5 3v10M10.5 3v10',
   theme: 'M8 2a6 6 0 100 12zM8 2a6 6 0 010 12',
   link: 'M2 8h3l1.5-4 3 8L11 8h3',

@@ -114,7 +114,7 @@ test('several options and parts are one change at a stated time', async ({ page 
     set: { 'link.up': { rate: '3mbit', delay: 'normal:mean=30ms,stddev=2ms' } },
     pause: ['link.down'],
   });
-  expect((await link()).down?.state).toBe('up');
+  expect((await link()).down?.state).toBe('on');
   await expect(page.getByText('to come')).toBeVisible();
   const now = async () => {
     const { up, down } = await link();
@@ -125,7 +125,7 @@ test('several options and parts are one change at a stated time', async ({ page 
   await expect(page.getByText(/^Taken back/)).toBeVisible();
   const back = await link();
   expect(back.up.options).toEqual({ rate: '10mbit', delay: '5ms' });
-  expect(back.down?.state).toBe('up');
+  expect(back.down?.state).toBe('on');
 });
 
 test('a preset sets both directions, and undo says what it cannot restore', async ({ page }) => {
@@ -143,18 +143,18 @@ test('a preset sets both directions, and undo says what it cannot restore', asyn
   expect((await link()).up.options['rate']).toBe('10mbit');
 });
 
-test('down, pause and up from the view of a link', async ({ page }) => {
+test('off, pause and on from the view of a link', async ({ page }) => {
   await open(page, run.url);
   await page.evaluate(() => (location.hash = '#/link/link.up'));
   for (const [button, state] of [
-    ['Down', 'down'],
+    ['Off', 'off'],
     ['Pause', 'paused'],
-    ['Up', 'up'],
+    ['On', 'on'],
   ] as const) {
     await page.getByRole('button', { name: button, exact: true }).click();
     await expect(page.locator('.link-head .state')).toHaveText(state);
     expect((await link()).up.state).toBe(state);
-    expect((await link()).down?.state).toBe('up');
+    expect((await link()).down?.state).toBe('on');
   }
   await page.getByRole('button', { name: /^Undo/ }).click();
   await expect(page.locator('.link-head .state')).toHaveText('paused');

@@ -141,13 +141,13 @@ describe('a draft as a change', () => {
     const whole = draft(
       { targets: 'a, b*', side: 'up', options: rate('5mbit') },
       { targets: 'c.down', side: 'both', options: rate('1mbit') },
-      { targets: 'd', action: 'down' },
+      { targets: 'd', action: 'off' },
       { targets: 'e f', action: 'pause', side: 'down' },
     );
     expect(toChange(registry, { ...whole, when: { kind: 'in', text: ' 2s ' } })).toEqual({
       in: '2s',
       set: { 'a.up': { rate: '5mbit' }, 'b*.up': { rate: '5mbit' }, 'c.down': { rate: '1mbit' } },
-      down: ['d'],
+      off: ['d'],
       pause: ['e.down', 'f.down'],
     });
   });
@@ -165,7 +165,7 @@ describe('a draft as a change', () => {
     expect(
       missing({ ...draft({ options: rate('1mbit') }), when: { kind: 'at', text: '' } }),
     ).toMatch(/when/);
-    expect(missing(draft({ action: 'down' }))).toBeNull();
+    expect(missing(draft({ action: 'off' }))).toBeNull();
   });
 
   test('a preset makes a part for each direction', () => {
@@ -191,7 +191,7 @@ describe('problems', () => {
       options: { delay: { mode: 'model', model: 'normal', params: { mean: '1ms', stddev: 'x' } } },
     },
     { targets: 'c', options: rate('fast') },
-    { targets: 'none', action: 'down' },
+    { targets: 'none', action: 'off' },
   );
   const problem = (pointer: string | undefined, field: string, reason = 'r') => ({
     ...(pointer === undefined ? {} : { pointer }),
@@ -209,7 +209,7 @@ describe('problems', () => {
   });
 
   test('of names lead to the links, of times to the time, and others to the whole', () => {
-    expect(place(whole, [problem('/down/0', 'down')])[0]).toMatchObject({ part: 3, option: null });
+    expect(place(whole, [problem('/off/0', 'off')])[0]).toMatchObject({ part: 3, option: null });
     expect(place(whole, [problem(undefined, 'set.c')])[0]).toMatchObject({ part: 2, option: null });
     expect(place(whole, [problem('/in', 'in')])[0]).toMatchObject({ part: null, when: true });
     expect(place(whole, [problem('/add', 'add')])[0]).toMatchObject({ part: null, when: false });
@@ -220,7 +220,7 @@ describe('problems', () => {
   });
 });
 
-function direction(options: Options, state: Direction['state'] = 'up'): Direction {
+function direction(options: Options, state: Direction['state'] = 'on'): Direction {
   return { options, state } as Direction;
 }
 
@@ -253,8 +253,8 @@ describe('undo', () => {
   });
 
   test('gives states back', () => {
-    expect(undoOf({ down: ['a'], up: 'b' }, links)).toEqual({
-      up: ['a.up', 'b.up'],
+    expect(undoOf({ off: ['a'], on: 'b' }, links)).toEqual({
+      on: ['a.up', 'b.up'],
       pause: ['a.down'],
     });
   });
@@ -267,8 +267,7 @@ describe('undo', () => {
 
   test('is kept up to a bound', () => {
     let entries: UndoEntry[] = [];
-    for (let at = 0; at < 100; at += 1)
-      entries = pushEntry(entries, { up: 'a' }, at, { down: 'a' });
+    for (let at = 0; at < 100; at += 1) entries = pushEntry(entries, { on: 'a' }, at, { off: 'a' });
     expect(entries.length).toBe(20);
     expect(entries[0]?.at_ns).toBe(99);
     const large = { set: { ['x'.repeat(150_000)]: { rate: '1mbit' } } };
@@ -299,12 +298,12 @@ describe('the recorder', () => {
 
   test('takes what people did, in order, and nothing else', () => {
     const changes = [
-      done(5e9, { up: 'a' }),
-      done(1e9, { up: 'b' }),
-      done(2e9, { up: 'c' }, { by: 'scenario' }),
-      done(3e9, { up: 'd' }, { error: 'no' }),
+      done(5e9, { on: 'a' }),
+      done(1e9, { on: 'b' }),
+      done(2e9, { on: 'c' }, { by: 'scenario' }),
+      done(3e9, { on: 'd' }, { error: 'no' }),
       done(4e9, { remove: 'e' }),
-      done(9e9, { up: 'f' }),
+      done(9e9, { on: 'f' }),
     ];
     expect(recorded(changes, 0, 6e9).map(({ at_ns }) => at_ns)).toEqual([1e9, 5e9]);
   });
@@ -317,7 +316,7 @@ describe('the recorder', () => {
           set: { 'adsl*.up': { rate: '5mbit', loss: ['1%', '2%'] }, b: { delay: '5ms' } },
         }),
         done(1_700_000_000, { set: { a: { queue: null } } }),
-        done(2e9, { down: 'a"b', move: { a: 'b' }, outage: '5ms' }),
+        done(2e9, { off: 'a"b', move: { a: 'b' }, outage: '5ms' }),
       ],
       1e9,
       { queue: 'derived' },
@@ -334,7 +333,7 @@ describe('the recorder', () => {
       '',
       '[[at]]',
       'time = "1s"',
-      'down = "a\\"b"',
+      'off = "a\\"b"',
       'move = { a = "b" }',
       'outage = "5ms"',
       '',
@@ -342,8 +341,8 @@ describe('the recorder', () => {
   });
 
   test('changes in words', () => {
-    expect(changeText({ set: { a: { rate: '2mbit', loss: [] } }, down: ['b', 'c'] })).toBe(
-      'a: rate=2mbit loss=none; down b, c',
+    expect(changeText({ set: { a: { rate: '2mbit', loss: [] } }, off: ['b', 'c'] })).toBe(
+      'a: rate=2mbit loss=none; off b, c',
     );
     expect(changeText({ ramp: { a: { option: 'loss', from: '0%', to: '1%', time: '10s' } } })).toBe(
       'a: loss from 0% to 1% in 10s',
@@ -354,15 +353,15 @@ describe('the recorder', () => {
 describe('the timeline', () => {
   test('joins the past with what comes, without doubles', () => {
     const up = (at_ns: number) =>
-      ({ at_ns, by: 'scenario', change: { up: 'a' }, links: 1 }) as const;
+      ({ at_ns, by: 'scenario', change: { on: 'a' }, links: 1 }) as const;
     const events = timelineOf(
       [up(2e9), up(1e9)],
       {
         elapsed_s: 1.5,
         skipped_s: 0,
         events: [
-          { at_ns: 2e9, change: { up: 'a' } },
-          { at_ns: 60e9, change: { up: 'a' } },
+          { at_ns: 2e9, change: { on: 'a' } },
+          { at_ns: 60e9, change: { on: 'a' } },
         ],
       },
       1.5,

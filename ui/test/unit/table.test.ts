@@ -9,7 +9,7 @@ import { moveBy, pageOf, rowHeight, scrollToRow, windowAt } from '../../src/view
 function row(name: string): TableRow {
   return {
     name,
-    state: 'up',
+    state: 'on',
     bits_in_per_s: 0,
     bits_out_per_s: 0,
     packets_in_per_s: 0,

@@ -101,7 +101,7 @@ fn schemas_of_responses_follow_from_their_types() {
     let rates = &schemas["StatsEvent"]["properties"]["rates"];
     assert_eq!(rates["anyOf"][1]["type"], "null", "{rates}");
     let state = &schemas["Direction"]["properties"]["state"]["enum"];
-    assert_eq!(*state, serde_json::json!(["up", "down", "paused"]));
+    assert_eq!(*state, serde_json::json!(["on", "off", "paused"]));
 }
 
 fn collect(value: &Value, found: &mut Vec<String>) {
@@ -162,8 +162,8 @@ fn requests_map_to_changes() {
         change(r#"{"remove":["a/b"]}"#)
     );
     assert_eq!(
-        ask("POST", "/v1/changes?check=true", r#"{"up":["a"]}"#),
-        change(r#"{"up":["a"]}"#)
+        ask("POST", "/v1/changes?check=true", r#"{"on":["a"]}"#),
+        change(r#"{"on":["a"]}"#)
     );
     assert_eq!(ask("GET", "/v1/links/a", ""), Ok(None));
     for (method, target, body) in [

@@ -91,7 +91,7 @@ impl Link {
             transmitter,
             medium,
             last_arrival: Nanos::ZERO,
-            down: false,
+            is_off: false,
             changing,
         };
         link.note_plainness();
@@ -101,7 +101,7 @@ impl Link {
     /// Records whether the link has only the parts that every link has.
     pub(super) fn note_plainness(&mut self) {
         self.plain = self.mtu == Mtu::None
-            && !self.down
+            && !self.is_off
             && !self.rewrites()
             && self.entry.is_empty()
             && !self.transmitter.is_modelled()

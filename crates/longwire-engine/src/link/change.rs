@@ -47,7 +47,7 @@ impl ChangeState {
     pub fn new(config: &LinkConfig, origin: Origin) -> ChangeState {
         ChangeState {
             origin,
-            state: LinkState::Up,
+            state: LinkState::On,
             derived: config.queue.is_none(),
             rate: config.rate.bit_rate(),
             delay: config.delay.mean(),
@@ -85,9 +85,9 @@ impl Link {
     /// * **Delay and order.** In order, releases never decrease, even across changes of the
     ///   delay. When order changes from `reorder` to `in-order`, later frames are not
     ///   released before frames that departed earlier, except frames displaced on purpose.
-    /// * **Down.** Arrivals are dropped before any model sees them, as
+    /// * **Off.** Arrivals are dropped before any model sees them, as
     ///   [`DropReason::Outage`]; queued frames and the frame in service are dropped at
-    ///   `at`. When the link comes up again, the transmitter is free at `at`; rate models
+    ///   `at`. When the link is on again, the transmitter is free at `at`; rate models
     ///   other than `steps` and `trace` serve the next frame when they would have after the
     ///   discarded one.
     /// * **Paused.** No frame is dequeued; arrivals queue as usual. On resume, service
@@ -149,7 +149,7 @@ impl Link {
         if let Some(state) = state {
             changing.set_state(state, &mut server, &mut self.transmitter);
         }
-        self.down = changing.state == LinkState::Down;
+        self.is_off = changing.state == LinkState::Off;
         self.queue = LinkQueue::Managed(server);
         self.changing = Some(changing);
         self.note_plainness();
@@ -209,7 +209,7 @@ impl Link {
     /// Whether the link carries frames.
     pub fn state(&self) -> LinkState {
         let changing = self.changing.as_ref();
-        changing.map_or(LinkState::Up, |changing| changing.state)
+        changing.map_or(LinkState::On, |changing| changing.state)
     }
 
     /// Returns the limit of the effective queue.
@@ -245,8 +245,8 @@ impl ChangeState {
             return;
         }
         match state {
-            LinkState::Up => server.resume(at),
-            LinkState::Down => {
+            LinkState::On => server.resume(at),
+            LinkState::Off => {
                 server.stop(at);
                 server.lose_all(at, transmitter);
             }

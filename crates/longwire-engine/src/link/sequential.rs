@@ -17,7 +17,7 @@ impl Link {
     pub fn is_sequential(&self) -> bool {
         let served = self.queue.server();
         served.is_some_and(|server| server.is_sequential())
-            && !self.down
+            && !self.is_off
             && self.in_order()
             && !self.changes_frames()
     }

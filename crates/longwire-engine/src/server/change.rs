@@ -40,7 +40,7 @@ impl Server {
     }
 
     /// Drops the frame in service, then all queued frames in order of arrival: the link
-    /// goes down at `at`.
+    /// is turned off at `at`.
     pub fn lose_all(&mut self, at: Nanos, transmitter: &mut Transmitter) {
         let departing = self.departing.take().map(|departing| departing.number);
         if departing.is_some() {

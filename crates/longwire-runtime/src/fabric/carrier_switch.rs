@@ -20,13 +20,13 @@ impl Core {
         self.carriers.changed = true;
     }
 
-    /// Whether links exist and all are down.
-    fn are_down(&self, links: &[LinkId]) -> bool {
-        let is_down = |link: &LinkId| {
+    /// Whether links exist and all are off.
+    fn are_off(&self, links: &[LinkId]) -> bool {
+        let is_off = |link: &LinkId| {
             let link = self.link(*link);
-            link.is_some_and(|link| link.state() == LinkState::Down)
+            link.is_some_and(|link| link.state() == LinkState::Off)
         };
-        !links.is_empty() && links.iter().all(is_down)
+        !links.is_empty() && links.iter().all(is_off)
     }
 
     /// Whether any of the links still holds frames.
@@ -56,12 +56,11 @@ impl<T: TxPort> Fabric<T> {
             let Some(output) = self.outputs.get_mut(usize::from(carrier.port.0)) else {
                 continue;
             };
-            let is_down = self.core.are_down(&carrier.toward);
+            let is_off = self.core.are_off(&carrier.toward);
             // Also frames that passed while a link was up between two steps.
-            let holds =
-                is_down && (output.holds_frames() || self.core.hold_frames(&carrier.toward));
+            let holds = is_off && (output.holds_frames() || self.core.hold_frames(&carrier.toward));
             waits |= holds;
-            let no_carrier = is_down && !holds;
+            let no_carrier = is_off && !holds;
             if no_carrier == output.no_carrier {
                 continue;
             }

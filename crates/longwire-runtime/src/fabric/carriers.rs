@@ -3,7 +3,7 @@
 use longwire_engine::LinkId;
 use longwire_packet::bridge::PortIndex;
 
-/// A port whose interface has a carrier unless all links toward it are down.
+/// A port whose interface has a carrier unless all links toward it are off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortCarrier {
     /// The port.

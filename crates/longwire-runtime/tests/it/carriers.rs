@@ -116,8 +116,8 @@ fn a_carrier_is_lost_after_the_frames_in_transit() {
         // 39 are dropped.
         let orders = vec![
             (0, follow(vec![0])),
-            (20, change(0, LinkState::Down)),
-            (40, change(0, LinkState::Up)),
+            (20, change(0, LinkState::Off)),
+            (40, change(0, LinkState::On)),
         ];
         let [near, far, other] = run_on(sharding, ["delay=10ms", "loss=100%"], orders);
         let before = (1..=19).step_by(2).map(Frame);
@@ -138,8 +138,8 @@ fn a_carrier_is_lost_after_the_frames_in_transit() {
 fn a_carrier_is_kept_if_the_link_is_up_again_while_frames_are_in_transit() {
     let orders = vec![
         (0, follow(vec![0])),
-        (20, change(0, LinkState::Down)),
-        (25, change(0, LinkState::Up)),
+        (20, change(0, LinkState::Off)),
+        (25, change(0, LinkState::On)),
     ];
     let [_, far, _] = run(["delay=10ms", "loss=100%"], orders);
     let kept = (1..=19).step_by(2).chain((25..=79).step_by(2));
@@ -166,11 +166,11 @@ fn frames_of_a_short_recovery_leave_with_a_carrier() {
 fn a_port_has_a_carrier_while_one_of_its_links_is_not_down() {
     let orders = vec![
         (0, follow(vec![0, 1])),
-        (10, change(0, LinkState::Down)),
+        (10, change(0, LinkState::Off)),
         (20, change(1, LinkState::Paused)),
-        (30, change(1, LinkState::Down)),
-        (40, change(1, LinkState::Up)),
-        (44, change(1, LinkState::Down)),
+        (30, change(1, LinkState::Off)),
+        (40, change(1, LinkState::On)),
+        (44, change(1, LinkState::Off)),
         // Without links to follow, the port has a carrier.
         (65, follow(Vec::new())),
     ];
@@ -187,8 +187,8 @@ fn a_port_has_a_carrier_while_one_of_its_links_is_not_down() {
 fn frames_are_not_flooded_to_a_port_without_a_carrier() {
     let orders = vec![
         (0, follow(vec![0])),
-        (20, change(0, LinkState::Down)),
-        (60, change(0, LinkState::Up)),
+        (20, change(0, LinkState::Off)),
+        (60, change(0, LinkState::On)),
     ];
     let [_, far, other] = run(["delay=1us", "delay=1us"], orders);
     let lost = far.iter().position(|event| *event == Carrier(false));

@@ -27,7 +27,7 @@ enum Step {
     Frame { after: u64, port: u16, len: usize },
     /// Replaces a link's options.
     Change { link: u32, to: usize },
-    /// Sets a link down, paused or up.
+    /// Sets the state of a link.
     State { link: u32, state: LinkState },
     /// Time passes, in microseconds.
     Rest { after: u64 },
@@ -35,10 +35,10 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let state = prop_oneof![
-        Just(LinkState::Down),
+        Just(LinkState::Off),
         Just(LinkState::Paused),
-        Just(LinkState::Up),
-        Just(LinkState::Up),
+        Just(LinkState::On),
+        Just(LinkState::On),
     ];
     prop_oneof![
         8 => (0..9_000_u64, 0..2_u16, 60..1_500_usize)
@@ -148,7 +148,7 @@ proptest! {
             network.check()?;
         }
         for link in 0..3 {
-            network.take(Step::State { link, state: LinkState::Up });
+            network.take(Step::State { link, state: LinkState::On });
         }
         network.take(Step::Rest { after: 600_000_000 });
         network.check()?;

@@ -18,7 +18,7 @@ pub static PORT: Section = Section {
         field(
             "carrier",
             Kind::Texts,
-            "links toward the port, such as \"access.down\"; while all are down, its interface has no carrier. For tap:NAME and hosts of exec",
+            "links toward the port, such as \"access.down\"; while all are off, its interface has no carrier. For tap:NAME and hosts of exec",
         ),
         field(
             "attach",

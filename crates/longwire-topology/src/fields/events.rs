@@ -7,16 +7,16 @@ const SET_FIELD: Field = field(
     Kind::TableMap(&SET),
     "options by link name; * and ? are wildcards, a suffix .up or .down selects one direction",
 );
-const UP_FIELD: Field = field("up", Kind::Texts, "links to set up");
-const DOWN_FIELD: Field = field(
-    "down",
+const ON_FIELD: Field = field("on", Kind::Texts, "links to turn on");
+const OFF_FIELD: Field = field(
+    "off",
     Kind::Texts,
-    "links to set down; they drop arriving frames",
+    "links to turn off; they drop queued and arriving frames",
 );
 const PAUSE_FIELD: Field = field(
     "pause",
     Kind::Texts,
-    "links to pause; they hold frames until they are up",
+    "links to pause; they hold arriving frames until they are on",
 );
 const MOVE_FIELD: Field = field(
     "move",
@@ -41,8 +41,8 @@ pub static EVENT: Section = Section {
             "time since the start of the run, such as 30s",
         ),
         SET_FIELD,
-        UP_FIELD,
-        DOWN_FIELD,
+        ON_FIELD,
+        OFF_FIELD,
         PAUSE_FIELD,
         MOVE_FIELD,
         OUTAGE_FIELD,
@@ -74,8 +74,8 @@ pub static CHANGE: Section = Section {
         ),
         field("in", Kind::Text, "time from now, such as 500ms"),
         SET_FIELD,
-        UP_FIELD,
-        DOWN_FIELD,
+        ON_FIELD,
+        OFF_FIELD,
         PAUSE_FIELD,
         MOVE_FIELD,
         OUTAGE_FIELD,

@@ -130,12 +130,12 @@ fn no_host_is_paired_with_itself() {
 fn a_ramp_is_one_line() {
     let text = "[[link]]\nname = \"x\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\
         ramp = { x = { option = \"rate\", from = \"10mbit\", to = \"1mbit\", time = \"2s\", steps = 50 } }\n\
-        [[at]]\ntime = \"2s\"\ndown = \"x\"\nevery = \"1s\"\ntimes = 2\n";
+        [[at]]\ntime = \"2s\"\noff = \"x\"\nevery = \"1s\"\ntimes = 2\n";
     assert_eq!(
         Summary::of(&good(text)).timeline,
         [
             "1s: x changes rate from 10mbit to 1mbit within 2s, in 50 steps, repeats every 4s",
-            "2s: x is down, every 1s, 2 times"
+            "2s: x is off, every 1s, 2 times"
         ]
     );
 }
@@ -272,7 +272,7 @@ fn directions_of_one_link_may_match_the_same_frames() {
 
 #[test]
 fn a_scenario_is_no_topology_and_is_told_so() {
-    let text = "[[at]]\ntime = \"1s\"\ndown = [\"x\"]\n";
+    let text = "[[at]]\ntime = \"1s\"\noff = [\"x\"]\n";
     let problems = Topology::parse("call.toml", text, Path::new("")).expect_err("it is none");
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(
@@ -322,7 +322,7 @@ fn doubtful_values_of_a_change_are_warned_of() {
 fn ramps_and_repetitions_come_in_order_of_time_and_without_end() {
     let text = "[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\
         ramp = { x = { option = \"rate\", from = \"10mbit\", to = \"1mbit\", time = \"2s\", steps = 2 } }\n\
-        [[at]]\ntime = \"2s\"\ndown = \"x\"\nevery = \"1s\"\ntimes = 2\n";
+        [[at]]\ntime = \"2s\"\noff = \"x\"\nevery = \"1s\"\ntimes = 2\n";
     let timeline = good(text).timeline;
     assert_eq!(timeline.end(), None);
     let shown = timeline.commands().take(9).map(|command| {
@@ -337,9 +337,9 @@ fn ramps_and_repetitions_come_in_order_of_time_and_without_end() {
     let expected = [
         (1000, "10000000bit"),
         (2000, "5500000bit"),
-        (2000, "down"),
+        (2000, "off"),
         (3000, "1000000bit"),
-        (3000, "down"),
+        (3000, "off"),
         (5000, "10000000bit"),
         (6000, "5500000bit"),
         (7000, "1000000bit"),

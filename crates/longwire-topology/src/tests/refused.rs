@@ -56,27 +56,27 @@ const REFUSED: &str = "
     [switching] -- storm-burst = 5 | 4 | switching.storm-burst | without storm-limit
     [[at]] -- set = {} | 4 | at.time | no time
     [[at]] -- time = '5s' | 4 | at | no action
-    [[at]] -- time = '5s' -- down = 'x' | 6 | at.down | no link named 'x'
+    [[at]] -- time = '5s' -- off = 'x' | 6 | at.down | no link named 'x'
     [[at]] -- time = '5s' -- pause = 'x*' | 6 | at.pause | no link matches
     [[at]] -- time = '5s' -- move = { x = 'y' } -- [[link]] -- name = 'x' | 6 | at.move | 'y'
     [[link]] -- name = 'x' -- [[link]] -- name = 'y' -- match = 'src=10.0.0.1' -- [[at]] -- \
         time = '5s' -- move = { x = 'y' } | 11 | at.move | 'x' has no matcher
     [[link]] -- name = 'x' -- match = 'src=10.0.0.1' -- [[path]] -- name = 'p' -- via = ['x'] -- \
         [[at]] -- time = '5s' -- move = { p = 'x' } | 12 | at.move | 'p' has no matcher
-    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- [[at]] -- time = '4s' -- \
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- [[at]] -- time = '4s' -- \
         up = 'x' | 10 | at.time | before 5s
-    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- times = 2 | 6 | at.every | \
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- times = 2 | 6 | at.every | \
         write every = \"10s\"
-    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '0s' | 9 | at.every | \
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- every = '0s' | 9 | at.every | \
         a period of zero
-    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '1ns' | 9 | \
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- every = '1ns' | 9 | \
         at.every | 1000000000 link changes/s; the maximum is 100000; write every = \"10us\"
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- \
         ramp = { x = { option = 'delay', from = '1ms', to = '2ms', time = '1s', steps = 1000000 } } | \
         6 | at.ramp | fewer steps
-    [[link]] -- name = 'x{n}' -- count = 150000 -- [[at]] -- time = '5s' -- down = 'x*' -- \
+    [[link]] -- name = 'x{n}' -- count = 150000 -- [[at]] -- time = '5s' -- off = 'x*' -- \
         every = '500ms' | 10 | at.every | write every = \"1.5s\" or more
-    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '16us' -- [[at]] -- \
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- every = '16us' -- [[at]] -- \
         time = '6s' -- up = 'x' -- every = '16us' | 13 | at.every | 125000 link changes/s
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- set = { x = { delay = '-1ms' } } | 8 | \
         at.set.x.delay | negative

@@ -75,8 +75,8 @@ pub struct ExecArgs {
     #[arg(value_parser = ["auto", "packet", "xdp", "tap"])]
     pub port: String,
 
-    /// While a direction of the link is down, take the carrier of the eth0 that
-    /// it leads to, as an unplugged cable does
+    /// While a direction of the link is off, remove the carrier of the eth0 at its
+    /// end, like an unplugged cable
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 

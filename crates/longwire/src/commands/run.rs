@@ -66,8 +66,8 @@ pub struct RunArgs {
     #[arg(allow_hyphen_values = true)]
     pub gap_frames: Option<BitRate>,
 
-    /// While a direction of the link is down, take the carrier of the interface
-    /// that it leads to: for ports tap:NAME
+    /// While a direction of the link is off, remove the carrier of the interface at
+    /// its end; tap:NAME ports only
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 

@@ -29,23 +29,20 @@ const MESSAGE_MAX: u16 = 6;
 const SPARKS: usize = 10;
 
 const HELP: [(&str, &str); 11] = [
-    ("up, down, j, k", "choose a direction"),
-    ("PgUp, PgDn, Home, End", "choose another page"),
+    ("up, down, j, k", "select a direction"),
+    ("PgUp, PgDn, Home, End", "scroll by page"),
     ("Enter, Esc", "show the direction; back"),
     ("s", "sort by rate, drops, queue, late frames, name"),
-    (
-        "/",
-        "select names: a part of them, or a pattern with * and ?",
-    ),
-    ("Esc", "all names"),
+    ("/", "filter by part of a name, or a pattern with * and ?"),
+    ("Esc", "clear the filter"),
     (
         "e",
         "set options, as in rate=5mbit delay=20ms; Ctrl-U clears",
     ),
-    ("d, p, u", "stop the link, pause it, let it carry frames"),
-    ("z", "take the last change back"),
-    ("?", "this list"),
-    ("q, Ctrl-C", "end"),
+    ("f, p, o", "turn the link off, pause it, turn it on"),
+    ("z", "undo the last change"),
+    ("?", "show this help"),
+    ("q, Ctrl-C", "quit"),
 ];
 
 /// Returns the number of table rows on a screen of this height.
@@ -232,8 +229,8 @@ fn table<'a>(shown: &'a Snapshot, screen: &TopScreen) -> Vec<Line<'a>> {
 
 fn row_line(row: &TableRow) -> Line<'_> {
     let (state, shade) = match row.state {
-        State::Up => ("up", Color::Green),
-        State::Down => ("down", Color::Red),
+        State::On => ("on", Color::Green),
+        State::Off => ("off", Color::Red),
         State::Paused => ("paused", Color::Yellow),
     };
     let drops = format!(" {:>6.0}", row.drops_per_s);
@@ -310,7 +307,7 @@ fn footer(screen: &TopScreen) -> Line<'_> {
             Line::styled(message.text.as_str(), colour(shade))
         }
         (None, None) => Line::styled(
-            "Enter detail  s sort  / names  e set  d p u stop, pause, go  z undo  ? keys  q",
+            "Enter detail  s sort  / names  e set  f p o off, pause, on  z undo  ? keys  q",
             Style::new().add_modifier(Modifier::DIM),
         ),
     }

@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
 Keys: up and down choose a direction, Enter shows it, s sorts by another column,
-/ selects names, e sets options, d, p and u stop, pause and start a link, z takes
+/ selects names, e sets options, f turns a link off, p pauses it, o turns it on, z takes
 the last change back, ? shows all keys, q ends.
 
 Examples:

@@ -216,9 +216,9 @@ impl TopScreen {
             KeyCode::Char('e') if self.may_change() => {
                 self.prompt = Some(Prompt::Options(String::new()));
             }
-            KeyCode::Char('d') => return self.set_state("down"),
+            KeyCode::Char('f') => return self.set_state("off"),
             KeyCode::Char('p') => return self.set_state("pause"),
-            KeyCode::Char('u') => return self.set_state("up"),
+            KeyCode::Char('o') => return self.set_state("on"),
             KeyCode::Char('z') => return self.take_back(),
             code => self.scroll(code),
         }

@@ -12,7 +12,7 @@ use super::source::{Detail, Snapshot, Update};
 
 fn row(name: &str, bits: f64) -> Value {
     json!({
-        "name": name, "state": "up", "bits_in_per_s": bits, "bits_out_per_s": bits,
+        "name": name, "state": "on", "bits_in_per_s": bits, "bits_out_per_s": bits,
         "packets_in_per_s": 0.0, "packets_out_per_s": 0.0, "drops_per_s": 7.0, "queued": 3,
         "late": 1, "overload": 0, "recent": [0.0, bits]
     })
@@ -212,7 +212,7 @@ fn long_lines_go_on_in_the_next() {
 #[test]
 fn a_token_that_may_only_read_changes_nothing() {
     let mut screen = shown(false, &[row("link.up", 2.0)]);
-    for key in ['e', 'd', 'p', 'u'] {
+    for key in ['e', 'f', 'p', 'o'] {
         assert_eq!(press(&mut screen, KeyCode::Char(key)), Step::Stay);
         assert!(text(&screen).contains("may only read"), "{}", text(&screen));
     }
@@ -275,7 +275,7 @@ fn a_direction_in_detail_has_its_history() {
     );
     let mut with = snapshot(true, &[row("link.up", 2.0)]);
     let mut way = totals();
-    way["state"] = json!("up");
+    way["state"] = json!("on");
     way["options"] = json!({ "rate": "5mbit", "loss": ["1%"] });
     let link = json!({ "name": "link", "shared": true, "match": [], "up": way });
     with.detail = Some(Detail {

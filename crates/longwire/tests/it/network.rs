@@ -32,7 +32,7 @@ down = { delay = "15ms" }
 [[at]]
 time = "12s"
 set = { "ab" = { delay = "40ms" } }
-down = ["ac.down"]
+off = ["ac.down"]
 "#;
 
 /// Time of the scenario's change.

@@ -289,8 +289,8 @@ fn options_of_exec_compose() {
         let given = ["exec"].into_iter();
         let given: Vec<&str> = given.chain(pair.iter().map(|choice| choice.name)).collect();
         // Long enough that even a busy machine does not make both changes at once.
-        let scenario = "[[at]]\ntime = \"50ms\"\ndown = \"link.up\"\n\
-                        [[at]]\ntime = \"2s\"\nup = \"link.up\"\n";
+        let scenario = "[[at]]\ntime = \"50ms\"\noff = \"link.up\"\n\
+                        [[at]]\ntime = \"2s\"\non = \"link.up\"\n";
         prepare(&user.dir, scenario);
         let line = if given.contains(&"--time") {
             "echo $LONGWIRE_CONTROL; ping -c 1 far; exec sleep 60"

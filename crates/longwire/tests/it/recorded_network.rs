@@ -55,13 +55,13 @@ ramp = { "core" = { option = "delay", from = "4ms", to = "9ms", time = "2s", ste
 
 [[at]]
 time = "2500ms"
-down = ["ab.down"]
+off = ["ab.down"]
 move = { "ac" = "ab" }
 outage = "150ms"
 
 [[at]]
 time = "2700ms"
-up = ["ab.down"]
+on = ["ab.down"]
 move = { "ac" = "ac" }
 
 [[at]]

@@ -41,7 +41,7 @@ const CHANGES: &str = r#"
 [[at]]
 time = "1s"
 set = { "slow.up" = { delay = "20ms" } }
-down = ["far"]
+off = ["far"]
 "#;
 
 /// A frame: arrival, port, destination and length.
@@ -232,10 +232,10 @@ fn a_scenario_goes_on_while_frames_are_inside_and_not_for_ever() {
     let inputs = inputs(&dir, &[Sent(EPOCH + SECOND, 0, 2, 125)]);
     let epoch = EPOCH.to_string();
     let more = ["--out", &out, "--scenario", &scenario, "--epoch", &epoch];
-    let own = format!("{NETWORK}[[at]]\ntime = \"1ms\"\ndown = [\"*\"]\n");
+    let own = format!("{NETWORK}[[at]]\ntime = \"1ms\"\noff = [\"*\"]\n");
     write(
         &scenario,
-        b"[[at]]\ntime = \"500ms\"\npause = [\"slow\"]\n[[at]]\ntime = \"1h\"\nup = [\"slow\"]\n",
+        b"[[at]]\ntime = \"500ms\"\npause = [\"slow\"]\n[[at]]\ntime = \"1h\"\non = [\"slow\"]\n",
     );
     let ran = simulate(&dir, &own, &inputs, &more);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -359,7 +359,7 @@ fn scenarios_are_checked_against_the_topology() {
     write(&file, NETWORK.as_bytes());
     write(
         &scenario,
-        b"# of another network\n[[at]]\ntime = \"1s\"\ndown = [\"nowhere\"]\n[ports]\na = \"b\"\n",
+        b"# of another network\n[[at]]\ntime = \"1s\"\noff = [\"nowhere\"]\n[ports]\na = \"b\"\n",
     );
     for command in ["check", "run"] {
         let ran = longwire(&[command, &file, "--scenario", &scenario]);

@@ -18,9 +18,9 @@ import type { Form } from './useform';
 
 const actionNames: Record<Action, string> = {
   set: 'set options',
-  up: 'set up',
+  on: 'turn on',
   pause: 'pause: hold frames',
-  down: 'set down: drop frames',
+  off: 'turn off: drop frames',
 };
 
 interface Props {

@@ -7,12 +7,12 @@ import { useStore } from '../../data/store';
 import { useConnection, useEnded } from '../../data/use';
 
 const actions: { action: Exclude<Action, 'set'>; label: string; state: LinkState }[] = [
-  { action: 'up', label: 'Up', state: 'up' },
+  { action: 'on', label: 'On', state: 'on' },
   { action: 'pause', label: 'Pause', state: 'paused' },
-  { action: 'down', label: 'Down', state: 'down' },
+  { action: 'off', label: 'Off', state: 'off' },
 ];
 
-/** Up, pause and down of one target, with a way back. */
+/** On, pause and off for one target, with a way back. */
 export function StateButtons({ target, state }: { target: string; state: LinkState | null }) {
   const { client } = useConnection();
   const [problem, setProblem] = useState('');

@@ -139,7 +139,7 @@ function LinkBox({ x, y, link, rows }: LinkBoxProps) {
   const up = rows.get(`${link.name}.up`);
   const down = rows.get(`${link.name}.down`);
   const states = [link.up.state, link.down?.state].filter(Boolean);
-  const state = states.find((each) => each !== 'up') ?? 'up';
+  const state = states.find((each) => each !== 'on') ?? 'on';
   const label = [
     `link ${link.name}, ${state}`,
     `up ${bitRate(up?.bits_out_per_s)}, ${perSecond(up?.drops_per_s)} dropped`,
@@ -153,9 +153,9 @@ function LinkBox({ x, y, link, rows }: LinkBoxProps) {
       <g class={`link-box link-${state}`} transform={`translate(${x} ${y})`}>
         <rect width={boxWidth} height={boxHeight} rx={5} class="frame" />
         <text x={10} y={19} class="link-name">
-          {cut(link.name, state === 'up' ? 22 : 14)}
+          {cut(link.name, state === 'on' ? 22 : 14)}
         </text>
-        {state !== 'up' && (
+        {state !== 'on' && (
           <text x={boxWidth - 10} y={19} text-anchor="end" class="link-state">
             {state}
           </text>

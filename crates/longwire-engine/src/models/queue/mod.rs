@@ -204,7 +204,7 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
 
     /// Moves all frames to `frames`, in any order, without decisions: another discipline
-    /// takes over, or the link is down. All other state stays; the discipline may receive
+    /// takes over, or the link is off. All other state stays; the discipline may receive
     /// frames again.
     fn give_up(&mut self, frames: &mut Vec<QueuedFrame>);
 

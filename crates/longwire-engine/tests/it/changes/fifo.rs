@@ -16,7 +16,7 @@ fn frame(len: usize) -> Event {
 #[derive(Default)]
 struct NaiveLine {
     rate: Option<u128>,
-    is_down: bool,
+    is_off: bool,
     /// Remaining work of a departed frame: departures are rounded down to the nanosecond.
     rest: u128,
     /// Frames that have not departed, with their remaining work.
@@ -34,7 +34,7 @@ enum LineEvent {
 impl NaiveLine {
     fn event(&mut self, now: u64, event: LineEvent) {
         match event {
-            LineEvent::Frame(_) if self.is_down => self.outcomes.push(Err(DropReason::Outage)),
+            LineEvent::Frame(_) if self.is_off => self.outcomes.push(Err(DropReason::Outage)),
             LineEvent::Frame(len) => {
                 // Work that completes within this nanosecond departs before an arrival.
                 while let Some((frame, work)) = self.frames.front()
@@ -54,8 +54,8 @@ impl NaiveLine {
                 self.rest = rate.map_or(0, |_| self.rest);
             }
             LineEvent::State(state) => {
-                self.is_down = state == LinkState::Down;
-                let lost = if self.is_down { self.frames.len() } else { 0 };
+                self.is_off = state == LinkState::Off;
+                let lost = if self.is_off { self.frames.len() } else { 0 };
                 for (frame, _) in self.frames.drain(..lost) {
                     self.outcomes[frame] = Err(DropReason::Outage);
                 }
@@ -86,7 +86,7 @@ fn line_event() -> impl Strategy<Value = LineEvent> {
         6 => (60..1515usize).prop_map(LineEvent::Frame),
         3 => (100_000_000..40_000_000_000u64).prop_map(|rate| LineEvent::Rate(Some(rate))),
         1 => Just(LineEvent::Rate(None)),
-        1 => prop::sample::select([LinkState::Up, LinkState::Down].as_slice())
+        1 => prop::sample::select([LinkState::On, LinkState::Off].as_slice())
             .prop_map(LineEvent::State),
     ]
 }
@@ -301,7 +301,7 @@ fn a_slow_rate_does_not_outlive_its_change() {
         let (verdicts, _) = run(link("rate=1bit"), events, true);
         assert_eq!(outcomes(&verdicts)[0], Ok(departure));
     }
-    // Down and up empties the line.
+    // Off and on empties the line.
     let state = |state| {
         Event::Change(Box::new(LinkChange {
             state: Some(state),
@@ -311,8 +311,8 @@ fn a_slow_rate_does_not_outlive_its_change() {
     let events = vec![
         (0, frame(1_500)),
         (second, set("rate=8kbit")),
-        (second, state(LinkState::Down)),
-        (2 * second, state(LinkState::Up)),
+        (second, state(LinkState::Off)),
+        (2 * second, state(LinkState::On)),
         (2 * second, frame(1_000)),
     ];
     let (verdicts, _) = run(link("rate=1bit"), events, true);

@@ -37,9 +37,9 @@ fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
 fn any_change(choices: &mut Choices<'_>) -> (LinkSpec, Option<LinkState>) {
     let any = any_spec(choices);
     let states = [
-        LinkState::Up,
-        LinkState::Up,
-        LinkState::Down,
+        LinkState::On,
+        LinkState::On,
+        LinkState::Off,
         LinkState::Paused,
     ];
     let state = choices.one_in(2).then(|| choices.pick(&states));

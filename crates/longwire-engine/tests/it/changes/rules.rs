@@ -45,12 +45,12 @@ fn lost(verdicts: &Verdicts) -> Vec<bool> {
 fn down_loses_what_waits_and_what_comes() {
     let mut events: Vec<_> = (0..4).map(|_| (0, frame(1_000))).collect();
     events.extend([
-        (10 * MS, state(LinkState::Down)),
+        (10 * MS, state(LinkState::Off)),
         (11 * MS, frame(1_000)),
-        (12 * MS, state(LinkState::Up)),
+        (12 * MS, state(LinkState::On)),
         (12 * MS, frame(1_000)),
-        (40 * MS, state(LinkState::Down)),
-        (50 * MS, state(LinkState::Up)),
+        (40 * MS, state(LinkState::Off)),
+        (50 * MS, state(LinkState::On)),
         (60 * MS, frame(1_000)),
     ]);
     let (verdicts, lane) = run(link("rate=1mbit delay=9ms"), events, true);
@@ -68,7 +68,7 @@ fn down_loses_what_waits_and_what_comes() {
             Ok(68 * MS)
         ]
     );
-    assert_eq!(lane.link().state(), LinkState::Up);
+    assert_eq!(lane.link().state(), LinkState::On);
     assert_eq!(lane.link().occupancy().0.0, 0);
 }
 
@@ -79,7 +79,7 @@ fn paused_keeps_what_waits() {
         (10 * MS, state(LinkState::Paused)),
         (11 * MS, frame(1_000)),
         (12 * MS, frame(1_000)),
-        (100 * MS, state(LinkState::Up)),
+        (100 * MS, state(LinkState::On)),
     ]);
     let (verdicts, _) = run(link("rate=1mbit queue=3p"), events, true);
     let at = |ms| Ok(ms * MS);
@@ -95,7 +95,7 @@ fn paused_without_a_rate_fills_the_queue() {
     let mut events = vec![(0, frame(64)), (0, frame(64)), (0, frame(64))];
     events.push((1, state(LinkState::Paused)));
     events.extend((0..3).map(|n| (2 + n, frame(64))));
-    events.push((9, state(LinkState::Up)));
+    events.push((9, state(LinkState::On)));
     events.extend((0..3).map(|_| (9, frame(64))));
     let (verdicts, _) = run(link("queue=2p"), events, true);
     let full = Err(DropReason::QueueFull);
@@ -111,7 +111,7 @@ fn an_opportunity_that_passed_unused_is_gone() {
     let line = "rate=tdm:rate=10mbit,period=10ms,slot=1ms";
     let mut events: Vec<_> = (0..3).map(|_| (MS / 2, frame(1_250))).collect();
     events.push((8 * MS, state(LinkState::Paused)));
-    events.push((25 * MS, state(LinkState::Up)));
+    events.push((25 * MS, state(LinkState::On)));
     let (paused, _) = run(link(line), events, true);
     let events = (0..3).map(|_| (MS / 2, frame(1_250))).collect();
     let (never, _) = run(link(line), events, true);
@@ -152,8 +152,8 @@ fn every_discipline_hands_over_to_every_other() {
         for second in &texts {
             let mut events: Vec<_> = (0..60u8).map(|n| (0, packet(n))).collect();
             events.push((8 * MS + 1, set(&format!("queue={second}"))));
-            events.push((9 * MS, state(LinkState::Down)));
-            events.push((10 * MS, state(LinkState::Up)));
+            events.push((9 * MS, state(LinkState::Off)));
+            events.push((10 * MS, state(LinkState::On)));
             events.extend((0..60u8).map(|n| (20 * MS, packet(n))));
             events.push((20 * MS + 1, set(&format!("queue={first}"))));
             let line = format!("rate=1mbit queue={first}");
@@ -255,7 +255,7 @@ fn only_what_is_given_is_changed() {
 
 #[test]
 fn states_have_names() {
-    for state in [LinkState::Up, LinkState::Down, LinkState::Paused] {
+    for state in [LinkState::On, LinkState::Off, LinkState::Paused] {
         assert_eq!(LinkState::from_name(state.name()), Some(state));
     }
     assert_eq!(LinkState::from_name("UP"), None);

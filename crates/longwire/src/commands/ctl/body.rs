@@ -27,8 +27,8 @@ pub(super) fn of(action: &Action) -> Result<(Value, bool), Error> {
         Action::Remove(args) => return Ok((json!({ "remove": args.names }), args.check)),
         Action::Apply(args) => return Ok((read(&args.file)?, args.check)),
         Action::Set(args) => (set(args), &args.when),
-        Action::Up(args) => (names("up", args), &args.when),
-        Action::Down(args) => (names("down", args), &args.when),
+        Action::On(args) => (names("on", args), &args.when),
+        Action::Off(args) => (names("off", args), &args.when),
         Action::Pause(args) => (names("pause", args), &args.when),
         Action::Move(args) => (moved(args), &args.when),
         _ => unreachable!("the other actions change nothing"),
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn toml_and_json_say_the_same() {
-        let toml = "in = \"2s\"\ndown = [\"core\"]\n[set.\"adsl*\"]\nrate = \"5mbit\"\n";
+        let toml = "in = \"2s\"\noff = [\"core\"]\n[set.\"adsl*\"]\nrate = \"5mbit\"\n";
         let json = r#" {"in":"2s","down":["core"],"set":{"adsl*":{"rate":"5mbit"}}}"#;
         assert_eq!(parse(toml), parse(json));
         assert!(parse("{").is_err() && parse("= 1").is_err());

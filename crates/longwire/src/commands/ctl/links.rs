@@ -258,7 +258,7 @@ mod tests {
     fn link() -> LinkView {
         let direction = |options: Value| {
             json!({
-                "state": "up", "options": options, "packets_in": 3, "bytes_in": 300,
+                "state": "on", "options": options, "packets_in": 3, "bytes_in": 300,
                 "packets_out": 2, "bytes_out": 200, "dropped": { "loss": 1 }, "raised": 0,
                 "ecn_marked": 0, "corrupted": 0, "duplicated": 0, "late": 4, "queued": 0,
             })

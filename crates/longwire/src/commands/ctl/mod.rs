@@ -43,7 +43,7 @@ Examples:
   longwire ctl set adsl7.down loss=1%                 one direction
   longwire ctl add new7 --match src=10.0.0.7 --rate 1mbit --template adsl
   longwire ctl remove 'adsl9*'
-  longwire ctl down core                              and up, and pause
+  longwire ctl off core                               drops its frames, until: ctl on core
   longwire ctl move terminal by-west --outage 50ms
   longwire ctl watch 'adsl*' --every 1s
   longwire ctl apply change.toml --check
@@ -97,11 +97,11 @@ pub enum Action {
     Add(Box<AddArgs>),
     /// Remove links or paths; their frames find no rule from then on
     Remove(RemoveArgs),
-    /// Take links up that are down or paused
-    Up(NamesArgs),
-    /// Take links down: they lose arriving frames
-    Down(NamesArgs),
-    /// Pause links: they hold their frames until they are up
+    /// Turn links on again after off or pause
+    On(NamesArgs),
+    /// Turn links off: drop queued and arriving frames
+    Off(NamesArgs),
+    /// Pause links: hold arriving frames until `on`
     Pause(NamesArgs),
     /// Move the frames of a link or path to another
     Move(MoveArgs),

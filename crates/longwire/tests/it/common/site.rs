@@ -181,7 +181,13 @@ pub fn link<'a>(report: &'a Value, name: &str) -> &'a Value {
 /// Asserts that the emulator itself lost nothing.
 pub fn assert_nothing_lost(report: &Value) {
     for port in report["ports"].as_array().expect("ports") {
-        for kind in ["memory", "ring_full", "send_failed", "no_carrier", "refused"] {
+        for kind in [
+            "memory",
+            "ring_full",
+            "send_failed",
+            "no_carrier",
+            "refused",
+        ] {
             assert_eq!(port["artifacts"][kind], 0, "{port}");
         }
     }

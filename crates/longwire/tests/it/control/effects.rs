@@ -66,7 +66,7 @@ fn links_are_set_taken_down_and_up() {
     controlled.well("set ab loss=0%");
     controlled.well("down ab");
     controlled.is_cut();
-    assert_eq!(controlled.json("get ab")["up"]["state"], "down");
+    assert_eq!(controlled.json("get ab")["up"]["state"], "off");
     controlled.well("up ab");
     controlled.takes(35.0);
     let report = controlled.stop();
@@ -214,7 +214,7 @@ fn a_change_is_made_whole_or_not_at_all() {
     let file = controlled.dir.file("change.toml");
     write(
         &file,
-        b"down = [\"ab\"]\n[set.other]\ndelay = \"1ms\"\n[set.\"a*\"]\nrate = \"fast\"\n\
+        b"off = [\"ab\"]\n[set.other]\ndelay = \"1ms\"\n[set.\"a*\"]\nrate = \"fast\"\n\
           [add]\nlink = [{ name = \"x\", match = \"src=10.9.0.1\" }]\n",
     );
     for words in [format!("apply {file}"), format!("apply {file} --check")] {

@@ -118,7 +118,7 @@ fn links_are_read_and_changed() {
         json!(["1%", "2%"])
     );
     // A change with one invalid field is refused as a whole.
-    let wrong = r#"{"set":{"adsl*":{"rate":"2mbit"},"home":{"delay":"soon"}},"down":["nobody"]}"#;
+    let wrong = r#"{"set":{"adsl*":{"rate":"2mbit"},"home":{"delay":"soon"}},"off":["nobody"]}"#;
     let answer = ask(&socket, "POST /v1/changes", wrong);
     assert_eq!(answer.status, 422, "{answer:?}");
     let fields = answer.json();

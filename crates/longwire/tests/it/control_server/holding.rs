@@ -135,9 +135,9 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
     let name = "x".repeat(15 << 20);
     // Invalid JSON, an unknown link, and a valid change with a long remark.
     let bodies = [
-        format!("{{\"down\": [\"{name}\""),
-        format!("{{\"down\": [\"{name}\"]}}"),
-        format!("{}{{\"up\": [\"home\"]}}", " ".repeat(15 << 20)),
+        format!("{{\"off\": [\"{name}\""),
+        format!("{{\"off\": [\"{name}\"]}}"),
+        format!("{}{{\"on\": [\"home\"]}}", " ".repeat(15 << 20)),
     ];
     let bodies = &bodies;
     let statuses: Vec<u16> = std::thread::scope(|scope| {

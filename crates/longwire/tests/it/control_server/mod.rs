@@ -58,7 +58,7 @@ match = "src=10.2.0.1,dst=10.2.0.2"
 
 [[at]]
 time = "500s"
-down = "home"
+off = "home"
 "#;
 
 /// A namespace for networks, and a folder for their files.

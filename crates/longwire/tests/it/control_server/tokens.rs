@@ -46,8 +46,8 @@ fn tokens_say_who_may_read_and_who_may_change() {
         ("PATCH /v1/links/home", CHANGE),
         ("POST /v1/links", r#"{"name":"x","match":"any"}"#),
         ("DELETE /v1/links/home", ""),
-        ("POST /v1/changes", r#"{"down":"home"}"#),
-        ("POST /v1/changes?check=true", r#"{"down":"home"}"#),
+        ("POST /v1/changes", r#"{"off":"home"}"#),
+        ("POST /v1/changes?check=true", r#"{"off":"home"}"#),
     ] {
         let answer = ask_with(line, &[&read], body);
         assert_eq!(answer.status, 403, "{line}: {answer:?}");

@@ -167,7 +167,7 @@ fn an_event_of_the_scenario_is_skipped_to() {
     let events = upcoming()["events"].clone();
     assert_eq!(
         events,
-        json!([{ "at_ns": 500_000_000_000u64, "change": { "down": ["home"] } }])
+        json!([{ "at_ns": 500_000_000_000u64, "change": { "off": ["home"] } }])
     );
     let skipped = ask(&socket, "POST /v1/scenario/skip", "").json();
     let at = skipped["at_ns"].as_u64().expect("it was skipped to");

@@ -55,10 +55,10 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
         scenario(
             &user,
             &[
-                ("1s", "down = \"link\""),
-                ("2s", "up = \"link\""),
-                ("3s", "down = \"link.up\""),
-                ("4s", "up = \"link.up\""),
+                ("1s", "off = \"link\""),
+                ("2s", "on = \"link\""),
+                ("3s", "off = \"link.up\""),
+                ("4s", "on = \"link.up\""),
             ],
         );
         for kind in kinds(&user) {
@@ -91,7 +91,7 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
 #[test]
 fn frames_in_transit_arrive_before_the_carrier_is_lost() {
     for user in User::all() {
-        scenario(&user, &[("1500ms", "down = \"link.up\"")]);
+        scenario(&user, &[("1500ms", "off = \"link.up\"")]);
         // Prints the kernel's count of received frames at carrier loss, and later.
         let far = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
                    for n in 1 2; do cat /sys/class/net/eth0/statistics/rx_packets; sleep 1; done";
@@ -120,7 +120,7 @@ fn frames_in_transit_arrive_before_the_carrier_is_lost() {
 #[test]
 fn both_families_answer_as_soon_as_the_carrier_is_back() {
     for user in User::all() {
-        scenario(&user, &[("1s", "down = \"link\""), ("2s", "up = \"link\"")]);
+        scenario(&user, &[("1s", "off = \"link\""), ("2s", "on = \"link\"")]);
         let line = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
                     until [ $(cat /sys/class/net/eth0/operstate) = up ]; do sleep 0.01; done; \
                     ping -6 -c 1 -W 1 far && ping -4 -c 1 -W 1 far";
@@ -138,7 +138,7 @@ fn a_connection_survives_an_outage() {
         return;
     }
     for user in User::all() {
-        scenario(&user, &[("1s", "down = \"link\""), ("2s", "up = \"link\"")]);
+        scenario(&user, &[("1s", "off = \"link\""), ("2s", "on = \"link\"")]);
         let line = "$LONGWIRE exec --rate 10mbit --delay 10ms --carrier --scenario s.toml \
                     --report r.json --peer 'iperf3 -s -1' -- iperf3 -J -t 6 -c far";
         let ended = well(user.shell(line));
@@ -158,8 +158,8 @@ fn a_link_that_flaps_stays_sound() {
     }
     for user in User::all() {
         let again = |action: &str| format!("every = \"40ms\"\ntimes = 100\n{action}");
-        let (down, up) = (again("down = \"link\""), again("up = \"link\""));
-        scenario(&user, &[("1s", &down), ("1020ms", &up)]);
+        let (off, on) = (again("off = \"link\""), again("on = \"link\""));
+        scenario(&user, &[("1s", &off), ("1020ms", &on)]);
         let count = "cat /sys/class/net/eth0/carrier_down_count";
         let line = format!(
             "$LONGWIRE exec --carrier --scenario s.toml --report r.json --peer 'iperf3 -s' -- \
@@ -209,9 +209,9 @@ fn a_port_of_a_file_names_the_links_toward_it() {
         let file = "[ports]\nnear = \"null\"\nfar = { opens = \"null\", carrier = \"?\" }\n\
                     [[link]]\nname = \"a\"\nmatch = \"proto=icmp,in-port=near\"\n\
                     [[link]]\nname = \"b\"\nmatch = \"in-port=near\"\n\
-                    [[at]]\ntime = \"1s\"\ndown = \"a\"\n\
-                    [[at]]\ntime = \"3s\"\ndown = \"b.up\"\n\
-                    [[at]]\ntime = \"4s\"\nup = \"?\"\n";
+                    [[at]]\ntime = \"1s\"\noff = \"a\"\n\
+                    [[at]]\ntime = \"3s\"\noff = \"b.up\"\n\
+                    [[at]]\ntime = \"4s\"\non = \"?\"\n";
         write(&user.dir.file("n.toml"), file.as_bytes());
         write(&user.dir.file("watch"), WATCH.as_bytes());
         let line = "$LONGWIRE exec n.toml --report r.json --peer 'sh watch 7 >far' \
