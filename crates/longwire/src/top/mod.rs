@@ -51,11 +51,11 @@ pub struct TopArgs {
     #[command(flatten)]
     pub run: RunAddress,
 
-    /// The links: a name or a pattern, with * for anything and ? for a character
+    /// Name or pattern of links: * any text, ? one character; default: all
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
-    /// The column to sort by, the largest first
+    /// Sort column, in descending order
     #[arg(long, value_enum, default_value_t)]
     pub sort: Sort,
 
