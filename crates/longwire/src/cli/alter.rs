@@ -14,103 +14,99 @@ use crate::Error;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Altering frames")]
 pub struct AlterArgs {
-    /// Send only frames that this matches, as in 'tcp port 80 or 443' or
-    /// 'ip.src == 10.0.0.0/8'; evaluated before frames are altered
+    /// Send only frames that match, such as 'tcp port 80 or 443' or 'ip.src == 10.0.0.0/8';
+    /// evaluated before frames are altered
     #[arg(long, value_name = "FILTER", help_heading = "Choosing frames", long_help = filter_help())]
     pub filter: Option<Filter>,
 
-    /// Send what clients sent to the first port and what servers sent to the
-    /// second: client=NET, mac=ADDR (several with commas), syn, port
+    /// Send frames of clients to the first port and frames of servers to the second:
+    /// client=NET, mac=ADDR[,ADDR...], syn, port
     #[arg(long, value_name = "RULE", help_heading = "Choosing frames", long_help = help::SPLIT)]
     pub split: Option<Splitter>,
 
-    /// Truncated frames: zeros, random or pattern:HEX pads them to their length;
-    /// keep, skip
+    /// Truncated frames: pad with zeros, random bytes or pattern:HEX, or keep, skip
     #[arg(long, value_name = "HOW", default_value = "zeros", long_help = help::TRUNCATED)]
     pub truncated: Truncated,
 
-    /// Remove the last four bytes of every frame, its check sequence
+    /// Remove the frame check sequence, the last four bytes of each frame
     #[arg(long)]
     pub strip_fcs: bool,
 
-    /// Correct all checksums, and IP lengths of zero, which captures at a sender
-    /// with offloads have
+    /// Correct all checksums, and IP lengths of zero as captured at a sender with offloads
     #[arg(long)]
     pub fix_checksums: bool,
 
-    /// Every frame's source address, or those of frames from the client and
-    /// from the server, as --split distinguishes them
+    /// Set the source MAC address; with --split, two addresses are for frames of the client
+    /// and the server
     #[arg(long, value_name = "MAC[,MAC]")]
     pub src_mac: Option<SidedMac>,
 
-    /// Every frame's destination address, or two as with --src-mac
+    /// Set the destination MAC address; two addresses as for --src-mac
     #[arg(long, value_name = "MAC[,MAC]")]
     pub dst_mac: Option<SidedMac>,
 
-    /// Replace an Ethernet address, also in ARP and neighbour discovery
+    /// Replace a MAC address, also in ARP and neighbour discovery
     #[arg(long, value_name = "OLD=NEW")]
     pub map_mac: Vec<MacMap>,
 
-    /// VLAN tags: push:ID[,pcp=,dei=,type=0x88a8], pop, map:OLD=NEW, pcp:N;
-    /// given several times, one after the other
+    /// Change VLAN tags: push:ID[,pcp=,dei=,type=0x88a8], pop, map:OLD=NEW, pcp:N; repeated
+    /// changes apply in order
     #[arg(long, value_name = "CHANGE")]
     pub vlan: Vec<VlanChange>,
 
-    /// Replace a network, as in 10.0.0.0/8=192.168.0.0/16; the longest that
-    /// fits counts. src:OLD=NEW and dst:OLD=NEW: of one address only
+    /// Replace a network, such as 10.0.0.0/8=192.168.0.0/16; the longest match applies.
+    /// src:OLD=NEW and dst:OLD=NEW replace one address only
     #[arg(long, value_name = "OLD=NEW", long_help = help::MAP)]
     pub map: Vec<AddressMap>,
 
-    /// Anonymise addresses, keeping prefixes (Crypto-PAn): 64 hexadecimal
+    /// Anonymise addresses and preserve prefixes (Crypto-PAn); the key has 64 hexadecimal
     /// digits
     #[arg(long, value_name = "KEY", long_help = help::ANONYMIZE)]
     pub anonymize: Option<Anonymize>,
 
-    /// Replace ports, as in 80=8080, 1000-1999=3000-3999 or udp:53=5353
+    /// Replace ports: 80=8080, 1000-1999=3000-3999 or udp:53=5353
     #[arg(long, value_name = "OLD=NEW")]
     pub map_port: Vec<PortMap>,
 
-    /// Differentiated services code point: 0 to 63, ef, cs1, af11
+    /// Set the DSCP: 0 to 63, ef, cs1, af11
     #[arg(long, value_name = "DSCP", value_parser = parse_dscp)]
     pub dscp: Option<u8>,
 
-    /// Time to live or hop limit: 64, or -1 or +1; link-local traffic keeps
-    /// its own
+    /// Set the time to live or hop limit: 64, or relative, -1 or +1; link-local traffic
+    /// keeps its value
     #[arg(long, value_name = "TTL", allow_hyphen_values = true)]
     pub ttl: Option<TtlChange>,
 
-    /// Frames with a longer payload after the Ethernet header are cut into
-    /// TCP segments or fragments, or handled as --mtu-action says
+    /// Limit the payload after the Ethernet header; longer frames are handled by
+    /// --mtu-action
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     pub fit_mtu: Option<u32>,
 
-    /// fragment (IPv4 without DF; other TCP is cut into segments, the rest
-    /// dropped), truncate, or drop
+    /// Frames longer than --fit-mtu: fragment (TCP into segments, IPv4 without DF into
+    /// fragments; others are dropped), truncate, or drop
     #[arg(long, value_name = "HOW", requires = "fit_mtu")]
     #[arg(default_value = "fragment")]
     pub mtu_action: MtuAction,
 
-    /// Addresses advance by this step with every round of --loop: STEP, or
-    /// STEP,NETWORK for those of a network, within it
+    /// Advance addresses by STEP in each round of --loop; with NET, only addresses of that
+    /// network, within it
     #[arg(long, value_name = "STEP[,NET]", long_help = help::LOOP_ADDRESSES)]
     pub loop_addresses: Vec<LoopAddresses>,
 
-    /// With every round of --loop, TCP connections have other sequence
-    /// numbers, and RTP streams go on where they were
+    /// Continue RTP streams and change TCP sequence numbers in each round of --loop
     #[arg(long, long_help = help::LOOP_RENUMBER)]
     pub loop_renumber: bool,
 
-    /// Also alter packets inside tunnels: VXLAN, Geneve, GRE, GTP-U, IP in IP and
-    /// others; --dscp and --ttl alter the outermost packet only
+    /// Also alter packets inside tunnels (VXLAN, Geneve, GRE, GTP-U, IP in IP and others);
+    /// --dscp and --ttl alter the outer packet only
     #[arg(long)]
     pub inner: bool,
 
-    /// Frames that the options cannot alter, or only in part: send, drop
+    /// Frames that cannot be altered, or only in part: send, drop
     #[arg(long, value_name = "HOW", long_help = help::UNALTERED)]
     pub unaltered: Option<UnalteredAction>,
 
-    /// Leave broadcast and multicast addresses, of Ethernet and of IP, as they
-    /// are
+    /// Keep broadcast and multicast addresses of Ethernet and IP
     #[arg(long)]
     pub keep_groups: bool,
 }
@@ -118,8 +114,8 @@ pub struct AlterArgs {
 /// Returns the help of `--filter`, with the vocabulary from the engine's parser.
 fn filter_help() -> String {
     format!(
-        "Send only frames that this matches, as in 'tcp port 80 or 443'; evaluated before frames \
-         are altered\n\nWritten {LANGUAGE}"
+        "Send only frames that match, such as 'tcp port 80 or 443'; evaluated before frames are \
+         altered\n\nWritten {LANGUAGE}"
     )
 }
 
@@ -133,8 +129,8 @@ impl AlterArgs {
         for (option, mac) in sided {
             if mac.is_some_and(|mac| mac.is_sided()) && self.split.is_none() {
                 return Err(Error::Usage(format!(
-                    "{option}: two addresses, one for each side, need --split to separate the \
-                     sides; give it, or one address"
+                    "{option}: two addresses need --split, which separates the sides; add it, or \
+                     give one address"
                 )));
             }
         }

@@ -14,35 +14,33 @@ use longwire_node::parent;
 #[command(next_help_heading = "Control")]
 #[command(group = ArgGroup::new("api").args(["control", "view"]).multiple(true))]
 pub struct ControlArgs {
-    /// Listen for the control API at a Unix socket that only its owner may
-    /// open, or on TCP with a token, as in tcp:127.0.0.1:9470; may be repeated
+    /// Listen for the control API at a Unix socket of mode 0600, or on TCP with a token,
+    /// such as tcp:127.0.0.1:9470; repeatable
     #[arg(long, value_name = "PATH|tcp:ADDR:PORT")]
     pub control: Vec<Address>,
 
-    /// Serve a page that shows the run and changes it, and print its URL with
-    /// a token that this run makes; at a free port of the loopback address unless
-    /// one is given, as in --view=8080 or --view=127.0.0.1:8080
+    /// Serve a page that shows and changes the run, and print its URL, which contains a
+    /// token; default: a free port of 127.0.0.1. Also --view=8080 or --view=127.0.0.1:8080
     #[arg(long, value_name = "ADDR:PORT", value_parser = view_address)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
     pub view: Option<SocketAddr>,
 
-    /// The token that clients over TCP must send: the first line of FILE, at
-    /// least 16 characters, in a file that only its owner may read
+    /// File whose first line is the token for TCP clients: at least 16 characters; the file
+    /// must be readable by its owner only
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_token_file: Option<PathBuf>,
 
-    /// A second token, which allows reading and no changes
+    /// File with a second token, for reading only
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_read_token_file: Option<PathBuf>,
 
-    /// The directory from which changes may read files that models name, where
-    /// their relative paths begin; without it, changes over TCP read none, and
-    /// those from a Unix socket any that this run may read
+    /// Directory of the files that changes may name; their relative paths start there.
+    /// Default: changes over TCP may name none, changes over a Unix socket any that the run
+    /// may read
     #[arg(long, value_name = "DIR", requires = "api")]
     pub control_files: Option<PathBuf>,
 
-    /// Requests a second that are accepted, of all connections together; also
-    /// the largest burst
+    /// Maximum requests/s of all connections together, also the largest burst
     #[arg(
         long,
         value_name = "N",
@@ -52,8 +50,7 @@ pub struct ControlArgs {
     )]
     pub control_limit: u32,
 
-    /// Content of /metrics unless a request chooses: sums of all links, or
-    /// each link
+    /// Default content of /metrics: sums of all links, or each link
     #[arg(long, value_name = "WHAT", requires = "control")]
     #[arg(value_enum, default_value_t)]
     pub metrics_links: MetricsLinks,

@@ -6,17 +6,16 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Globals {
-    /// Machine-readable output: one JSON value on stdout, or on stderr where
-    /// stdout is a command's or a capture's
+    /// Print one JSON value to stdout; to stderr if stdout carries a command's output or a
+    /// capture
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// Print the whole report with every counter, and notes at the start
+    /// Print the full report with all counters, and notes at the start
     #[arg(short, long, global = true)]
     pub verbose: bool,
 
-    /// Print only errors, unmet conditions and warnings of probable mistakes: no
-    /// report, no progress
+    /// Print only errors, unmet conditions and warnings about probable mistakes
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
@@ -42,8 +41,8 @@ pub enum Color {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
-    /// Everywhere
+    /// Always
     Always,
-    /// Nowhere
+    /// Never
     Never,
 }

@@ -29,12 +29,12 @@ struct Prefix {
 const UP: Prefix = Prefix {
     name: "up",
     alias: "ab",
-    way: "up: near to far, A to B",
+    way: "direction up, near to far or A to B",
 };
 const DOWN: Prefix = Prefix {
     name: "down",
     alias: "ba",
-    way: "down: far to near, B to A",
+    way: "direction down, far to near or B to A",
 };
 
 const HEADING: &str = "Link";
@@ -47,12 +47,12 @@ Values and units, as in tc:
   time   20ms 1.5s 250us 10ns
   size   64kb 1500b 1mb            kb is 1024 bytes
   other  100p (packets)  1% (share)  1e-6 (ratio)
-A model is written NAME:KEY=VALUE,KEY=VALUE; `longwire models` lists them all.";
+Models are written NAME:KEY=VALUE,KEY=VALUE; `longwire models` lists them.";
 
 /// Help on prefixes, for commands with two directions.
 pub const DUPLEX_HELP: &str = "\
-Every link option sets both directions; with --up- or --down- in front, as in
---up-rate, it sets one. `--help` lists them.";
+Link options set both directions; the prefix --up- or --down- sets one, as
+--up-rate does. `--help` lists them.";
 
 /// The options of a duplex link.
 #[derive(Clone, Debug, Default)]
@@ -257,10 +257,10 @@ fn preset_arg() -> Arg {
         .long(PRESET)
         .value_name("PRESET")
         .help_heading(HEADING)
-        .help("A link by name, as in lte; other options change it")
+        .help("Start from a named link, such as lte; other options override it")
         .long_help(format!(
-            "A link by name, as in lte; other options change it: {}; or {}. `longwire preset` \
-             shows them as options, with their sources",
+            "Start from a named link; other options override it. Names: {}; or {}. `longwire \
+             preset` shows their options and sources",
             names.join(", "),
             synopsis(presets::FROM_FILE)
         ))
@@ -309,7 +309,7 @@ fn arg(part: &'static Part, prefix: Option<&Prefix>) -> Arg {
             .alias(format!("{}-{}", prefix.alias, part.name))
             .help_heading(HEADING_ONE_WAY)
             .hide_short_help(true)
-            .help(format!("As --{}, {}", part.name, prefix.way)),
+            .help(format!("--{} for {}", part.name, prefix.way)),
     }
 }
 

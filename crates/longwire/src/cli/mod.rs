@@ -41,30 +41,30 @@ pub use traffic::{Inside, Order, TrafficArgs};
 const LONG_ABOUT: &str = "\
 A network link in software.
 
-Longwire receives Ethernet frames at one port and sends them from another as the \
-emulated link would: at its rate, after its queue and its delay, without the frames \
-that it loses. It reports the accuracy of every run.";
+Longwire forwards Ethernet frames between two ports as an emulated link would: with its \
+rate, queue, delay and loss. It reports the accuracy of every run.";
 
 const AFTER_HELP: &str = "\
 Examples:
-  longwire exec --delay 20ms --rate 10mbit            probe a link, no root needed
-  longwire exec --delay 20ms -- ping -c 3 far         a program through the link
-  longwire run packet:eth1 packet:eth2 --delay 20ms   join two interfaces
-  longwire simulate in.pcap out.pcap --rate 10mbit    a capture, in virtual time
-  longwire plot run.parquet -o run.svg                a figure of a run's log
-  longwire ctl set 'adsl*' delay=50ms                 a running network, changed
-  longwire models delay                               every delay model
-  longwire doctor                                     what this machine allows
+  longwire exec --delay 20ms --rate 10mbit            probe a link; no root needed
+  longwire exec --delay 20ms -- ping -c 3 far         run a program over a link
+  longwire run packet:eth1 packet:eth2 --delay 20ms   connect two interfaces
+  longwire simulate in.pcap out.pcap --rate 10mbit    process a capture in virtual time
+  longwire plot run.parquet -o run.svg                plot the log of a run
+  longwire ctl set 'adsl*' delay=50ms                 change a running network
+  longwire models delay                               list delay models
+  longwire doctor                                     check this machine
 
-Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a condition of --require was not \
-met, 4 the run is nearly faithful and `faithful` was required. `exec` passes on the exit code of its command.";
+Exit codes: 0 success, 1 failure, 2 usage error, 3 a condition of --require was not met, \
+4 `faithful` was required and the run is nearly faithful. `exec` returns the exit code of \
+its command.";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "longwire",
     version,
-    about = "A network link in software, which reports its own accuracy",
+    about = "Emulate network links, and report the accuracy of every run",
     long_about = LONG_ABOUT,
     after_help = AFTER_HELP,
     styles = STYLES,

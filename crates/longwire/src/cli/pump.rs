@@ -23,35 +23,34 @@ const LINK_RATE: &str = "link-rate";
 /// Outputs, their links, and the accuracy of sending.
 #[derive(Clone, Debug, Args)]
 pub struct PumpArgs {
-    /// The port to send to; given twice or more, one output each
+    /// Port to send to; repeat for several outputs
     #[arg(
         long,
         value_name = "PORT",
         required = true,
         help_heading = "Sending",
-        long_help = "The port to send to: an interface's name, or one of those below. Each --to \
-                     is one output; frames leave all of them in one order. pcap:FILE is written in \
+        long_help = "Port to send to: an interface name, or a port of the list below. Each --to is \
+                     one output; all outputs share one order of frames. pcap:FILE is written in \
                      virtual time"
     )]
     pub to: Vec<String>,
 
-    /// Start at this time rather than at once: +10s, 2026-11-20T17:30:00Z, or
-    /// seconds since 1970; machines with synchronised clocks start together
+    /// Start at this time, not at once: +10s, 2026-11-20T17:30:00Z, or Unix seconds;
+    /// machines with synchronised clocks start together
     #[arg(long, value_name = "TIME", help_heading = "Sending")]
     pub start_at: Option<StartAt>,
 
-    /// How much may be read ahead, for each output
+    /// Maximum data read ahead, per output
     #[arg(long, value_name = "SIZE", default_value = "32mb")]
     #[arg(help_heading = "Sending")]
     pub read_ahead: Bytes,
 
-    /// Who holds frames until their time, so that they are handed over early
+    /// Who holds frames, handed over early, until they are due
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
     #[arg(help_heading = "Sending")]
     pub launch: LaunchBy,
 
-    /// Ask the kernel or the device for the send stamp of every Nth frame; 0
-    /// asks for none
+    /// Request the send stamp of every Nth frame from the kernel or device; 0: none
     #[arg(long, value_name = "N", default_value_t = ReplayConfig::STAMP_EVERY)]
     #[arg(help_heading = "Sending")]
     pub stamp_every: u32,
@@ -150,7 +149,9 @@ impl FromStr for StartAt {
         }
         let since_1970: Option<Nanos> = seconds(text);
         since_1970.map(StartAt::At).ok_or_else(|| {
-            format!("'{text}' is no time; write +10s, 2026-11-20T17:30:00Z or seconds since 1970")
+            format!(
+                "'{text}' is not a time; write +10s, 2026-11-20T17:30:00Z or seconds since 1970"
+            )
         })
     }
 }
@@ -237,8 +238,7 @@ impl PumpArgs {
     pub fn refuse_links_at(&self, topspeed: bool) -> Result<(), Error> {
         if topspeed && !self.is_transparent() {
             return Err(Error::Usage(
-                "--topspeed has no times at which frames would arrive at an emulated link; \
-                 --rate has"
+                "--topspeed gives frames no arrival times, which a link needs; use --rate"
                     .to_owned(),
             ));
         }

@@ -10,30 +10,28 @@ use crate::Error;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Receiving")]
 pub struct ReceiverArgs {
-    /// Receive here meanwhile, on the other side of the network under test,
-    /// and compare; once for each --to, in their order
+    /// Receive at this port, behind the network under test, and compare with the sent
+    /// frames; one per --to, in order
     #[arg(
         long,
         value_name = "PORT",
-        long_help = "Receive at this port meanwhile, on the other side of the network under test, \
-                     and compare what arrives with what was sent: loss, disorder, changes, \
-                     delay. Given as often as --to: what the first --to sends is expected at the \
-                     first --receive, and so on"
+        long_help = "Receive at this port, behind the network under test, and compare with the \
+                     sent frames: loss, reordering, changes, delay. Repeat it as often as --to: \
+                     frames of the first --to are expected at the first --receive, and so on"
     )]
     pub receive: Vec<String>,
 
-    /// The network namespace of the receiving port, as `ip netns` names it;
-    /// once for all, or for each --receive
+    /// Network namespace of the receiving port, a name of `ip netns`; one for all, or one
+    /// per --receive
     #[arg(long, value_name = "NAME", requires = "receive")]
     pub receive_netns: Vec<String>,
 
-    /// How long to wait for frames under way when all frames have been sent
+    /// Wait this long after the last sent frame for frames in flight
     #[arg(long, value_name = "TIME", requires = "receive")]
     #[arg(default_value = "500ms")]
     pub receive_wait: Nanos,
 
-    /// Fields that may change on the way: mac, address, port, tos, ttl,
-    /// checksum
+    /// Fields that may change in transit: mac, address, port, tos, ttl, checksum
     #[arg(long, value_name = "FIELDS", requires = "receive")]
     pub receive_ignore: Option<IgnoredFields>,
 }
@@ -47,14 +45,14 @@ impl ReceiverArgs {
         let (ports, namespaces) = (self.receive.len(), self.receive_netns.len());
         if ports != 0 && ports != outputs {
             return Err(Error::Usage(format!(
-                "--receive was given {ports} times and --to {outputs} times: the frames of each \
-                 --to are expected at the --receive in the same position"
+                "--receive was given {ports} times and --to {outputs} times; give one --receive for \
+                 each --to, in the same order"
             )));
         }
         if namespaces > 1 && namespaces != ports {
             return Err(Error::Usage(format!(
-                "--receive-netns was given {namespaces} times for {ports} receiving ports: give \
-                 it once for all, or once for each"
+                "--receive-netns was given {namespaces} times for {ports} receiving ports; give it \
+                 once for all, or once for each"
             )));
         }
         let namespace = |place: usize| {

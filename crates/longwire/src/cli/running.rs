@@ -20,8 +20,7 @@ use crate::report::finish::check_file;
 /// Options that `run`, `exec` and `attach` have in common.
 #[derive(Clone, Debug, Args)]
 pub struct LiveArgs {
-    /// Changes of the links while they run: a TOML file of `[[at]]` tables, in place of
-    /// those of a network's file
+    /// TOML file of timed changes, `[[at]]` tables; replaces those of a topology
     #[arg(long, value_name = "FILE", help_heading = "Running")]
     pub scenario: Option<PathBuf>,
 
@@ -75,9 +74,8 @@ pub struct RunningArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub placement: PlacementOption,
 
-    /// Distribute the links of a network over this many shards, which threads
-    /// process at the same time: a number, or auto for two per core.
-    /// Verdicts, releases and logs do not depend on it
+    /// Number of shards into which the links of a network are divided, each processed by
+    /// one thread; auto: two per core. Results do not depend on it
     #[arg(long, value_name = "N", default_value = "1")]
     pub shards: ShardCount,
 }
@@ -90,24 +88,22 @@ pub struct TimingArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub wait: Wait,
 
-    /// The most memory that frames may wait in, each direction or output, as in
-    /// 512mb; without it, derived from rate, delay and --read-ahead
+    /// Maximum memory for queued frames, per direction or output, such as 512mb; default:
+    /// derived from rate, delay and --read-ahead
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub memory: Option<Bytes>,
 
-    /// A frame handed over later than this counts as an artifact
+    /// Maximum lateness of a frame that does not count as an artifact
     #[arg(long, value_name = "TIME")]
     #[arg(default_value = "1ms", allow_hyphen_values = true)]
     pub tolerance: Nanos,
 
-    /// Frames due within this time after the start that are late count as
-    /// late_start, apart from late
+    /// Count late frames due within this time after the start as late_start, not as late
     #[arg(long, value_name = "TIME")]
     #[arg(default_value = "100ms", allow_hyphen_values = true)]
     pub grace: Nanos,
 
-    /// Request neither a better priority nor locked memory nor cores that stay
-    /// awake
+    /// Do not request realtime priority, locked memory or cores that stay awake
     #[arg(long)]
     pub no_realtime: bool,
 }
@@ -153,13 +149,13 @@ impl RunningArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Recording")]
 pub struct RecordArgs {
-    /// Capture with nanoseconds: PREFIX.in.pcapng holds the frames that entered and
-    /// PREFIX.out.pcapng those that left, with an interface for each port
+    /// Capture frames with nanosecond stamps: PREFIX.in.pcapng on entry, PREFIX.out.pcapng
+    /// on exit; one interface per port
     #[arg(long, value_name = "PREFIX")]
     pub capture: Option<String>,
 
-    /// Write a row for each verdict about a frame: FILE ends in .csv or
-    /// .parquet; `longwire plot` and `longwire report` draw it
+    /// Write a row per verdict to FILE, .csv or .parquet; see `longwire plot` and `longwire
+    /// report`
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 }
@@ -201,8 +197,7 @@ pub const SEED_DEFAULT: u64 = 1;
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Link")]
 pub struct SeedArgs {
-    /// The seed of every random stream: the same seed, the same losses and
-    /// delays
+    /// Seed of all random streams; equal seeds reproduce losses and delays
     #[arg(long, value_name = "N")]
     #[arg(default_value_t = SEED_DEFAULT, allow_negative_numbers = true)]
     pub seed: u64,
@@ -212,13 +207,12 @@ pub struct SeedArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub struct ReportArgs {
-    /// Exit with code 3 unless these conditions hold, as in
+    /// Exit with code 3 unless these conditions hold, such as
     /// 'nearly-faithful,packets_in>0'
     #[arg(long, value_name = "EXPRESSION", long_help = REQUIRE_HELP)]
     pub require: Option<Requirement>,
 
-    /// Write the report to this file too: as JSON, or, if its name ends in .html,
-    /// as a page with charts
+    /// Also write the report to FILE: JSON, or a page with charts if it ends in .html
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
@@ -241,8 +235,7 @@ impl ReportArgs {
 pub fn refuse_page(report: Option<&Path>) -> Result<(), Error> {
     if report.is_some_and(is_page) {
         return Err(Error::Usage(
-            "--report: this command writes its report as JSON only; choose a name that does not \
-             end in .html"
+            "--report: this command writes JSON only; choose a name that does not end in .html"
                 .to_owned(),
         ));
     }
@@ -259,40 +252,40 @@ const REQUIRE_HELP: &str = "\
 Exit with code 3 unless these conditions hold; for CI:
 --require 'nearly-faithful,packets_in>0'
 
-Conditions are joined by commas: a grade of the run, or a name, one of < <= = >= > and a \
-value. Grades:
-  faithful                       exits with 4 if the run is nearly faithful
-  nearly-faithful                or better: up to 5 % of frames late, less than 0.1 % lost
-  no-frames, not-faithful        for tests of tests
+Conditions are separated by commas. Each is a grade of the run, or NAME OPERATOR VALUE \
+with one of < <= = >= >. Grades:
+  faithful                       exit with code 4 if the run is nearly faithful
+  nearly-faithful                or better: at most 5 % of frames late, less than 0.1 % lost
+  no-frames, not-faithful        for tests of the tests
 Names:
-  artifacts, artifacts.KIND      frames that the emulator treated differently from the models
-  artifacts-lost                 those that it lost
-  artifacts-own                  without late_paused (the machine stood still) and late_start
+  artifacts, artifacts.KIND      frames treated differently from the models
+  artifacts-lost                 artifacts that are lost frames
+  artifacts-own                  artifacts without late_paused (machine paused) and late_start
                                  (within --grace)
-  drops, drops.REASON            frames that the models dropped
+  drops, drops.REASON            frames dropped by the models
   lateness.p50, .p99, .p999, .max, .mean, .stddev
-  lateness-own.p50 and so on     without lateness by a pause of the machine or the start
-  gap.p50 and so on              of the gaps of a replay
-  sent.p50 and so on             by send stamps
+  lateness-own.p50, ...          lateness without pauses and the start
+  gap.p50, ...                   error of a replay's gaps
+  sent.p50, ...                  lateness by send stamps
   packets_in, packets_out, bytes_in, bytes_out
   raised, ecn_marked, corrupted, duplicated, icmp_sent
-  pauses.count, .max, .total     when the machine stood still; of the whole run
-  stops.count, .max, .total      when the process was stopped; of the whole run
-  received.NAME                  all names of `receive --require`, with --receive
-Artifacts and drops are compared with a count or with a share of the frames: artifacts<0.1%. \
-Times need a unit. docs/reference/report.md lists each KIND and REASON. A condition on artifacts and lateness holds for every port, others for \
-every link; far.NAME is about one port, up.NAME or down.NAME about one direction, and \
-adsl7.down.NAME about one of a network's.";
+  pauses.count, .max, .total     pauses of the machine, for the whole run
+  stops.count, .max, .total      stops of the process, for the whole run
+  received.NAME                  names of `receive --require`, with --receive
+Artifacts and drops take a count or a share of the frames: artifacts<0.1%. Times need a \
+unit. docs/reference/report.md lists each KIND and REASON. Conditions on artifacts and \
+lateness apply to every port, others to every link. A prefix selects one: far.NAME a port, \
+up.NAME or down.NAME a direction, adsl7.down.NAME a direction of a network.";
 
 /// How stages wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
-    /// Never sleep: the most accurate, at the price of whole cores
+    /// Never sleep: most accurate, but each thread occupies a core
     Spin,
-    /// Sleep until shortly before the release, spin the rest
+    /// Sleep until shortly before the release, then spin
     #[default]
     Adaptive,
-    /// Sleep until the release: the cheapest, late by the wake-up latency
+    /// Sleep until the release: least CPU time, but late by the wake-up latency
     Block,
 }
 
@@ -309,14 +302,15 @@ impl From<Wait> for WaitMode {
 /// The part of the system that holds a replay's frames until their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LaunchBy {
-    /// The device, where its queueing discipline is etf with offload
+    /// The device if its queueing discipline is etf with offload
     #[default]
     Auto,
-    /// None: each frame is handed over when it is due
+    /// Nobody: hand over each frame when it is due
     Off,
-    /// The device; without it, the replay is refused
+    /// The device; refuse the run if it cannot
     Device,
-    /// The device or the kernel, by the queueing discipline etf or fq
+    /// The device or the kernel (queueing discipline etf or fq); refuse the run if neither
+    /// can
     Queue,
 }
 
@@ -331,8 +325,7 @@ impl LaunchBy {
             LaunchBy::Auto if !timed => Ok(LaunchMode::Off),
             LaunchBy::Auto => Ok(LaunchMode::Device),
             _ if !timed => Err(Error::Usage(
-                "--launch holds frames until their times, and with --topspeed they have none"
-                    .to_owned(),
+                "--launch needs frames with times; --topspeed has none".to_owned(),
             )),
             LaunchBy::Device => Ok(LaunchMode::Device),
             LaunchBy::Queue => Ok(LaunchMode::Queue),
@@ -353,9 +346,8 @@ impl LaunchBy {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "--launch: {name} does not hold frames until their time; a device does if all its \
-             queues have the queueing discipline etf with offload (tc-etf(8)) and the port is \
-             packet:INTERFACE"
+            "--launch: {name} cannot hold frames; use packet:INTERFACE, and give all queues of \
+             the device the queueing discipline etf with offload (tc-etf(8))"
         )))
     }
 }
@@ -363,10 +355,10 @@ impl LaunchBy {
 /// Distribution of stages over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PlacementOption {
-    /// By the number of cores
+    /// Depends on the number of cores
     #[default]
     Auto,
-    /// One thread runs every stage in turn
+    /// One thread for all stages
     Together,
     /// One thread per direction
     PerDirection,

@@ -79,7 +79,7 @@ pub(super) fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error
                 .is_some_and(|source| source.to_string() == NO_DIGIT) =>
         {
             Some(format!(
-                "invalid value '{}' for '{}': not a whole number, as in 7",
+                "invalid value '{}' for '{}': not a whole number, such as 7",
                 text(ContextKind::InvalidValue),
                 text(ContextKind::InvalidArg)
             ))
@@ -125,7 +125,7 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
         && let Some(model) = netem::jitter(&delay, &jitter)
     {
         return Some(format!(
-            "there is no option '{given}' beside --{prefix}{DELAY}: {model}"
+            "unknown option '{given}'; --{prefix}{DELAY} sets both: {model}"
         ));
     }
     let mut root = Cli::command();
@@ -138,7 +138,7 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     let others = OTHERS.iter().filter(|(other, ..)| *other == plain);
     let (_, option, value) = others.into_iter().find(|(_, option, _)| has(option))?;
     Some(format!(
-        "there is no option '{given}'; write --{prefix}{option}, as in --{prefix}{option} {value}"
+        "unknown option '{given}'; write --{prefix}{option} {value}"
     ))
 }
 
@@ -344,7 +344,7 @@ mod tests {
         ] {
             let said = said(&format!("longwire {line}"));
             assert!(
-                said.ends_with("not a whole number, as in 7"),
+                said.ends_with("not a whole number, such as 7"),
                 "{line}: {said}"
             );
         }

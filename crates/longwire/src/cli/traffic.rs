@@ -26,78 +26,77 @@ const HEADERS: &str = "Headers";
 /// The generated traffic.
 #[derive(Clone, Debug, Args)]
 pub struct TrafficArgs {
-    /// The mean rate, as in 100mbit or 1mpps; for a profile, what counts as
-    /// 100 %
+    /// Mean rate, such as 100mbit or 1mpps; in a profile, the 100 % load
     #[arg(id = "pace", long = "rate", value_name = "RATE", help_heading = TRAFFIC)]
     #[arg(allow_hyphen_values = true)]
     pub rate: Option<LoadRate>,
 
-    /// Bytes per frame that a rate in bits counts in addition to the frame, as
-    /// in ethernet; without it, none, but in a profile ethernet
+    /// Bytes per frame that a rate in bits includes in addition, such as ethernet; default:
+    /// none; in a profile, ethernet
     #[arg(long, value_name = "FRAMING", help_heading = TRAFFIC)]
     pub rate_framing: Option<String>,
 
-    /// As fast as the port takes them
+    /// Send as fast as the port accepts frames
     #[arg(long, conflicts_with = "pace", help_heading = TRAFFIC)]
     pub topspeed: bool,
 
-    /// How frames are spread around the rate, as in poisson
+    /// Distribution of departures around the rate, such as poisson
     #[arg(long, value_name = "ARRIVALS", default_value = "constant", help_heading = TRAFFIC)]
-    #[arg(long_help = kind_help("How frames are spread around the rate", &ARRIVALS))]
+    #[arg(long_help = kind_help("Distribution of departures around the rate", &ARRIVALS))]
     pub arrivals: String,
 
-    /// How long frames are, as in 1514 or imix: from the destination MAC
-    /// address to the end of the payload, without frame check sequence
+    /// Frame lengths, such as 1514 or imix: from destination MAC address to end of payload,
+    /// without frame check sequence
     #[arg(long, value_name = "SIZES", default_value = "60", help_heading = TRAFFIC)]
     #[arg(long_help = kind_help(
-        "How long frames are, from the destination MAC address to the end of the payload: the \
-         frame that testers call 64 bytes long has 60 here, and fixed:size=64,fcs=with says the \
-         same",
+        "Frame lengths, from destination MAC address to end of payload. A 64-byte frame of RFC \
+         2544, which includes the frame check sequence, has 60 bytes here; \
+         fixed:size=64,fcs=with is the same",
         &SIZES,
     ))]
     pub sizes: String,
 
-    /// End after this many frames
+    /// Stop after this many frames
     #[arg(long, value_name = "N", help_heading = TRAFFIC)]
     pub count: Option<u64>,
 
-    /// End after this time
+    /// Stop after this time
     #[arg(long, value_name = "TIME", help_heading = TRAFFIC)]
     pub time: Option<Nanos>,
 
-    /// How many flows there are; all differ in addresses or ports
+    /// Number of flows; they differ in addresses or ports
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = TRAFFIC)]
     pub flows: u64,
 
-    /// Whether flows take turns or are drawn
+    /// Order of the flows
     #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = TRAFFIC)]
     pub flow_order: Order,
 
-    /// The payload after the probe: zeros, counting, random, or repeated bytes
-    /// such as 0xdeadbeef
+    /// Payload after the probe: zeros, counting, random, or repeated bytes such as
+    /// 0xdeadbeef
     #[arg(long, value_name = "BYTES", default_value = "zeros", help_heading = TRAFFIC)]
     pub payload: Payload,
 
-    /// Frames without probes: a receiver cannot count losses or measure delays
+    /// Send frames without probes; receivers then cannot count losses or measure delays
     #[arg(long, help_heading = TRAFFIC)]
     pub no_probe: bool,
 
-    /// The number of this stream of probes, where several generators send to
-    /// one receiver
+    /// Stream number of the probes; different for each generator that sends to the same
+    /// receiver
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = TRAFFIC)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..65_536))]
     pub stream: u32,
 
-    /// The protocol inside IP
+    /// Protocol inside IP
     #[arg(long, value_name = "WHAT", value_enum, default_value_t, help_heading = HEADERS)]
     pub protocol: Inside,
 
-    /// IPv6 where no address says otherwise
+    /// Use IPv6 unless addresses say otherwise
     #[arg(short = '6', long, help_heading = HEADERS)]
     pub ipv6: bool,
 
-    /// Source addresses: one, a prefix, or a range such as
-    /// 10.0.0.1-10.0.0.9 [default: 198.18.0.1 or 2001:2::1]
+    /// Source addresses: one, a prefix, or a range such as 10.0.0.1-10.0.0.9 [default:
+    /// 198.18.0.1 or 2001:2::1]
     #[arg(long, value_name = "ADDRESSES", help_heading = HEADERS)]
     pub src_ip: Option<AddressRange>,
 
@@ -105,7 +104,7 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "ADDRESSES", help_heading = HEADERS)]
     pub dst_ip: Option<AddressRange>,
 
-    /// Source ports, or identifiers of ICMP
+    /// Source ports; for ICMP, identifiers
     #[arg(long, value_name = "PORTS", default_value_t = PortRange::DYNAMIC, help_heading = HEADERS)]
     pub src_port: PortRange,
 
@@ -117,36 +116,34 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:01", help_heading = HEADERS)]
     pub src_mac: MacAddress,
 
-    /// Destination MAC address: that of the next hop where there is one
+    /// Destination MAC address; behind a router, that of the next hop
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:02", help_heading = HEADERS)]
     pub dst_mac: MacAddress,
 
-    /// Number of consecutive source MAC addresses that frames use in turn, from
-    /// --src-mac on
+    /// Number of consecutive source MAC addresses, from --src-mac on, used in turn
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub src_macs: u64,
 
-    /// The same of destination MAC addresses, from --dst-mac on
+    /// Number of consecutive destination MAC addresses, from --dst-mac on, used in turn
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub dst_macs: u64,
 
-    /// A VLAN tag, as in 100 or with a priority 100:5; given twice, the first
-    /// is the outer one
+    /// VLAN tag, such as 100 or, with a priority, 100:5; repeat for an inner tag
     #[arg(long, value_name = "VLAN", help_heading = HEADERS)]
     pub vlan: Vec<VlanTag>,
 
-    /// Differentiated services code point: 0 to 63, ef, cs1, af11
+    /// DSCP: 0 to 63, ef, cs1, af11
     #[arg(long, value_name = "DSCP", default_value = "0", help_heading = HEADERS)]
     #[arg(value_parser = parse_dscp)]
     pub dscp: u8,
 
-    /// Time to live, or hop limit
+    /// Time to live or hop limit
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = HEADERS)]
     pub ttl: u8,
 
-    /// Flags of TCP segments, as in syn or psh,ack
+    /// TCP flags, such as syn or psh,ack
     #[arg(long, value_name = "FLAGS", default_value = "psh,ack", help_heading = HEADERS)]
     pub tcp_flags: TcpFlags,
 }
@@ -157,7 +154,7 @@ pub enum Order {
     /// In turn
     #[default]
     RoundRobin,
-    /// At random, each frame independently
+    /// Independently at random for each frame
     Random,
 }
 
@@ -215,7 +212,7 @@ impl TrafficArgs {
         let bits = matches!(self.rate, Some(LoadRate::Bits(..)));
         if self.rate_framing.is_some() && !bits {
             return Err(Error::Usage(
-                "--rate-framing counts bits; give --rate in bits, as in 1gbit".to_owned(),
+                "--rate-framing needs --rate in bits, such as 1gbit".to_owned(),
             ));
         }
         Ok(self.rate.map(|rate| rate.framed(framing)))

@@ -18,9 +18,7 @@ pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
         return Ok((address, 0).into());
     }
     text.parse().map_err(|_| {
-        "write a port, as in --view=8080, or an IP address with a port, as in \
-         --view=127.0.0.1:8080"
-            .to_owned()
+        "write a port, --view=8080, or an IP address and port, --view=127.0.0.1:8080".to_owned()
     })
 }
 
