@@ -32,16 +32,16 @@ Examples:
   longwire bench accuracy --delay 1ms,100ms one-way error through a veth pair
   longwire bench throughput --json          for programs")]
 pub struct BenchArgs {
-    /// The measurement
+    /// Benchmark
     #[command(subcommand)]
     pub what: Bench,
-    /// Ports of the live benches: packet, xdp or auto
+    /// Ports of the live benchmarks: packet, xdp or auto
     #[arg(long, global = true, value_name = "KIND", default_value = "packet")]
     pub port: String,
     /// How the emulator waits in `accuracy`
     #[arg(long, global = true, value_name = "MODE", default_value = "spin")]
     pub wait: Wait,
-    /// Few and short measurements: shows that the bench works, not the speed
+    /// Measure few and short rows, to test the benchmark itself
     #[arg(long, global = true)]
     pub quick: bool,
 }
@@ -49,19 +49,19 @@ pub struct BenchArgs {
 /// A bench.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Nanoseconds a packet, memory to memory, with the whole engine
+    /// Time per packet of the whole engine, from memory to memory
     Throughput(ThroughputArgs),
-    /// The error of one-way delays through a real veth pair
+    /// Error of one-way delays through a real veth pair
     Accuracy(AccuracyArgs),
-    /// The rate that TCP and UDP reach, compared with the configured rate
+    /// TCP and UDP rate, compared with the configured rate
     Rate(RateArgs),
-    /// The cost of a packet with one link and with a hundred thousand
+    /// Cost per packet with one link and with 100,000
     Links(LinksArgs),
-    /// The cost of a packet with its links on several threads
+    /// Cost per packet with links on several threads
     Shards(ShardsArgs),
-    /// The cost per packet of the hooks of a plugin in C
+    /// Cost per packet of the hooks of a plugin
     Plugin(PluginArgs),
-    /// Real programs through a live link: throughput, loss, round trips
+    /// Throughput, loss and round trips of real programs on a live link
     Live(TimeArgs),
 }
 

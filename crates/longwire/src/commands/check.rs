@@ -21,25 +21,24 @@ use longwire_topology::{Problem, StartFiles, Topology};
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-All errors are reported at once, each with its file, line and column; the exit
-code is then 2. Nothing is opened and nothing is changed.
+Reports all errors with file, line and column; the exit code is then 2. Opens no port and
+changes nothing.
 
 Examples:
-  longwire check network.toml             the resulting network, and warnings
-  longwire check network.toml --verbose   with the time that reading took
-  longwire check network.toml --json      all of it for programs
+  longwire check network.toml             print the network, and warnings
+  longwire check network.toml --verbose   also the time of each step
+  longwire check network.toml --json      as JSON
   longwire check network.toml --scenario rush-hour.toml
-  longwire check network.toml --shards 4  how links are divided among four cores")]
+  longwire check network.toml --shards 4  divide the links among four shards")]
 pub struct CheckArgs {
-    /// The topology, a TOML file
+    /// Topology, a TOML file
     pub file: PathBuf,
 
-    /// Check it with the scenario of this file, in place of the topology's own
+    /// Check with the scenario of FILE; replaces that of the topology
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 
-    /// Show how the links are divided among cores: at most N shards, or auto for two
-    /// per core
+    /// Show how links are divided among shards: at most N, or auto for two per core
     #[arg(long, value_name = "N|auto")]
     pub shards: Option<ShardCount>,
 }

@@ -20,9 +20,9 @@ const PLUGIN: &str = "longwire-cni";
 const CONFIG_MAX: u64 = 16 << 20;
 
 const EXAMPLES: &str = "\
-A container runtime runs the program under the name longwire-cni for each container of a
-network whose list of plugins has the type longwire-cni. The link is that of the field
-\"link\"; `longwire node` attaches it. docs/containers.md has the configuration.
+Container runtimes run longwire-cni for each container of a network whose plugin list has
+the type longwire-cni. The field \"link\" holds the link options; `longwire node` attaches
+the link. docs/containers.md has the configuration.
 
 Examples:
   longwire cni install
@@ -33,7 +33,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CniArgs {
-    /// Install the plugin; without an action, it runs
+    /// Install the plugin; without an action, run it
     #[command(subcommand)]
     pub action: Option<CniAction>,
 }
@@ -41,18 +41,18 @@ pub struct CniArgs {
 /// An action of `cni`.
 #[derive(Debug, Subcommand)]
 pub enum CniAction {
-    /// Install the plugin where container runtimes look for it
+    /// Install the plugin for container runtimes
     Install(CniInstallArgs),
 }
 
 /// Arguments of `cni install`.
 #[derive(Debug, Args)]
 pub struct CniInstallArgs {
-    /// The directory of the runtime's plugins
+    /// Plugin directory of the runtime
     #[arg(long, value_name = "DIR", default_value = "/opt/cni/bin")]
     pub dir: PathBuf,
 
-    /// Copy the program instead of a symbolic link to it
+    /// Copy the program instead of creating a symbolic link
     #[arg(long)]
     pub copy: bool,
 }
@@ -65,8 +65,8 @@ pub fn run(args: &CniArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.action {
         Some(CniAction::Install(args)) => install(args, globals),
         None if !is_called() => Err(Error::Usage(
-            "CNI_COMMAND is not set: container runtimes run this; `longwire cni install` installs \
-             it for them"
+            "CNI_COMMAND is not set: this is for container runtimes; install it with `longwire \
+             cni install`"
                 .to_owned(),
         )),
         None => Ok(run_plugin()?),

@@ -16,7 +16,7 @@ Examples:
   longwire completions fish > ~/.config/fish/completions/longwire.fish
   longwire completions zsh > ~/.zfunc/_longwire")]
 pub struct CompletionsArgs {
-    /// The shell to complete for
+    /// Shell
     #[arg(value_enum)]
     pub shell: Shell,
 }

@@ -14,15 +14,14 @@ use crate::{Error, Globals};
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Looks at this machine and measures it for about a second. Needs no root; what
-an ordinary user may not do is among the findings. Ends with exit code 1 when
-something of Longwire does not work here at all.
+Checks and measures this machine for about a second. Needs no root; missing rights are
+among the findings. The exit code is 1 if a part of Longwire cannot work here.
 
 Examples:
   longwire doctor
-  sudo longwire doctor     what root may do
-  longwire doctor -q       only what is wrong
-  longwire doctor --json   for programs")]
+  sudo longwire doctor     with the rights of root
+  longwire doctor -q       problems only
+  longwire doctor --json   as JSON")]
 pub struct DoctorArgs {}
 
 #[derive(Serialize)]

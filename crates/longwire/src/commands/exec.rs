@@ -36,8 +36,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let network = file.and_then(std::path::Path::to_str);
     args.live.check_report(network.into_iter())?;
     if file.is_none() && args.hosts.is_given() {
-        let message = "--node and --address are for the ports of a topology file: name one, as \
-                       in `longwire exec network.toml`";
+        let message = "--node and --address need a topology file";
         return Err(Error::Usage(message.to_owned()));
     }
     if command.is_empty() {
@@ -50,22 +49,13 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
 /// Refuses options that would distort the probe's results.
 fn refuse_what_a_probe_lacks(file: bool, args: &ExecArgs) -> Result<(), Error> {
     let refused = [
-        (
-            file,
-            "a topology file has no single link for the probe to measure",
-        ),
-        (
-            args.live.scenario.is_some(),
-            "--scenario changes the link while the probe measures it",
-        ),
-        (
-            args.time.is_some(),
-            "--time would end the probe before its last measurement",
-        ),
+        (file, "a topology cannot be probed"),
+        (args.live.scenario.is_some(), "--scenario cannot be probed"),
+        (args.time.is_some(), "--time cannot limit the probe"),
     ];
     match refused.iter().find(|(given, _)| *given) {
         Some((_, why)) => Err(Error::Usage(format!(
-            "{why}: add a command, as in `-- bash`"
+            "{why}; add a command, such as `-- bash`"
         ))),
         None => Ok(()),
     }

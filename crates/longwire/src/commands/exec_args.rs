@@ -13,21 +13,20 @@ use crate::Error;
 use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
 
 const EXAMPLES: &str = "\
-Two networks, near and far, are joined by the link and by nothing else. CMD
-runs in near, the command of --peer in far; both find the other by the names
-near and far, and in $LONGWIRE_NEAR and $LONGWIRE_FAR. No root is needed
-where user namespaces are allowed. Without CMD, the link is probed: round
-trips, one-way delay, throughput and loss, with their expected values.
+CMD runs in network namespace near, the command of --peer in far; only the link
+connects them. Their addresses have the names near and far, and are in
+$LONGWIRE_NEAR and $LONGWIRE_FAR. No root is needed where user namespaces are
+allowed. Without CMD, the link is probed: round trips, one-way delay, throughput
+and loss, next to their expected values.
 
-With a file that ends in .toml before the --, the link is the network that the
-file describes (docs/topology.md), with a host at each port: near and far, or
-the first is near and the second far; others have the names of their ports. Like
---scenario and --time, it needs a CMD. The link without a file has the name
-'link'.
+A topology FILE.toml before the -- replaces the single link, which is named 'link'
+(docs/topology.md). Each of its ports has a host: ports near and far, else the
+first two, are near and far; others have the names of their ports. A topology,
+--scenario and --time need a CMD.
 
-stdout is the command's alone. The report goes to stderr, also with --json, and
-to a file with --report FILE. Lines of the peer go to stderr after 'peer: ', or
-to a file with --peer-output FILE. The exit code is that of CMD.
+Only CMD writes to stdout. The report, also with --json, and the peer's output go
+to stderr; --report FILE and --peer-output FILE write files. The exit code is that
+of CMD.
 
 Examples:
   longwire exec --delay 20ms --rate 10mbit
@@ -35,7 +34,7 @@ Examples:
   longwire exec --rate 100mbit --loss 0.1% --peer 'iperf3 -s' -- iperf3 -c far
   longwire exec --peer 'iperf3 -s' -- iperf3 -J -c far | jq .end.sum_received
   longwire exec --up-rate 2mbit --down-rate 20mbit -- bash
-  longwire exec --delay 20ms --control ./link.sock -- bash     in it: longwire ctl
+  longwire exec --delay 20ms --control ./link.sock -- bash     then: longwire ctl
   longwire exec network.toml --scenario rush-hour.toml --time 1min -- ./client
   longwire exec lan.toml --node 'core=iperf3 -s' -- iperf3 -c core
   sudo longwire exec --delay 50ms --uplink -- curl https://example.org";
@@ -46,12 +45,12 @@ Examples:
 #[command(group(ArgGroup::new("hosts-with-commands").args(["peer", "node"]).multiple(true)))]
 #[command(override_usage = "longwire exec [OPTIONS] [FILE.toml] [--] [CMD]...")]
 pub struct ExecArgs {
-    /// The command to run in near, with its arguments; without it, the link
-    /// is probed. A first word FILE.toml is a network in place of one link
+    /// Command to run in near, with its arguments; without it, the link is probed. A
+    /// leading FILE.toml is a topology in place of one link
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 
-    /// The peer's command.
+    /// Shell command to run in far; CMD starts once it listens
     #[command(flatten)]
     pub peer: PeerArgs,
 
@@ -59,8 +58,8 @@ pub struct ExecArgs {
     #[command(flatten)]
     pub hosts: HostArgs,
 
-    /// As root: connect far to this host's network, to reach outside servers
-    /// through the link
+    /// Connect far to this host's network, to reach outside servers over the link; needs
+    /// root
     #[arg(long, help_heading = "Commands")]
     pub uplink: bool,
 
@@ -69,14 +68,14 @@ pub struct ExecArgs {
     #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
 
-    /// The kind of port that the emulator opens its devices with
+    /// Kind of the emulator's ports
     #[arg(long, value_name = "KIND", help_heading = "Running")]
     #[arg(default_value = "auto")]
     #[arg(value_parser = ["auto", "packet", "xdp", "tap"])]
     pub port: String,
 
-    /// While a direction of the link is off, remove the carrier of the eth0 at its
-    /// end, like an unplugged cable
+    /// Remove the carrier of the eth0 at the end of a direction that is off, like an
+    /// unplugged cable
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 
@@ -93,7 +92,7 @@ pub struct PeerArgs {
     #[arg(long, value_name = "CMD", requires = "command")]
     pub peer: Option<OsString>,
 
-    /// How long CMD waits for the commands of other hosts to listen
+    /// Maximum time that CMD waits for commands of other hosts to listen
     #[arg(
         long,
         value_name = "TIME",
@@ -103,8 +102,7 @@ pub struct PeerArgs {
     )]
     pub peer_wait: Nanos,
 
-    /// Write the peer's output to this file; without it, its lines go to
-    /// stderr after 'peer: '
+    /// Write the peer's output to FILE; default: to stderr, each line after 'peer: '
     #[arg(long, value_name = "FILE", requires = "peer")]
     pub peer_output: Option<PathBuf>,
 }

@@ -41,7 +41,7 @@ fn parse_node(text: &str) -> Result<(String, String), String> {
     const EXAMPLE: &str = "core=iperf3 -s";
     let (port, command) = split(text, EXAMPLE)?;
     if command.trim().is_empty() {
-        return Err(format!("no command; write one, as in '{EXAMPLE}'"));
+        return Err(format!("no command; write '{EXAMPLE}'"));
     }
     Ok((port.to_owned(), command.to_owned()))
 }
@@ -49,20 +49,20 @@ fn parse_node(text: &str) -> Result<(String, String), String> {
 fn parse_address(text: &str) -> Result<(String, Prefix), String> {
     const EXAMPLE: &str = "core=10.2.0.1/24";
     let (port, address) = split(text, EXAMPLE)?;
-    let refused = || format!("no address with the length of its network, as in {EXAMPLE}");
+    let refused = || format!("not an address with prefix length; write {EXAMPLE}");
     let (address, length) = address.split_once('/').ok_or_else(refused)?;
     let address: IpAddr = address.parse().map_err(|_| refused())?;
     let length: u8 = length.parse().map_err(|_| refused())?;
     let length_max = if address.is_ipv4() { 32 } else { 128 };
     if length > length_max {
-        return Err(format!("the length is at most {length_max}"));
+        return Err(format!("prefix length above {length_max}"));
     }
     Ok((port.to_owned(), Prefix { address, length }))
 }
 
 fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String> {
     let split = text.split_once('=').filter(|(port, _)| !port.is_empty());
-    split.ok_or_else(|| format!("no port before a '=', as in {example}"))
+    split.ok_or_else(|| format!("no port before '='; write {example}"))
 }
 
 /// The hosts of a topology, in the order of the environment: near, far, then the rest
@@ -111,7 +111,7 @@ impl Hosts {
             .ok_or_else(|| {
                 let known = self.names.join(", ");
                 Error::Usage(format!(
-                    "{option}: there is no port '{port}'; there are {known}"
+                    "{option}: unknown port '{port}'; ports are {known}"
                 ))
             })
     }
@@ -198,7 +198,7 @@ impl Hosts {
         let last = opens.next_back().unwrap_or_default();
         let others: Vec<&str> = opens.collect();
         Some(format!(
-            "port {near} is near and port {far} is far; {} and {last} are not opened",
+            "port {near} is near, port {far} is far; not opening {} and {last}",
             others.join(", ")
         ))
     }

@@ -55,7 +55,7 @@ impl ExecArgs {
             None => given.last().is_some_and(|last| last == DASHES),
         };
         if is_empty {
-            let probe = "leave -- out to probe the link";
+            let probe = "omit -- to probe the link";
             return Some(format!("no command after --; {probe}"));
         }
         let peer = self
@@ -63,7 +63,7 @@ impl ExecArgs {
             .peer
             .as_ref()
             .filter(|peer| peer.to_string_lossy().trim().is_empty());
-        peer.map(|_| "--peer: no command; write one, as in --peer 'iperf3 -s'".to_owned())
+        peer.map(|_| "--peer: no command; write, for example, --peer 'iperf3 -s'".to_owned())
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
             &["a.toml", "--", ""],
         ] {
             let said = said(words);
-            let wanted = "error: no command after --; leave -- out to probe the link\n";
+            let wanted = "error: no command after --; omit -- to probe the link\n";
             assert!(said.starts_with(wanted), "{words:?}: {said}");
         }
         for words in [&["--peer", "", "true"][..], &["--peer", " ", "--", "true"]] {

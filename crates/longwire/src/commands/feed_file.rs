@@ -38,11 +38,11 @@ pub(super) fn captures(to: &[String]) -> Result<Option<Vec<&str>>, Error> {
     let captures: Option<Vec<&str>> = captures?.into_iter().collect();
     match &captures {
         Some(files) if files.len() > DIRECTIONS.len() => Err(Error::Usage(format!(
-            "--to pcap: at most {} captures can be written",
+            "--to pcap: at most {} captures",
             DIRECTIONS.len()
         ))),
         Some(files) if files.len() == 2 && is_same(files[0], files[1]) => Err(Error::Usage(
-            format!("--to names {} twice; choose another file", files[0]),
+            format!("--to '{}' is given twice; choose another name", files[0]),
         )),
         _ => Ok(captures),
     }
@@ -64,7 +64,7 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
     }
     if file == "-" || CaptureFormat::of(file).is_none() {
         return Err(Error::Usage(format!(
-            "--to {to}: the file's name must end in .pcap or .pcapng"
+            "--to {to}: name must end in .pcap or .pcapng"
         )));
     }
     Ok(Some(file))
@@ -77,22 +77,22 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
 pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(), Error> {
     let usage = |text: &str| Err(Error::Usage(text.to_owned()));
     if topspeed {
-        return usage("--topspeed gives frames no timestamps; use --rate with --to pcap:FILE");
+        return usage("--topspeed gives frames no stamps; use --rate with --to pcap:FILE");
     }
     if receives {
         return usage("--receive needs a port, not a capture");
     }
     if pump.record.capture.is_some() {
-        return usage("--capture: --to is the capture already");
+        return usage("--capture: --to is a capture already; remove it");
     }
     if pump.launch.must_hold() {
         return usage("--launch needs a port that holds frames, not a capture");
     }
     if pump.control.is_given() {
-        return usage("--control and --view need a run in real time, not --to pcap:FILE");
+        return usage("--control and --view need a live port, not --to pcap:FILE");
     }
     if let Some(StartAt::In(_)) = pump.start_at {
-        return usage("--start-at: with --to pcap:FILE, give a date");
+        return usage("--start-at: --to pcap:FILE needs a date");
     }
     Ok(())
 }
@@ -135,7 +135,7 @@ impl FeedFile<'_> {
         let began = Instant::now();
         let ended = self.feed_all(&mut run, globals);
         let interrupted = format!(
-            "interrupted; {} holds what was written until then",
+            "interrupted; {} has the frames written so far",
             self.files.join(" and ")
         );
         let report = run.finish(ended, &interrupted);

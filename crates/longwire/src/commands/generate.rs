@@ -27,12 +27,10 @@ use crate::watch::watch_live;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-Every frame is due at a time that is computed from the start: a million frames a
-second for an hour end in the right nanosecond. Frames carry probes, 18 bytes at
-the beginning of the payload with a sequence number and the time at which the
-frame was due; --receive, and `longwire receive` elsewhere, determine losses,
-reordering and delays from them. Delays between two machines are as accurate as
-their clocks.
+Send times are computed from the start of the run, so errors do not accumulate. Frames
+carry probes: 18 bytes at the start of the payload with a sequence number and the send
+time, from which --receive, or `longwire receive` elsewhere, measures loss, reordering
+and delay. Delays between two machines are as accurate as their clocks.
 
 Examples:
   longwire generate --to eth1 --rate 1mpps --time 10s
@@ -52,11 +50,11 @@ pub struct GenerateArgs {
     #[command(flatten)]
     pub traffic: TrafficArgs,
 
-    /// Receive at this port meanwhile, and report lost, late and changed probes
+    /// Receive at this port, and report lost, late and changed probes
     #[arg(long, value_name = "PORT", help_heading = "Receiving")]
     pub receive: Option<String>,
 
-    /// How long to wait for frames under way when all frames have been sent
+    /// Wait this long after the last sent frame for frames in flight
     #[arg(long, value_name = "TIME", help_heading = "Receiving")]
     #[arg(default_value = "1s")]
     pub settle: Nanos,
@@ -99,7 +97,7 @@ struct GenerateJson<'a> {
 pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if args.pump.to.len() > 1 {
         return Err(Error::Usage(
-            "generate sends to one port; run it once for each".to_owned(),
+            "generate sends to one port; run it once per port".to_owned(),
         ));
     }
     args.pump.check_report(args.receive.as_deref(), [])?;
@@ -108,7 +106,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         refuse_control(args)?;
         if captures.is_some() {
             return Err(Error::Usage(
-                "--profile measures a network, and --to is a capture".to_owned(),
+                "--profile needs a port in --to, not a capture".to_owned(),
             ));
         }
         return profile::run(args, globals);
@@ -116,7 +114,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let config = args.traffic.config(args.pump.seed.seed)?;
     if config.rate.is_none() && !args.traffic.topspeed {
         return Err(Error::Usage(
-            "how fast? give --rate, as in 100mbit or 1mpps, or --topspeed".to_owned(),
+            "no rate; give --rate, such as 100mbit or 1mpps, or --topspeed".to_owned(),
         ));
     }
     let stop = stop_flag()?;
@@ -153,7 +151,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         ReportStream::Stdout,
     )?;
     if let Some(error) = receiver.and_then(|receiver| receiver.error) {
-        return Err(Error::Failed(format!("the receiver: {error}")));
+        return Err(Error::Failed(format!("receiver: {error}")));
     }
     Ok(code)
 }
@@ -172,7 +170,7 @@ fn write_file(
     feed_file::check(&args.pump, args.traffic.topspeed, args.receive.is_some())?;
     if config.count.is_none() && config.time.is_none() {
         return Err(Error::Usage(
-            "how much? give --time or --count: a file takes frames without end".to_owned(),
+            "no end; give --time or --count for --to pcap:FILE".to_owned(),
         ));
     }
     let file = FeedFile {
@@ -214,7 +212,7 @@ fn send(
 fn refuse_control(args: &GenerateArgs) -> Result<(), Error> {
     if args.pump.control.is_given() {
         return Err(Error::Usage(
-            "--control and --view show one run: leave them out with --profile".to_owned(),
+            "--control and --view do not work with --profile, which has several runs".to_owned(),
         ));
     }
     Ok(())
@@ -225,7 +223,7 @@ fn check_sending(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Er
     args.pump.refuse_links_at(args.traffic.topspeed)?;
     if args.receive.is_some() && config.probe.is_none() {
         return Err(Error::Usage(
-            "--receive needs the frames' probes; leave out --no-probe".to_owned(),
+            "--receive needs probes; remove --no-probe".to_owned(),
         ));
     }
     Ok(())

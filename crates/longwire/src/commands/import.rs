@@ -13,17 +13,17 @@ use longwire_topology::ns;
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each node becomes a port of its name, packet:NODE; change the ports to
-those of the machine. Frames between two nodes cross the fewest links there
-are, as a path with both nodes' addresses for a matcher.
+Each node becomes a port packet:NODE of its name; replace them by ports of this machine.
+Frames between two nodes take the shortest path by number of links, with both
+addresses as matcher.
 
 Examples:
   longwire import net.ns > net.toml && longwire check net.toml")]
 pub struct ImportArgs {
-    /// The script
+    /// Script
     pub file: PathBuf,
 
-    /// The most paths between nodes
+    /// Maximum number of paths between nodes
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub paths: usize,
 }

@@ -12,14 +12,13 @@ use crate::Error;
 /// Arguments of `key`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Who has the key can send frames into the network. Copy the file to all hosts by
-a way that others cannot read.
+The key allows sending frames into the network. Copy it to all hosts over a secure
+channel, such as scp.
 
 Examples:
   longwire key network.key      for key = \"network.key\" under [underlay]")]
 pub struct KeyArgs {
-    /// The file to write, which must not exist; only its owner may read it. Without it,
-    /// the key is printed
+    /// File to create, readable by its owner only; default: print the key
     pub file: Option<PathBuf>,
 }
 

@@ -15,8 +15,7 @@ Examples:
   longwire man | man -l -                read the page of the program
   longwire man /usr/local/share/man/man1 install all pages")]
 pub struct ManArgs {
-    /// Where to write a page for each command; without it, the program's own
-    /// page goes to stdout
+    /// Directory for one page per command; default: print the page of the program
     pub dir: Option<PathBuf>,
 }
 
@@ -36,6 +35,6 @@ pub fn run(args: &ManArgs, command: Command) -> Result<ExitCode, Error> {
         // Pages such as `help help` would be empty.
         clap_mangen::generate_to(command.disable_help_subcommand(true), dir)
     };
-    write().map_err(Error::file(dir, "cannot write the manual pages there"))?;
+    write().map_err(Error::file(dir, "cannot write manual pages"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -68,47 +68,47 @@ use simulate::SimulateArgs;
 /// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program through a link, or probe the link; needs no root
+    /// Run a program over a link, or probe the link; needs no root
     Exec(ExecArgs),
-    /// Run a link between two ports, until stopped
+    /// Run a link between two ports, or a network, until interrupted
     Run(RunArgs),
-    /// Put a link into an interface in use: of a container, a namespace, a process
+    /// Insert a link into an interface in use: of a container, namespace or process
     Attach(Box<AttachArgs>),
-    /// Attach links of this machine as an API asks, until stopped
+    /// Serve an API that attaches links on this machine, until interrupted
     Node(NodeArgs),
-    /// The CNI plugin, which container runtimes run, and its installation
+    /// Install or run the CNI plugin for container runtimes
     Cni(CniArgs),
-    /// Receive frames at a port, and compare them with those sent
+    /// Receive frames at a port and compare them with those sent
     Receive(ReceiveArgs),
-    /// Generate traffic at exact times, and run tests made of it
+    /// Generate traffic at exact times, and run tests with it
     Generate(Box<GenerateArgs>),
-    /// Send captures at their own times, at a rate, or at top speed
+    /// Send captures at their recorded times, at a rate, or at top speed
     Replay(Box<ReplayArgs>),
-    /// Send a capture through a link, in virtual time
+    /// Process a capture through a link in virtual time
     Simulate(SimulateArgs),
     /// Read and change a running network
     Ctl(Box<CtlArgs>),
-    /// Show the links of a running network in a terminal, and change them by keys
+    /// Monitor a running network in a terminal, and change it
     Top(TopArgs),
-    /// Check a topology, and show the resulting network
+    /// Check a topology and print the resulting network
     Check(CheckArgs),
-    /// Make the key that the hosts of a network share
+    /// Create the key that the hosts of a network share
     Key(KeyArgs),
     /// Print the JSON Schema of topologies
     Schema(SchemaArgs),
-    /// Convert a script of ns-2 or Emulab to a topology
+    /// Convert a script for ns-2 or Emulab to a topology
     Import(ImportArgs),
-    /// Draw figures of runs, from their logs and reports
+    /// Plot runs from their logs and reports
     Plot(PlotArgs),
-    /// Write a page about a run, from its log and its report
+    /// Write an HTML page about a run from its log and report
     Report(ReportPageArgs),
-    /// Measure Longwire on this machine
+    /// Measure the performance of Longwire on this machine
     Bench(BenchArgs),
-    /// List every model and its parameters
+    /// List models and their parameters
     Models(ModelsArgs),
-    /// Show links by name, as options that can be edited
+    /// Show presets as link options
     Preset(PresetArgs),
-    /// Show what this machine allows, and what reduces accuracy on it
+    /// Check this machine for features and for causes of inaccuracy
     Doctor(DoctorArgs),
     /// Print shell completions
     Completions(CompletionsArgs),

@@ -26,51 +26,51 @@ static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "rate",
         title: "Rate",
-        text: "The rate at which the link serialises frames, and when. A frame departs when its \
-               last bit has left; the next one is taken out of the queue then.",
+        text: "The rate at which the link serialises frames. A frame departs with its last bit; \
+               the next frame is then dequeued.",
     },
     Introduction {
         kind: "framing",
         title: "Framing",
-        text: "Bytes that the wire adds to each frame: more bits to serialise. Queues count frames \
-               without it.",
+        text: "Bytes that the wire adds to each frame. They are serialised too; queues do not \
+               count them.",
     },
     Introduction {
         kind: "queue",
         title: "Queue disciplines",
-        text: "Which frames wait for the rate, which one leaves next, and which are dropped or \
-               marked. Each is computed in event time: the decision for a frame does not depend on \
-               when the emulator processed it.",
+        text: "The frames that wait for the rate: which is sent next, and which are dropped or \
+               marked. Decisions are made in event time and do not depend on when the emulator \
+               processes a frame.",
     },
     Introduction {
         kind: "loss",
         title: "Loss",
-        text: "Which frames are lost: on the medium, when they have used their time on the link, \
-               or with `at=entry` before the queue. May be given several times; every model \
-               draws for every frame that reaches it. With `ecn=mark`, frames of ECN-capable \
-               senders are marked instead; a loss by any model wins over a mark.",
+        text: "Loss on the medium, after serialisation, or with `at=entry` before the queue. \
+               Repeatable; each model draws for each frame that reaches it. With `ecn=mark`, \
+               frames of ECN-capable senders are marked instead; a loss by any model overrides a \
+               mark.",
     },
     Introduction {
         kind: "corrupt",
         title: "Corruption",
-        text: "Frames that arrive with inverted bits. They are changed after marks and rewriting.",
+        text: "Inversion of bits, after marks and rewriting.",
     },
     Introduction {
         kind: "duplicate",
         title: "Duplication",
-        text: "Frames that the medium delivers several times.",
+        text: "Delivery of several copies of a frame.",
     },
     Introduction {
         kind: "delay",
         title: "Delay",
-        text: "Propagation delay one way, from a frame's departure to its release, and its \
-               jitter. With the default order policy a release is raised to that of the frame \
-               before; `--order reorder` lets jitter reorder.",
+        text: "One-way propagation delay, from departure to release, with its jitter. By default, \
+               a release is not before that of the previous frame; with `--order reorder`, \
+               jitter reorders frames.",
     },
     Introduction {
         kind: "reorder",
         title: "Reordering",
-        text: "Frames that are reordered deliberately, regardless of the order policy.",
+        text: "Deliberate reordering, regardless of the order policy.",
     },
     Introduction {
         kind: "order",
@@ -80,35 +80,34 @@ static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "mtu",
         title: "MTU",
-        text: "The largest payload after the Ethernet header, and the treatment of longer frames. \
-               Checked before everything else.",
+        text: "Maximum payload after the Ethernet header, and the treatment of longer frames. \
+               Checked first.",
     },
     Introduction {
         kind: "router",
         title: "Router",
-        text: "A router at the entry of the link. `traceroute` shows it as a hop, and senders learn \
-               the link's MTU from it. An error goes back to the port where the packet came in, \
-               at the packet's arrival, without crossing a link; the report counts it as \
-               `icmp_sent`. [Router hops](../routers.md#a-link-as-a-router-hop) shows examples.",
+        text: "A router at the entry of the link: a hop for `traceroute`, which reports the \
+               link's MTU to senders. Errors return to the ingress port when the packet arrives, \
+               without crossing a link; the report counts them as `icmp_sent`. See [router \
+               hops](../routers.md#a-link-as-a-router-hop).",
     },
     Introduction {
         kind: "rewrite",
         title: "Rewriting",
-        text: "Changes that the link makes in every frame. May be given several times.",
+        text: "Changes to every frame. Repeatable.",
     },
     Introduction {
         kind: "arrivals",
         title: "Arrivals",
-        text: "An option of `longwire generate`: when the generated frames are due. Every model \
-               keeps to the mean rate that `--rate` asks for, in bits or in packets a second.",
+        text: "Option of `longwire generate`: departure times of frames. The mean is always the \
+               bit or packet rate of `--rate`.",
     },
     Introduction {
         kind: "sizes",
         title: "Sizes",
-        text: "An option of `longwire generate`: the lengths of the generated frames. A size \
-               counts from the destination MAC address to the end of the payload: the shortest \
-               frame of an Ethernet has 60 bytes. Testers count the frame check sequence too, and \
-               call it 64; write `fcs=with` for sizes that are counted so.",
+        text: "Option of `longwire generate`: frame lengths, from destination MAC address to end \
+               of payload. The shortest Ethernet frame has 60 bytes; with `fcs=with`, sizes \
+               include the frame check sequence, and it has 64.",
     },
 ];
 
@@ -116,10 +115,10 @@ static INTRODUCTIONS: [Introduction; 14] = [
 pub fn pages() -> Vec<Page> {
     let registered = registered();
     let mut index = String::from(
-        "# Models\n\nGenerated from the registry by `longwire models --pages docs/models`; a test \
-         keeps it so. A model is\nwritten `NAME:KEY=VALUE,KEY=VALUE`; the first of a kind also \
-         takes a bare value.\nEvery option of a link sets both directions; `--up-…` and `--down-…` \
-         set one.\n\n| option | models |\n|---|---|\n",
+        "# Models\n\nGenerated by `longwire models --pages docs/models`; a test compares. Models \
+         are written\n`NAME:KEY=VALUE,KEY=VALUE`; the first of a kind also takes a bare value. \
+         Link options set both\ndirections; `--up-…` and `--down-…` set one.\n\n| option | \
+         models |\n|---|---|\n",
     );
     let mut pages = Vec::new();
     for Introduction { kind, title, text } in &INTRODUCTIONS {
@@ -159,7 +158,7 @@ fn write_model(page: &mut String, kind: &str, info: &ModelInfo) {
     page.push_str("\n| parameter | takes | default | |\n|---|---|---|---|\n");
     for param in info.params {
         let default = match (param.unit, param.default) {
-            (Unit::Rest, _) => "any number of them".to_owned(),
+            (Unit::Rest, _) => "any number".to_owned(),
             (_, Some(default)) => format!("`{default}`"),
             (_, None) => String::new(),
         };
@@ -171,7 +170,7 @@ fn write_model(page: &mut String, kind: &str, info: &ModelInfo) {
             let contents = contents.trim_end();
             let _ = write!(
                 page,
-                "\nA file for `{}` may begin like this:\n\n```\n{contents}\n```\n",
+                "\nExample file for `{}`:\n\n```\n{contents}\n```\n",
                 param.name
             );
         }

@@ -18,19 +18,19 @@ use longwire_runtime::suggest;
 /// Arguments of `models`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A model is written NAME or NAME:KEY=VALUE,KEY=VALUE. The first model of a kind
-also takes a bare value: `--delay 20ms` is `--delay constant:delay=20ms`.
+Write a model as NAME or NAME:KEY=VALUE,KEY=VALUE. The first model of a kind also takes
+a bare value: `--delay 20ms` is `--delay constant:delay=20ms`.
 
 Examples:
-  longwire models               every model, a line each
-  longwire models delay         every delay model in detail
+  longwire models               all models, one per line
+  longwire models delay         all delay models in detail
   longwire models exponential   one model in detail
-  longwire models --json        all of it for programs")]
+  longwire models --json        as JSON")]
 pub struct ModelsArgs {
-    /// A model, or a kind of models, to show in detail
+    /// Model, or kind of models, to show in detail
     pub name: Option<String>,
 
-    /// Write the pages of the documentation into this folder, in Markdown
+    /// Write the Markdown pages of the documentation to DIR
     #[arg(long, value_name = "FOLDER", conflicts_with = "name")]
     pub pages: Option<PathBuf>,
 }
@@ -73,11 +73,11 @@ pub fn run(args: &ModelsArgs, globals: &Globals) -> Result<ExitCode, Error> {
 }
 
 fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
-    fs::create_dir_all(folder).map_err(Error::file(folder, "cannot create it"))?;
+    fs::create_dir_all(folder).map_err(Error::file(folder, "cannot create the directory"))?;
     for page in model_pages::pages() {
         let path = folder.join(page.file);
         whole_file::write(&path, |out| out.write_all(page.text.as_bytes()))
-            .map_err(Error::file(&path, "cannot write it"))?;
+            .map_err(Error::file(&path, "cannot write the page"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,11 +100,11 @@ fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
         let known = kinds(&all).into_iter().chain(names.iter().copied());
         if let Some(close) = suggest::closest(name, known) {
             return Err(Error::Usage(format!(
-                "no model or kind of models is called '{name}'; did you mean '{close}'?"
+                "unknown model or kind '{name}'; did you mean '{close}'?"
             )));
         }
         return Err(Error::Usage(format!(
-            "no model or kind of models is called '{name}'; kinds: {}; models: {}",
+            "unknown model or kind '{name}'; kinds: {}; models: {}",
             kinds(&all).join(", "),
             names.join(", "),
         )));
@@ -129,7 +129,10 @@ fn write_list(out: &mut impl Write, models: &[RegisteredModel], paint: Paint) ->
         }
     }
     writeln!(out)?;
-    writeln!(out, "`longwire models NAME` shows a model's parameters.")
+    writeln!(
+        out,
+        "`longwire models NAME` shows the parameters of a model."
+    )
 }
 
 fn write_details(out: &mut impl Write, models: &[RegisteredModel], paint: Paint) -> io::Result<()> {
@@ -166,7 +169,7 @@ pub fn synopsis(info: &ModelInfo) -> String {
 fn param_help(param: &Param) -> String {
     let unit = match param.unit {
         Unit::Choice(words) => words.join(" or "),
-        unit => format!("{}, as in {}", unit_name(unit), unit.example()),
+        unit => format!("{}, such as {}", unit_name(unit), unit.example()),
     };
     match param.default {
         Some(default) => format!("{} ({unit}; default {default})", param.help),

@@ -36,9 +36,9 @@ const DIRECTORY: &str = "node";
 const LOOK: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
-One process has the links of all attachments of this machine. Attachments are kept in a
-directory: a node that starts attaches them again. While no node runs, traffic passes. A
-target that goes away, such as a container that restarts, gets its link again.
+One process runs the links of all attachments of this machine. It keeps attachments in a
+directory and attaches them again when it starts; without a node, traffic bypasses the
+links. A container that restarts gets its link again.
 
 Examples:
   longwire node
@@ -47,19 +47,19 @@ Examples:
   curl --unix-socket /run/longwire/node.sock http://node/v1/attachments
   curl --unix-socket /run/longwire/node.sock -X PUT http://node/v1/attachments/web \\
       -d '{\"target\": {\"container\": \"web\"}, \"link\": {\"delay\": \"80ms\"}}'
-  systemctl enable --now longwire-node        with the packages' unit";
+  systemctl enable --now longwire-node        with a package";
 
 /// Arguments of `node`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct NodeArgs {
-    /// Listen at a Unix socket, which only its owner may open, or on TCP with a token;
-    /// without it, at node.sock in the run directory; may be repeated
+    /// Listen at a Unix socket of mode 0600, or on TCP with a token; default: node.sock in
+    /// the run directory. Repeatable
     #[arg(long, value_name = "PATH|tcp:ADDR:PORT", help_heading = "Control")]
     pub control: Vec<Address>,
 
-    /// The token that clients over TCP must send: the first line of FILE. They may change
-    /// links; attachments are made over a Unix socket only
+    /// File whose first line is the token for TCP clients. They may change links;
+    /// attachments are created over Unix sockets only
     #[arg(
         long,
         value_name = "FILE",
@@ -68,7 +68,7 @@ pub struct NodeArgs {
     )]
     pub control_token_file: Option<PathBuf>,
 
-    /// A second token, which allows reading and no changes
+    /// File with a second token, for reading only
     #[arg(
         long,
         value_name = "FILE",
@@ -77,12 +77,12 @@ pub struct NodeArgs {
     )]
     pub control_read_token_file: Option<PathBuf>,
 
-    /// The directory in which attachments are kept; without it, one in the run directory,
-    /// which is empty after the machine starts
+    /// Directory that keeps attachments; default: in the run directory, which a reboot
+    /// empties
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     pub state: Option<PathBuf>,
 
-    /// Write the report of each run into this directory, when its links are removed
+    /// Write the report of each run to this directory when its links are removed
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     pub reports: Option<PathBuf>,
 
@@ -90,7 +90,7 @@ pub struct NodeArgs {
     #[command(flatten)]
     pub running: RunningArgs,
 
-    /// Instead of a node, run the child of one or of `attach`, which shortens its end
+    /// Internal: run the child process that shortens the end of a node or of `attach`
     #[arg(long, value_name = "PID", hide = true)]
     pub end_of: Option<u32>,
 }
@@ -107,7 +107,7 @@ pub(super) fn socket() -> Option<PathBuf> {
 
 /// Returns the error of a command without its node.
 pub(super) fn missing() -> Error {
-    Error::Usage("no node runs on this machine: start one with `longwire node`".to_owned())
+    Error::Usage("no node runs on this machine; start `longwire node`".to_owned())
 }
 
 /// Runs the node until a signal stops it.
@@ -120,7 +120,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     args.running
-        .refuse_shards("each attachment of a node is a network of its own, with one link")?;
+        .refuse_shards("each attachment of a node is a network of one link")?;
     raise_limit();
     let stop = stop_flag()?;
     let config = config(args, globals)?;
@@ -134,10 +134,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     if let Some(reports) = &args.reports {
         let made = fs::create_dir_all(reports);
-        made.map_err(Error::file(
-            reports,
-            "cannot create the directory of reports",
-        ))?;
+        made.map_err(Error::file(reports, "cannot create the report directory"))?;
     }
     // Clients that connect before the node starts wait for it.
     let bound = longwire_control::bind(&Config {
@@ -157,7 +154,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let node = Node::start(config)?;
     if let Err(error) = short_end::start() {
         print_line(format_args!(
-            "warning: if this node is killed, it will take long to end: {error}"
+            "warning: a killed node will need seconds to exit: {error}"
         ));
     }
     let node = Arc::new(node);
@@ -180,7 +177,10 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
 pub(super) fn own_directory() -> Result<PathBuf, Error> {
     let directory = run_directory::own().ok_or_else(|| {
         let variable = run_directory::VARIABLE;
-        Error::Failed(format!("attaching takes root: try sudo ({variable} names no directory for runtime files of this user)"))
+        Error::Failed(format!(
+            "attaching needs root; try sudo (no run directory: {variable} is \
+                               unset)"
+        ))
     })?;
     let created = run_directory::create(&directory);
     created.map_err(Error::file(&directory, "cannot create the run directory"))?;
@@ -265,7 +265,7 @@ fn write_report(directory: &Path, name: &str, report: &NetworkReport) {
     let written = serde_json::to_vec_pretty(&document).map_err(Into::into);
     if let Err(error) = written.and_then(|text| fs::write(&path, text)) {
         print_line(format_args!(
-            "warning: the report {} cannot be written: {error}",
+            "warning: cannot write the report {}: {error}",
             path.display()
         ));
     }

@@ -21,29 +21,22 @@ use crate::report::words::count_of;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-Logs hold a row a frame: `--log FILE` of `simulate`, `exec` and `run` writes
-them, as .parquet or as .csv. Of a log are drawn: throughput, queue, delay, delay-cdf and loss-runs; of
-a report (--report FILE, or what --json printed): counts, drops and lateness.
-Several files are drawn over one another, each from its own first frame, with a
-colour a link, and dashes beyond eight: at most 32 links in all. --link and
---direction choose among them.
+A log (--log FILE of `exec`, `run`, `replay` and `simulate`) has the panels throughput,
+queue, delay, delay-cdf and loss-runs; a report (--report FILE, or the output of --json)
+has counts, drops and lateness. Inputs share the axes; each starts at its first frame. A
+figure has at most 32 links, one colour each; --link and --direction select.
 
-With the report of its run, a log is drawn from the start of the run, from which reports and
-messages count, and each change of the run is marked by a dashed line.
+With its report, a log starts at the start of the run, and dashed lines mark changes.
 
-With --cell, inputs are drawn next to one another, in cells with the same axes.
-Inputs with the same name share a cell; names such as cubic/lte make a table
-with the row cubic and the column lte.
+With --cell, inputs are drawn in separate cells with equal axes. Inputs with one name
+share a cell; names such as cubic/lte make a table with row cubic and column lte.
 
-Throughput counts bytes without framing: offered by arrival, delivered by
-release. The rate in force follows from the departures of frames, and is drawn
-where it is on the scale of the throughput. The queue drains between arrivals. Delay
-is release - arrival, by arrival. A loss run is a number of frames lost one
-after the other; copies of duplicated frames count for none of it.
+Throughput counts bytes without framing: offered at the arrival, delivered at the
+release. The configured rate is derived from departures. Delay is release - arrival, by
+arrival. A loss run is a number of frames lost in a row; duplicates do not count.
 
-However many rows a log has, memory stays small. Where frames are too many for
-a dot each, the mean of each column is drawn and everything between the least
-and the greatest is shaded: no extreme is left out.
+Memory does not grow with the log. If there are too many frames for dots, each column
+shows the mean and shades the range from minimum to maximum.
 
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet
@@ -62,11 +55,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlotArgs {
-    /// Verdict logs (.csv, .parquet) and reports of runs (.json)
+    /// Verdict logs (.csv, .parquet) and reports (.json)
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 
-    /// The picture to write: .svg, .pdf or .png
+    /// Figure to write: .svg, .pdf or .png
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
 
@@ -74,56 +67,55 @@ pub struct PlotArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
 
-    /// Names of the inputs in the legend, in their order
+    /// Names of the inputs in the legend, in order
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub label: Vec<String>,
 
-    /// Draw inputs in cells next to one another: the name of each input's cell, in the
-    /// order of the inputs; ROW/COLUMN makes a table
+    /// Draw inputs in separate cells: the name of each input's cell, in order; ROW/COLUMN
+    /// makes a table
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub cell: Vec<String>,
 
-    /// Columns of cells; without it, about as many as rows
+    /// Columns of cells; default: about as many as rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=12))]
     pub columns: Option<u8>,
 
-    /// Panels, in this order; without it, those that suit the inputs
+    /// Panels, in this order; default: those that fit the inputs
     #[arg(long, value_name = "PANEL", value_parser = panel_parser(), value_delimiter = ',')]
     pub panel: Vec<Panel>,
 
-    /// The figure's title; without it, the names of the inputs
+    /// Title; default: names of the inputs
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 
-    /// Begin at this time of the axis: after the first frame or, with its report, the
-    /// start of the run
+    /// Start at this time of the axis, which begins with the first frame, or with the run
+    /// if its report is given
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<Nanos>,
 
-    /// End at this time of the axis
+    /// Stop at this time of the axis
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<Nanos>,
 
-    /// Width of a throughput bin, as in 100ms; without it, a round 250th of
-    /// the time
+    /// Width of a throughput bin, such as 100ms; default: about 1/250 of the time
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub bin: Option<Nanos>,
 
-    /// The unit of queue lengths
+    /// Unit of queue lengths
     #[arg(long, value_name = "UNIT", value_parser = unit_parser(), default_value = UNITS[0].1)]
     pub queue_unit: QueueUnit,
 
-    /// Width of the figure, in pixels of the SVG
+    /// Width of the figure in pixels of the SVG
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(400..=8000))]
     pub width: u32,
 
-    /// Height of the figure; without it, the height that the panels need
+    /// Height of the figure; default: as the panels need
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(100..=8000))]
     pub height: Option<u32>,
 
-    /// Pixels of a PNG per pixel of the SVG
+    /// PNG pixels per SVG pixel
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=4))]
     pub scale: u8,
@@ -131,25 +123,13 @@ pub struct PlotArgs {
 
 /// The panels with their help, in the order of the help.
 const PANELS: [(Panel, &str); 8] = [
-    (
-        Panel::Throughput,
-        "Bits a second offered and delivered, over time",
-    ),
+    (Panel::Throughput, "Offered and delivered bit/s over time"),
     (Panel::Queue, "Queue length over time"),
     (Panel::Delay, "One-way delay over time, with drops marked"),
-    (
-        Panel::DelayCdf,
-        "Which share of frames had at most which delay",
-    ),
-    (
-        Panel::LossRuns,
-        "How many frames in a row were lost, and how often",
-    ),
+    (Panel::DelayCdf, "Cumulative distribution of the delay"),
+    (Panel::LossRuns, "Lengths of loss runs"),
     (Panel::Drops, "Drops by reason"),
-    (
-        Panel::Lateness,
-        "How late frames were handed over, from reports",
-    ),
+    (Panel::Lateness, "Lateness of handovers, from reports"),
     (
         Panel::Counts,
         "Frames in, out, dropped, and artifacts, from reports",
@@ -222,7 +202,7 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let figure = figure?;
     let bytes = picture(&figure.scene, format, args.scale)?;
     whole_file::write(&args.output, |out| out.write_all(&bytes))
-        .map_err(Error::file(&args.output, "cannot write the picture"))?;
+        .map_err(Error::file(&args.output, "cannot write the figure"))?;
     say(&figure, &args.output, globals)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -273,7 +253,7 @@ fn format_of(output: &Path) -> Result<PictureFormat, Error> {
         Some("pdf") => Ok(PictureFormat::Pdf),
         Some("png") => Ok(PictureFormat::Png),
         _ => Err(Error::Usage(format!(
-            "--output '{}': end its name in .svg, .pdf or .png",
+            "--output '{}': name must end in .svg, .pdf or .png",
             output.display()
         ))),
     }
@@ -290,7 +270,7 @@ pub(super) fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Erro
     };
     if identity(input).is_some() && identity(input) == identity(output) {
         return Err(Error::Usage(format!(
-            "INPUT and OUT are the same file, '{}'; choose another name for OUT",
+            "OUT '{}' is also an INPUT; choose another name",
             output.display()
         )));
     }

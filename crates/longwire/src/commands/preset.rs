@@ -18,17 +18,16 @@ use longwire_runtime::suggest;
 /// Arguments of `preset`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A preset describes an access link, without the network beyond it. It is
-shown as plain options: edit them, or override them, as in
-`longwire exec --preset lte --up-rate 1mbit`.
+A preset is an access link without the network beyond it, shown as link options. Later
+options override it: `longwire exec --preset lte --up-rate 1mbit`.
 
 Examples:
-  longwire preset              every preset, a line each
-  longwire preset lte          one as options, with its sources
-  longwire preset --json       all of it for programs
+  longwire preset              all presets, one per line
+  longwire preset lte          options and sources of one preset
+  longwire preset --json       as JSON
   longwire preset errant:file=profiles.csv,operator=telia,rat=4G,quality=good")]
 pub struct PresetArgs {
-    /// A preset to show as options
+    /// Preset to show
     pub name: Option<String>,
 }
 
@@ -91,9 +90,9 @@ fn write_list(out: &mut impl Write, paint: Paint) -> io::Result<()> {
     writeln!(out)?;
     writeln!(
         out,
-        "`longwire preset NAME` shows one as options, with its sources."
+        "`longwire preset NAME` shows options and sources of one preset."
     )?;
-    writeln!(out, "The last one reads a file: {}", synopsis(FROM_FILE))
+    writeln!(out, "The last preset reads a file: {}", synopsis(FROM_FILE))
 }
 
 /// Writes a preset's description and source as shell comments.
@@ -123,7 +122,7 @@ fn derived_queue(duplex: &Duplex) -> Option<String> {
         }
     };
     Some(format!(
-        "tail drop, {limits}, derived from rate and delay; --queue chooses another"
+        "tail drop, {limits}, derived from rate and delay; set --queue to change it"
     ))
 }
 

@@ -30,17 +30,15 @@ use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 
 const AFTER_HELP: &str = "\
-Frames are judged by the kernel's stamps, not by the time at which this program
-reads them. pcap:FILE judges a capture by its own stamps, as fast as it can be
-read. Ctrl-C ends with the report.
+Times are kernel stamps, not the times at which this program reads frames; those of
+pcap:FILE are its stamps. Ctrl-C stops the run and prints the report.
 
-Frames of `longwire generate` carry probes, from which loss, disorder, one-way
-delay and jitter follow. Delays between two machines are as accurate as their
-clocks are synchronised.
+Frames of `longwire generate` carry probes, which yield loss, reordering, one-way delay
+and jitter. Delays between two machines are as accurate as their clocks are synchronised.
 
 Examples:
   longwire receive eth1 --time 10s                       rates, gaps, probes
-  longwire receive eth1 --against sent.pcap --idle 2s    against what is replayed
+  longwire receive eth1 --against sent.pcap --idle 2s    compare with the replayed trace
   longwire receive eth1 --expect-gap 70us --require 'gap_error.p99<10us,drift<1'
   longwire receive pcap:there.pcapng --against sent.pcap --ignore mac,ttl";
 
@@ -48,7 +46,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReceiveArgs {
-    /// The port that frames arrive at, or pcap:FILE
+    /// Port at which frames arrive, or pcap:FILE
     #[arg(value_name = "PORT")]
     pub port: String,
 
@@ -60,67 +58,65 @@ pub struct ReceiveArgs {
     #[command(flatten)]
     pub end: EndArgs,
 
-    /// Write what arrives to this capture, with nanoseconds; FILE ends in
-    /// .pcap or .pcapng
+    /// Capture arriving frames with nanosecond stamps: FILE ends in .pcap or .pcapng
     #[arg(long, value_name = "FILE", help_heading = "Recording")]
     pub capture: Option<String>,
 
-    /// Watch for pauses of the machine itself: a thread spins at idle priority
+    /// Detect pauses of the machine with a thread that spins at idle priority
     #[arg(long, help_heading = "Running")]
     pub witness: bool,
 
-    /// Receive, and watch, on this core
+    /// Core of the receiving thread and of the witness
     #[arg(long, value_name = "N", help_heading = "Running")]
     pub core: Option<usize>,
 
-    /// Exit with code 3 unless these conditions hold, as in
+    /// Exit with code 3 unless these conditions hold, such as
     /// 'lost=0,gap_error.p99<10us,drift<1'
     #[arg(long, value_name = "EXPRESSION", long_help = REQUIRE_HELP, help_heading = "Report")]
     pub require: Option<ReceiveRequirement>,
 
-    /// Write the report to this file too, as JSON
+    /// Also write the report to FILE, as JSON
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub report: Option<PathBuf>,
 }
 
 const REQUIRE_HELP: &str = "\
-Exit with code 3 unless these conditions hold, as in 'lost=0,gap_error.p99<10us,drift<1'
+Exit with code 3 unless these conditions hold, such as 'lost=0,gap_error.p99<10us,drift<1'
 
-Conditions are joined by commas: a name, one of < <= = >= > and a value. Names: packets, bytes, \
+Conditions are separated by commas, each NAME OPERATOR VALUE with one of < <= = >= >. Names: packets, bytes, \
 lost, duplicates, reordered, changed, foreign, matched, streams, unseen (counts); drift (in ppm, \
 without its sign); jitter (a time); gap, gap_error, delay, offset, each with .min, .p50, .p90, \
-.p99, .p999, .max or .mean (times). Of several streams the worst counts.";
+.p99, .p999, .max or .mean (times). The worst stream counts.";
 
 /// The expectation with which frames are compared.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Judging")]
 pub struct JudgedArgs {
-    /// Compare with the trace that is being sent
+    /// Compare with the trace that is sent
     #[arg(long, value_name = "TRACE")]
     pub against: Option<String>,
 
-    /// How fast the trace is sent, as in 2x; without it, at its own speed
+    /// Speed of the sender, such as 2x; default: that of the trace
     #[arg(long, value_name = "SPEED", requires = "against")]
     pub speed: Option<Speed>,
 
-    /// The longest gap that the sender keeps
+    /// Gap limit of the sender (its --gap-cap)
     #[arg(long, value_name = "TIME", requires = "against")]
     pub gap_cap: Option<Nanos>,
 
-    /// Number of times the trace is sent, 0 for ever; without it, once
+    /// Number of times that the trace is sent; 0: unlimited [default: 1]
     #[arg(long = "loop", value_name = "N", requires = "against")]
     pub rounds: Option<u64>,
 
-    /// Fields that may change on the way: mac, address, port, tos, ttl,
-    /// checksum
+    /// Fields that may change in transit: mac, address, port, tos, ttl, checksum
     #[arg(long, value_name = "FIELDS", requires = "against")]
     pub ignore: Option<IgnoredFields>,
 
-    /// The expected distance between frames, as in 70us
+    /// Expected gap between frames, such as 70us
     #[arg(long, value_name = "TIME")]
     pub expect_gap: Option<Nanos>,
 
-    /// Count only frames that match, as in 'udp port 5000'
+    /// Count only frames that match, such as 'udp port 5000'
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<Filter>,
 }
@@ -129,15 +125,15 @@ pub struct JudgedArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub struct EndArgs {
-    /// End after this time
+    /// Stop after this time
     #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
 
-    /// End after this many frames
+    /// Stop after this many frames
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 
-    /// End after this time without a frame, once a frame has arrived
+    /// Stop after this time without a frame, once one has arrived
     #[arg(long, value_name = "TIME")]
     pub idle: Option<Nanos>,
 }
@@ -197,7 +193,7 @@ fn judge(
     ];
     if let Some((option, _)) = live_only.iter().find(|(_, given)| *given) {
         return Err(Error::Usage(format!(
-            "{option} is about a live port; pcap:{capture} is judged as fast as it can be read"
+            "{option} needs a live port, not pcap:{capture}"
         )));
     }
     let mut receiver = CaptureReceiver::open(capture, args.config())?;
@@ -232,7 +228,7 @@ fn receive(
         }
         // With --json too: scripts that start a sender wait for this line.
         print_line(format_args!(
-            "receiving at {}; Ctrl-C ends with the report",
+            "receiving at {}; Ctrl-C prints the report",
             args.port
         ));
     }

@@ -27,37 +27,34 @@ use crate::watch::watch_live;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-Every frame is sent at its own time after the first one's, from the schedule
-and not from the frame before, so that no error accumulates. A separate
-thread reads ahead; a trace that cannot be read in time is reported as
-`behind`. Ctrl-C ends the replay with its report.
+Send times are computed from the first frame, so errors do not accumulate. A thread reads
+ahead; frames that it reads too late are reported as `behind`. Ctrl-C stops the replay and
+prints the report.
 
-Traces are pcap or pcapng, also packed with gzip, zstd or lz4; - is stdin.
-Several traces go one after the other, or by their times with --merge; with as
-many --to, each goes to its own port. Frames leave in the order of the trace, of
-several traces in that of their stamps, also by several ports.
+Traces are pcap or pcapng, plain or compressed with gzip, zstd or lz4; - is stdin. Several
+traces are sent one after the other, with --merge by their stamps, or with as many --to
+each to its own port. Frames keep the order of their stamps across traces and ports.
 
---to pcap:FILE writes a capture instead, in virtual time: rewritten frames with
-their stamps, at once and without root.
+--to pcap:FILE writes a capture in virtual time, without root.
 
-The link options put an emulated link before each port: the trace arrives
-there at its times. Its rate is --link-rate, because --rate is that of sending.
+Link options insert an emulated link before each port. --rate is the sending rate;
+--link-rate is the rate of the link.
 
 Examples:
-  longwire replay trace.pcap --to eth1                   at its own times
+  longwire replay trace.pcap --to eth1                   at the recorded times
   longwire replay trace.pcap --to eth1 --rate 1gbit      at a rate
   longwire replay trace.pcap --to eth1 --topspeed --loop 100
   longwire replay both.pcap --split client=10.0.0.0/8 --to eth1 --to eth2
   longwire replay trace.pcap --to eth1 --map 10.0.0.0/8=192.168.0.0/16 --dst-mac 02:00:00:00:00:01
   longwire replay trace.pcap --to eth1 --delay 20ms --loss 1% --link-rate 10mbit
-  longwire replay trace.pcap --to eth1 --view            a page that shows it
-  longwire replay trace.pcap --to pcap:new.pcap --map 10.0.0.0/8=192.168.0.0/16   a rewritten file";
+  longwire replay trace.pcap --to eth1 --view            with a page
+  longwire replay trace.pcap --to pcap:new.pcap --map 10.0.0.0/8=192.168.0.0/16   rewrite a file";
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReplayArgs {
-    /// The captures to send: pcap or pcapng, also compressed; - is stdin
+    /// Captures to send: pcap or pcapng, also compressed; -: stdin
     #[arg(value_name = "TRACE", required = true)]
     pub traces: Vec<String>,
 
@@ -86,25 +83,25 @@ pub struct ReplayArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
-    /// Faster or slower than captured: 2x, 0.1x, 150%
+    /// Relative speed: 2x, 0.1x, 150%
     #[arg(long, value_name = "SPEED", conflicts_with_all = ["pace_rate", "topspeed"])]
     pub speed: Option<Speed>,
 
-    /// At a rate of bits or packets a second, without gaps: 5gbit, 1mpps
+    /// Send at this rate, without the gaps of the trace: 5gbit, 1mpps
     #[arg(long = "rate", value_name = "RATE", conflicts_with = "topspeed")]
     #[arg(id = "pace_rate")]
     pub rate: Option<PaceRate>,
 
-    /// Bytes counted in addition to the frame with --rate: none, ethernet (24
-    /// bytes a frame) or another framing
+    /// Bytes per frame that --rate includes in addition: none, ethernet (24 bytes) or
+    /// another framing
     #[arg(long, value_name = "FRAMING", requires = "pace_rate")]
     pub rate_framing: Option<String>,
 
-    /// As fast as the port takes them
+    /// Send as fast as the port accepts frames
     #[arg(long)]
     pub topspeed: bool,
 
-    /// Cut longer gaps of the trace to this, in the trace's time
+    /// Limit gaps to this, in the trace's time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["pace_rate", "topspeed"])]
     pub gap_cap: Option<Nanos>,
 }
@@ -113,33 +110,31 @@ pub struct PaceArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Send everything this many times; 0 means until stopped
+    /// Send everything this many times; 0: until interrupted
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     pub rounds: u64,
 
-    /// Gap between the last frame of a round and the first of the next; without
-    /// it, the trace's mean gap
+    /// Gap between rounds; default: the mean gap of the trace
     #[arg(long, value_name = "TIME")]
     pub loop_gap: Option<Nanos>,
 
-    /// Send at most this many frames, over all rounds
+    /// Send at most this many frames in all rounds
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 
-    /// Begin at this time after the first frame, or at this date
+    /// Start at this time after the first frame, or at this date
     #[arg(long, value_name = "TIME")]
     pub from: Option<Moment>,
 
-    /// End at this time after the first frame, or at this date
+    /// Stop at this time after the first frame, or at this date
     #[arg(long, value_name = "TIME")]
     pub until: Option<Moment>,
 
-    /// Merge several traces to one port by their times
+    /// Merge traces into one by their stamps
     #[arg(long)]
     pub merge: bool,
 
-    /// Send the frames of one interface of a pcapng: its name, or its number
-    /// from 0
+    /// Send frames of one interface of a pcapng only: its name or number, from 0
     #[arg(long, value_name = "INTERFACE")]
     pub interface: Option<String>,
 }
@@ -162,7 +157,7 @@ impl FromStr for PaceRate {
             return rate.map(PaceRate::Packets).map_err(|e| e.to_string());
         }
         let rate: Result<BitRate, _> = text.parse();
-        let refused = |error| format!("{error}; packet rates are in pps, kpps or mpps");
+        let refused = |error| format!("{error}; units of packet rates are pps, kpps and mpps");
         rate.map(PaceRate::Bits).map_err(refused)
     }
 }
@@ -299,26 +294,24 @@ impl ReplayArgs {
         let (ports, traces) = (self.pump.to.len(), self.traces.len());
         if self.alter.split.is_some() && ports != 2 {
             return Err(Error::Usage(format!(
-                "--split sends to two ports, clients' frames to the first one and servers' to \
-                 the second; --to was given {ports} times"
+                "--split needs two --to, for clients and for servers; there are {ports}"
             )));
         }
         if self.apart() && traces != ports {
             return Err(Error::Usage(format!(
-                "each port needs its own trace, and there are {} for {}; for the two sides of one \
-                 trace give --split",
+                "{} for {}; give one trace per port, or --split for the two sides of one trace",
                 count_of(traces as u64, "trace"),
                 count_of(ports as u64, "port"),
             )));
         }
         if self.traces.iter().filter(|trace| *trace == "-").count() > 1 {
             return Err(Error::Usage(
-                "the standard input can be read only once; name it once".to_owned(),
+                "- (stdin) is given twice; it can be read once only".to_owned(),
             ));
         }
         if self.apart() && self.select.merge {
             return Err(Error::Usage(
-                "--merge makes one trace of several, for one port or with --split".to_owned(),
+                "--merge needs one port, or --split".to_owned(),
             ));
         }
         self.pump.refuse_links_at(self.pace.topspeed)
@@ -330,7 +323,7 @@ impl ReplayArgs {
         feed_file::check(&self.pump, self.pace.topspeed, receives)?;
         if self.select.rounds == 0 && self.select.count.is_none() {
             return Err(Error::Usage(
-                "--loop 0 never ends; use --count with --to pcap:FILE".to_owned(),
+                "--loop 0 with --to pcap:FILE never ends; add --count".to_owned(),
             ));
         }
         let traces = self.traces.iter().filter(|trace| *trace != "-");
@@ -338,7 +331,7 @@ impl ReplayArgs {
         match pairs.find(|(trace, file)| same_file(trace, file)) {
             None => Ok(()),
             Some((trace, _)) => Err(Error::Usage(format!(
-                "--to would overwrite the input {trace}; choose another file"
+                "--to is also the input {trace}; choose another name"
             ))),
         }
     }

@@ -16,16 +16,14 @@ use crate::progress::Progress;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-The page is one HTML file that loads nothing else: what was asked, what happened,
-how true it was, what changed when, and how to repeat it. Its charts can be
-zoomed, every chart has a table, and it prints. Without a report, options,
-lateness, artifacts and the verdict are missing; without a log, the charts are.
+The page is one self-contained HTML file with the options, counters, fidelity, changes
+and the command of the run; charts can be zoomed and have a table. Without a report,
+options, lateness, artifacts and the verdict are missing; without a log, the charts.
 
-Memory and the size of the page do not grow with the log. Of more than 8
-directions of links, those have charts that carried most, or those of --link.
+Memory and page size do not grow with the log. Charts show the 8 directions with the most
+frames, or those of --link.
 
-`--report run.html` of exec, run, replay and simulate writes the page at the end
-of the run, without a log on the disk.
+`--report run.html` of exec, run, replay and simulate writes the page without a log file.
 
 Examples:
   longwire exec --rate 10mbit --log run.parquet --report run.json -- ./client
@@ -37,15 +35,15 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportPageArgs {
-    /// A verdict log (.csv, .parquet), a report (.json), or both of the same run
+    /// A verdict log (.csv, .parquet), a report (.json), or both of one run
     #[arg(value_name = "INPUT", required = true, num_args = 1..=2)]
     pub inputs: Vec<PathBuf>,
 
-    /// The page to write, .html
+    /// Page to write, .html
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
 
-    /// The page's title; without it, the command line
+    /// Title; default: the command line
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 
@@ -57,12 +55,11 @@ pub struct ReportPageArgs {
 /// The choice of links.
 #[derive(Clone, Debug, Args)]
 pub struct SelectionArgs {
-    /// Draw only links of this name, with or without .up or .down; * stands for any
-    /// text, ? for a character
+    /// Draw only matching links, with or without .up or .down; * any text, ? one character
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub link: Vec<LinkPattern>,
 
-    /// Draw only this direction: up is also ab, down is also ba
+    /// Draw only this direction; ab and ba are aliases
     #[arg(long, value_name = "DIRECTION", value_parser = direction_parser())]
     pub direction: Option<LogDirection>,
 }
@@ -93,7 +90,7 @@ fn direction_parser() -> impl TypedValueParser<Value = LogDirection> {
 pub fn run(args: &ReportPageArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if !is_page(&args.output) {
         return Err(Error::Usage(format!(
-            "--output '{}': end its name in .html",
+            "--output '{}': name must end in .html",
             args.output.display()
         )));
     }

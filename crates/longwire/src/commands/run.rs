@@ -15,15 +15,15 @@ use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-Ctrl-C ends the run with its report. link.up is the direction from A to B; --ab-X
-and --ba-X are other names for --up-X and --down-X.
+Ctrl-C stops the run and prints the report. Direction up is from A to B; --ab-X
+and --ba-X are aliases of --up-X and --down-X.
 
 Examples:
   longwire run packet:eth1 packet:eth2 --delay 20ms --rate 100mbit
   longwire run xdp:eth1 xdp:eth2 --ab-rate 10mbit --ba-rate 50mbit --loss 0.1%
-  longwire run network.toml                 many links, from a file
-  longwire run network.toml --control /run/longwire/a.sock     and `longwire ctl`
-  longwire run network.toml --host west     this machine's part of a network
+  longwire run network.toml
+  longwire run network.toml --control /run/longwire/a.sock     then: longwire ctl
+  longwire run network.toml --host west     this machine's part of the network
   longwire run network.toml --scenario rush-hour.toml --capture run --log run.csv
   longwire run packet:eth1 packet:eth2 --rate 20mbit --scenario rush-hour.toml
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
@@ -33,21 +33,20 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct RunArgs {
-    /// The port at one end of the link, or a file that describes a network of
-    /// many links (docs/topology.md): then there is no B, and no link options
+    /// Port at one end of the link, or a topology FILE.toml without B and link options
+    /// (docs/topology.md)
     #[arg(value_name = "A")]
     pub a: String,
 
-    /// The port at the other end
+    /// Port at the other end
     #[arg(value_name = "B")]
     pub b: Option<String>,
 
-    /// The host that this machine is, of a network that its file divides among
-    /// several (docs/hosts.md)
+    /// Run the part of this host in a topology with several hosts (docs/hosts.md)
     #[arg(long, value_name = "NAME", help_heading = "Running")]
     pub host: Option<String>,
 
-    /// The file with the key that the hosts share, in place of that of the network's file
+    /// File with the key that the hosts share; overrides the topology
     #[arg(long, value_name = "FILE", requires = "host", help_heading = "Running")]
     pub key: Option<PathBuf>,
 
@@ -55,19 +54,19 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Running")]
     pub one_way: bool,
 
-    /// Stop after this time; without it, when interrupted
+    /// Stop after this time; default: run until interrupted
     #[arg(long, value_name = "TIME", help_heading = "Running")]
     #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
 
-    /// Fill the wires at the ports with frames that the next device discards,
-    /// so that frames are spaced to the byte: the wires' rate, as in 10gbit
+    /// Fill gaps with frames that the next device discards, so that frames are spaced to
+    /// the byte; the rate of the wires, such as 10gbit
     #[arg(long, value_name = "RATE", help_heading = "Running")]
     #[arg(allow_hyphen_values = true)]
     pub gap_frames: Option<BitRate>,
 
-    /// While a direction of the link is off, remove the carrier of the interface at
-    /// its end; tap:NAME ports only
+    /// Remove the carrier of the interface at the end of a direction that is off; tap:NAME
+    /// ports only
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 
@@ -100,7 +99,7 @@ fn after_help() -> String {
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if parent::follow() {
         return Err(Error::Failed(
-            "the node that started this run has ended".to_owned(),
+            "the node that started this run has exited".to_owned(),
         ));
     }
     let ports = [Some(args.a.as_str()), args.b.as_deref()];
@@ -115,9 +114,7 @@ pub(super) fn topology(args: &RunArgs, globals: &Globals) -> Result<ReadTopology
     let usage = |message: String| Err(Error::Usage(message));
     let scenario = args.live.scenario.as_deref();
     match &args.b {
-        Some(_) if args.host.is_some() => {
-            usage("--host is for a network that a file describes".to_owned())
-        }
+        Some(_) if args.host.is_some() => usage("--host needs a topology file".to_owned()),
         Some(b) => {
             let ports = [("a", args.a.as_str()), ("b", b)];
             let options = PairOptions {
@@ -127,12 +124,11 @@ pub(super) fn topology(args: &RunArgs, globals: &Globals) -> Result<ReadTopology
             topologies::pair(ports, &args.live.link, options, scenario, globals)
         }
         None if !args.a.ends_with(".toml") => usage(format!(
-            "a link has two ends: give another port after '{}', or a file that ends in .toml",
+            "missing port B after '{}'; a topology file must end in .toml",
             args.a
         )),
         None if args.one_way => usage(
-            "--one-way is for a link between two ports; in the file, matchers name the directions"
-                .to_owned(),
+            "--one-way is not for topologies; their matchers select the directions".to_owned(),
         ),
         None => {
             topologies::refuse_options_of_one_link(&args.live.link, args.carrier)?;

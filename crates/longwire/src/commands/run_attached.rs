@@ -139,7 +139,7 @@ impl<'a> PortsInUse<'a> {
         for (name, mut port, _) in gone {
             let interface = port.interface();
             self.notes
-                .push(format!("port {name}: '{interface}' went away"));
+                .push(format!("port {name}: '{interface}' is gone"));
             port.release();
             self.left.push(port);
         }

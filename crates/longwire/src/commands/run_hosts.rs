@@ -83,16 +83,16 @@ pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<
     match (&topology.cluster, host) {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(Error::Usage(
-            "the file has no [[host]], so there is no --host".to_owned(),
+            "--host: the topology has no [[host]]".to_owned(),
         )),
         (Some(cluster), None) => Err(Error::Usage(format!(
-            "the network is divided among hosts: write --host NAME with one of {}",
+            "the topology has several hosts; add --host NAME, one of {}",
             names(cluster)
         ))),
         (Some(cluster), Some(name)) => match cluster.host_named(name) {
             Some(index) => Ok(Some(index)),
             None => Err(Error::Usage(format!(
-                "--host: the file has no host '{name}'; it has {}",
+                "--host: unknown host '{name}'; hosts are {}",
                 names(cluster)
             ))),
         },
@@ -113,14 +113,14 @@ impl HostRun {
         wait: HostWait<'_>,
     ) -> Result<HostRun, Error> {
         let cluster = topology.cluster.as_ref();
-        let cluster = cluster.unwrap_or_else(|| unreachable!("only a network of hosts has one"));
+        let cluster = cluster.unwrap_or_else(|| unreachable!("not a network of hosts"));
         let named = || match cluster.key.as_ref()? {
             Ok(path) => Some(Ok(path.as_path())),
             Err(problem) => Some(Err(Error::Usage(problem.to_string()))),
         };
         let Some(key) = key.map(Ok).or_else(named).transpose()? else {
-            let message = "the hosts have no key: write [underlay] with key = \"FILE\", and make \
-                           the file with `longwire key FILE`";
+            let message = "no key; write [underlay] key = \"FILE\", and create FILE with \
+                           `longwire key FILE`";
             return Err(Error::Usage(message.to_owned()));
         };
         let key = Key::read(key).map_err(|error| Error::Usage(error.to_string()))?;
@@ -156,8 +156,8 @@ impl HostRun {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "--require {}: the clocks are known to {uncertainty}, half of the round trip to host \
-             '{}'; no finer bound can be judged",
+            "--require {}: below the clock uncertainty of {uncertainty}, half of the round trip \
+             to host '{}'",
             finer.join(","),
             worst.name
         )))
@@ -190,7 +190,7 @@ impl Others {
             self.note(event);
             if let (PeerEvent::OtherNetwork, Some(peer)) = (event.event, event.peer) {
                 return Err(Error::Usage(format!(
-                    "host '{}' runs another file, seed or scenario: all hosts need the same",
+                    "host '{}' has another topology, seed or scenario; all hosts need the same",
                     self.names[peer]
                 )));
             }
@@ -326,7 +326,7 @@ impl HostWait<'_> {
             return Ok(());
         }
         let frames = count_of(count, "frame");
-        let note = format!("{frames} came before the start of the run and were discarded");
+        let note = format!("discarded {frames} that arrived before the start of the run");
         Ok(start::note(&note, self.globals)?)
     }
 }

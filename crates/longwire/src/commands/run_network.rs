@@ -65,9 +65,9 @@ pub(super) fn run(
     let seed = seed(&topology, args.live.seed.seed)?;
     let hosts = match host {
         Some(host) => {
-            args.live.running.refuse_shards(
-                "links that hosts share cannot be moved to a shard: the network is divided by its hosts",
-            )?;
+            args.live
+                .running
+                .refuse_shards("the network is divided among hosts, not shards")?;
             let key = args.key.as_deref();
             let wait = HostWait {
                 ports: &mut ports,
@@ -518,7 +518,7 @@ fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &
     let lost = lost.unwrap_or_default();
     for (name, port) in lost.iter().skip(*reported) {
         let remark = format!(
-            "port {name} went away: {}; the run goes on without it",
+            "port {name} is gone: {}; the run continues without it",
             port.error
         );
         // A closed terminal does not end the run.
@@ -546,7 +546,7 @@ impl LateCommands {
     fn remark(&self) -> Option<String> {
         (self.count > 0).then(|| {
             format!(
-                "the scenario fell behind: {} of its commands were done late, by up to {}",
+                "the scenario fell behind: {} commands were late, by up to {}",
                 words::count(self.count),
                 words::micros(self.most.as_micros_f64())
             )

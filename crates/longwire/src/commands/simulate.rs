@@ -28,27 +28,20 @@ use crate::simulate::{Direction, Inputs, Outputs, UnassignedFrames, VirtualRun, 
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-Each frame leaves with the stamp of its arrival plus the time that the emulated
-link takes, to the nanosecond. Frames count with the length they had on the
-wire; frames without a whole Ethernet header too. Frames stamped before their
-predecessor count as simultaneous with it, and are counted.
-Schedules and traces of a link begin with the first frame, or when --epoch says.
+Each frame is stamped with its release: arrival plus the time on the link, to the
+nanosecond. Its length is that on the wire, also if it was truncated. A frame stamped
+before its predecessor counts as simultaneous with it; the report has their number.
 
-Without --near, all frames go one way, through the link that --link names. With
---near, those from the addresses or stations it names go up and the others
-down, each way through its own link; OUT has both, in the order of release. A
-frame without such an address goes by its MAC address, once that station has
-sent from a side; frames of unknown direction are left out, and counted.
+Without --near, all frames take direction --link. With --near, frames from the named
+addresses take up and others down; OUT has both, in order of release. A frame without such
+an address takes the side on which its source MAC address was seen; frames of unknown
+direction are skipped and counted.
 
---log writes a row for each verdict about a frame, with arrival, departure,
-release, reason and queue length; `longwire plot` draws it.
+In a topology, frames of the captures at its ports cross its switch, rules and links.
+Schedules, traces and scenarios start with the first frame, or at --epoch.
 
-With a file that describes a network, frames of the captures at its ports cross
-its switch, its matchers and its links, and its scenario happens in the time of
-the captures, which begins with the first frame or when --epoch says.
-
-OUT ends in .pcap (nanoseconds) or .pcapng; `-` is stdin or stdout. Ctrl-C
-ends the simulation: what was written until then is kept.
+OUT ends in .pcap (nanoseconds) or .pcapng; - is stdin or stdout. Ctrl-C stops the
+simulation and keeps the output so far.
 
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --delay 20ms
@@ -64,35 +57,32 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
 pub struct SimulateArgs {
-    /// The capture to read: pcap or pcapng, plain or compressed with gzip, zstd
-    /// or lz4; - is stdin. Or a file that describes a network of many links
-    /// (docs/topology.md): then there is no OUT, and no link options
+    /// Capture to read: pcap or pcapng, plain, gzip, zstd or lz4; -: stdin. Or a topology
+    /// FILE.toml without OUT and link options (docs/topology.md)
     #[arg(value_name = "IN")]
     pub input: String,
 
-    /// The capture to write: .pcap or .pcapng; - is stdout
+    /// Capture to write: .pcap or .pcapng; -: stdout
     #[arg(value_name = "OUT")]
     pub output: Option<String>,
 
-    /// Of a network: the frames that enter at a port; may be given several
-    /// times. CAPTURE alone has interfaces that are named like ports or their
-    /// devices, as --capture of `run` writes them
+    /// Topologies: frames that enter at PORT; repeatable. CAPTURE alone has interfaces
+    /// named like ports or their devices, as `run --capture` writes
     #[arg(long = "in", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub inputs: Vec<String>,
 
-    /// Of a network: the frames that leave by a port; may be given several
-    /// times. CAPTURE alone, a .pcapng, has an interface for each port
+    /// Topologies: frames that leave at PORT; repeatable. CAPTURE alone, a .pcapng, gets
+    /// one interface per port
     #[arg(long = "out", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub outputs: Vec<String>,
 
-    /// The scenario of a network, in place of its file's own: a TOML file of
-    /// `[[at]]` tables
+    /// Topologies: TOML file of timed changes, `[[at]]` tables; replaces those of the
+    /// topology
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
 
-    /// Of a network: distribute its links over this many shards, which threads
-    /// process at the same time: a number, or auto for two per core.
-    /// Verdicts, releases and logs do not depend on it
+    /// Topologies: number of shards into which the links are divided, each processed by one
+    /// thread; auto: two per core. Results do not depend on it
     #[arg(
         long,
         value_name = "N",
@@ -109,29 +99,27 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub seed: SeedArgs,
 
-    /// Which direction of a live run to repeat: up and down have separate
-    /// random streams
+    /// Direction whose random streams the frames use, to repeat a live run
     #[arg(long = "link", value_name = "DIRECTION", value_enum, default_value_t)]
     #[arg(help_heading = "Link", conflicts_with = "near")]
     pub direction: Direction,
 
-    /// IN has both directions, and this is on the near side: an address, a
-    /// prefix such as 10.0.0.0/24, or a MAC address; may be given several times
+    /// Separate the directions of IN: frames from this address, prefix (10.0.0.0/24) or MAC
+    /// address go up; repeatable
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     #[arg(help_heading = "Link")]
     pub near: Vec<Near>,
 
-    /// The only interface of IN to read, if that is a pcapng: its name, or its
-    /// number from 0
+    /// Read only this interface of a pcapng: its name or number, from 0
     #[arg(long, value_name = "INTERFACE", help_heading = "Link")]
     pub interface: Option<String>,
 
-    /// When schedules and traces began, in nanoseconds since 1970, as in
-    /// epoch_ns of a run's report; without it, with the first frame
+    /// Start of schedules and traces in Unix nanoseconds, such as epoch_ns of a report;
+    /// default: the first frame
     #[arg(long, value_name = "NS", help_heading = "Link")]
     pub epoch: Option<u64>,
 
-    /// Write every verdict to this file: .csv or .parquet
+    /// Write all verdicts to FILE: .csv or .parquet
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub log: Option<PathBuf>,
 
@@ -168,7 +156,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             simulate_network::run(Path::new(&args.input), args, globals)
         } else {
             Err(Error::Usage(format!(
-                "give the capture to write after '{}', or a file that ends in .toml",
+                "missing OUT after '{}'; a topology file must end in .toml",
                 args.input
             )))
         };
@@ -203,7 +191,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Err(error) => Err(error.into()),
     };
     progress.clear();
-    let interrupted = format!("interrupted; {output} holds what was released until then");
+    let interrupted = format!("interrupted; {output} has the frames released so far");
     let mut report = run.finish(ended, &interrupted);
     let (records, mut of_records) = inputs.records();
     let mut remarks = remarks(&report.links, inputs.unassigned(), report.error.is_none());
@@ -225,7 +213,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     let mut remarks = Vec::new();
     for link in links.iter().filter(|link| ended && link.in_flight > 0) {
         remarks.push(format!(
-            "{}: {} still held when the capture ended: the link stands still",
+            "{}: {} still queued at the end of the capture; the link has stopped",
             link.name,
             count_of(link.in_flight, "frame")
         ));
@@ -235,15 +223,15 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     };
     if unassigned.packets > 0 {
         remarks.push(format!(
-            "left out {} without a near address, between stations whose side was not seen before; \
-             name more with --near",
+            "skipped {} of unknown direction: no --near address, and stations not seen before; \
+             add --near",
             count_of(unassigned.packets, "frame")
         ));
     }
     if links.iter().any(|link| link.traffic.packets_in > 0) {
         for link in links.iter().filter(|link| link.traffic.packets_in == 0) {
             remarks.push(format!(
-                "{}: no frame went this way; see whether --near names the near side",
+                "{}: no frame in this direction; check --near",
                 link.name
             ));
         }
@@ -272,8 +260,8 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
     }
     if let Some(option) = args.link.prefixed.first() {
         return Err(Error::Usage(format!(
-            "{option} is for captures of both directions, which --near separates; for one \
-             direction, give its options without prefix"
+            "{option} needs --near; without it there is one direction, whose options have no \
+             prefix"
         )));
     }
     let config = match args.direction {
@@ -290,12 +278,12 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
 fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     let ports = !args.inputs.is_empty() || !args.outputs.is_empty();
     let message = match (ports, &args.scenario) {
-        (true, _) => "--in and --out are for the ports of a network that a file describes",
-        (_, Some(_)) => "--scenario is for a network that a file describes",
+        (true, _) => "--in and --out need a topology file",
+        (_, Some(_)) => "--scenario needs a topology file",
         _ => return Ok(()),
     };
     Err(Error::Usage(format!(
-        "{message}; of one link, IN and OUT are the captures"
+        "{message}; for a single link, give IN and OUT"
     )))
 }
 
@@ -305,7 +293,7 @@ fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if CaptureFormat::of(output).is_none() {
         return usage(format!(
-            "OUT '{output}': end its name in .pcap or .pcapng, or write - for stdout"
+            "OUT '{output}': name must end in .pcap or .pcapng; - is stdout"
         ));
     }
     if output == "-" && io::stdout().is_terminal() {
@@ -320,13 +308,11 @@ fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
         && (same_file(&args.input, log) || same_file(log, output))
     {
         return usage(format!(
-            "--log {log} is the same file as IN or OUT; choose another name for it"
+            "--log '{log}' is also IN or OUT; choose another name"
         ));
     }
     if same_file(&args.input, output) {
-        return usage(format!(
-            "IN and OUT are the same file, '{output}'; choose another name for OUT"
-        ));
+        return usage(format!("OUT '{output}' is also IN; choose another name"));
     }
     Ok(())
 }

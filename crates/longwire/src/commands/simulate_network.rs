@@ -79,12 +79,12 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     });
     progress.clear();
     let changes = run.script().map(|script| script.made().clone());
-    let interrupted = "interrupted; the outputs hold what was released until then";
+    let interrupted = "interrupted; the outputs have the frames released so far";
     let mut fabric = run.finish(ended, interrupted);
     fabric.duration_s = started.elapsed().as_secs_f64();
     if fabric.error.is_none() && fabric.in_flight > 0 {
         let remark = format!(
-            "{} still held when the captures ended, on links that stand still",
+            "{} still queued at the end of the captures, on links that have stopped",
             count_of(fabric.in_flight, "frame")
         );
         start::warn(std::slice::from_ref(&remark), globals)?;
@@ -113,27 +113,23 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
     let given = [
         (
             !args.link.is_empty(),
-            "options of a link are written in the file, under [defaults] or a [[link]]",
+            "link options do not apply to a topology; write them under [defaults] or [[link]]",
         ),
         (
             !args.near.is_empty(),
-            "--near separates the sides of one link; in a network ports and matchers do: --in \
-             PORT=CAPTURE names the port at which a capture's frames enter",
+            "--near is for a single link; in a topology, name the port of a capture with --in \
+             PORT=CAPTURE",
         ),
         (
             args.interface.is_some(),
-            "--interface is for one capture; in a network --in CAPTURE takes each interface to \
-             the port of its name",
+            "--interface is for a single link; in a topology, --in CAPTURE maps interfaces to \
+             ports by name",
         ),
         (
             args.direction != Direction::default(),
-            "--link is a direction of one link; in a network matchers decide which link a frame \
-             crosses, and in which direction",
+            "--link is for a single link; in a topology, matchers select link and direction",
         ),
-        (
-            args.inputs.is_empty(),
-            "no frames enter: give a capture with --in PORT=CAPTURE",
-        ),
+        (args.inputs.is_empty(), "no input; give --in PORT=CAPTURE"),
     ];
     match given.iter().find(|(given, _)| *given) {
         Some((_, why)) => Err(Error::Usage((*why).to_owned())),
@@ -145,12 +141,12 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
 fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if ins.iter().filter(|file| file.path == "-").count() > 1 {
-        return usage("two of --in are stdin; only one can be".to_owned());
+        return usage("two --in are stdin; it can be read once only".to_owned());
     }
     for out in outs {
         if CaptureFormat::of(&out.path).is_none() {
             return usage(format!(
-                "--out '{}': end its name in .pcap or .pcapng, or write - for stdout",
+                "--out '{}': name must end in .pcap or .pcapng; - is stdout",
                 out.path
             ));
         }
@@ -169,12 +165,12 @@ fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Resu
         let same = |other: &str| *path == other || same_file(path, other);
         if *path != "-" && ins.iter().any(|input| same(&input.path)) {
             return usage(format!(
-                "'{path}' is read and would be written; choose another name for the output"
+                "output '{path}' is also an input; choose another name"
             ));
         }
         if written[..place].iter().any(|other| same(other)) {
             return usage(format!(
-                "two outputs are the same file, '{path}'; give each its own name"
+                "output '{path}' is given twice; choose another name"
             ));
         }
     }

@@ -63,7 +63,7 @@ pub(super) fn read(
     let mut remarks = warn(&topology, globals);
     if let Some(scenario) = scenario.filter(|_| topology.replaced > 0) {
         let remark = format!(
-            "the scenario is {}, in place of {} of {}",
+            "scenario {} replaces {} of {}",
             scenario.display(),
             count_of(topology.replaced as u64, "event"),
             file.display()
@@ -95,7 +95,8 @@ pub(super) fn warn(topology: &Topology, globals: &Globals) -> Vec<String> {
 pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Result<(), Error> {
     if !link.is_empty() {
         return Err(Error::Usage(
-            "options of a link are written in the file, under [defaults] or a [[link]]".to_owned(),
+            "link options do not apply to a topology; write them under [defaults] or [[link]]"
+                .to_owned(),
         ));
     }
     if carrier {
@@ -115,7 +116,7 @@ pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Re
 pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     match topology.seed {
         Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::Usage(format!(
-            "the file has seed = {seed}; remove it to give another on the command line"
+            "--seed conflicts with seed = {seed} of the topology; remove one"
         ))),
         Some(seed) => Ok(seed),
         None => Ok(given),

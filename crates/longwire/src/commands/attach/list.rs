@@ -26,7 +26,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
     }
     if all.is_empty() {
         if !globals.quiet {
-            println!("no link is attached");
+            println!("no attached links");
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -105,7 +105,7 @@ fn options_of(process: &AttachProcess) -> String {
     match links_of(process) {
         Some(links) => words(&links),
         None if geteuid().is_root() => "(does not respond)".to_owned(),
-        None => "(root may see them)".to_owned(),
+        None => "(may need root)".to_owned(),
     }
 }
 

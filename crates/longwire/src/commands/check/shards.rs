@@ -92,7 +92,7 @@ impl Shards {
     /// Returns the plan as lines of text.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "shards     {} ({} asked for): {}",
+            "shards     {} ({} requested): {}",
             self.shards.len(),
             self.asked,
             self.reason

@@ -16,7 +16,7 @@ const CHANGE_MAX: u64 = 16 << 20;
 pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write OPTION=VALUE, as in rate=5mbit".to_owned()),
+        _ => Err("not OPTION=VALUE, such as rate=5mbit".to_owned()),
     }
 }
 
@@ -125,7 +125,7 @@ fn read(path: &Path) -> Result<Value, Error> {
     let refuse = |why: String| Err(Error::Usage(format!("{}: {why}", path.display())));
     if text.len() as u64 > CHANGE_MAX {
         return refuse(format!(
-            "a change has at most {} MiB; make it in several",
+            "larger than {} MiB; divide the change",
             CHANGE_MAX >> 20
         ));
     }
@@ -138,9 +138,9 @@ fn read(path: &Path) -> Result<Value, Error> {
 /// Parses a change: JSON if it begins with a brace, TOML otherwise.
 fn parse(text: &str) -> Result<Value, String> {
     if text.trim_start().starts_with('{') {
-        return serde_json::from_str(text).map_err(|error| format!("this is not JSON: {error}"));
+        return serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"));
     }
-    toml::from_str(text).map_err(|error| format!("this is not TOML: {error}"))
+    toml::from_str(text).map_err(|error| format!("not TOML: {error}"))
 }
 
 #[cfg(test)]
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn toml_and_json_say_the_same() {
         let toml = "in = \"2s\"\noff = [\"core\"]\n[set.\"adsl*\"]\nrate = \"5mbit\"\n";
-        let json = r#" {"in":"2s","down":["core"],"set":{"adsl*":{"rate":"5mbit"}}}"#;
+        let json = r#" {"in":"2s","off":["core"],"set":{"adsl*":{"rate":"5mbit"}}}"#;
         assert_eq!(parse(toml), parse(json));
         assert!(parse("{").is_err() && parse("= 1").is_err());
     }

@@ -18,7 +18,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     };
     let changed = client.post(path, &change).map_err(|error| match error {
         ClientError::ConnectionLost { .. } if !check => Error::Failed(format!(
-            "{error}; whether the change was made is not known; see `longwire ctl changes`"
+            "{error}; the change may have been applied; see `longwire ctl changes`"
         )),
         error => error.into(),
     })?;
@@ -48,7 +48,7 @@ fn words(changed: &ChangeResult, check: bool, is_scheduled: bool) -> String {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     let what = match parts.as_slice() {
-        [] => "done".to_owned(),
+        [] => "applied".to_owned(),
         parts => parts.join(", "),
     };
     if check {

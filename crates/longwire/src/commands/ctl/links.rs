@@ -32,11 +32,7 @@ fn limit(queue: &Occupancy, is_default: bool) -> Option<String> {
     let packets = queue.packets_limit.map(|most| format!("{most} packets"));
     let bytes = queue.bytes_limit.map(|most| format!("{most} bytes"));
     let limits: Vec<String> = packets.into_iter().chain(bytes).collect();
-    let kind = if is_default {
-        "first in, first out, by default: "
-    } else {
-        ""
-    };
+    let kind = if is_default { "default, FIFO: " } else { "" };
     (!limits.is_empty()).then(|| format!("{kind}{}", limits.join(", ")))
 }
 
@@ -90,7 +86,7 @@ fn detail(link: &LinkView, way: Option<Direction>) -> String {
         text += &format!("  match {matcher}\n");
     }
     if let Some(to) = &link.moved_to {
-        text += &format!("  its frames take {to}\n");
+        text += &format!("  moved to {to}\n");
     }
     let directions = [
         (Direction::Up, Some(&link.up)),
@@ -104,7 +100,7 @@ fn detail(link: &LinkView, way: Option<Direction>) -> String {
         .collect();
     let mut header = vec![""];
     match shown.as_slice() {
-        [_] if link.down.is_none() => header.push("both ways"),
+        [_] if link.down.is_none() => header.push("both directions"),
         shown => header.extend(shown.iter().map(|(name, _)| *name)),
     }
     let facts: Vec<Vec<(String, String)>> = shown.iter().map(|(_, of)| facts(of)).collect();
@@ -141,7 +137,7 @@ fn facts(direction: &DirectionView) -> Vec<(String, String)> {
             facts.push(("queue limit".to_owned(), limit));
         }
         facts.push(("queue now".to_owned(), now));
-        facts.push(("queue at most".to_owned(), most));
+        facts.push(("queue maximum".to_owned(), most));
     }
     facts
 }
@@ -161,7 +157,7 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     let way = pages(pattern, client, &mut links)?;
     if links.is_empty() && pattern != "*" {
         return Err(Error::Usage(format!(
-            "no link's name matches '{pattern}'; * stands for anything, ? for a character"
+            "no link matches '{pattern}'; * matches any text, ? one character"
         )));
     }
     if globals.json {
@@ -211,7 +207,7 @@ fn pages(
             // Without progress, the loop would not end.
             Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
             Some(next) => {
-                let reason = format!("the page after '{next}' begins with it");
+                let reason = format!("the page after '{next}' starts with it");
                 return Err(ClientError::protocol(client.address(), reason).into());
             }
             None => break,

@@ -30,15 +30,15 @@ use longwire_node::names;
 pub(super) use body::{option, table};
 
 const EXAMPLES: &str = "\
-Start a run with --control to control it:
+The run must listen:
   longwire run network.toml --control /run/longwire/net.sock
-Without --control, ctl uses the address in LONGWIRE_CONTROL, else the only socket
-(*.sock) at which a run listens in $XDG_RUNTIME_DIR/longwire/ or /run/longwire/;
-without that variable, in /run/user/UID/longwire/ or /tmp/longwire-UID/.
+Without --control, ctl uses $LONGWIRE_CONTROL, else the only *.sock at which a run
+listens in $XDG_RUNTIME_DIR/longwire/ or /run/longwire/. If XDG_RUNTIME_DIR is unset,
+it is /run/user/UID/longwire/ or /tmp/longwire-UID/.
 
 Examples:
   longwire ctl get                                    every link
-  longwire ctl get 'adsl*' --json                     those of a name, for programs
+  longwire ctl get 'adsl*' --json                     by name, as JSON
   longwire ctl set 'adsl*' rate=5mbit delay=20ms --in 2s
   longwire ctl set adsl7.down loss=1%                 one direction
   longwire ctl add new7 --match src=10.0.0.7 --rate 1mbit --template adsl
@@ -48,7 +48,7 @@ Examples:
   longwire ctl watch 'adsl*' --every 1s
   longwire ctl apply change.toml --check
 
-Exit codes: 0 success, 1 failure (such as no response), 2 refused: nothing was changed.";
+Exit codes: 0 success, 1 failure such as no response, 2 change refused.";
 
 /// Arguments of `ctl`.
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub struct CtlArgs {
     #[command(flatten)]
     pub run: RunAddress,
 
-    /// The action
+    /// Action
     #[command(subcommand)]
     pub action: Action,
 }
@@ -66,7 +66,7 @@ pub struct CtlArgs {
 /// The address of a run.
 #[derive(Clone, Debug, Args)]
 pub struct RunAddress {
-    /// The run: the socket or the address of its --control
+    /// Socket or address of the run's --control
     #[arg(
         long,
         global = true,
@@ -75,13 +75,13 @@ pub struct RunAddress {
     )]
     pub control: Option<Address>,
 
-    /// The attachment of `longwire node` whose links are meant; --control is then the
-    /// socket of the node, node.sock in the run directory without it
+    /// Control the links of this attachment of `longwire node`; --control is then the
+    /// node's socket, by default node.sock in the run directory
     #[arg(long, global = true, value_name = "NAME", help_heading = "Run")]
     pub attachment: Option<String>,
 
-    /// The file whose first line is the token, for a run that listens on TCP;
-    /// without it, the one that LONGWIRE_TOKEN_FILE names
+    /// File whose first line is the token, for runs that listen on TCP; default:
+    /// $LONGWIRE_TOKEN_FILE
     #[arg(long, global = true, value_name = "FILE", help_heading = "Run")]
     pub token_file: Option<PathBuf>,
 }
@@ -89,13 +89,13 @@ pub struct RunAddress {
 /// An action on a running network.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Show links: their options, state and counters
+    /// Show options, state and counters of links
     Get(GetArgs),
     /// Set options of links
     Set(SetArgs),
     /// Add a link
     Add(Box<AddArgs>),
-    /// Remove links or paths; their frames find no rule from then on
+    /// Remove links or paths; their frames then match no rule
     Remove(RemoveArgs),
     /// Turn links on again after off or pause
     On(NamesArgs),
@@ -103,33 +103,32 @@ pub enum Action {
     Off(NamesArgs),
     /// Pause links: hold arriving frames until `on`
     Pause(NamesArgs),
-    /// Move the frames of a link or path to another
+    /// Move frames of a link or path to another
     Move(MoveArgs),
-    /// Make a change that a file describes, as a whole
+    /// Apply a change from a file, as a whole
     Apply(ApplyArgs),
     /// Print counters repeatedly
     Watch(WatchArgs),
-    /// Print the summed counters of links
+    /// Print summed counters of links
     Stats(StatsArgs),
     /// Show the state of the run
     Status,
     /// Show ports and their counters
     Ports,
-    /// Show paths of several links
+    /// Show paths
     Paths,
-    /// Show rules: matchers with their links and paths, in order of evaluation
+    /// Show rules in order of evaluation: matchers with their links and paths
     Rules,
     /// Print the report so far
     Report,
-    /// List changes that were made
+    /// List past and scheduled changes
     Changes,
 }
 
 /// Arguments of `ctl get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// The name of a link, or a pattern: * stands for anything, ? for a
-    /// character; without it, all links
+    /// Name of a link, or a pattern (* any text, ? one character); default: all links
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
@@ -138,15 +137,15 @@ pub struct GetArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "When")]
 pub struct WhenArgs {
-    /// At this time since the start of the run; without it, now
+    /// Apply at this time since the start of the run; default: now
     #[arg(long, value_name = "TIME", conflicts_with = "after")]
     pub at: Option<Nanos>,
 
-    /// After this time from now
+    /// Apply after this time from now
     #[arg(long = "in", id = "after", value_name = "TIME")]
     pub after: Option<Nanos>,
 
-    /// Only report whether it could be done
+    /// Validate without applying
     #[arg(long)]
     pub check: bool,
 }
@@ -154,13 +153,12 @@ pub struct WhenArgs {
 /// Arguments of `ctl set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
-    /// The links: a name or a pattern, followed by .up or .down for one
-    /// direction
+    /// Name or pattern of links; a suffix .up or .down selects one direction
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Options, as in rate=5mbit; loss and rewrite may be repeated. Without a
-    /// value, as in queue=, an option gets its default
+    /// Options, such as rate=5mbit; loss and rewrite are repeatable. An empty value, as in
+    /// queue=, restores the default
     #[arg(value_name = "OPTION=VALUE", required = true, value_parser = body::option)]
     pub options: Vec<(String, String)>,
 
@@ -173,24 +171,24 @@ pub struct SetArgs {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}"))]
 pub struct AddArgs {
-    /// Its name
+    /// Name of the new link
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// The matcher of frames upwards, as in src=10.0.0.7; frames of the other
-    /// direction have source and destination swapped. May be repeated
+    /// Matcher of frames in direction up, such as src=10.0.0.7; direction down has source
+    /// and destination swapped. Repeatable
     #[arg(long = "match", value_name = "FIELDS", required = true)]
     pub matches: Vec<String>,
 
-    /// The matcher of frames downwards, if it is not the reverse
+    /// Matcher of frames in direction down, if it is not the reverse
     #[arg(long, value_name = "FIELDS")]
     pub match_down: Vec<String>,
 
-    /// The template of the file under its options
+    /// Template of the topology that the options override
     #[arg(long, value_name = "NAME")]
     pub template: Option<String>,
 
-    /// Both directions share one queue and one rate
+    /// Let both directions share one queue and one rate
     #[arg(long)]
     pub shared: bool,
 
@@ -198,7 +196,7 @@ pub struct AddArgs {
     #[command(flatten)]
     pub link: DuplexTexts,
 
-    /// Only report whether it could be done
+    /// Validate without applying
     #[arg(long)]
     pub check: bool,
 }
@@ -210,7 +208,7 @@ pub struct RemoveArgs {
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 
-    /// Only report whether it could be done
+    /// Validate without applying
     #[arg(long)]
     pub check: bool,
 }
@@ -218,7 +216,7 @@ pub struct RemoveArgs {
 /// Arguments of actions on links by name.
 #[derive(Debug, Args)]
 pub struct NamesArgs {
-    /// Names or patterns: * stands for anything, ? for a character
+    /// Names or patterns: * any text, ? one character
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 
@@ -230,15 +228,15 @@ pub struct NamesArgs {
 /// Arguments of `ctl move`.
 #[derive(Debug, Args)]
 pub struct MoveArgs {
-    /// The link or path whose frames are moved
+    /// Link or path whose frames move
     #[arg(value_name = "CLASS")]
     pub class: String,
 
-    /// The link or path that they cross from then on
+    /// Link or path that they take from then on
     #[arg(value_name = "TO")]
     pub to: String,
 
-    /// How long they are lost during the move
+    /// Drop the frames for this time during the move
     #[arg(long, value_name = "TIME")]
     pub outage: Option<Nanos>,
 
@@ -250,11 +248,11 @@ pub struct MoveArgs {
 /// Arguments of `ctl apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// The change, as TOML or JSON; - is standard input
+    /// Change in TOML or JSON; -: standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// Only report whether it could be made
+    /// Validate without applying
     #[arg(long)]
     pub check: bool,
 }
@@ -262,19 +260,19 @@ pub struct ApplyArgs {
 /// Arguments of `ctl watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// The links: a name or a pattern; without it, the sum of all
+    /// Name or pattern of links; default: the sum of all
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
-    /// How often, 50ms to 1h
+    /// Interval, 50ms to 1h
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub every: Nanos,
 
-    /// Stop after this many reports; without it, when interrupted
+    /// Stop after N reports; default: run until interrupted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
-    /// The sum of the links instead of each
+    /// Print the sum of the links, not each
     #[arg(long)]
     pub sum: bool,
 }
@@ -282,7 +280,7 @@ pub struct WatchArgs {
 /// Arguments of `ctl stats`.
 #[derive(Debug, Args)]
 pub struct StatsArgs {
-    /// The links: a name or a pattern; without it, all
+    /// Name or pattern of links; default: all
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
@@ -321,8 +319,8 @@ pub fn connect(args: &RunAddress) -> Result<Client, Error> {
     let token = file.as_deref().map(read_token).transpose()?;
     if let (Address::Tcp(_), None) = (&address, &token) {
         return Err(Error::Usage(format!(
-            "{address}: TCP requires a token; give its file, the one of the run's \
-             --control-token-file, with --token-file or in {}",
+            "{address}: TCP needs a token; name the file of the run's --control-token-file with \
+             --token-file or in {}",
             place::TOKEN_FILE
         )));
     }
@@ -353,8 +351,8 @@ fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Er
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
         Error::Failed(format!(
-            "the response of the run has an unknown format ({error}); is it of another version? \
-             --json prints the response"
+            "unknown format of the response ({error}); the run may have another version; --json \
+             prints the response"
         ))
     })
 }

@@ -48,12 +48,12 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     match alive.as_slice() {
         [one] => Ok(Address::Unix((*one).clone())),
         [] if denied => Err(Error::Failed(format!(
-            "no run of yours in {}; name its socket: --control ./link.sock",
+            "no run of this user in {}; give its socket, such as --control ./link.sock",
             written(folders.iter().map(PathBuf::as_path))
         ))),
         [] => Err(Error::Failed(no_listener(folders, &sockets))),
         several => Err(Error::Usage(format!(
-            "several runs can be controlled: {}; say which with --control PATH, or in {ADDRESS}",
+            "several runs listen: {}; choose one with --control PATH or {ADDRESS}",
             written(several.iter().map(|path| path.as_path()))
         ))),
     }
@@ -70,13 +70,12 @@ fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
         ),
     };
     let of_node = match node::socket() {
-        Some(_) => "; links of the node take --attachment NAME (`longwire attach list`)",
+        Some(_) => "; for links of the node, add --attachment NAME (`longwire attach list`)",
         None => "",
     };
     format!(
-        "no run that can be controlled was found in {}{found}{of_node}; start one with --view, or as in \
-         `longwire run network.toml --control {1}/net.sock`, or say where it listens with \
-         --control or {ADDRESS}",
+        "no run listens in {}{found}{of_node}; start one with --view or --control {1}/net.sock, \
+         or give its address with --control or {ADDRESS}",
         written(folders.iter().map(PathBuf::as_path)),
         place.display()
     )

@@ -39,7 +39,7 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
     })?;
     match (ended, left) {
         (StreamEnd::Closed, Some(left)) => Err(Error::Failed(format!(
-            "the run has ended, {} too early",
+            "the run ended {} too early",
             count_of(left, "time")
         ))),
         (StreamEnd::Closed, None) => {
