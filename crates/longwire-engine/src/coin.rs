@@ -30,14 +30,13 @@ impl CorrelatedCoin {
     ) -> Result<CorrelatedCoin, SpecError> {
         if correlation == Correlation::ONE {
             return Err(arguments.invalid(
-                "correlation=100% would decide about every frame as about the first one; it is \
-                 below 100%",
+                "correlation=100% would treat all frames like the first; it must be below 100%",
             ));
         }
         CorrelatedCoin::new(rate, correlation).map_err(|least| {
             let percent = least * 100.0;
             arguments.invalid(format!(
-                "correlation={correlation} cannot be had at rate={rate}: the minimum is \
+                "correlation={correlation} is impossible at rate={rate}; the minimum is \
                  {percent:.4}%"
             ))
         })

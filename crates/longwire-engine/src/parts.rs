@@ -359,41 +359,43 @@ const NONE: Option<&str> = Some("none");
 link_parts! {
     /// Rate of the link.
     rate: Rate, of Rate, models::RATE, "RATE", None,
-        "Rate of the link, as in 10mbit; default: unlimited";
+        "Rate, such as 10mbit; default: unlimited";
     /// Bytes that the wire adds to each frame.
     framing: Framing, of Framing, models::FRAMING, "FRAMING", None,
-        "Bytes that the wire adds to each frame, as in ethernet; default: none";
+        "Bytes that the wire adds to each frame, such as ethernet; default: none";
     /// Queue. The default is tail drop, with a limit derived from rate and delay and
     /// updated when they change.
     queue: Option<Queue>, of Queue, models::QUEUE, "QUEUE", Some("derived"),
-        "Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms";
+        "Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at \
+         the link's rate";
     /// Loss models, each with its place, in the specified order.
     loss: Vec<PlacedLoss>, of PlacedLoss, models::LOSS, "LOSS", NONE,
-        "Loss of frames, as in 1%; may be given several times";
+        "Loss, such as 1%; repeatable";
     /// Corruption model.
     corruption: Option<Box<dyn CorruptionModel>>, of Box<dyn CorruptionModel>, models::CORRUPTION, "CORRUPTION", NONE,
-        "Corruption of frames, as in 0.1%";
+        "Corruption, such as 0.1%";
     /// Duplication model.
     duplication: Option<Box<dyn DuplicationModel>>, of Box<dyn DuplicationModel>, models::DUPLICATION, "DUPLICATION", NONE,
-        "Duplication of frames, as in 1%";
+        "Duplication, such as 1%";
     /// Propagation delay and jitter.
     delay: Box<dyn DelayModel>, of Box<dyn DelayModel>, models::DELAY, "DELAY", NONE,
-        "One-way propagation delay, as in 20ms, and its jitter";
+        "One-way propagation delay, such as 20ms, and jitter";
     /// Deliberate reordering: frames held back or sent ahead.
     reordering: Option<Box<dyn ReorderingModel>>, of Box<dyn ReorderingModel>, models::REORDERING, "REORDERING", NONE,
-        "Reordering on purpose: frames held back or sent ahead, as in 1%,5ms";
+        "Deliberate reordering: frames held back or sent ahead, such as 1%,5ms";
     /// Whether jitter may reorder.
     order: OrderPolicy, of OrderPolicy, models::ORDER, "ORDER", None,
         "Whether jitter may reorder frames: in-order or reorder";
     /// Maximum payload after the MAC header, and the treatment of longer frames.
     mtu: Mtu, of Mtu, models::MTU, "BYTES", None,
-        "Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented";
+        "Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or \
+         fragmented";
     /// Router at the entry.
     router: Option<Router>, of Router, models::ROUTER, "ROUTER", NONE,
-        "Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors";
+        "Router hop, such as hop: decrements the time to live and sends ICMP errors";
     /// Rewriting models, applied to every frame in this order.
     rewrite: Vec<Box<dyn RewriteModel>>, of Box<dyn RewriteModel>, models::REWRITE, "REWRITE", NONE,
-        "Header fields changed in every frame, as in ip:ttl=1; may be given several times";
+        "Header fields to change in every frame, such as ip:ttl=1; repeatable";
 }
 
 /// Returns every registered model with the name of its kind.

@@ -524,7 +524,7 @@ impl Server {
     fn note_nothing_dequeued(&mut self) {
         if self.context.decided.is_empty() {
             // Contract violation by the discipline: stall rather than spin.
-            debug_assert!(false, "{:?} holds frames and gives none", self.queue);
+            debug_assert!(false, "{:?} holds frames but returns none", self.queue);
             self.ready = Some(Nanos::MAX);
         }
         self.asks_at = None;

@@ -57,8 +57,8 @@ impl LinkSpec {
         let text = queue.text();
         (!self.has_rate() && text != "unlimited").then(|| {
             format!(
-                "without a rate no frame waits, and {text} has no effect: frames on their way do \
-                 not count, as they do in netem's limit; add a rate"
+                "{text} has no effect without a rate: no frame waits, and frames in flight do not \
+                 count (unlike netem's limit); add a rate"
             )
         })
     }
@@ -66,23 +66,20 @@ impl LinkSpec {
     fn framing_doubt(&self) -> Option<String> {
         let framing = self.framing.as_ref()?.models().first()?;
         let text = framing.text();
-        (!self.has_rate() && text != "none").then(|| {
-            format!("{text} has no effect without a rate: it adds to a frame's time at the rate")
-        })
+        (!self.has_rate() && text != "none")
+            .then(|| format!("{text} has no effect without a rate; add a rate"))
     }
 
     fn reordering_doubt(&self) -> Option<String> {
         let reordering = self.reordering.as_ref()?.models().first()?;
         let gap = models::REORDERING.arguments("gap", reordering.text())?;
         if self.delay.is_none() || self.mean_delay() == Nanos::ZERO {
-            return Some(
-                "frames are sent ahead of their delay, and there is none; add a delay".to_string(),
-            );
+            return Some("frames cannot be sent ahead without a delay; add a delay".to_string());
         }
         let given = |key, default: &str| gap.word(key).is_none_or(|word| word == default);
         (given("gap", "1") && given("rate", "100%")).then(|| {
-            "every frame is sent ahead, so that the delay has no effect; write gap=5 for each \
-             fifth, or rate=25%"
+            "all frames are sent ahead, so the delay has no effect; write gap=5 for every fifth, \
+             or rate=25%"
                 .to_string()
         })
     }
@@ -103,9 +100,9 @@ impl LinkSpec {
         let (drawn, raised) = means_in_order(dyn_clone::clone_box(&**model));
         (raised - drawn > drawn / 100 * RAISED_LEAST).then(|| {
             format!(
-                "jitter that keeps the order delays a frame until the one before is released: at \
+                "jitter without reordering delays frames until the previous release: at \
                  {FRAMES_PER_SEC} frames/s the mean is {}, not {}, and frames leave in bursts; \
-                 order=reorder allows overtaking",
+                 order=reorder permits overtaking",
                 rounded(raised),
                 rounded(drawn)
             )
@@ -120,8 +117,8 @@ impl LinkSpec {
         let derived = self.queue_limit().bytes.filter(|_| self.queue.is_none());
         derived.filter(|held| *held < slot).map(|held| {
             format!(
-                "the derived queue holds {held}, less than the {slot} of a slot of full frames; \
-                 add queue={slot}"
+                "the derived queue of {held} is smaller than a slot of full frames, {slot}; add \
+                 queue={slot}"
             )
         })
     }
@@ -141,13 +138,12 @@ impl LinkSpec {
         }
         let message = match rate.word("base-delay") {
             Some("included") => {
-                "its trains include the base delay already, and the delay's trace adds it again: \
-                 leave out the delay"
+                "the trains include the base delay, and the delay trace adds it again; remove the \
+                 delay"
             }
             _ => {
-                "the delay's trace changes the base delay within a train, where CellReplay keeps \
-                 that of its first packet; write base-delay=included here and leave out the \
-                 delay, and packets arrive as CellReplay delivers them"
+                "the delay trace changes the base delay within a train, while CellReplay keeps \
+                 that of its first packet; write base-delay=included and remove the delay"
             }
         };
         Some(message.to_string())

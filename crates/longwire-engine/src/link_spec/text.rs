@@ -13,11 +13,11 @@ use crate::parts::{LinkSpec, PARTS, Part};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkSpecError {
-    #[error("'{0}' has no name: write NAME=VALUE, as in delay=20ms")]
+    #[error("'{0}' has no name; write NAME=VALUE, such as delay=20ms")]
     NoName(String),
-    #[error("'{0}' has no value: write NAME=VALUE, as in delay=20ms")]
+    #[error("'{0}' has no value; write NAME=VALUE, such as delay=20ms")]
     NoValue(String),
-    #[error("there is no option '{name}'; the options are {}", names())]
+    #[error("unknown option '{name}'; options are {}", names())]
     Unknown { name: String },
     #[error("{0} is given twice")]
     Repeated(&'static str),

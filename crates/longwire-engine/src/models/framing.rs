@@ -127,7 +127,7 @@ impl fmt::Display for Framing {
 pub const NONE_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "none",
-        summary: "a frame takes its own length: 14 bytes of Ethernet header and its payload",
+        summary: "no overhead: the Ethernet header of 14 bytes and the payload",
         params: &[],
     },
     build: |_| Ok(Framing::NONE),
@@ -137,8 +137,8 @@ pub const NONE_ENTRY: Entry<Framing> = Entry {
 pub const ETHERNET_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "ethernet",
-        summary: "24 bytes more a frame: preamble, frame check sequence and gap (IEEE 802.3); the \
-                  shortest frame takes 84 bytes",
+        summary: "24 bytes per frame: preamble, frame check sequence and gap (IEEE 802.3); at \
+                  least 84 bytes in total",
         params: &[],
     },
     build: |_| Ok(Framing::ETHERNET),
@@ -148,8 +148,8 @@ pub const ETHERNET_ENTRY: Entry<Framing> = Entry {
 pub const ATM_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "atm",
-        summary: "cells of 53 bytes that carry 48, the last one filled up, with the trailer of \
-                  AAL5 (ITU-T I.363.5) and what the encapsulation adds (RFC 2684, 2364, 2516)",
+        summary: "ATM cells of 53 bytes with 48 of payload, padded, with AAL5 trailer (ITU-T \
+                  I.363.5) and encapsulation (RFC 2684, 2364, 2516)",
         params: &[Param::with_default(
             "over",
             Unit::Choice(&[
@@ -164,7 +164,7 @@ pub const ATM_ENTRY: Entry<Framing> = Entry {
             ]),
             "pppoe-llc",
         )
-        .help("how packets are put into AAL5, as a DSL modem shows it")],
+        .help("encapsulation in AAL5, as shown by a DSL modem")],
     },
     build: build_atm,
 };
@@ -201,8 +201,8 @@ fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
 pub const DOCSIS_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "docsis",
-        summary: "as a cable operator counts: the Ethernet frame with its frame check sequence, \
-                  at least 64 bytes (DOCSIS MULPI, annex C, maximum sustained traffic rate)",
+        summary: "DOCSIS service rate: the Ethernet frame with its frame check sequence, at least \
+                  64 bytes (DOCSIS MULPI, annex C, maximum sustained traffic rate)",
         params: &[],
     },
     build: |_| {
@@ -219,14 +219,14 @@ pub const DOCSIS_ENTRY: Entry<Framing> = Entry {
 pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "wireguard",
-        summary: "inside a WireGuard tunnel over Ethernet: the packet padded to 16 bytes but not \
-                  beyond the tunnel's MTU, 32 of WireGuard (Donenfeld, NDSS 2017), 8 of UDP, IP \
-                  and Ethernet headers outside",
+        summary: "WireGuard tunnel over Ethernet: the packet padded to 16 bytes up to the \
+                  tunnel's MTU, 32 bytes of WireGuard (Donenfeld, NDSS 2017), outer UDP, IP and \
+                  Ethernet headers",
         params: &[
             Param::with_default("over", Unit::Choice(&["ipv4", "ipv6"]), "ipv4")
-                .help("the protocol outside the tunnel"),
+                .help("outer IP protocol"),
             Param::with_default("mtu", Unit::Count, "1420")
-                .help("the MTU of the tunnel's interface, 68 to 65535 bytes: `ip link show wg0`"),
+                .help("MTU of the tunnel's interface, 68 to 65535 bytes: `ip link show wg0`"),
         ],
     },
     build: build_wireguard,
@@ -260,8 +260,9 @@ fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
 pub const WIFI_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "wifi",
-        summary: "a subframe of an A-MPDU (IEEE 802.11-2020, 9.7.1): delimiter, QoS data header, \
-                  LLC and SNAP, frame check sequence for the Ethernet header, filled up to 4 bytes",
+        summary: "subframe of an A-MPDU (IEEE 802.11-2020, 9.7.1): delimiter, QoS data header, \
+                  LLC and SNAP, and frame check sequence in place of the Ethernet header, padded \
+                  to 4 bytes",
         params: &[],
     },
     build: |_| {
@@ -282,19 +283,16 @@ pub const BYTES_ENTRY: Entry<Framing> = Entry {
 
 static BYTES_INFO: ModelInfo = ModelInfo {
     name: "bytes",
-    summary: "a fixed number of bytes added to each frame, then padded to whole cells",
+    summary: "fixed overhead per frame, then padding to whole cells",
     params: &[
-        Param::with_default("overhead", Unit::Signed, "0").help(
-            "bytes added to each frame, -64 to 65535; may be negative, as in tc: -14 counts \
-             packets of IP",
-        ),
+        Param::with_default("overhead", Unit::Signed, "0")
+            .help("bytes per frame, -64 to 65535; negative like in tc: -14 counts IP packets"),
         Param::with_default("cell", Unit::Count, "1")
-            .help("payload bytes of a cell (48 for ATM); the last one is filled up"),
+            .help("payload bytes per cell (48 for ATM); the last one is padded"),
         Param::with_default("cell-header", Unit::Count, "0")
-            .help("bytes added to each cell (5 for ATM)"),
-        Param::with_default("minimum", Unit::Count, "0").help(
-            "minimum bytes of a frame with its overhead; at least 1 if the overhead is negative",
-        ),
+            .help("overhead bytes per cell (5 for ATM)"),
+        Param::with_default("minimum", Unit::Count, "0")
+            .help("minimum bytes of a frame with overhead; at least 1 if the overhead is negative"),
     ],
 };
 
@@ -322,7 +320,7 @@ fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let overhead = arguments.read("overhead", parse_signed)?;
     if !(OVERHEAD_MIN..=BYTES_MAX as i64).contains(&overhead) {
         let message = format!(
-            "overhead={overhead} is outside {OVERHEAD_MIN}..{BYTES_MAX}; -14 counts packets of IP"
+            "overhead={overhead} is outside {OVERHEAD_MIN}..{BYTES_MAX}; -14 counts IP packets"
         );
         return Err(arguments.invalid(message));
     }

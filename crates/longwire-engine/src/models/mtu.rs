@@ -78,9 +78,9 @@ const BYTES: Param = Param::new("bytes", Unit::Count)
     .within(
         "68",
         "65535",
-        "68 to 65535 bytes after the MAC header; write 'none' for no limit",
+        "outside 68..65535 bytes after the MAC header; write 'none' for no limit",
     )
-    .help("the largest payload after the Ethernet header, 68 to 65535 bytes");
+    .help("maximum payload after the Ethernet header, 68 to 65535 bytes");
 
 fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
     let bytes = arguments.read(BYTES.name, parse_count)?;
@@ -95,7 +95,7 @@ pub static KIND: Kind<Mtu> = Kind {
         Entry {
             info: &ModelInfo {
                 name: "drop",
-                summary: "longer frames are dropped, as a switch does",
+                summary: "drops longer frames, like a switch",
                 params: &[BYTES],
             },
             build: |arguments| bytes(arguments).map(Mtu::Drop),
@@ -103,8 +103,8 @@ pub static KIND: Kind<Mtu> = Kind {
         Entry {
             info: &ModelInfo {
                 name: "fragment",
-                summary: "longer IPv4 packets are fragmented unless they say not to (RFC 791), as \
-                          a router does; other longer frames are dropped",
+                summary: "fragments longer IPv4 packets without DF (RFC 791), like a router; \
+                          drops other longer frames",
                 params: &[BYTES],
             },
             build: |arguments| bytes(arguments).map(Mtu::Fragment),
@@ -112,7 +112,7 @@ pub static KIND: Kind<Mtu> = Kind {
         Entry {
             info: &ModelInfo {
                 name: "none",
-                summary: "frames of any length pass",
+                summary: "no limit",
                 params: &[],
             },
             build: |_| Ok(Mtu::None),

@@ -31,7 +31,7 @@ impl fmt::Display for OrderPolicy {
 pub const IN_ORDER_ENTRY: Entry<OrderPolicy> = Entry {
     info: &ModelInfo {
         name: "in-order",
-        summary: "a release is raised to that of the frame before: jitter never reorders",
+        summary: "jitter never reorders: a release is not before that of the previous frame",
         params: &[],
     },
     build: |_| Ok(OrderPolicy::InOrder),

@@ -18,11 +18,11 @@ pub(crate) const FILE: Param = Param::new(
     "file",
     Unit::File("a shared library that exports longwire_plugin"),
 )
-.help("the plugin: a shared library built against longwire_plugin.h (docs/plugins.md)");
+.help("shared library built with longwire_plugin.h (docs/plugins.md)");
 
 /// The plugin's own parameters.
 pub(crate) const OWN: Param =
-    Param::new("key", Unit::Rest).help("any other key=value is the plugin's own parameter");
+    Param::new("key", Unit::Rest).help("other key=value pairs are parameters of the plugin");
 
 /// One hook of a plugin, as specified, with its state.
 ///

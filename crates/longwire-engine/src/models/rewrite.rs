@@ -62,21 +62,21 @@ impl fmt::Display for dyn RewriteModel {
 
 static IP_INFO: ModelInfo = ModelInfo {
     name: "ip",
-    summary: "changes fields of IPv4 and IPv6 headers and updates the IPv4 header's checksum; \
-              frames without IP stay as they are",
+    summary: "changes fields of IPv4 and IPv6 headers, and updates the IPv4 header checksum; \
+              other frames are not changed",
     params: &[
         Param::with_default("ttl", Unit::Count, "0").help(
-            "decrement of the time to live or hop limit, 0 to 255; a packet with no more than \
-             that is dropped. Neighbour discovery and link-local multicast keep theirs",
+            "decrement of the time to live or hop limit, 0 to 255; packets with no more are \
+             dropped. Neighbour discovery and link-local multicast keep theirs",
         ),
         Param::with_default("dscp", Unit::Text("46"), "keep")
-            .help("the differentiated services code point, 0 to 63 (RFC 2474), or keep"),
+            .help("DSCP, 0 to 63 (RFC 2474), or keep"),
         Param::with_default(
             "ecn",
             Unit::Choice(&["keep", "not-ect", "ect0", "ect1", "ce"]),
             "keep",
         )
-        .help("the congestion field (RFC 3168): not-ect bleaches it"),
+        .help("ECN field (RFC 3168); not-ect bleaches it"),
     ],
 };
 
@@ -98,12 +98,12 @@ pub(super) struct IpRewrite {
 
 fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecError> {
     let ttl = arguments.read("ttl", parse_count)?;
-    let ttl = u8::try_from(ttl).map_err(|_| arguments.invalid("ttl is 0 to 255"))?;
+    let ttl = u8::try_from(ttl).map_err(|_| arguments.invalid("ttl is outside 0..255"))?;
     let dscp = match arguments.word("dscp") {
         None | Some("keep") => None,
         Some(_) => match arguments.read("dscp", parse_count)? {
             code @ 0..=63 => Some(code as u8),
-            _ => return Err(arguments.invalid("dscp is 0 to 63, or keep")),
+            _ => return Err(arguments.invalid("dscp is outside 0..63; write keep for no change")),
         },
     };
     let ecn = ECN_WORDS[arguments.choice("ecn")?].1;

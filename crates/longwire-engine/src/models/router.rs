@@ -131,24 +131,24 @@ impl RouterHop {
 
 static HOP_INFO: ModelInfo = ModelInfo {
     name: "hop",
-    summary: "a router at the entry: it decrements the time to live by one, and sends ICMP time \
-              exceeded, fragmentation needed (of packets with DF) and packet too big back to the \
-              port where the packet came in (RFC 792, 1191, 4443)",
+    summary: "a router at the entry: decrements the time to live, and sends ICMP time exceeded, \
+              fragmentation needed (packets with DF) and packet too big to the ingress port (RFC \
+              792, 1191, 4443)",
     params: &[
         Param::with_default("address", Unit::Text("10.0.0.1"), AUTO).help(
-            "the IPv4 address of its errors; auto: an unused address of the network in `exec`, \
+            "IPv4 source address of errors; auto: an unused address of the network in `exec`, \
              else the dummy address 192.0.0.8 (RFC 7600)",
         ),
         Param::with_default("address6", Unit::Text("fd00::1"), AUTO).help(
-            "the IPv6 address of its errors; auto: an unused address of the network in `exec`, \
+            "IPv6 source address of errors; auto: an unused address of the network in `exec`, \
              else fe80::8",
         ),
         Param::with_default("limit", Unit::Count, "1000")
             .within("0", "1000000", "0 to 1000000 errors/s")
-            .help("maximum errors per second, a token bucket; 0: a router that sends none"),
+            .help("maximum errors per second (token bucket); 0: none"),
         Param::with_default("burst", Unit::Count, "50")
             .within("1", "1000000", "1 to 1000000 errors")
-            .help("maximum errors at once"),
+            .help("maximum burst of errors"),
     ],
 };
 
@@ -177,7 +177,7 @@ fn address<A: FromStr>(
     let example = arguments.example(key);
     address.ok_or_else(|| {
         let message =
-            format!("{key}: '{text}' is no address of a router; write for example {example}");
+            format!("{key}: '{text}' is not a unicast address; write for example {example}");
         arguments.invalid(message)
     })
 }

@@ -21,7 +21,7 @@ use crate::trace::Quantity;
 /// The parameters.
 pub static INFO: ModelInfo = ModelInfo {
     name: "errant",
-    summary: "a row of a table of phones' rates and latencies (ERRANT, Trevisan et al., Computer \
+    summary: "rates and latencies of a phone, a row of ERRANT's table (Trevisan et al., Computer \
               Networks 176, 2020)",
     params: &[
         Param::new(
@@ -31,23 +31,11 @@ pub static INFO: ModelInfo = ModelInfo {
                  latency_ms_stdev\n1,norway,4G,good,21487.6,15707.7,92.9,43.8\n",
             ),
         )
-        .help("the table, profiles.csv of ERRANT"),
-        column(
-            "operator",
-            "which operator's; needed where the rows differ in it",
-        ),
-        column(
-            "country",
-            "in which country; needed where the rows differ in it",
-        ),
-        column(
-            "rat",
-            "with which technology; needed where the rows differ in it",
-        ),
-        column(
-            "quality",
-            "at which signal; needed where the rows differ in it",
-        ),
+        .help("ERRANT's profiles.csv"),
+        column("operator", "operator; required if several rows match"),
+        column("country", "country; required if several rows match"),
+        column("rat", "technology; required if several rows match"),
+        column("quality", "signal quality; required if several rows match"),
     ],
 };
 
@@ -90,13 +78,13 @@ pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> 
     match table.fitting.as_slice() {
         [row] => Ok(row.clone()),
         [] => Err(refuse(format!(
-            "no row is of {}; its rows are of {}",
+            "no row for {}; the rows are for {}",
             describe_request(&arguments),
             table.rows.join(", ")
         ))),
         _ => Err(refuse(format!(
-            "several rows are of {}; say more of operator, country, rat and quality: its rows are \
-             of {}",
+            "several rows for {}; set more of operator, country, rat and quality; the rows are \
+             for {}",
             describe_request(&arguments),
             table.rows.join(", ")
         ))),
@@ -137,7 +125,7 @@ impl ErrantTable {
             let names = KEYS.iter().map(|(_, column)| column).chain(&VALUES);
             let find = |name: &&str| {
                 let found = cells.iter().position(|cell| cell == name);
-                found.ok_or_else(|| format!("there is no column '{name}'"))
+                found.ok_or_else(|| format!("no column '{name}'"))
             };
             self.columns = Some(names.map(find).collect::<Result<_, _>>()?);
             return Ok(());
@@ -145,7 +133,7 @@ impl ErrantTable {
         let cell = |place: usize| {
             let index = columns[place];
             let found = cells.get(index).copied();
-            found.ok_or_else(|| format!("it has no field {}", index + 1))
+            found.ok_or_else(|| format!("no field {}", index + 1))
         };
         let mut row = Vec::with_capacity(KEYS.len());
         let mut fits = true;
@@ -178,7 +166,7 @@ fn link(down: &str, up: &str, latency: &str) -> Result<Duplex, String> {
     let one_way = |rate: &str| {
         let bits = Quantity::Rate.read(rate, Some(BITS_PER_KBIT))?;
         let rate = BitRate::from_bits_per_sec(bits);
-        let rate = rate.ok_or("rate: it is zero")?;
+        let rate = rate.ok_or("rate: zero")?;
         Ok::<_, String>(LinkSpec::new().rate(rate).delay(delay))
     };
     Ok(Duplex {

@@ -130,7 +130,7 @@ pub enum SpecError {
     },
     #[error("{model}: '{key}' is given twice")]
     Repeated { model: &'static str, key: String },
-    #[error("{model}: '{text}' has a comma with nothing after or before it; leave it out")]
+    #[error("{model}: '{text}' has a comma with nothing after or before it; remove it")]
     EmptyItem { model: &'static str, text: String },
     #[error("{model}: '{key}' must be given, for example {key}={example}")]
     Missing {
@@ -154,7 +154,7 @@ pub enum SpecError {
     Plain(#[from] UnitError),
     #[error("'{text}' has no unit: {written}")]
     NoUnit { text: String, written: String },
-    #[error("{model}: '{text}' fits none of its parameters; write for example {examples}")]
+    #[error("{model}: no parameter takes '{text}'; write for example {examples}")]
     Misfit {
         model: &'static str,
         text: String,

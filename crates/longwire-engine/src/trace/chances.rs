@@ -59,7 +59,7 @@ pub fn read_chances(
             }
         }
         Contents::Schedule(_) | Contents::Trains(_) => {
-            return Err(arguments.file_error(FILE.name, "it holds no probabilities"));
+            return Err(arguments.file_error(FILE.name, "no probabilities"));
         }
     };
     Ok(Chances {

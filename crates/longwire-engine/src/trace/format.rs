@@ -205,7 +205,7 @@ impl TraceReader {
                 }
             }
             Some(FormatReader::Document(bytes)) => {
-                let text = core::str::from_utf8(&bytes).map_err(|_| "it is not UTF-8 text")?;
+                let text = core::str::from_utf8(&bytes).map_err(|_| "not UTF-8 text")?;
                 let document = netem_trace::document(text)?;
                 if let Some(rows) = netem_trace::objects(&document) {
                     let mut table = TableReader::new(self.mapping);
@@ -269,15 +269,15 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
         let quantity = quantity.name();
         return Err(match (format, quantity) {
             (Format::CellReplay, "rate") => {
-                "packet trains are read by the rate model cellreplay".to_owned()
+                "a trace of packet trains; use the rate model cellreplay".to_owned()
             }
-            _ => format!("it is a {name} trace, which says nothing of {quantity}"),
+            _ => format!("a {name} trace has no {quantity}"),
         });
     }
     let has_columns = matches!(format, Format::Table | Format::Json);
     if !has_columns && *mapping != Mapping::usual(quantity) {
         return Err(format!(
-            "a {name} trace has no columns: leave out columns, units and where, or say format=table"
+            "a {name} trace has no columns; remove columns, units and where, or set format=table"
         ));
     }
     Ok(())
@@ -292,12 +292,12 @@ pub(super) fn check_ramps(line: &str) -> Result<(), String> {
     match format {
         Format::Table | Format::Pensieve => Ok(()),
         Format::CellReplay => Err(
-            "it is a cellreplay trace, whose base delay follows straight lines already, in whole \
-             milliseconds: leave out change=linear"
+            "a cellreplay trace interpolates its base delay already, in whole milliseconds; \
+             remove change=linear"
                 .to_owned(),
         ),
         Format::Mahimahi | Format::NetemTrace | Format::Json => Err(format!(
-            "it is a {} trace; change=linear joins the rows of a table",
+            "change=linear is for tables, not for a {} trace",
             format.name()
         )),
     }
@@ -309,7 +309,7 @@ fn take(reader: &mut FormatReader, piece: &[u8]) -> Result<(), String> {
             splitter.feed(piece, &mut |_, text| lines.line(text))
         }
         FormatReader::Document(bytes) if bytes.len() + piece.len() > DOCUMENT_MAX => Err(format!(
-            "it is longer than {} MB; a long trace is better kept as a table",
+            "longer than {} MB; convert the trace to a table",
             DOCUMENT_MAX >> 20
         )),
         FormatReader::Document(bytes) => {

@@ -44,7 +44,7 @@ pub fn value(value: &Value, quantity: Quantity, scale: u64) -> Result<u64, Strin
 }
 
 fn not_written(quantity: Quantity) -> String {
-    format!("it is no text such as {}", example(quantity))
+    format!("not a text such as {}", example(quantity))
 }
 
 /// Reads a number in steps of `scale`.
@@ -69,12 +69,12 @@ fn example(quantity: Quantity) -> &'static str {
 fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result<u64, String> {
     let read = |key: &str| match parts.get(key).and_then(Value::as_u64) {
         Some(value) => Ok(value),
-        None => Err(format!("it has no whole number '{key}'")),
+        None => Err(format!("no whole number '{key}'")),
     };
     let value = read(whole)?.checked_mul(1_000_000_000);
     let value = value.and_then(|value| value.checked_add(read(part).ok()?));
     read(part)?;
-    value.ok_or_else(|| "it is too large".to_string())
+    value.ok_or_else(|| "too large".to_string())
 }
 
 /// Returns the nanoseconds of time units specific to the crate humantime. A capital M is a
@@ -108,7 +108,7 @@ fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
             _ => calendar_scale(unit).or(quantity.scale(unit)),
         };
         let scale =
-            scale.ok_or_else(|| format!("'{text}' is not written like {}", example(quantity)))?;
+            scale.ok_or_else(|| format!("'{text}' is not of the form {}", example(quantity)))?;
         let value = scaled(number, scale)?;
         total = total
             .checked_add(value)
@@ -116,10 +116,7 @@ fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
         rest = after.trim_start();
     }
     if text.trim().is_empty() {
-        Err(format!(
-            "it is empty; write for example {}",
-            example(quantity)
-        ))
+        Err(format!("empty; write for example {}", example(quantity)))
     } else {
         Ok(total)
     }

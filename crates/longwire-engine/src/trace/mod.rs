@@ -33,7 +33,7 @@ pub use written::ModelText;
 
 /// Path of the trace. The example has the columns of the examples of [`TIME_COLUMN`] and
 /// [`WHERE`], and one per quantity.
-pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE)).help("the file with the trace");
+pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE)).help("trace file");
 
 /// A small table.
 const EXAMPLE: &str = "\
@@ -44,23 +44,22 @@ time_s,rate_mbps,delay_ms,loss_percent,cell
 
 /// Time column of a table.
 pub const TIME_COLUMN: Param = Param::new("time-column", Unit::Text("time_s"))
-    .help("a table's column of times, by name or number; or 1s: the distance of its rows");
+    .help("column of times, by name or number, or the interval of rows, such as 1s");
 
 /// Unit of a table's times.
 pub const TIME_UNIT: Param = Param::new(
     "time-unit",
     Unit::Choice(&["s", "ms", "us", "ns", "min", "h"]),
 )
-.help("the unit of times; without it, as the column's name says, or s");
+.help("unit of times; default: that of the column's name, or s");
 
 /// Row filter of a table.
 pub const WHERE: Param = Param::new("where", Unit::Text("cell/7"))
-    .help("COLUMN/VALUE: only rows of a table with that value in that column count");
+    .help("use only rows with this value in this column: COLUMN/VALUE");
 
 /// Format of a trace.
-pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto").help(
-    "table, mahimahi, pensieve, cellreplay, netem-trace or json; auto looks at the first line",
-);
+pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto")
+    .help("table, mahimahi, pensieve, cellreplay, netem-trace or json; auto: by the first line");
 
 /// A trace of rates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +81,7 @@ pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
         Contents::Series(series, _) => Ok(Recording::Series(series)),
         Contents::Schedule(schedule) => Ok(Recording::Schedule(schedule)),
         Contents::Trains(_) | Contents::Patterns(..) => {
-            Err(arguments.file_error(FILE.name, "it holds no rates"))
+            Err(arguments.file_error(FILE.name, "no rates"))
         }
     }
 }
@@ -104,7 +103,7 @@ pub fn read_table(
         Contents::Series(series, _) => Ok(series),
         Contents::Trains(trains) => trains.base_delays(),
         Contents::Schedule(_) | Contents::Patterns(..) => {
-            Err("it holds opportunities, not values over time".to_owned())
+            Err("has opportunities, not values over time".to_owned())
         }
     };
     series.map_err(|message| arguments.file_error(FILE.name, message))
@@ -205,10 +204,8 @@ fn mapping(
 fn check_end(arguments: &Arguments<'_>, series: &Series, repeats: bool) -> Result<(), SpecError> {
     let end = End::read(arguments)?;
     let message = match end {
-        End::Stop if series.is_constant() => {
-            "it has one row, which does not say when it ends: end=stop needs two"
-        }
-        End::Stop | End::Hold if repeats => "it repeats for ever, so nothing follows: end=loop",
+        End::Stop if series.is_constant() => "one row has no end; end=stop needs two",
+        End::Stop | End::Hold if repeats => "repeats without end; write end=loop",
         _ => return Ok(()),
     };
     Err(arguments.file_error(FILE.name, message))

@@ -127,7 +127,7 @@ pub fn read(document: &Value, quantity: Quantity) -> Result<Model, String> {
         }
     };
     match rows.time {
-        0 => Err("it lasts no time".to_string()),
+        0 => Err("zero duration".to_string()),
         length => Ok(Model {
             series: rows.builder.finish_at(length)?,
             patterns: rows.patterns,
@@ -160,7 +160,7 @@ impl Rows {
             return pattern.map(|()| false).map_err(within);
         }
         let Some(fields) = inner.as_object() else {
-            return Err(within("it is no object".to_string()));
+            return Err(within("not an object".to_string()));
         };
         match (self.quantity, name.as_str()) {
             (Quantity::Rate, "StaticBwConfig") => self.fixed(fields, "bw", 12 * MBIT),
@@ -177,9 +177,7 @@ impl Rows {
             }
             (quantity, _) => {
                 let quantity = quantity.name();
-                return Err(format!(
-                    "{name} is no model of a {quantity} that is known here"
-                ));
+                return Err(format!("unknown {quantity} model {name}"));
             }
         }
         .map(|()| false)
@@ -193,19 +191,17 @@ impl Rows {
             _ => 24 * 3_600 * SECOND,
         };
         if value > most {
-            return Err(format!(
-                "a value of {value} is too large; the maximum is {most}"
-            ));
+            return Err(format!("value {value} is too large; the maximum is {most}"));
         }
         if duration == 0 {
             return Ok(());
         }
         self.count += 1;
         if self.count > ROWS_MAX {
-            return Err(format!("it comes to more than {ROWS_MAX} values"));
+            return Err(format!("more than {ROWS_MAX} values"));
         }
         self.builder.push(self.time, value)?;
-        self.time = self.time.checked_add(duration).ok_or("it lasts too long")?;
+        self.time = self.time.checked_add(duration).ok_or("too long")?;
         Ok(())
     }
 
@@ -260,9 +256,9 @@ impl Rows {
         let interval = human::field(fields, "interval", Quantity::Time, SECOND)?;
         let duty = fields.get("duty_ratio").map_or(Some(0.5), Value::as_f64);
         let duty = duty.filter(|duty| (0.0..=1.0).contains(duty));
-        let duty = duty.ok_or("duty_ratio: it is no number from 0 to 1")?;
+        let duty = duty.ok_or("duty_ratio: not a number from 0 to 1")?;
         if bottom > top || interval == 0 {
-            return Err("bottom must not be above top, nor interval be zero".to_string());
+            return Err("bottom is above top, or interval is zero".to_string());
         }
         let (least, most) = (
             rate("lower_noise_bound", u64::MAX)?,
@@ -291,7 +287,7 @@ impl Rows {
         let duration = human::field(fields, "duration", Quantity::Time, SECOND)?;
         let step = human::field(fields, "step", Quantity::Time, MILLI)?;
         if step == 0 {
-            return Err("step: it is zero".to_string());
+            return Err("step: zero".to_string());
         }
         let mut time = 0;
         while time < duration {
@@ -305,12 +301,12 @@ impl Rows {
     fn repeated(&mut self, fields: &Map<String, Value>, outermost: bool) -> Result<bool, String> {
         known(fields, &["pattern", "count"])?;
         let pattern = fields.get("pattern").and_then(Value::as_array);
-        let pattern = pattern.ok_or("pattern: it is no list of models")?;
+        let pattern = pattern.ok_or("pattern: not a list of models")?;
         let count = fields.get("count").map_or(Some(0), Value::as_u64);
-        let count = count.ok_or("count: it is no whole number")?;
+        let count = count.ok_or("count: not a whole number")?;
         let for_ever = count == 0;
         if for_ever && !outermost {
-            return Err("count: only the outermost pattern may repeat for ever (0)".to_string());
+            return Err("count: only the outermost pattern may be unlimited (0)".to_string());
         }
         for _ in 0..count.max(1) {
             let before = self.time;
@@ -369,7 +365,7 @@ impl Rows {
 }
 
 /// Message about the structure of a recorded trace.
-const RECORDED: &str = "it is no list such as [[\"25ms\", [\"10Mbps\", \"20Mbps\"]], …]";
+const RECORDED: &str = "not a list such as [[\"25ms\", [\"10Mbps\", \"20Mbps\"]], …]";
 
 /// Returns the rows of a recorded trace: the field `pattern`, or the rows themselves.
 fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
@@ -389,7 +385,7 @@ fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
 /// Reads a list of numbers from 0 to 1, in steps; an empty list means never.
 fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
     let values = value.as_array();
-    let values = values.ok_or("it is no list of probabilities such as [0.1, 0.2]")?;
+    let values = values.ok_or("not a list of probabilities such as [0.1, 0.2]")?;
     let read = |value| match human::number(value, Quantity::LOSS_STEPS) {
         Ok(steps) if steps > Quantity::LOSS_STEPS => Err(format!("{value} is above 1")),
         steps => steps,
@@ -421,7 +417,7 @@ impl Noise {
         let seed = fields.get("seed").map_or(Some(SEED), Value::as_u64);
         Ok(Noise {
             deviation: deviation as f64,
-            stream: Stream::of_seed(seed.ok_or("seed: it is no whole number")?),
+            stream: Stream::of_seed(seed.ok_or("seed: not a whole number")?),
         })
     }
 

@@ -30,7 +30,7 @@ impl PensieveReader {
         let (time, rate) = match (words.next(), words.next(), words.next()) {
             (None, ..) => return Ok(()),
             (Some(time), Some(rate), None) => (time, rate),
-            _ => return Err("it is not two numbers: seconds and Mbit/s".to_string()),
+            _ => return Err("not two numbers, seconds and Mbit/s".to_string()),
         };
         let time = Quantity::Time.read(time, Some(NANOS_PER_SEC))?;
         let rate = Quantity::Rate.read(rate, Some(BITS_PER_MBIT))?;
@@ -39,7 +39,7 @@ impl PensieveReader {
             return Ok(());
         };
         if time < last {
-            return Err("its time is before that of the line above".to_string());
+            return Err("time is before the previous line's".to_string());
         }
         if time > last {
             self.rows.push(last, rate)?;
@@ -55,7 +55,7 @@ impl PensieveReader {
     pub fn finish(self) -> Result<Series, String> {
         match self.times {
             Some((first, last)) if last > first => self.rows.finish_at(last - first),
-            _ => Err("it needs two lines of different times".to_string()),
+            _ => Err("fewer than two lines with different times".to_string()),
         }
     }
 }

@@ -59,7 +59,7 @@ impl ScheduleReader {
             Some(last) if milli < last.milli => {
                 let last = last.milli;
                 return Err(format!(
-                    "{milli} ms is before the {last} ms of the line above"
+                    "{milli} ms is before {last} ms of the previous line"
                 ));
             }
             Some(last) if milli == last.milli && last.count < u32::MAX => last.count += 1,
@@ -74,9 +74,9 @@ impl ScheduleReader {
     /// If there are none, or the last one, which is the length, is at 0 ms.
     pub fn finish(mut self) -> Result<OpportunitySchedule, String> {
         match self.groups.last() {
-            None => return Err("it holds no opportunity".to_string()),
+            None => return Err("no opportunities".to_string()),
             Some(Group { milli: 0, .. }) => {
-                return Err("its last opportunity is at 0 ms, so it has no length".to_string());
+                return Err("no length: the last opportunity is at 0 ms".to_string());
             }
             Some(_) => {}
         }

@@ -47,7 +47,7 @@ impl fmt::Display for End {
 
 /// Continuation after the end; every model that follows a trace has this parameter.
 pub const END: Param = Param::with_default("end", Unit::Choice(&["loop", "hold", "stop"]), "loop")
-    .help("what follows the end of the trace: its beginning, its last value, or nothing");
+    .help("after the end: repeat, hold the last value, or stop");
 
 /// A quantity over time. Times are nanoseconds from its start; the reader knows the unit of
 /// values.
@@ -217,7 +217,7 @@ impl SeriesBuilder {
         if self.starts.is_empty() {
             self.origin = time;
         } else if time < self.origin + self.last {
-            return Err("its time is before that of the row above".to_string());
+            return Err("time is before the previous row's".to_string());
         }
         let start = time - self.origin;
         if start > self.last {
@@ -254,10 +254,7 @@ impl SeriesBuilder {
     pub fn finish(self) -> Result<Series, String> {
         let length = match self.gap {
             0 => u64::MAX,
-            gap => self
-                .last
-                .checked_add(gap)
-                .ok_or("its times are too large")?,
+            gap => self.last.checked_add(gap).ok_or("times are too large")?,
         };
         self.finish_at(length)
     }
@@ -269,10 +266,10 @@ impl SeriesBuilder {
     /// If there are no rows, or the last one starts at or after its end.
     pub fn finish_at(mut self, length: u64) -> Result<Series, String> {
         if self.starts.is_empty() {
-            return Err("it holds no rows".to_string());
+            return Err("no rows".to_string());
         }
         if self.last >= length {
-            return Err("its last row ends as it begins".to_string());
+            return Err("the last row has no duration".to_string());
         }
         self.starts.shrink_to_fit();
         self.values.shrink_to_fit();

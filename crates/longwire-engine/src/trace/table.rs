@@ -136,7 +136,7 @@ impl TableReader {
     /// # Errors
     /// A fault, with its row number.
     pub fn objects(&mut self, rows: &[Value]) -> Result<(), String> {
-        let no_object = "it is not an object such as {\"duration_ms\": 1000, \"rate_kbps\": 500}";
+        let no_object = "not an object such as {\"duration_ms\": 1000, \"rate_kbps\": 500}";
         let keys = rows.first().and_then(Value::as_object);
         let keys = keys.ok_or_else(|| format!("row 1: {no_object}"))?.keys();
         let header: Vec<String> = keys.cloned().collect();
@@ -180,7 +180,7 @@ impl TableReader {
         }
         let lacking = |column: &Column| {
             let number = column.index + 1;
-            format!("it has {count} fields, but column {number} is needed")
+            format!("{count} fields, but column {number} is needed")
         };
         let value = value.ok_or_else(|| lacking(&columns.value))?;
         if !kept {
@@ -219,7 +219,7 @@ impl TableReader {
             return Err("it is empty".to_owned());
         }
         if let (Some((column, value)), true) = (&self.mapping.filter, self.rows.is_empty()) {
-            return Err(format!("no row has '{value}' in its column '{column}'"));
+            return Err(format!("no row has '{value}' in column '{column}'"));
         }
         match self.elapsed {
             0 => self.rows.finish(),
@@ -242,7 +242,7 @@ fn json_field(value: Option<&Value>) -> Result<Cow<'_, str>, String> {
         Some(Value::String(text)) => Ok(Cow::Borrowed(text)),
         Some(Value::Number(number)) => Ok(Cow::Owned(number.to_string())),
         Some(Value::Bool(is)) => Ok(Cow::Borrowed(if *is { "true" } else { "false" })),
-        Some(other) => Err(format!("'{other}' is neither a number nor a text")),
+        Some(other) => Err(format!("'{other}' is neither a number nor text")),
     }
 }
 
@@ -319,10 +319,10 @@ fn named(name: &str, header: &[String], width: usize) -> Result<usize, String> {
     match name.parse::<usize>() {
         Ok(number) if (1..=width).contains(&number) => Ok(number - 1),
         _ if header.is_empty() => Err(format!(
-            "there is no column '{name}': it has {width} without names; write a number from 1"
+            "no column '{name}': the {width} columns have no names; write a number from 1"
         )),
         _ => Err(format!(
-            "there is no column '{name}'; it has {}",
+            "no column '{name}'; columns are {}",
             header.join(", ")
         )),
     }
@@ -339,7 +339,7 @@ fn usual(
     if header.is_empty() {
         if width > 2 || place >= width {
             return Err(format!(
-                "its {width} columns have no names; say which is which: {name}-column={}",
+                "the {width} columns have no names; set {name}-column={}",
                 place + 1
             ));
         }
@@ -353,11 +353,11 @@ fn usual(
     match (fitting.next(), fitting.next()) {
         (Some((index, _)), None) => Ok(index),
         (None, _) => Err(format!(
-            "no column is called {name}; say which it is: {name}-column=NAME, with NAME one of {}",
+            "no column named {name}; set {name}-column=NAME, with NAME one of {}",
             header.join(", ")
         )),
         (Some((_, first)), Some((_, second))) => Err(format!(
-            "both '{first}' and '{second}' may be the {name}; say which: {name}-column=NAME"
+            "'{first}' and '{second}' may both be the {name}; set {name}-column=NAME"
         )),
     }
 }
@@ -371,7 +371,7 @@ fn scale(
 ) -> Result<Option<u64>, String> {
     if let Some(unit) = requested {
         let name = quantity.name();
-        let unknown = || format!("'{unit}' is no unit of a {name}");
+        let unknown = || format!("'{unit}' is not a unit of {name}");
         return quantity.scale(unit).map(Some).ok_or_else(unknown);
     }
     let of_header = header.and_then(|cell| split_unit(quantity, cell).1);

@@ -53,11 +53,11 @@ impl TrainsReader {
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let mut numbers = text.split_whitespace().map(milliseconds);
         let (Some(time), Some(base_delay)) = (numbers.next(), numbers.next()) else {
-            return Err("it is not time, base delay and opportunities in milliseconds".to_string());
+            return Err("not time, base delay and opportunities in milliseconds".to_string());
         };
         let (time, base_delay) = (time?, base_delay?);
         if self.trains.last().is_some_and(|last| time < last.time) {
-            return Err("its time is before that of the line above".to_string());
+            return Err("time is before the previous line's".to_string());
         }
         if u64::from(base_delay) > DELAY_MILLIS_MAX {
             return Err(format!("a base delay of {base_delay} ms is above 24h"));
@@ -68,13 +68,13 @@ impl TrainsReader {
             let before = self.opportunities[first..].last();
             if before.is_some_and(|before| opportunity < *before) {
                 return Err(format!(
-                    "its opportunity {opportunity} is before the one it follows"
+                    "opportunity {opportunity} is before its predecessor"
                 ));
             }
             self.opportunities.push(opportunity);
         }
         if self.opportunities.len() == first {
-            return Err("it has no opportunity behind its base delay".to_string());
+            return Err("no opportunity after the base delay".to_string());
         }
         self.trains.push(Train {
             time,
@@ -90,11 +90,11 @@ impl TrainsReader {
     /// If there are fewer than three, or all have the same time.
     pub fn finish(self) -> Result<Trains, String> {
         if self.trains.len() < TRAINS_MIN {
-            return Err(format!("it needs {TRAINS_MIN} lines"));
+            return Err(format!("fewer than {TRAINS_MIN} lines"));
         }
         let last = self.trains[self.trains.len() - 1].time;
         if last == self.trains[0].time {
-            return Err("all its lines have one time".to_string());
+            return Err("all lines have the same time".to_string());
         }
         Ok(Trains {
             trains: self.trains.into(),

@@ -255,8 +255,8 @@ fn what_cannot_be_drawn_is_refused() {
         ),
         (
             "gamma:mean=20ms,stddev=300ms",
-            "delay: gamma: stddev is mean/100 to 10 times mean, or 0; narrower than that, normal \
-             is the same within a hundredth",
+            "delay: gamma: stddev must be mean/100 to 10 times mean, or 0; below, use normal, \
+             which differs by less than 1 %",
         ),
         (
             "pareto:scale=10ms,shape=0",
@@ -264,7 +264,7 @@ fn what_cannot_be_drawn_is_refused() {
         ),
         (
             "weibull:scale=0ns,shape=1",
-            "delay: weibull: scale=0 leaves nothing to vary; the minimum is 1ns",
+            "delay: weibull: scale=0 does not vary; the minimum is 1ns",
         ),
         (
             "normal:mean=20ms,stddev=1ms,correlation=100%",

@@ -180,19 +180,17 @@ fn wrong_lines_are_refused_with_their_number() {
     );
     assert!(samples("1\nnan").ends_with("line 2: delay: 'nan' is not a number"));
     assert!(samples("25h").ends_with("line 1: delay: '25h' is too large; the maximum is 24h"));
-    assert!(samples("").ends_with("it holds no delays"));
+    assert!(samples("").ends_with("no delays"));
     let cdf = |contents| refusal("cdf:file=c.txt", contents);
     assert_eq!(
         cdf("1 0\n3 0.5\n2 1\n"),
-        "cdf: file: c.txt: line 3: its delay is below that of the point before"
+        "cdf: file: c.txt: line 3: delay is below the previous point's"
     );
-    assert!(
-        cdf("1 0.5\n2 0.4").ends_with("line 2: its probability is below that of the point before")
-    );
+    assert!(cdf("1 0.5\n2 0.4").ends_with("line 2: probability is below the previous point's"));
     assert!(cdf("1 0\n2 0.9").ends_with("its last probability is 0.9; it must be 1"));
     assert!(cdf("1 0\n2").ends_with("line 2: it has 1 fields; write a delay and a probability"));
     assert!(cdf("1 1.5").ends_with("line 1: probability: '1.5' is too large; the maximum is 100%"));
-    assert!(cdf("#").ends_with("it holds no points"));
+    assert!(cdf("#").ends_with("no points"));
     let error = DELAY.parse("samples:file=s.txt").unwrap_err().to_string();
     assert_eq!(error, "samples: file: s.txt: files cannot be read here");
 }

@@ -216,16 +216,12 @@ fn what_is_no_schedule_is_refused() {
         "
         steps:at=10s/5ms | steps: at: '10s/5ms': the first time is 0s, where the link begins
         steps:at=0s/5ms;1s | steps: at: '1s': write TIME/DELAY, for example 10s/50ms
-        steps:at=0s/5ms;9s/1ms;8s/2ms | \
-            steps: at: '8s/2ms': its time is before that of the step before
+        steps:at=0s/5ms;9s/1ms;8s/2ms | steps: at: '8s/2ms': its time is before that of the step before
         steps:at=0s/5ms;1s/5 | steps: at: '1s/5': '5' has no unit: 5ms or 5s
-        steps:at=0s/5ms,end=stop | \
-            steps: end=stop needs two steps: one alone does not say when it ends
-        sinusoid:mean=1ms,amplitude=2ms,period=1s | \
-            sinusoid: amplitude=2ms is above mean=1ms: no delay is negative
-        sinusoid:mean=1ms,amplitude=1ms,period=0 | sinusoid: period=0 is no period; the minimum is 1ns
-        sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400 | \
-            sinusoid: phase: '400' is outside -360 to 360 degrees
+        steps:at=0s/5ms,end=stop | steps: end=stop needs two steps: one alone does not say when it ends
+        sinusoid:mean=1ms,amplitude=2ms,period=1s | sinusoid: amplitude=2ms is above mean=1ms: no delay is negative
+        sinusoid:mean=1ms,amplitude=1ms,period=0 | sinusoid: period=0; the minimum is 1ns
+        sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400 | sinusoid: phase: '400' is outside -360 to 360 degrees
     ",
     ) {
         assert_eq!(refusal(text, ""), message);
@@ -235,7 +231,7 @@ fn what_is_no_schedule_is_refused() {
         list("1 2\n3 -4\n"),
         "per-packet: file: l.txt: line 2: delay: '-4' is negative"
     );
-    assert!(list("\n# none\n").ends_with("it holds no delays"));
+    assert!(list("\n# none\n").ends_with("no delays"));
     let trace = |contents| refusal("trace:file=t.csv", contents);
     assert!(trace("time_s,delay_ms\n1,2\n0,3\n").contains("t.csv: line 3: "));
     assert!(trace("time_s,delay_ms\n1,nan\n").contains("t.csv: line 2: "));

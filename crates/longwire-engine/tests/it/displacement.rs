@@ -39,7 +39,7 @@ fn every_nth_frame_has_its_copies() {
     }
     assert_eq!(
         refusal("duplicate", "nth:every=0"),
-        "duplicate: nth: every=0 would duplicate none; the minimum is 1"
+        "duplicate: nth: every=0 duplicates none; the minimum is 1"
     );
     assert_eq!(
         refusal("duplicate", "nth:every=1,copies=101"),
@@ -128,9 +128,8 @@ fn correlated_decisions_keep_their_rate() {
     }
     for [text, message] in rows(
         "
-        gap:0 | reorder: gap: gap=0 is no distance; the minimum is 1
-        gap:gap=2,rate=1%,correlation=-5% | \
-            reorder: gap: correlation=-5% cannot be had at rate=1%: the minimum is -1.0101%
+        gap:0 | reorder: gap: gap=0; the minimum is 1
+        gap:gap=2,rate=1%,correlation=-5% | reorder: gap: correlation=-5% cannot be had at rate=1%: the minimum is -1.0101%
     ",
     ) {
         assert_eq!(refusal("reorder", text), message);

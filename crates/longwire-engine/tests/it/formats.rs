@@ -115,8 +115,8 @@ fn pensieves_rates_hold_up_to_their_times() {
         0 1/2 2/1 3/ | line 3: its time is before that of the line above
         0 1/1 x/ | line 2: rate: 'x' is not a number
         0 1/1 -2/ | line 2: rate: '-2' is negative
-        0 1/1/ | line 2: it is not two numbers: seconds and Mbit/s
-        0 1/1 2 3/ | line 2: it is not two numbers: seconds and Mbit/s
+        0 1/1/ | line 2: not two numbers, seconds and Mbit/s
+        0 1/1 2 3/ | line 2: not two numbers, seconds and Mbit/s
         ",
     ) {
         let read = rates(&text.replace('/', "\n"));
@@ -147,7 +147,7 @@ fn cellreplays_trains_hold_base_delays() {
         "
         0 20 0/1 20 0/ | it needs 3 lines
         5 20 0/5 20 0/5 20 0/ | all its lines have one time
-        0 20 0/2 20 0/1 20 0/ | line 3: its time is before that of the line above
+        0 20 0/2 20 0/1 20 0/ | line 3: time is before the previous line's
         0 20 0/2 20 5 4/ | line 2: its opportunity 4 is before the one it follows
         0 20 0/2 20/ | line 2: it has no opportunity behind its base delay
         0 20 0/2 x 0/ | line 2: 'x' is not a whole number of milliseconds below 2^32
@@ -271,8 +271,8 @@ fn wrong_models_are_refused_with_their_place() {
             "bw: it has no whole number 'bps'",
         ),
         (fixed("\"bw\":\"11Tbps\""), "too large"),
-        (fixed("\"duration\":\"0s\""), "it lasts no time"),
-        (pattern(""), "it lasts no time"),
+        (fixed("\"duration\":\"0s\""), "zero duration"),
+        (pattern(""), "zero duration"),
         (
             pattern(&fixed("\"bw\":1")),
             "RepeatedBwPatternConfig: pattern 1: StaticBwConfig: bw",

@@ -110,7 +110,7 @@ fn recorded_rows_and_models_need_no_object_around_them() {
 #[test]
 fn faults_of_lists_are_told_with_their_row() {
     for (quantity, text, expected) in [
-        (Quantity::Rate, "[]", "it lasts no time"),
+        (Quantity::Rate, "[]", "zero duration"),
         (Quantity::Rate, "[1, 2]", "pattern 1: a model is written"),
         (
             Quantity::Rate,

@@ -99,6 +99,6 @@ fn a_limit_that_lowers_the_loss_is_doubted() {
     }
     assert_eq!(
         refusal("loss", "packet:1%,run-max=0"),
-        "loss: packet: run-max=0 would lose none; the minimum is 1"
+        "loss: packet: run-max=0 drops none; the minimum is 1"
     );
 }

@@ -41,7 +41,7 @@ fn every_nth_frame_is_lost() {
     assert!(lost("nth:every=18446744073709551615,offset=3", "", 1_000).is_empty());
     assert_eq!(
         refusal("nth:every=0", ""),
-        "nth: every=0 would lose none; the minimum is 1"
+        "nth: every=0 drops none; the minimum is 1"
     );
 }
 
@@ -95,7 +95,7 @@ fn a_file_says_which_frames_are_lost() {
     );
     assert_eq!(
         refusal("per-packet:file=l.txt", "# nothing"),
-        "per-packet: file: l.txt: it says nothing of any frame"
+        "per-packet: file: l.txt: no entries"
     );
 }
 
@@ -130,7 +130,7 @@ fn outages_come_with_their_period() {
     );
     assert_eq!(
         refusal("outage:period=0,duration=0", ""),
-        "outage: period=0 is no period; the minimum is 1ns"
+        "outage: period=0; the minimum is 1ns"
     );
 }
 

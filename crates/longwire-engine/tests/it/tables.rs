@@ -100,7 +100,7 @@ fn what_is_wrong_is_said_with_its_line() {
     // In the texts, a slash ends each line.
     for [text, message] in rows(
         "
-        time,rate_mbps/1,5/0,6/ | line 3: its time is before that of the row above
+        time,rate_mbps/1,5/0,6/ | line 3: time is before the previous row's
         time,rate_mbps/0,-5/ | line 2: rate: '-5' is negative
         time,rate_mbps/0,nan/ | line 2: rate: 'nan' is not a number
         time,rate_mbps/0,inf/ | line 2: rate: 'inf' is not a number
@@ -108,12 +108,9 @@ fn what_is_wrong_is_said_with_its_line() {
         time,rate_mbps/0,99999999/ | line 2: rate: '99999999' is too large; the maximum is 10tbit
         time,rate_mbps/1e30,1/ | line 2: time: '1e30' is too large
         time,rate_mbps/0/ | line 2: it has 1 fields, but column 2 is needed
-        time,speed/0,1/ | line 1: no column is called rate; say which it is: rate-column=NAME, \
-            with NAME one of time, speed
-        time,rate_mbps,bw_mbps/ | line 1: both 'rate_mbps' and 'bw_mbps' may be the rate; say \
-            which: rate-column=NAME
-        time,rate/0,5/ | line 2: rate: '5' has no unit; name the column rate_mbit, write 5mbit, \
-            or say rate-unit=mbit
+        time,speed/0,1/ | line 1: no column is called rate; say which it is: rate-column=NAME, with NAME one of time, speed
+        time,rate_mbps,bw_mbps/ | line 1: both 'rate_mbps' and 'bw_mbps' may be the rate; say which: rate-column=NAME
+        time,rate/0,5/ | line 2: rate: '5' has no unit; name the column rate_mbit, write 5mbit, or say rate-unit=mbit
         0,1,2/ | line 1: its 3 columns have no names; say which is which: time-column=1
         time,rate_mbps/ | it holds no rows
         time,rate_mbps/0,-/ | it holds no rows

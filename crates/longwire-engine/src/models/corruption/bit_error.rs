@@ -18,12 +18,12 @@ pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "ber",
-    summary: "every bit is inverted with the same probability, independently, so that their \
-              number in a frame is binomial; loss ber loses such frames instead",
+    summary: "inverts each bit independently with the same probability; loss ber drops such \
+              frames instead",
     params: &[
         Param::new("rate", Unit::Ratio)
-            .within("0", "0.5", "0 to 0.5, where nothing of a frame is left")
-            .help("the bit error rate, a bare ratio from 0 to 0.5, such as 1e-6"),
+            .within("0", "0.5", "0 to 0.5")
+            .help("bit error rate, a ratio from 0 to 0.5, such as 1e-6"),
         PART,
         CHECKSUM,
     ],

@@ -19,15 +19,14 @@ pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "offset",
-    summary: "the bits at one place are inverted, in all frames or in some; frames that end \
-              before it stay as they are",
+    summary: "inverts bits at a fixed offset; shorter frames are not changed",
     params: &[
         Param::new("offset", Unit::Count)
-            .help("the place, in bytes from the beginning of the part, 0 to 65534"),
+            .help("offset in bytes from the start of the part, 0 to 65534"),
         Param::with_default("bits", Unit::Count, "1")
-            .help("number of inverted bits, from the highest of that byte on"),
+            .help("number of inverted bits, from the most significant bit of that byte"),
         Param::with_default("rate", Unit::Probability, "100%")
-            .help("the probability that a frame is corrupted"),
+            .help("probability that a frame is corrupted"),
         PART,
         CHECKSUM,
     ],
@@ -39,7 +38,7 @@ const OFFSET_MAX: u64 = 65_534;
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
     let offset = arguments.read("offset", parse_count)?;
     if offset > OFFSET_MAX {
-        let message = format!("offset={offset} is behind every frame; the maximum is {OFFSET_MAX}");
+        let message = format!("offset={offset} is beyond any frame; the maximum is {OFFSET_MAX}");
         return Err(arguments.invalid(message));
     }
     Ok(Box::new(OffsetCorruption {

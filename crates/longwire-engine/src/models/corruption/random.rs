@@ -18,12 +18,12 @@ pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "random",
-    summary: "frames are corrupted with the same probability, independently, each in a fixed \
-              number of bits at random places (netem's corrupt: one bit)",
+    summary: "corrupts frames independently with the same probability, each in a fixed number of \
+              random bits (netem's corrupt: one bit)",
     params: &[
-        Param::new("rate", Unit::Probability).help("the probability that a frame is corrupted"),
+        Param::new("rate", Unit::Probability).help("probability that a frame is corrupted"),
         Param::with_default("bits", Unit::Count, "1")
-            .help("number of inverted bits in a corrupted frame"),
+            .help("number of inverted bits per corrupted frame"),
         PART,
         CHECKSUM,
     ],

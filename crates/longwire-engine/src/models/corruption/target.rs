@@ -13,17 +13,16 @@ use crate::spec::{Arguments, Param, SpecError, Unit};
 /// Corruptible part of the frame.
 pub(super) const PART: Param =
     Param::with_default("part", Unit::Choice(&["frame", "payload"]), "frame").help(
-        "frame: all bytes; payload: only those after the TCP, UDP, UDP-Lite, SCTP or ICMP \
-         header, of later IP fragments all after the IP header; frames without such bytes stay \
-         as they are",
+        "frame: all bytes; payload: bytes after the TCP, UDP, UDP-Lite, SCTP or ICMP header, or \
+         after the IP header of later fragments; frames without payload are not changed",
     );
 
 /// Treatment of checksums.
 pub(super) const CHECKSUM: Param =
     Param::with_default("checksum", Unit::Choice(&["keep", "repair"]), "keep").help(
-        "keep: the receiver can notice; repair: IP, TCP, UDP, SCTP, ICMP and IGMP checksums are \
-         made to fit the corrupted bytes. A frame in which only checksums were corrupted is then \
-         as it was, and does not count as corrupted",
+        "keep: the receiver can detect corruption; repair: update IP, TCP, UDP, SCTP, ICMP and \
+         IGMP checksums. A frame with corrupted checksums only is then intact, and does not \
+         count as corrupted",
     );
 
 /// Maximum number of bits of a frame.
@@ -33,7 +32,7 @@ const BITS_MAX: u64 = 8 * 65_535;
 pub(super) fn read_bits(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
     let bits = arguments.read("bits", parse_count)?;
     if bits == 0 || bits > BITS_MAX {
-        return Err(arguments.invalid("bits is 1 to 524280, the bits of the longest frame"));
+        return Err(arguments.invalid("bits is outside 1..524280, the bits of the longest frame"));
     }
     Ok(bits as u32)
 }

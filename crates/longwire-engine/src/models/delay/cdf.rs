@@ -16,17 +16,16 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "cdf",
-    summary: "delays of a distribution function given by points in a file, with linear \
-              interpolation; no delay is below the first point, which has all of its \
-              probability",
+    summary: "draws from a distribution function given by points in a file, with linear \
+              interpolation; the first point has its whole probability",
     params: &[
         Param::new(
             "file",
             Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80 100%\n"),
         )
         .help(
-            "the file: a line a point, the delay and the probability of no more than that (0.5 or \
-             50%); neither may decrease, the last probability is 1",
+            "file: one point per line, delay and cumulative probability (0.5 or 50%); both \
+             non-decreasing, up to 1",
         ),
         UNIT,
         LOCATION,
@@ -49,10 +48,10 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         Some((_, Quantity::LOSS_STEPS)) => {}
         Some((_, last)) => {
             let last = probability(*last);
-            let message = format!("its last probability is {last}; it must be 1");
+            let message = format!("the last probability is {last}; it must be 1");
             return Err(arguments.file_error("file", message));
         }
-        None => return Err(arguments.file_error("file", "it holds no points")),
+        None => return Err(arguments.file_error("file", "no points")),
     }
     let point = |(delay, steps): &(u64, u64)| (*delay as f64, probability(*steps));
     let points: Vec<(f64, f64)> = points.iter().map(point).collect();
@@ -72,9 +71,7 @@ fn read_line(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> Re
         [delay, steps] => (delay, steps),
         words => {
             let count = words.len();
-            return Err(format!(
-                "it has {count} fields; write a delay and a probability"
-            ));
+            return Err(format!("{count} fields; write a delay and a probability"));
         }
     };
     // Probabilities are read as ratios, in the steps of losses.
@@ -85,10 +82,10 @@ fn read_line(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> Re
     let point = (Quantity::Delay.read(delay, scale)?, steps);
     if let Some(above) = points.last() {
         if point.0 < above.0 {
-            return Err("its delay is below that of the point before".to_string());
+            return Err("delay is below the previous point's".to_string());
         }
         if point.1 < above.1 {
-            return Err("its probability is below that of the point before".to_string());
+            return Err("probability is below the previous point's".to_string());
         }
     }
     if points.len() == VALUES_MAX {

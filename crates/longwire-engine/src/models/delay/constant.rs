@@ -16,8 +16,8 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "constant",
-    summary: "every frame is delayed by the same time",
-    params: &[Param::new("delay", Unit::Time).help("the one-way propagation delay")],
+    summary: "the same delay for every frame",
+    params: &[Param::new("delay", Unit::Time).help("one-way propagation delay")],
 };
 
 fn build(arguments: &Arguments) -> Result<Box<dyn DelayModel>, SpecError> {

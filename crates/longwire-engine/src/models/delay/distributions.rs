@@ -17,17 +17,16 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 type Built = Result<Box<dyn DelayModel>, SpecError>;
 
 /// Mean of the distribution, before truncation.
-const MEAN: Param = Param::new("mean", Unit::Time).help("the mean, before the bounds cut");
+const MEAN: Param = Param::new("mean", Unit::Time).help("mean, before truncation");
 /// Standard deviation.
 const STDDEV: Param =
-    Param::new("stddev", Unit::Time).help("the standard deviation (jitter), before the bounds cut");
+    Param::new("stddev", Unit::Time).help("standard deviation (jitter), before truncation");
 
 /// Registry entry of the normal distribution.
 pub const NORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "normal",
-        summary: "normally distributed delays; bounds, of which 0 is always one, raise or lower \
-                  the mean that is left",
+        summary: "normal distribution, truncated at the bounds and at 0, which shifts the mean",
         params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
     },
     build: build_normal,
@@ -47,8 +46,8 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
     if of.stddev > of.mean {
         let (MeanAndDeviation { mean, stddev }, left) = (of, model.mean());
         arguments.doubt(format!(
-            "stddev={stddev} is above mean={mean}: draws below 0 are repeated, which makes the \
-             mean {left}; use lognormal or gamma for such a spread"
+            "stddev={stddev} is above mean={mean}: draws below 0 are repeated, so the mean \
+             becomes {left}; use lognormal or gamma"
         ));
     }
     Ok(model)
@@ -58,14 +57,12 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
 pub const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "lognormal",
-        summary: "location plus a lognormally distributed time of this mean and deviation: its \
-                  logarithm has variance ln(1 + (stddev/mean)²) and mean ln(mean) less half of \
-                  that",
+        summary: "location plus a lognormal time with this mean and deviation: its logarithm has \
+                  variance ln(1 + (stddev/mean)²) and mean ln(mean) minus half of that",
         params: &[
             Param::new("mean", Unit::Time)
-                .help("the mean of the time itself, not of its logarithm, without location"),
-            Param::new("stddev", Unit::Time)
-                .help("the standard deviation (jitter) of the time itself"),
+                .help("mean of the time, not of its logarithm, without location"),
+            Param::new("stddev", Unit::Time).help("standard deviation (jitter) of the time"),
             LOCATION,
             MIN,
             MAX,
@@ -79,7 +76,7 @@ fn build_lognormal(arguments: &Arguments<'_>) -> Built {
     let common = Common::read(arguments)?;
     let of = MeanAndDeviation::read(arguments)?;
     if of.mean == Nanos::ZERO {
-        return Err(arguments.invalid("mean=0 leaves nothing to vary; the minimum is 1ns"));
+        return Err(arguments.invalid("mean=0 does not vary; the minimum is 1ns"));
     }
     if of.stddev == Nanos::ZERO {
         return without_spread(arguments, common, of.text("lognormal"), of.mean_ns());
@@ -97,12 +94,12 @@ fn build_lognormal(arguments: &Arguments<'_>) -> Built {
 pub const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "gamma",
-        summary: "location plus a gamma distributed time of this mean and deviation: shape \
-                  (mean/stddev)², scale stddev²/mean",
+        summary: "location plus a gamma time with this mean and deviation: shape (mean/stddev)², \
+                  scale stddev²/mean",
         params: &[
-            Param::new("mean", Unit::Time).help("the mean, without location"),
+            Param::new("mean", Unit::Time).help("mean, without location"),
             Param::new("stddev", Unit::Time)
-                .help("the standard deviation (jitter), from mean/100 to 10 times mean, or 0"),
+                .help("standard deviation (jitter), from mean/100 to 10 times mean, or 0"),
             LOCATION,
             MIN,
             MAX,
@@ -126,8 +123,8 @@ fn build_gamma(arguments: &Arguments<'_>) -> Built {
     // Tolerance for values exactly at the limits.
     let shapes = GAMMA_SHAPE_MIN * (1.0 - 1e-9)..=GAMMA_SHAPE_MAX * (1.0 + 1e-9);
     if !shapes.contains(&shape) {
-        let refusal = "stddev is mean/100 to 10 times mean, or 0; narrower than that, normal is \
-                       the same within a hundredth";
+        let refusal = "stddev must be mean/100 to 10 times mean, or 0; below, use normal, which \
+                       differs by less than 1 %";
         return Err(arguments.invalid(refusal));
     }
     let formula = Formula::Gamma { shape, scale };
@@ -138,10 +135,9 @@ fn build_gamma(arguments: &Arguments<'_>) -> Built {
 pub const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "pareto-normal",
-        summary: "a quarter of a normal and three quarters of a Pareto variable of shape 3, of \
-                  the same rank (netem's paretonormal, from NIST Net), to this mean and \
-                  deviation; bounds, of which 0 is always one, raise or lower the mean that is \
-                  left",
+        summary: "1/4 of a normal and 3/4 of a Pareto variable of shape 3 with equal rank \
+                  (netem's paretonormal, from NIST Net), scaled to this mean and deviation and \
+                  truncated at the bounds and at 0, which shifts the mean",
         params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
     },
     build: build_pareto_normal,
@@ -164,12 +160,12 @@ fn build_pareto_normal(arguments: &Arguments<'_>) -> Built {
 pub const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "exponential",
-        summary: "min plus an exponentially distributed time, such that the whole has this mean \
-                  (as in Rizzo and Lettieri's TLEM, 2016)",
+        summary: "min plus an exponential time, with this mean in total (Rizzo and Lettieri's \
+                  TLEM, 2016)",
         params: &[
             Param::new("mean", Unit::Time)
-                .help("the mean of the whole delay, min included, before max cuts"),
-            MIN.help("the least delay"),
+                .help("mean of the delay, including min, before truncation at max"),
+            MIN.help("minimum delay"),
             MAX,
             CORRELATION,
         ],
@@ -198,14 +194,14 @@ fn build_exponential(arguments: &Arguments<'_>) -> Built {
 pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "pareto",
-        summary: "location plus a Pareto distributed time: above t with probability \
-                  (scale/t)^shape, and never below scale; the mean is scale·shape/(shape-1) for \
-                  shapes above 1, the variance finite for shapes above 2",
+        summary: "location plus a Pareto time of at least scale: above t with probability \
+                  (scale/t)^shape; the mean is scale·shape/(shape-1) for shapes above 1, the \
+                  variance finite for shapes above 2",
         params: &[
-            Param::new("scale", Unit::Time).help("the least of the Pareto distributed time"),
+            Param::new("scale", Unit::Time).help("minimum of the Pareto time"),
             Param::with_default("shape", Unit::Real, "3")
                 .within("0.1", "1000", "0.1 to 1000")
-                .help("how fast long delays become rare, 0.1 to 1000; 3 is that of netem's table"),
+                .help("tail index, 0.1 to 1000; netem's table has 3"),
             LOCATION,
             MIN,
             MAX,
@@ -224,17 +220,14 @@ pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
 pub const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "weibull",
-        summary: "location plus a Weibull distributed time: above t with probability \
-                  exp(-(t/scale)^shape); the mean is scale·Γ(1 + 1/shape)",
+        summary: "location plus a Weibull time: above t with probability exp(-(t/scale)^shape); \
+                  the mean is scale·Γ(1 + 1/shape)",
         params: &[
             Param::new("scale", Unit::Time)
-                .help("the time that a fraction 1/e of the delays (36.8 %) is above"),
+                .help("time that a fraction 1/e (36.8 %) of the delays exceeds"),
             Param::new("shape", Unit::Real)
                 .within("0.1", "100", "0.1 to 100")
-                .help(
-                    "below 1 the tail is longer than the exponential's, above 1 shorter; 0.1 to \
-                     100",
-                ),
+                .help("0.1 to 100; below 1, the tail is longer than the exponential's"),
             LOCATION,
             MIN,
             MAX,
@@ -259,7 +252,7 @@ fn build_scaled(
     let scale: Nanos = arguments.required("scale")?;
     let shape = arguments.read("shape", parse_real)?;
     if scale == Nanos::ZERO {
-        return Err(arguments.invalid("scale=0 leaves nothing to vary; the minimum is 1ns"));
+        return Err(arguments.invalid("scale=0 does not vary; the minimum is 1ns"));
     }
     let text = format!("{name}:scale={scale},shape={shape}");
     let formula = formula(scale.as_nanos() as f64, shape);

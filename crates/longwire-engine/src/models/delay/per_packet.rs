@@ -22,13 +22,13 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "per-packet",
-    summary: "the delays in a file one after the other, each for one frame that reaches the \
-              medium (as Link'Em's delay lists)",
+    summary: "the delays of a file in order, one per frame that reaches the medium (like \
+              Link'Em's delay lists)",
     params: &[
         Param::new("file", Unit::File("20.1 20.4\n19.9ms\n22\n"))
-            .help("the file: delays between blanks, commas or ends of lines, # begins a remark"),
+            .help("file: delays separated by blanks, commas or newlines; # starts a comment"),
         UNIT,
-        END.help("what follows the end: loop, the beginning; hold, the last delay; stop, no delay"),
+        END.help("after the end: loop, repeat; hold, the last delay; stop, no delay"),
     ],
 };
 
@@ -42,7 +42,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let mut delays = Delays::Narrow(Vec::new());
     arguments.lines("file", &mut |_, line| read_line(line, scale, &mut delays))?;
     if delays.len() == 0 {
-        return Err(arguments.file_error("file", "it holds no delays"));
+        return Err(arguments.file_error("file", "no delays"));
     }
     Ok(Box::new(PerPacket {
         file: arguments.word("file").unwrap_or_default().to_string(),

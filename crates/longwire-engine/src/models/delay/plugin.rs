@@ -18,7 +18,7 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: NAME,
-    summary: "the hook delay of a plugin in C decides about each frame",
+    summary: "delays from the hook delay of a C plugin",
     params: &[FILE, OWN],
 };
 

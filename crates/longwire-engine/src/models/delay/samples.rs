@@ -16,14 +16,14 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "samples",
-    summary: "delays drawn from the distribution of those in a file, in any order: the file's \
-              quantiles, with linear interpolation (Hyndman and Fan 1996, definition 7)",
+    summary: "draws from the distribution of the delays in a file: quantiles with linear \
+              interpolation (Hyndman and Fan 1996, definition 7)",
     params: &[
         Param::new(
             "file",
             Unit::File("# measured at noon\n20.1 20.4\n19.9ms, 22\n"),
         )
-        .help("the file: delays between blanks, commas or ends of lines, # begins a remark"),
+        .help("file: delays separated by blanks, commas or newlines; # starts a comment"),
         UNIT,
         LOCATION,
         MIN,
@@ -42,7 +42,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let mut delays = Vec::new();
     arguments.lines("file", &mut |_, line| read_line(line, scale, &mut delays))?;
     if delays.is_empty() {
-        return Err(arguments.file_error("file", "it holds no delays"));
+        return Err(arguments.file_error("file", "no delays"));
     }
     of_values(arguments, common, text, delays)
 }

@@ -14,10 +14,8 @@ use crate::trace::{Cursor, End, Series};
 
 /// Transition between delays.
 pub(super) const CHANGE: Param =
-    Param::with_default("change", Unit::Choice(&["step", "linear"]), "step").help(
-        "step: each delay holds until the next one's time; linear: it changes to the next one \
-         evenly",
-    );
+    Param::with_default("change", Unit::Choice(&["step", "linear"]), "step")
+        .help("step: each delay holds until the next time; linear: delays are interpolated");
 
 /// Transition between delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

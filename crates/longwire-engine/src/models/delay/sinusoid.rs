@@ -18,17 +18,15 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "sinusoid",
-    summary: "mean + amplitude·sin(2π t/period + phase), t the time since the link's start: \
-              the delay over a satellite whose distance rises and falls",
+    summary: "mean + amplitude·sin(2π t/period + phase), with t since the start of the link, like \
+              a satellite of varying distance",
     params: &[
-        Param::new("mean", Unit::Time)
-            .help("the delay half way between the least and the greatest"),
-        Param::new("amplitude", Unit::Time)
-            .help("how far the delay goes from the mean, at most as far as the mean"),
-        Param::new("period", Unit::Time).help("the time from one greatest delay to the next"),
+        Param::new("mean", Unit::Time).help("mean delay"),
+        Param::new("amplitude", Unit::Time).help("amplitude, at most the mean"),
+        Param::new("period", Unit::Time).help("period"),
         Param::with_default("phase", Unit::Real, "0")
             .within("-360", "360", "-360 to 360 degrees")
-            .help("where it begins, in degrees from -360 to 360: 90 is at the greatest delay"),
+            .help("initial phase in degrees, -360 to 360; 90 is the maximum"),
     ],
 };
 
@@ -47,11 +45,14 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         ..
     } = sinusoid;
     if amplitude > mean {
-        let message = format!("amplitude={amplitude} is above mean={mean}: no delay is negative");
+        let message = format!(
+            "amplitude={amplitude} is above mean={mean}; delays cannot be \
+                               negative"
+        );
         return Err(arguments.invalid(message));
     }
     if period == Nanos::ZERO {
-        return Err(arguments.invalid("period=0 is no period; the minimum is 1ns"));
+        return Err(arguments.invalid("period=0; the minimum is 1ns"));
     }
     Ok(Box::new(sinusoid))
 }

@@ -19,17 +19,16 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "steps",
-    summary: "delays that change at given times after the link's start; a frame's is that of \
-              the moment at which it enters the medium",
+    summary: "delays that change at given times after the start of the link; a frame has the \
+              delay at the time it enters the medium",
     params: &[
         Param::new("at", Unit::Text("0s/20ms;10s/50ms;15s/20ms")).help(
-            "TIME/DELAY;TIME/DELAY…: from each time on, the first of which is 0s, frames have \
-             that delay; the last one counts as long as the one before",
+            "TIME/DELAY;TIME/DELAY…: the delay from each time on; the first time is 0s, and the \
+             last step lasts as long as the one before",
         ),
         CHANGE,
-        END.default("hold").help(
-            "what follows the end: loop, the beginning; hold, the last delay; stop, no delay",
-        ),
+        END.default("hold")
+            .help("after the end: loop, repeat; hold, the last delay; stop, no delay"),
     ],
 };
 
@@ -48,23 +47,20 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         };
         let (time, delay) = (read(time)?, read(delay)?);
         if builder.is_empty() && time != Nanos::ZERO {
-            return Err(refuse(step, "the first time is 0s, where the link begins"));
+            return Err(refuse(step, "the first time must be 0s"));
         }
         if last.replace(time) == Some(time) {
-            return Err(refuse(
-                step,
-                "the step before has the same time: leave one out",
-            ));
+            return Err(refuse(step, "same time as the previous step; remove one"));
         }
         builder
             .push(time.as_nanos(), delay.as_nanos())
-            .map_err(|_| refuse(step, "its time is before that of the step before"))?;
+            .map_err(|_| refuse(step, "time is before the previous step's"))?;
     }
     let end = End::read(arguments)?;
     let series = builder.finish();
     let series = series.map_err(|message| arguments.invalid(format!("at: {message}")))?;
     if series.length() == Nanos::MAX && end == End::Stop {
-        let message = "end=stop needs two steps: one alone does not say when it ends";
+        let message = "end=stop needs two steps; one has no end";
         return Err(arguments.invalid(message));
     }
     Ok(Box::new(ScheduledDelay {

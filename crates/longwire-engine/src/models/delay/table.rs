@@ -17,22 +17,19 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "table",
-    summary: "delays distributed as a table of tc says, a .dist file: whole numbers, spread \
-              evenly over the distribution, in steps of stddev/8192 from the mean, with straight \
-              lines between them; 0 is always a bound",
+    summary: "distribution of a .dist file of tc: evenly spaced quantiles in units of stddev/8192 \
+              from the mean, interpolated linearly and truncated at 0",
     params: &[
         Param::new(
             "file",
             Unit::File("# half of a triangle\n-8192 -5000 -2000\n1000 5000 11192\n"),
         )
-        .help("the .dist file: whole numbers between blanks, # begins a remark"),
-        Param::new("mean", Unit::Time).help(
-            "the delay of an entry of 0: the mean, before the bounds cut, of a table whose own \
-             mean is 0",
-        ),
+        .help(".dist file: integers separated by blanks; # starts a comment"),
+        Param::new("mean", Unit::Time)
+            .help("delay of the entry 0: the mean, before truncation, of a table with mean 0"),
         Param::new("stddev", Unit::Time).help(
-            "how much an entry of 8192 adds: the standard deviation (jitter) of a table whose own \
-             is 8192",
+            "delay added by the entry 8192: the standard deviation (jitter) of a table with \
+             deviation 8192",
         ),
         MIN,
         MAX,
@@ -52,7 +49,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let mut entries: Vec<i16> = Vec::new();
     arguments.lines("file", &mut |_, line| read_line(line, &mut entries))?;
     if entries.is_empty() {
-        return Err(arguments.file_error("file", "it holds no entries"));
+        return Err(arguments.file_error("file", "no entries"));
     }
     let (mean, stddev) = (mean.as_nanos() as f64, stddev.as_nanos() as f64);
     let delay = |entry: &i16| mean + f64::from(*entry) / SCALE * stddev;
@@ -66,9 +63,8 @@ fn read_line(line: &str, entries: &mut Vec<i16>) -> Result<(), String> {
         let entry = parse_signed(word)
             .ok()
             .and_then(|entry| i16::try_from(entry).ok());
-        let entry = entry.ok_or_else(|| {
-            format!("'{word}' is no whole number from -32768 to 32767, as a .dist file has them")
-        })?;
+        let entry =
+            entry.ok_or_else(|| format!("'{word}' is not an integer from -32768 to 32767"))?;
         if entries.len() == VALUES_MAX {
             return Err(format!("more than {VALUES_MAX} entries"));
         }

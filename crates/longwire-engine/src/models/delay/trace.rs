@@ -15,17 +15,17 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "trace",
-    summary: "delays over time from a table of times and delays, counted from the link's \
-              start; a frame's is that of the moment at which it enters the medium",
+    summary: "delays over time from a table; a frame has the delay at the time it enters the \
+              medium, counted from the start of the link",
     params: &[
         FILE.help(
-            "the file: rows of a time and a delay, between commas, tabs or blanks; the first row \
-             may name the columns and their units, as in time_s,delay_ms",
+            "file: rows of time and delay, separated by commas, tabs or blanks; the first row may \
+             name columns and units, such as time_s,delay_ms",
         ),
         CHANGE,
         END.help(
-            "what follows the end: loop, the beginning; hold, the last delay; stop, no delay; the \
-             last row counts as long as the one before",
+            "after the end: loop, repeat; hold, the last delay; stop, no delay; the last row \
+             lasts as long as the one before",
         ),
         TIME_COLUMN,
         TIME_UNIT,
@@ -35,11 +35,11 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-const DELAY_COLUMN: Param = Param::new("delay-column", Unit::Text("delay_ms"))
-    .help("the column of delays, by name or number");
+const DELAY_COLUMN: Param =
+    Param::new("delay-column", Unit::Text("delay_ms")).help("column of delays, by name or number");
 
 const DELAY_UNIT: Param = Param::new("delay-unit", Unit::Choice(&["ms", "us", "ns", "s"]))
-    .help("the unit of delays that have none; without it, as the column's name says");
+    .help("unit of delays without one; default: that of the column's name");
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let change = Change::read(arguments)?;

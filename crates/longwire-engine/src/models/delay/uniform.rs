@@ -19,10 +19,10 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "uniform",
-    summary: "delays spread evenly from min to max, both included, in steps of 1 ns",
+    summary: "uniform distribution from min to max, inclusive",
     params: &[
-        Param::new("min", Unit::Time).help("the least delay"),
-        Param::new("max", Unit::Time).help("the greatest delay"),
+        Param::new("min", Unit::Time).help("minimum delay"),
+        Param::new("max", Unit::Time).help("maximum delay"),
         CORRELATION,
     ],
 };

@@ -17,13 +17,11 @@ pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build }
 
 static INFO: ModelInfo = ModelInfo {
     name: "nth",
-    summary: "every n-th frame that reaches the medium is duplicated, and no other; one that is \
-              lost there has no copies",
+    summary: "duplicates every n-th frame that reaches the medium; lost frames have no copies",
     params: &[
         Param::new("every", Unit::Count)
-            .help("the distance from one duplicated frame to the next: 1 duplicates all"),
-        Param::with_default("offset", Unit::Count, "0")
-            .help("number of frames that pass before counting begins"),
+            .help("distance between duplicated frames; 1 duplicates all"),
+        Param::with_default("offset", Unit::Count, "0").help("frames to skip first"),
         COPIES,
         DELAY,
     ],
@@ -33,7 +31,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecErr
     let every = arguments.read("every", parse_count)?;
     let offset: u64 = arguments.read("offset", parse_count)?;
     if every == 0 {
-        return Err(arguments.invalid("every=0 would duplicate none; the minimum is 1"));
+        return Err(arguments.invalid("every=0 duplicates none; the minimum is 1"));
     }
     Ok(Box::new(NthDuplication {
         every,

@@ -16,10 +16,10 @@ pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build }
 
 static INFO: ModelInfo = ModelInfo {
     name: "random",
-    summary: "frames are duplicated on the medium with the same probability, independently: a \
-              frame lost there has no copies",
+    summary: "duplicates frames on the medium independently with the same probability; lost \
+              frames have no copies",
     params: &[
-        Param::new("rate", Unit::Probability).help("the probability that a frame is duplicated"),
+        Param::new("rate", Unit::Probability).help("probability that a frame is duplicated"),
         COPIES,
         DELAY,
     ],
@@ -27,12 +27,12 @@ static INFO: ModelInfo = ModelInfo {
 
 /// Number of copies.
 pub(super) const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
-    .help("number of copies in addition to the frame itself, 1 to 100");
+    .help("number of copies besides the frame, 1 to 100");
 
 /// Delay of copies.
 pub(super) const DELAY: Param =
     Param::with_default("delay", Unit::Choice(&["same", "own"]), "same")
-        .help("same: the copies arrive with the frame; own: each has a separate delay");
+        .help("same: copies arrive with the frame; own: each draws a delay");
 
 /// Maximum number of copies; more is an error.
 const COPIES_MAX: u64 = 100;
@@ -41,7 +41,7 @@ const COPIES_MAX: u64 = 100;
 pub(super) fn copies(arguments: &Arguments<'_>) -> Result<Copies, SpecError> {
     let count = arguments.read(COPIES.name, parse_count)?;
     if count == 0 || count > COPIES_MAX {
-        return Err(arguments.invalid("copies is 1 to 100"));
+        return Err(arguments.invalid("copies is outside 1..100"));
     }
     Ok(Copies {
         count: count as u32,

@@ -21,21 +21,20 @@ pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build }
 
 static INFO: ModelInfo = ModelInfo {
     name: "trace",
-    summary: "frames are duplicated with the current probability from a table of times and \
-              probabilities, or from a duplicate model of the crate netem-trace, whose \
-              patterns depend on how many frames in a row were duplicated; counted from the \
-              link's start",
+    summary: "duplicates with a probability over time from a table, or from a duplicate model of \
+              the crate netem-trace, whose patterns depend on the number of duplicated frames in \
+              a row; times count from the start of the link",
     params: &[
         Param {
-            help: "the file: rows of a time and a probability, between commas, tabs or blanks; \
-                   the first row may name the columns and their units, as in \
-                   time_s,duplicate_percent; or netem-trace's JSON or TOML",
+            help: "file: rows of time and probability, separated by commas, tabs or blanks; the \
+                   first row may name columns and units, such as time_s,duplicate_percent; or \
+                   JSON or TOML of netem-trace",
             unit: Unit::File(EXAMPLE),
             ..FILE
         },
         END.help(
-            "what follows the end: loop, the beginning; hold, the last probability; stop, no \
-             duplicates; the last row counts as long as the one before",
+            "after the end: loop, repeat; hold, the last probability; stop, no duplicates; the \
+             last row lasts as long as the one before",
         ),
         TIME_COLUMN,
         TIME_UNIT,
@@ -51,13 +50,10 @@ static INFO: ModelInfo = ModelInfo {
 const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";
 
 const DUPLICATE_COLUMN: Param = Param::new("duplicate-column", Unit::Text("duplicate_percent"))
-    .help("the column of probabilities, by name or number");
+    .help("column of probabilities, by name or number");
 
 const DUPLICATE_UNIT: Param = Param::new("duplicate-unit", Unit::Choice(&["percent", "ratio"]))
-    .help(
-        "the unit of probabilities that have none; without it, as the column's name says, or \
-         ratio",
-    );
+    .help("unit of probabilities without one; default: that of the column's name, or ratio");
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
     let (column, unit) = (DUPLICATE_COLUMN.name, DUPLICATE_UNIT.name);

@@ -16,10 +16,9 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "ber",
-    summary: "every bit has an error with the same probability, and a frame with a bit error \
-              is lost: 1 - (1 - ber)^bits",
+    summary: "drops frames with a bit error: probability 1 - (1 - ber)^bits",
     params: &[
-        Param::new("rate", Unit::Ratio).help("the bit error rate, a bare ratio such as 1e-6"),
+        Param::new("rate", Unit::Ratio).help("bit error rate, a ratio such as 1e-6"),
         PLACE,
         ECN,
     ],

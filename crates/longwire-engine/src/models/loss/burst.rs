@@ -16,20 +16,19 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "burst",
-    summary: "at each frame outside a burst one begins with the same probability, and as many \
-              frames as it is long are lost; of all frames that is length/(length + 1/start - 1)",
+    summary: "loss bursts that start with a fixed probability per frame; length/(length + 1/start \
+              - 1) of all frames are lost",
     params: &[
-        Param::new("start", Unit::Probability)
-            .help("the probability that a burst begins with a frame"),
+        Param::new("start", Unit::Probability).help("probability that a burst starts at a frame"),
         Param::new("length", Unit::Count)
-            .help("the frames in a burst, 1 to 1000000; unless distribution=fixed, their mean"),
+            .help("frames per burst, 1 to 1000000; the mean unless distribution=fixed"),
         Param::with_default(
             "distribution",
             Unit::Choice(&["fixed", "geometric", "uniform"]),
             "fixed",
         )
         .help(
-            "how lengths are distributed: all the same; geometrically, from 1; evenly from 1 to \
+            "distribution of burst lengths: fixed, geometric from 1, or uniform from 1 to \
              2·length - 1",
         ),
         PLACE,
@@ -56,7 +55,7 @@ const DISTRIBUTIONS: [(BurstLengths, &str); 3] = [
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let length = arguments.read("length", parse_count)?;
     if length == 0 || length > LENGTH_MAX {
-        return Err(arguments.invalid("length is 1 to 1000000 frames"));
+        return Err(arguments.invalid("length is outside 1..1000000 frames"));
     }
     let burst = BurstLoss {
         start: arguments.required("start")?,

@@ -21,7 +21,7 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "content",
     summary: concat!(
-        "frames that a filter matches are lost; filters are written ",
+        "drops frames that match a filter; filters are written ",
         longwire_packet::filter_language!()
     ),
     params: &[
@@ -30,11 +30,10 @@ static INFO: ModelInfo = ModelInfo {
             Unit::Text("udp port 53 and not (src net 10.0.0.0/8 or len > 100)"),
         )
         .help(
-            "the filter; it sees the bytes of a frame that the port hands over, and a test of a \
-             byte that is not there fails",
+            "filter; it sees the bytes that the port provides, and a test of a missing byte fails",
         ),
         Param::with_default("probability", Unit::Probability, "100%")
-            .help("the probability that a matching frame is lost"),
+            .help("probability that a matching frame is lost"),
         PLACE,
         ECN,
     ],

@@ -17,13 +17,12 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "correlated",
-    summary: "a two-state Markov chain loses this part of all frames, with this correlation of \
-              each with the one before, both exactly: a frame after a lost one is lost with \
-              rate + correlation·(1 - rate)",
+    summary: "two-state Markov chain with exactly this loss rate and correlation of consecutive \
+              losses; after a loss, a frame is lost with rate + correlation·(1 - rate)",
     params: &[
-        Param::new("rate", Unit::Probability).help("the part of all frames that is lost"),
+        Param::new("rate", Unit::Probability).help("share of lost frames"),
         Param::new("correlation", Unit::Correlation)
-            .help("of whether a frame is lost with whether the one before was, below 100%"),
+            .help("correlation of consecutive losses, below 100%"),
         PLACE,
         ECN,
     ],

@@ -16,13 +16,11 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "gilbert",
-    summary: "the simple Gilbert model (Gilbert 1960, with all frames lost in the bad state): \
-              p/(p + r) of all frames are lost, in runs of 1/r in the mean",
+    summary: "simple Gilbert model (Gilbert 1960, all frames lost in the bad state): p/(p + r) of \
+              all frames are lost, in runs of mean length 1/r",
     params: &[
-        Param::new("p", Unit::Probability)
-            .help("the probability, at each frame, of going from the good state to the bad one"),
-        Param::new("r", Unit::Probability)
-            .help("the probability, at each frame, of going from the bad state to the good one"),
+        Param::new("p", Unit::Probability).help("probability per frame from good to bad"),
+        Param::new("r", Unit::Probability).help("probability per frame from bad to good"),
         PLACE,
         ECN,
     ],

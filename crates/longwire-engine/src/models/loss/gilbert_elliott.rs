@@ -17,17 +17,14 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "gilbert-elliott",
     summary: "two states with independent losses in each (Elliott 1963; netem's gemodel, whose \
-              1-h is loss-bad and whose 1-k is loss-good): a link is in the bad state for \
-              p/(p + r) of its frames",
+              1-h is loss-bad and 1-k is loss-good); p/(p + r) of all frames meet the bad state",
     params: &[
-        Param::new("p", Unit::Probability)
-            .help("the probability, at each frame, of going from the good state to the bad one"),
-        Param::new("r", Unit::Probability)
-            .help("the probability, at each frame, of going from the bad state to the good one"),
+        Param::new("p", Unit::Probability).help("probability per frame from good to bad"),
+        Param::new("r", Unit::Probability).help("probability per frame from bad to good"),
         Param::with_default("loss-good", Unit::Probability, "0%")
-            .help("the probability that a frame is lost in the good state"),
+            .help("loss probability in the good state"),
         Param::with_default("loss-bad", Unit::Probability, "100%")
-            .help("the probability that a frame is lost in the bad state"),
+            .help("loss probability in the bad state"),
         PLACE,
         ECN,
     ],

@@ -19,8 +19,7 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "list",
-    summary: "the frames with the given numbers are lost; the first one that reaches the model \
-              is number 1",
+    summary: "drops frames by number; the first one that reaches the model is 1",
     params: &[
         Param::new("packets", Unit::Text("3;7;9-12"))
             .help("numbers and ranges of numbers, separated by semicolons"),
@@ -32,7 +31,7 @@ static INFO: ModelInfo = ModelInfo {
 
 /// Continuation after the end of a list of losses.
 pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
-    .help("what follows the last one: stop, no losses; loop, the beginning");
+    .help("after the last number: stop, no losses; loop, repeat");
 
 /// Returns the word of [`END`].
 pub(super) fn end_word(loops: bool) -> &'static str {
@@ -61,11 +60,11 @@ fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
         let number = |text: &str| match parse_count(text.trim()) {
             Ok(0) => Err("the first frame is number 1".to_string()),
             Ok(number) => Ok(number),
-            Err(_) => Err(format!("'{item}' is no number and no range such as 9-12")),
+            Err(_) => Err(format!("'{item}' is not a number or a range such as 9-12")),
         };
         let range = (number(first)?, number(last)?);
         if range.0 > range.1 {
-            return Err(format!("'{item}' ends before it begins"));
+            return Err(format!("range '{item}' is reversed"));
         }
         ranges.push(range);
     }

@@ -137,13 +137,13 @@ impl fmt::Display for PlacedLoss {
 
 /// Point at which the model acts; every loss model has this parameter.
 const PLACE: Param = Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
-    .help("medium: after the rate, the frame has used its time; entry: before the queue");
+    .help("medium: after serialisation; entry: before the queue");
 
 /// Marks instead of losses; every loss model has this parameter.
 const ECN: Param = Param::with_default("ecn", Unit::Choice(&["drop", "mark", "mark-only"]), "drop")
     .help(
-        "mark: ECN-capable IP packets are marked (CE) instead of lost, as by netem's ecn; \
-         mark-only: others pass too; drop: all are lost",
+        "mark: mark ECN-capable IP packets (CE) instead of dropping them, like netem's ecn; \
+         mark-only: never drop; drop: drop all",
     );
 
 fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<PlacedLoss, SpecError> {

@@ -16,12 +16,10 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "nth",
-    summary: "every n-th frame that reaches the model is lost, and no other",
+    summary: "drops every n-th frame that reaches the model",
     params: &[
-        Param::new("every", Unit::Count)
-            .help("the distance from one lost frame to the next: 1 loses all"),
-        Param::with_default("offset", Unit::Count, "0")
-            .help("number of frames that pass before counting begins"),
+        Param::new("every", Unit::Count).help("distance between lost frames; 1 drops all"),
+        Param::with_default("offset", Unit::Count, "0").help("frames to skip first"),
         PLACE,
         ECN,
     ],
@@ -31,7 +29,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let every = arguments.read("every", parse_count)?;
     let offset: u64 = arguments.read("offset", parse_count)?;
     if every == 0 {
-        return Err(arguments.invalid("every=0 would lose none; the minimum is 1"));
+        return Err(arguments.invalid("every=0 drops none; the minimum is 1"));
     }
     let nth = NthLoss {
         every,

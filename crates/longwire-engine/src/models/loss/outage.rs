@@ -17,14 +17,13 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "outage",
-    summary: "all frames are lost for the same time of every period, by the moment at which \
-              the last bit of a frame enters the medium, or with at=entry by its arrival",
+    summary: "periodic outages: drops frames whose last bit enters the medium, or with at=entry \
+              that arrive, during one",
     params: &[
-        Param::new("period", Unit::Time)
-            .help("the time from the beginning of one outage to that of the next"),
-        Param::new("duration", Unit::Time).help("how long each outage is"),
+        Param::new("period", Unit::Time).help("time between starts of outages"),
+        Param::new("duration", Unit::Time).help("duration of each outage"),
         Param::with_default("offset", Unit::Time, "0ns")
-            .help("begin of the first outage after the link's start"),
+            .help("start of the first outage, from the start of the link"),
         PLACE,
         ECN,
     ],
@@ -41,7 +40,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         period, duration, ..
     } = outage;
     if period == Nanos::ZERO {
-        return Err(arguments.invalid("period=0 is no period; the minimum is 1ns"));
+        return Err(arguments.invalid("period=0; the minimum is 1ns"));
     }
     if duration > period {
         let message = format!("duration={duration} is above period={period}");

@@ -19,13 +19,13 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "outages",
-    summary: "all frames are lost at given times after the link's start, by the moment at \
-              which the last bit of a frame enters the medium, or with at=entry by its arrival",
+    summary: "outages at given times after the start of the link: drops frames whose last bit \
+              enters the medium, or with at=entry that arrive, during one",
     params: &[
         Param::new("schedule", Unit::Text("2ms/1ms;10ms/5ms"))
             .help("START/DURATION;START/DURATION…"),
         Param::with_default("repeat", Unit::Time, "0ns")
-            .help("after this time the schedule begins again; 0 for never"),
+            .help("period of the schedule; 0: no repetition"),
         PLACE,
         ECN,
     ],
@@ -39,7 +39,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let end = outages.last().map_or(0, |(_, end)| *end);
     if repeat != Nanos::ZERO && repeat.as_nanos() < end {
         let end = Nanos::from_nanos(end);
-        let message = format!("repeat={repeat} is before the last outage ends, at {end}");
+        let message = format!("repeat={repeat} is before the end of the last outage, at {end}");
         return Err(arguments.invalid(message));
     }
     let model = OutagesLoss {
@@ -71,9 +71,7 @@ fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
             .last()
             .is_some_and(|(_, before)| start.as_nanos() < *before)
         {
-            return Err(format!(
-                "'{item}' begins before the outage before it has ended"
-            ));
+            return Err(format!("'{item}' overlaps the previous outage"));
         }
         outages.push((start.as_nanos(), end.as_nanos()));
     }

@@ -18,13 +18,12 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "packet",
-    summary: "every frame is lost with the same probability, independently of all others",
+    summary: "drops frames independently with the same probability",
     params: &[
-        Param::new("rate", Unit::Probability).help("the probability that a frame is lost"),
+        Param::new("rate", Unit::Probability).help("probability that a frame is lost"),
         Param::new("run-max", Unit::Count).help(
-            "the frame after this many consecutive losses passes (the QUIC interop runner's \
-             burst); with k for run-max, rate·(1 - rate^k)/(1 - rate^(k + 1)) of all frames are \
-             lost; default: no limit",
+            "maximum consecutive losses k (burst of the QUIC interop runner); the share of lost \
+             frames is then rate·(1 - rate^k)/(1 - rate^(k + 1)); default: no limit",
         ),
         PLACE,
         ECN,
@@ -36,7 +35,7 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
     if arguments.word("run-max").is_some() {
         model.run_max = arguments.read("run-max", parse_count)?;
         if model.run_max == 0 {
-            return Err(arguments.invalid("run-max=0 would lose none; the minimum is 1"));
+            return Err(arguments.invalid("run-max=0 drops none; the minimum is 1"));
         }
         model.doubt_limit(arguments);
     }
@@ -85,8 +84,7 @@ impl PacketLoss {
         };
         if lost < 0.9 * rate {
             arguments.doubt(format!(
-                "with run-max={}, {:.3}% of all frames are lost, not {}; leave out run-max to \
-                 lose as many as rate says",
+                "run-max={} reduces the loss to {:.3}%, not {}; remove run-max for the full rate",
                 self.run_max,
                 lost * 100.0,
                 self.rate

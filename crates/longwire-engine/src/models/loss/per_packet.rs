@@ -20,13 +20,11 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "per-packet",
-    summary: "a file with an entry for each frame that reaches the model: 0, lost, or 1, kept \
-              (as Link'Em's loss lists)",
+    summary: "losses from a file with an entry per frame that reaches the model: 0, lost, or 1, \
+              kept (like Link'Em's loss lists)",
     params: &[
-        Param::new("file", Unit::File("1110111\n1 1 0 1\n")).help(
-            "the file: a 0 or a 1 for each frame, with or without blanks and ends of lines \
-             between them; # begins a remark",
-        ),
+        Param::new("file", Unit::File("1110111\n1 1 0 1\n"))
+            .help("file: a 0 or 1 per frame; blanks and newlines are ignored, # starts a comment"),
         END.default("loop"),
         PLACE,
         ECN,
@@ -46,7 +44,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     };
     arguments.lines("file", &mut |_, line| list.read_line(line))?;
     if list.frames == 0 {
-        return Err(arguments.file_error("file", "it says nothing of any frame"));
+        return Err(arguments.file_error("file", "no entries"));
     }
     placed(arguments, list)
 }

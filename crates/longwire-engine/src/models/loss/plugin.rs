@@ -17,7 +17,7 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: NAME,
-    summary: "the hook lose of a plugin in C decides about each frame",
+    summary: "losses from the hook lose of a C plugin",
     params: &[FILE, PLACE, ECN, OWN],
 };
 

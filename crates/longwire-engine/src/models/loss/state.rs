@@ -21,26 +21,26 @@ static INFO: ModelInfo = ModelInfo {
               Giannuzzi 2012): 1 received in a gap, 2 received in a burst, 3 lost in a burst, 4 \
               lost in a gap",
     params: &[
-        transition("p13", None, "from a gap to a burst"),
+        transition("p13", None, "probability from gap to burst"),
         transition(
             "p31",
             None,
-            "from a burst's loss to a gap; 1 - p13 makes losses independent",
+            "probability from loss in burst to gap; 1 - p13 makes losses independent",
         ),
         transition(
             "p32",
             Some("0%"),
-            "from a burst's loss to a frame received in it",
+            "probability from loss in burst to reception in burst",
         ),
         transition(
             "p23",
             Some("100%"),
-            "from a frame received in a burst to its next loss",
+            "probability from reception in burst to loss in burst",
         ),
         transition(
             "p14",
             Some("0%"),
-            "from a gap to a single loss, which the gap always follows",
+            "probability from gap to an isolated loss, always followed by gap",
         ),
         PLACE,
         ECN,
@@ -73,7 +73,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let sum = |names: [&str; 2], p: Probability, q: Probability| {
         p.checked_add(q).ok_or_else(|| {
             let [one, other] = names;
-            let message = format!("{one}={p} and {other}={q} are together above 100%");
+            let message = format!("{one}={p} plus {other}={q} is above 100%");
             arguments.invalid(message)
         })
     };

@@ -20,19 +20,18 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "trace",
-    summary: "frames are lost with the probability of the moment from a table of times and \
-              probabilities, independently, or from a loss model of the crate netem-trace, whose \
-              patterns depend on how many frames in a row were lost; counted from when the link \
-              has come to be",
+    summary: "drops independently with a probability over time from a table, or from a loss model \
+              of the crate netem-trace, whose patterns depend on the number of lost frames in a \
+              row; times count from the start of the link",
     params: &[
         FILE.help(
-            "the file: rows of a time and a probability, between commas, tabs or blanks; the \
-             first row may name the columns and their units, as in time_s,loss_percent; or \
-             netem-trace's JSON or TOML",
+            "file: rows of time and probability, separated by commas, tabs or blanks; the first \
+             row may name columns and units, such as time_s,loss_percent; or JSON or TOML of \
+             netem-trace",
         ),
         END.help(
-            "what follows the end: loop, the beginning; hold, the last probability; stop, no \
-             losses; the last row counts as long as the one before",
+            "after the end: loop, repeat; hold, the last probability; stop, no losses; the last \
+             row lasts as long as the one before",
         ),
         TIME_COLUMN,
         TIME_UNIT,
@@ -45,11 +44,10 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 const LOSS_COLUMN: Param = Param::new("loss-column", Unit::Text("loss_percent"))
-    .help("the column of probabilities, by name or number");
+    .help("column of probabilities, by name or number");
 
-const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "ratio"])).help(
-    "the unit of probabilities that have none; without it, as the column's name says, or ratio",
-);
+const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "ratio"]))
+    .help("unit of probabilities without one; default: that of the column's name, or ratio");
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let chances = read_chances(arguments, Quantity::Loss, LOSS_COLUMN.name, LOSS_UNIT.name)?;

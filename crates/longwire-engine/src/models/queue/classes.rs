@@ -165,7 +165,7 @@ fn split(text: &str, mark: char) -> (&str, Option<&str>) {
 fn give(place: &mut Option<u8>, class: usize, point: &str) -> Result<(), String> {
     match place.replace(class as u8) {
         None => Ok(()),
-        Some(_) => Err(format!("'{point}' is in two classes, or twice in one")),
+        Some(_) => Err(format!("'{point}' is given twice")),
     }
 }
 
@@ -173,13 +173,12 @@ fn give(place: &mut Option<u8>, class: usize, point: &str) -> Result<(), String>
 fn mixed(text: &str, field: ClassField) -> String {
     match field {
         ClassField::Dscp => format!(
-            "'{text}' is a DSCP, and another class is by the priority of the VLAN tag (pcp0 to \
-             pcp7); classes are by one of them"
+            "'{text}' is a DSCP, but another class uses VLAN priorities (pcp0 to pcp7); use one \
+             of them"
         ),
-        ClassField::Pcp => format!(
-            "'{text}' is a priority of the VLAN tag, and another class is by DSCP; classes are by \
-             one of them"
-        ),
+        ClassField::Pcp => {
+            format!("'{text}' is a VLAN priority, but another class uses DSCPs; use one of them")
+        }
     }
 }
 
@@ -203,9 +202,9 @@ fn read_points(text: &str) -> Result<(ClassField, usize, usize), String> {
     let found = numbered.map(|(first, last)| (field, first, last));
     found.or_else(by_name).ok_or_else(|| {
         format!(
-            "'{text}' is no code point; write a number from 0 to 63, a range 32-39, df, cs0 to \
-             cs7, af11 to af43, ef, va, le, or rest; by the priority of the VLAN tag, pcp0 to \
-             pcp7, pcp4-5, be, bk, ee, ca, vi, vo, ic, nc"
+            "'{text}' is not a code point; write a number from 0 to 63, a range 32-39, df, cs0 to \
+             cs7, af11 to af43, ef, va, le or rest; or a VLAN priority, pcp0 to pcp7, pcp4-5, \
+             be, bk, ee, ca, vi, vo, ic, nc"
         )
     })
 }
@@ -230,9 +229,7 @@ fn read_weight(text: &str) -> Result<u32, String> {
     let weight = text.parse().ok();
     weight
         .filter(|weight| (1..=WEIGHT_MAX).contains(weight))
-        .ok_or_else(|| {
-            format!("'{text}' is no weight; write a whole number from 1 to {WEIGHT_MAX}")
-        })
+        .ok_or_else(|| format!("'{text}' is not a weight; write an integer from 1 to {WEIGHT_MAX}"))
 }
 
 fn read_own_limit(text: &str) -> Result<QueueLimit, String> {
@@ -241,7 +238,7 @@ fn read_own_limit(text: &str) -> Result<QueueLimit, String> {
     let limit = QueueLimit { packets, bytes };
     if limit == QueueLimit::UNLIMITED || packets == Some(Packets(0)) || bytes == Some(Bytes(0)) {
         return Err(format!(
-            "'{text}' is no limit; write for example 100p or 64kb"
+            "'{text}' is not a limit; write for example 100p or 64kb"
         ));
     }
     Ok(limit)

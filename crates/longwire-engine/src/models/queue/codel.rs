@@ -18,8 +18,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "codel",
-    summary: "controlled delay (RFC 8289): once every frame has waited longer than the target for \
-              an interval, the head is dropped, again after interval / sqrt(drops)",
+    summary: "controlled delay (RFC 8289): drops the head once all frames have waited longer than \
+              target for an interval, and again after interval / sqrt(drops)",
     params: &[
         parameters::limit("1000p"),
         parameters::LIMIT_BYTES,
@@ -31,19 +31,17 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 /// Tolerated standing delay.
-pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms").help(
-    "the standing delay that is tolerated, 5 to 10 % of the interval (RFC 8289, section 4.3)",
-);
+pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms")
+    .help("tolerated standing delay, 5 to 10 % of interval (RFC 8289, section 4.3)");
 
 /// Time for which a delay must stand.
 pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "100ms").help(
-    "how long the delay must stand above the target: about the longest round trip (RFC 8289, \
-     section 4.2)",
+    "time that the delay must exceed target: about the longest round trip (RFC 8289, section 4.2)",
 );
 
 /// Backlog up to which no frame is dropped.
 pub(super) const MTU: Param = Param::with_default("mtu", Unit::Size, "1514b")
-    .help("with no more bytes waiting than this, nothing is dropped: the longest frame");
+    .help("queued bytes up to which nothing is dropped: the longest frame");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
@@ -70,8 +68,8 @@ impl CodelLaw {
         let interval = parameters::read_time(arguments, "interval", Nanos::from_nanos(1))?;
         if target > interval {
             arguments.doubt(format!(
-                "target={target} is above interval={interval}: a standing queue of one interval \
-                 is never seen; the target is 5 to 10 % of the interval (RFC 8289, section 4.3)"
+                "target={target} is above interval={interval}; it should be 5 to 10 % of it (RFC \
+                 8289, section 4.3)"
             ));
         }
         Ok(CodelLaw {

@@ -21,9 +21,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "drr",
     summary: "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP, or \
-              the PCP of the VLAN tag) share the link by weight; each is first in, first out. When \
-              the queue is full, the latest frame of the class with the most bytes for its weight \
-              is dropped",
+              PCP of the VLAN tag) share the link by weight; each is a FIFO. A full queue drops \
+              the latest frame of the class with the most bytes per weight",
     params: &[
         Param::with_default(
             "classes",
@@ -31,15 +30,15 @@ static INFO: ModelInfo = ModelInfo {
             "cs6+cs7+ef+va*4/rest*8/le",
         )
         .help(
-            "code points of each class, between slashes: numbers, ranges 32-39, names, or rest; * \
-             and a weight, @ and a limit for the class may follow. By the priority of the VLAN \
-             tag: pcp0 to pcp7, pcp4-5, or be bk ee ca vi vo ic nc, frames without a tag as be; \
-             pcp alone is nc+ic+vo*4/rest*8/bk",
+            "code points of each class, separated by slashes: numbers, ranges 32-39, names, or \
+             rest; optionally * and a weight, @ and a limit. Or VLAN priorities: pcp0 to pcp7, \
+             pcp4-5, or be bk ee ca vi vo ic nc; untagged frames are be; pcp is \
+             nc+ic+vo*4/rest*8/bk",
         ),
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,
         Param::with_default("quantum", Unit::Size, "1514b")
-            .help("the bytes that a class of weight 1 may send in its turn"),
+            .help("bytes per round of a class with weight 1"),
     ],
 };
 

@@ -20,8 +20,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "fq-codel",
-    summary: "flow queues with CoDel (RFC 8290): flows that build no queue go first, the others \
-              share by deficit round robin, each with a separate CoDel",
+    summary: "flow queues with CoDel (RFC 8290): sparse flows go first, others share by deficit \
+              round robin; one CoDel per flow queue",
     params: &[
         parameters::limit("10240p"),
         parameters::LIMIT_BYTES
@@ -30,13 +30,11 @@ static INFO: ModelInfo = ModelInfo {
         codel::TARGET,
         codel::INTERVAL,
         codel::MTU,
-        Param::with_default("flows", Unit::Count, "1024")
-            .help("how many queues flows are hashed into, 1 to 65536"),
+        Param::with_default("flows", Unit::Count, "1024").help("number of flow queues, 1 to 65536"),
         Param::with_default("quantum", Unit::Size, "1514b")
-            .help("the bytes a queue may send in its turn; at least 64b"),
+            .help("bytes per round and queue; at least 64b"),
         Param::new("ce-threshold", Unit::Time).help(
-            "frames that take marks and have waited longer are marked (RFC 8290, section 5.2.7); \
-             left out, none is",
+            "marks ECN-capable frames that waited longer (RFC 8290, section 5.2.7); default: off",
         ),
         parameters::ecn("true"),
     ],
@@ -51,7 +49,7 @@ const QUANTUM_MIN: Bytes = Bytes(64);
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let flows = arguments.read("flows", parse_count)?;
     if !(1..=FLOWS_MAX).contains(&flows) {
-        let message = format!("flows={flows} is outside 1 to {FLOWS_MAX}");
+        let message = format!("flows={flows} is outside 1..{FLOWS_MAX}");
         return Err(arguments.invalid(message));
     }
     let quantum: Bytes = arguments.required("quantum")?;

@@ -17,8 +17,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "head-drop",
-    summary: "first in, first out; when a frame does not fit, the oldest are dropped, so that \
-              senders learn of it a queue's delay sooner (Yin and Hluchyj 1990)",
+    summary: "FIFO; a full queue drops the oldest frames, so senders learn of losses one queueing \
+              delay earlier (Yin and Hluchyj 1990)",
     params: &[parameters::limit("1000p"), parameters::LIMIT_BYTES],
 };
 

@@ -14,8 +14,7 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "tail-drop",
-    summary: "first in, first out; a frame that would exceed a limit is dropped. The frame being \
-              sent counts; framing does not",
+    summary: "FIFO; drops frames above a limit. The frame in service counts, framing does not",
     params: &[
         Param::new("packets", Unit::Packets).help("maximum frames in the queue"),
         Param::new("bytes", Unit::Size).help("maximum bytes in the queue"),
@@ -30,7 +29,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
     info: &ModelInfo {
         name: "unlimited",
-        summary: "first in, first out, without a limit: memory grows with the queue",
+        summary: "FIFO without limit; memory grows with the queue",
         params: &[],
     },
     build: |_| Ok(Queue::TailDrop(QueueLimit::UNLIMITED)),
@@ -85,12 +84,13 @@ impl QueueLimit {
             bytes: arguments.optional("bytes")?,
         };
         if limit == QueueLimit::UNLIMITED {
-            return Err(
-                arguments.invalid("give packets=…, bytes=… or both, for example 100p or 64kb")
-            );
+            return Err(arguments.invalid(
+                "no limit; write packets=…, bytes=… or both, for example 100p \
+                                   or 64kb",
+            ));
         }
         if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-            return Err(arguments.invalid("a queue of 0 passes nothing; the minimum is 1p"));
+            return Err(arguments.invalid("a queue of 0 passes no frame; the minimum is 1p"));
         }
         limit.refuse_no_frame(arguments)?;
         Ok(limit)
@@ -101,8 +101,8 @@ impl QueueLimit {
         match self.bytes.filter(|bytes| *bytes < SHORTEST_FRAME) {
             None => Ok(()),
             Some(bytes) => Err(arguments.invalid(format!(
-                "a queue of {bytes} holds no frame: the shortest of Ethernet has {SHORTEST_FRAME}, \
-                 the longest {FULL_FRAME}"
+                "a queue of {bytes} holds no frame; Ethernet frames have {SHORTEST_FRAME} to \
+                 {FULL_FRAME}"
             ))),
         }
     }

@@ -14,29 +14,26 @@ pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);
 /// Maximum number of frames.
 pub(super) const fn limit(default: &'static str) -> Param {
     Param::with_default("limit", Unit::Packets, default)
-        .help("maximum frames in the queue; the frame being sent does not count")
+        .help("maximum frames in the queue, without the frame in service")
 }
 
 /// Maximum number of bytes, in addition to the limit in frames.
 pub(super) const LIMIT_BYTES: Param = Param::new("limit-bytes", Unit::Size)
-    .help("maximum bytes in the queue, in addition to the limit in frames; default: no such limit");
+    .help("maximum bytes in the queue, in addition to the limit in frames; default: unlimited");
 
 /// Maximum number of frames in all classes together.
 pub(super) const fn limit_of_all(default: &'static str) -> Param {
-    limit(default)
-        .help("maximum frames in all classes together; the frame being sent does not count")
+    limit(default).help("maximum frames in all classes, without the frame in service")
 }
 
 /// Maximum number of bytes in all classes together, in addition to the limit in frames.
-pub(super) const LIMIT_BYTES_OF_ALL: Param = LIMIT_BYTES.help(
-    "maximum bytes in all classes together, in addition to the limit in frames; default: no such \
-     limit",
-);
+pub(super) const LIMIT_BYTES_OF_ALL: Param = LIMIT_BYTES
+    .help("maximum bytes in all classes, in addition to the limit in frames; default: unlimited");
 
 /// Whether ECN-capable frames are marked.
 pub(super) const fn ecn(default: &'static str) -> Param {
     Param::with_default("ecn", BOOLEAN, default)
-        .help("frames whose sender takes congestion marks are marked where others are dropped")
+        .help("mark ECN-capable frames instead of dropping them")
 }
 
 /// Returns the header fields read by a discipline that marks if `ecn` is set.
@@ -55,7 +52,7 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
         bytes: arguments.optional::<Bytes>("limit-bytes")?,
     };
     if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-        return Err(arguments.invalid("a queue of 0 passes nothing; the minimum is limit=1p"));
+        return Err(arguments.invalid("a queue of 0 passes no frame; the minimum is limit=1p"));
     }
     limit.refuse_no_frame(arguments)?;
     Ok(limit)
@@ -98,7 +95,7 @@ const GAIN_MAX: f64 = 1e6;
 pub(super) fn read_gain(arguments: &Arguments, key: &'static str) -> Result<f64, SpecError> {
     let gain = arguments.read(key, parse_real)?;
     if !(0.0..=GAIN_MAX).contains(&gain) {
-        let message = format!("{key}={gain} is outside 0 to {GAIN_MAX}");
+        let message = format!("{key}={gain} is outside 0..{GAIN_MAX}");
         return Err(arguments.invalid(message));
     }
     Ok(gain)

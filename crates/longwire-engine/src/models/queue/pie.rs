@@ -20,32 +20,31 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "pie",
     summary: "proportional integral controller enhanced (RFC 8033): drops arrivals with a \
-              probability that follows the queue's delay",
+              probability controlled by the queueing delay",
     params: &[
         parameters::limit("1000p"),
         parameters::LIMIT_BYTES,
-        Param::with_default("target", Unit::Time, "15ms").help("the delay to hold"),
+        Param::with_default("target", Unit::Time, "15ms").help("target delay"),
         Param::with_default("tupdate", Unit::Time, "15ms")
-            .help("interval between updates of the probability; at least 10us"),
+            .help("update interval of the probability; at least 10us"),
         Param::with_default("alpha", Unit::Real, "0.125")
-            .help("change of the probability a second of delay off the target, in Hz"),
+            .help("change of the probability per second of deviation from target, in Hz"),
         Param::with_default("beta", Unit::Real, "1.25")
-            .help("change of the probability a second of change in delay, in Hz"),
+            .help("change of the probability per second of change in delay, in Hz"),
         MAX_BURST,
         MEAN_PACKET,
         parameters::ecn("false"),
         Param::with_default("ecn-threshold", Unit::Probability, "10%").help(
-            "from this probability on, frames that take marks are dropped too (RFC 8033, section \
-             5.1)",
+            "probability from which ECN-capable frames are dropped too (RFC 8033, section 5.1)",
         ),
     ],
 };
 
 const MAX_BURST: Param = Param::with_default("max-burst", Unit::Time, "150ms")
-    .help("length of a burst that passes without drops when there was no congestion");
+    .help("duration of a burst without drops after a time without congestion");
 
 const MEAN_PACKET: Param = Param::with_default("mean-packet", Unit::Size, "1000b")
-    .help("with at most two such packets in the queue, nothing is dropped");
+    .help("packet length; with two of them or less in the queue, nothing is dropped");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let law = PieLaw {

@@ -19,10 +19,9 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "priority",
-    summary: "strict priority: a class of code points (DSCP, RFC 2474, or the PCP of the VLAN tag, \
-              802.1Q) is served only while those before it have nothing waiting; each is first in, \
-              first out. Frames that arrive at a full queue push out the latest frames of lower \
-              classes, or are dropped",
+    summary: "strict priority of classes of code points (DSCP, RFC 2474, or PCP of the VLAN tag, \
+              802.1Q): a class is served while higher ones are empty; each is a FIFO. At a full \
+              queue, an arrival evicts the latest frames of lower classes, or is dropped",
     params: &[
         Param::with_default(
             "classes",
@@ -30,10 +29,10 @@ static INFO: ModelInfo = ModelInfo {
             "cs6+cs7+ef+va/rest/le",
         )
         .help(
-            "code points of each class, highest first, between slashes: numbers, ranges 32-39, \
-             names, or rest; @ and a limit for the class may follow. By the priority of the VLAN \
-             tag: pcp0 to pcp7, pcp4-5, or be bk ee ca vi vo ic nc (be, 0, is above bk, 1), frames \
-             without a tag as be; pcp alone is nc/ic/vo/vi/ca/ee/be/bk",
+            "code points of each class, highest first, separated by slashes: numbers, ranges \
+             32-39, names, or rest; optionally @ and a limit. Or VLAN priorities: pcp0 to pcp7, \
+             pcp4-5, or be bk ee ca vi vo ic nc (be, 0, is above bk, 1); untagged frames are be; \
+             pcp is nc/ic/vo/vi/ca/ee/be/bk",
         ),
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,

@@ -21,23 +21,18 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "cellreplay",
-    summary: "packets after a pause leave as recorded trains did, later ones at the \
-              opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025); with \
-              base-delay=included also delayed as in CellReplay, otherwise the delay model \
-              adds the base delay",
+    summary: "packets after a pause leave like recorded trains, later ones at the opportunities \
+              of a loaded link (CellReplay: Sentosa et al., NSDI 2025)",
     params: &[
         Param::new(
             "trains",
             Unit::File("0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n"),
         )
-        .help(
-            "the light trace: time, base delay and opportunities of a train, in milliseconds, a \
-             train a line",
-        ),
+        .help("light trace: one train per line, with time, base delay and opportunities in ms"),
         Param::new("opportunities", Unit::File("1\n1\n3\n10\n"))
-            .help("the heavy trace, as mahimahi's: a millisecond a line"),
+            .help("heavy trace: one opportunity per line in ms, like mahimahi"),
         Param::with_default("pause", Unit::Time, "0")
-            .help("a packet that arrives this long after the last one has left begins a train"),
+            .help("idle time after which a packet starts a train"),
         BASE_DELAY,
         OPPORTUNITY,
         OVERHEAD,
@@ -50,8 +45,8 @@ const BASE_DELAY: Param = Param::with_default(
     "separate",
 )
 .help(
-    "included: each packet is also delayed by the base delay of its train, and arrives when \
-     CellReplay delivers it; separate: the delay is left to the delay model",
+    "included: add the base delay of its train to each packet, which arrives like in CellReplay; \
+     separate: leave the delay to the delay model",
 );
 
 const NANOS_PER_MILLI: u64 = 1_000_000;

@@ -92,15 +92,14 @@ impl Chain {
             let others = row.iter().enumerate().filter(|(to, _)| *to != index);
             if !others.clone().any(|(_, weight)| *weight > 0.0) {
                 return Err(format!(
-                    "state {} leads to no other: give it a weight",
+                    "state {} has no successor; give it a weight",
                     index + 1
                 ));
             }
         }
         if let Some((from, to)) = unreachable(&weights) {
             return Err(format!(
-                "state {} is never reached from state {}: every state must be reached from every \
-                 other in the end",
+                "state {} is unreachable from state {}; the chain must be irreducible",
                 to + 1,
                 from + 1
             ));

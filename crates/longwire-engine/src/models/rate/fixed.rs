@@ -8,9 +8,9 @@ use crate::spec::{ModelInfo, Param, Unit};
 pub const ENTRY: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: "fixed",
-        summary: "departure = max(departure of the frame before, arrival) + bits / rate, exactly: \
+        summary: "departure = max(departure of the previous frame, arrival) + bits / rate, exact: \
                   the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
-        params: &[Param::new("rate", Unit::Rate).help("bits a second, framing included")],
+        params: &[Param::new("rate", Unit::Rate).help("bit rate, including framing")],
     },
     build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
 };
@@ -19,7 +19,7 @@ pub const ENTRY: Entry<Rate> = Entry {
 pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: "unlimited",
-        summary: "infinitely fast: a frame departs as it arrives and never waits",
+        summary: "infinitely fast: a frame departs when it arrives",
         params: &[],
     },
     build: |_| Ok(Rate::Unlimited),

@@ -20,13 +20,13 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "mahimahi",
-    summary: "packet delivery opportunities from a file, a millisecond a line, used as by \
+    summary: "packet delivery opportunities from a file, one time in ms per line, used like in \
               mahimahi's link shell (Netravali et al., USENIX ATC 2015)",
     params: &[
         Param::new("file", Unit::File("1\n1\n3\n10\n"))
-            .help("the trace: whole milliseconds, one opportunity a line"),
+            .help("trace: one opportunity per line, in whole milliseconds"),
         Param::with_default("end", Unit::Choice(&["loop", "stop"]), "loop")
-            .help("what follows the last opportunity: the first again, or nothing"),
+            .help("after the last opportunity: repeat, or stop"),
         OPPORTUNITY,
         OVERHEAD,
     ],
@@ -34,12 +34,12 @@ static INFO: ModelInfo = ModelInfo {
 
 /// Bytes per opportunity.
 pub(super) const OPPORTUNITY: Param = Param::with_default("opportunity", Unit::Size, "1504b")
-    .help("bytes of one opportunity; mahimahi's 1504b are 1500 of IP and 4 of its TUN header");
+    .help("bytes per opportunity; mahimahi's 1504b are 1500 of IP and 4 of its TUN header");
 
 /// Bytes added to each frame.
 pub(super) const OVERHEAD: Param = Param::with_default("overhead", Unit::Signed, "-10").help(
-    "bytes added to each frame as it is counted; -10 is mahimahi's count: 14 less of Ethernet, 4 \
-     more of TUN header",
+    "bytes added to each frame's length; -10 counts like mahimahi: without 14 of Ethernet, with 4 \
+     of the TUN header",
 );
 
 /// mahimahi's bytes per opportunity and overhead per frame: the defaults of the two

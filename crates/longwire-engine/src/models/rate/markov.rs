@@ -24,16 +24,16 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "markov",
-    summary: "a rate for each state of a continuous-time Markov chain, held for exponential \
-              times and left by a matrix of weights",
+    summary: "continuous-time Markov chain with a rate per state, exponential holding times and \
+              weighted transitions",
     params: &[
         Param::new("rates", Unit::Text("10mbit;5mbit;0"))
-            .help("of the states, RATE;RATE;…; 0 stands still"),
+            .help("rate of each state, RATE;RATE;…; 0 stops the link"),
         Param::new("times", Unit::Text("5s;2s;100ms"))
-            .help("how long the states are held in the mean, TIME;TIME;…; 1us at least"),
+            .help("mean holding time of each state, TIME;TIME;…; at least 1us"),
         Param::new("matrix", Unit::Text("0/9/1;5/0/5;1/1/0")).help(
-            "a row for each state with the weight of each next one, W/W;W/W; without it, every \
-             other state is as likely",
+            "transition weights, one row per state, W/W;W/W; default: all other states are \
+             equally likely",
         ),
     ],
 };
@@ -58,7 +58,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let times = times.map_err(invalid)?;
     if rates.len() != times.len() || !(2..=STATES_MAX).contains(&rates.len()) {
         return Err(invalid(format!(
-            "{} rates and {} times; give as many of both, from 2 to {STATES_MAX}",
+            "{} rates and {} times; give equal numbers, from 2 to {STATES_MAX}",
             rates.len(),
             times.len()
         )));
@@ -111,9 +111,7 @@ fn matrix(text: &str, states: usize) -> Result<Vec<Vec<f64>>, String> {
         weights.collect::<Result<Vec<f64>, String>>()
     })?;
     if rows.len() != states || rows.iter().any(|row| row.len() != states) {
-        return Err(format!(
-            "matrix: it must have {states} rows of {states} weights"
-        ));
+        return Err(format!("matrix: not {states} rows of {states} weights"));
     }
     Ok(rows)
 }
@@ -184,12 +182,12 @@ impl Markov {
         written: Box<dyn Describe>,
     ) -> Result<Markov, String> {
         if let Some(state) = states.iter().find(|state| state.time < TIME_MIN) {
-            return Err(format!("a mean time of {} is below {TIME_MIN}", state.time));
+            return Err(format!("mean time {} is below {TIME_MIN}", state.time));
         }
         let chain = Chain::new(states, weights)?;
         let mean = chain.mean_rate();
         if mean == 0 {
-            return Err("every rate is 0: nothing would ever pass".to_string());
+            return Err("all rates are 0; no frame would pass".to_string());
         }
         Ok(Markov {
             mean: BitRate::from_bits_per_sec(mean),

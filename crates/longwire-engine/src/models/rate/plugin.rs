@@ -18,7 +18,7 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: NAME,
-    summary: "the hooks ready and depart of a plugin in C decide when each frame leaves",
+    summary: "departures from the hooks ready and depart of a C plugin",
     params: &[FILE, OWN],
 };
 

@@ -25,23 +25,21 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "slots",
-    summary: "frames gather in the queue until the next slot and leave together, as on a shared \
-              medium with aggregation (netem's slot, Linux 4.16); a slot ends when the queue is \
-              empty, or after a number of packets or bytes",
+    summary: "frames wait in the queue for the next slot and leave together, like on a shared \
+              medium with aggregation (netem's slot, Linux 4.16); a slot ends with an empty \
+              queue, or after a number of packets or bytes",
     params: &[
         Param::new("wait", Unit::Text("10ms..20ms")).help(
-            "time until the next slot, from the end of the last one or, on an idle link, from the \
-             arrival of a frame: 10ms, a range 10ms..20ms, or a distribution of delays with ; \
-             between its parameters, 'normal:mean=10ms;stddev=2ms' in quotes for the shell",
+            "time to the next slot, from the end of the previous one or, on an idle link, from \
+             the arrival of a frame: 10ms, a range 10ms..20ms, or a delay distribution with ; \
+             between parameters, quoted for the shell: 'normal:mean=10ms;stddev=2ms'",
         ),
-        Param::new("packets", Unit::Packets)
-            .help("packets after which a slot ends; default: no such limit"),
+        Param::new("packets", Unit::Packets).help("maximum packets of a slot; default: unlimited"),
         Param::new("bytes", Unit::Size).help(
-            "bytes after which a slot ends, framing included; the frame that reaches them is sent \
-             whole; default: no such limit",
+            "bytes after which a slot ends, including framing; the last frame is sent whole; \
+             default: unlimited",
         ),
-        Param::new("rate", Unit::Rate)
-            .help("bits a second within a slot; default: its frames leave at once"),
+        Param::new("rate", Unit::Rate).help("rate within a slot; default: infinite"),
     ],
 };
 
@@ -70,14 +68,14 @@ fn read_wait(arguments: &Arguments<'_>, text: &str) -> Result<Box<dyn DelayModel
     };
     if is_scheduled(&model) {
         return Err(arguments.invalid(format!(
-            "wait={text} does not draw; write 10ms, 10ms..20ms, or a distribution as \
+            "wait={text} is not a distribution; write 10ms, 10ms..20ms, or a distribution such as \
              normal:mean=10ms;stddev=2ms"
         )));
     }
     let mut doubts = Vec::new();
     let wait = delay::KIND.parse_noting(&model, arguments.loader(), &mut doubts)?;
     if wait.mean() == Nanos::ZERO {
-        return Err(arguments.invalid(format!("wait={text} is no wait; write for example 10ms")));
+        return Err(arguments.invalid(format!("wait={text} is not a time; write for example 10ms")));
     }
     doubts.into_iter().for_each(|doubt| arguments.doubt(doubt));
     Ok(wait)

@@ -22,19 +22,16 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "steps",
-    summary: "a rate that changes at given times since the link's beginning, at once or in \
-              straight lines",
+    summary: "a rate that changes at given times since the start of the link, in steps or linearly",
     params: &[
         Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit")).help(
-            "times and rates, TIME/RATE;TIME/RATE; a rate of 0 stands still (mind the shell: \
-             quote it)",
+            "times and rates, TIME/RATE;TIME/RATE, quoted for the shell; a rate of 0 stops the \
+             link",
         ),
-        Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise").help(
-            "step: the rate changes at the given time; linear: it approaches the next one in a \
-             straight line",
-        ),
+        Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise")
+            .help("step: the rate changes at the given time; linear: it is interpolated"),
         Param::new("period", Unit::Time)
-            .help("after which it begins again; without it, the last rate stays"),
+            .help("time after which the steps repeat; default: the last rate holds"),
     ],
 };
 
@@ -72,11 +69,11 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         && period.as_nanos() <= last.time
     {
         let last = Nanos::from_nanos(last.time);
-        let message = format!("period={period} ends before the last step, at {last}, begins");
+        let message = format!("period={period} is before the last step, at {last}");
         return Err(arguments.invalid(message));
     }
     if steps.iter().all(|step| step.rate == 0) {
-        return Err(arguments.invalid("every rate is 0: nothing would ever pass"));
+        return Err(arguments.invalid("all rates are 0; no frame would pass"));
     }
     let linear = arguments.choice("change")? == 1;
     let line = if linear {
@@ -104,19 +101,18 @@ fn read_steps(text: &str) -> Result<Vec<Step>, String> {
         match steps.last() {
             None if time > 0 => return Err("the first step must be at 0s".into()),
             Some(last) if time <= last.time => {
-                return Err(format!("'{item}' does not come after the step before it"));
+                return Err(format!("'{item}' is not after the previous step"));
             }
             _ if steps.len() == STEPS_MAX => {
                 return Err(format!(
-                    "more than {STEPS_MAX} steps; write them into a table and use \
-                                    the model trace"
+                    "more than {STEPS_MAX} steps; use the model trace with a table"
                 ));
             }
             _ => steps.push(Step { time, rate }),
         }
     }
     if steps.is_empty() {
-        Err("it holds no steps".into())
+        Err("no steps".into())
     } else {
         Ok(steps)
     }

@@ -18,20 +18,20 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "tdm",
-    summary: "time-division multiplexing: a frame waits for the link's next slot, also on an idle \
-              link (as in Rizzo and Lettieri's TLEM, 2016)",
+    summary: "time-division multiplexing: frames wait for the link's next slot, also on an idle \
+              link (Rizzo and Lettieri's TLEM, 2016)",
     params: &[
-        Param::new("rate", Unit::Rate).help("bits a second within the slot"),
-        Param::new("period", Unit::Time).help("from the beginning of one slot to that of the next"),
-        Param::new("slot", Unit::Time).help("how long a slot is"),
+        Param::new("rate", Unit::Rate).help("rate within the slot"),
+        Param::new("period", Unit::Time).help("time between the starts of slots"),
+        Param::new("slot", Unit::Time).help("duration of a slot"),
         Param::with_default("offset", Unit::Time, "0")
-            .help("when the first slot begins, counted from the link's beginning"),
+            .help("start of the first slot, from the start of the link"),
         // No example in the unit of time fits every slot.
         Param::with_default("guard", Unit::Text("1ms"), "0")
-            .help("at the end of each slot, in which nothing may be sent"),
+            .help("guard time at the end of each slot, without sending"),
         Param::with_default("partial", Unit::Choice(&["fragment", "whole"]), "fragment").help(
-            "a frame that does not fit the rest of a slot begins there and continues in the next, \
-             or waits for the next; one longer than a slot is always sent in parts",
+            "whether a frame that does not fit into the rest of a slot is sent in parts, or waits \
+             for the next; a frame longer than a slot is always sent in parts",
         ),
     ],
 };
@@ -41,7 +41,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let (period, slot, guard) = (time("period")?, time("slot")?, time("guard")?);
     if period == 0 || slot > period {
         let (slot, period) = (Nanos::from_nanos(slot), Nanos::from_nanos(period));
-        let message = format!("slot={slot} is longer than period={period}, or there is no period");
+        let message = format!("slot={slot} is longer than period={period}, or period is 0");
         return Err(arguments.invalid(message));
     }
     if guard >= slot {

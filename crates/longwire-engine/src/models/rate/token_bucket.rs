@@ -18,18 +18,17 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "token-bucket",
-    summary: "a frame leaves when the bucket holds as many tokens as it has bytes (Turner 1986; \
-              with ticks as in DEMU, Puakalong et al.)",
+    summary: "a frame leaves when the bucket has tokens for its bytes (Turner 1986; with ticks \
+              like DEMU, Puakalong et al.)",
     params: &[
-        Param::new("rate", Unit::Rate).help("at which tokens come"),
+        Param::new("rate", Unit::Rate).help("token rate"),
         Param::new("burst", Unit::Size).help(
-            "maximum tokens in the bucket, which begins full; a longer frame leaves when it is \
-             full, and owes the rest",
+            "bucket size; the bucket starts full. A longer frame leaves when it is full, and owes \
+             the rest",
         ),
-        Param::new("peak", Unit::Rate)
-            .help("the rate of the line after the bucket; default: infinite"),
+        Param::new("peak", Unit::Rate).help("rate of the line after the bucket; default: infinite"),
         Param::with_default("tick", Unit::Time, "0")
-            .help("interval at which tokens arrive, as DEMU's 1us; 0 is continuously"),
+            .help("interval at which tokens arrive, such as DEMU's 1us; 0: continuously"),
     ],
 };
 
@@ -41,7 +40,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         return Err(arguments.invalid(format!("peak={peak} is below rate={rate}")));
     }
     if burst.0 == 0 {
-        return Err(arguments.invalid("burst=0 would never let a frame pass; the minimum is 1b"));
+        return Err(arguments.invalid("burst=0 passes no frame; the minimum is 1b"));
     }
     let tick: Nanos = arguments.required("tick")?;
     let bucket = TokenBucket {

@@ -19,8 +19,8 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "trace",
-    summary: "the rate as a file recorded it: a table of times and rates, a mahimahi trace, and \
-              other formats (docs/traces.md)",
+    summary: "recorded rate: a table of times and rates, a mahimahi trace, or another format \
+              (docs/traces.md)",
     params: &[
         trace::FILE,
         trace::END,
@@ -28,12 +28,12 @@ static INFO: ModelInfo = ModelInfo {
         trace::TIME_COLUMN,
         trace::TIME_UNIT,
         Param::new("rate-column", Unit::Text("rate_mbps"))
-            .help("a table's column of rates, by name or number"),
+            .help("column of rates, by name or number"),
         Param::new(
             "rate-unit",
             Unit::Choice(&["bit", "kbit", "mbit", "gbit", "byte", "kbyte", "mbyte"]),
         )
-        .help("the unit of rates, a second; without it, as the column's name or values say"),
+        .help("unit of rates, per second; default: that of the column's name or of the values"),
         trace::WHERE,
     ],
 };
@@ -45,7 +45,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         Recording::Series(series) => {
             let mean = series.mean(end);
             if mean == 0 && end == End::Loop {
-                let message = "every rate in it is zero; nothing would ever pass";
+                let message = "all rates are 0; no frame would pass";
                 return Err(arguments.file_error(trace::FILE.name, message));
             }
             Ok(Rate::Model(Box::new(TraceRate {
@@ -62,7 +62,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         }
         Recording::Schedule(schedule) => {
             if end == End::Hold {
-                let message = "a trace of opportunities has no last rate; write end=loop or stop";
+                let message = "opportunities have no last rate; write end=loop or end=stop";
                 return Err(arguments.invalid(message));
             }
             let model = Mahimahi::usual(schedule, end, written);

@@ -16,15 +16,13 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "two-state",
-    summary: "a good rate and a bad one in turns, each held for an exponential time; a bad one of \
-              0 makes an on-off link",
+    summary: "alternates between a good and a bad rate, each held for an exponential time; bad=0 \
+              makes an on-off link",
     params: &[
-        Param::new("good", Unit::Rate).help("the rate of the good state"),
-        Param::new("bad", Unit::Rate).help("the rate of the bad state; 0 stands still"),
-        Param::new("good-time", Unit::Time)
-            .help("how long the good state is held in the mean; 1us at least"),
-        Param::new("bad-time", Unit::Time)
-            .help("how long the bad state is held in the mean; 1us at least"),
+        Param::new("good", Unit::Rate).help("rate of the good state"),
+        Param::new("bad", Unit::Rate).help("rate of the bad state; 0 stops the link"),
+        Param::new("good-time", Unit::Time).help("mean duration of the good state; at least 1us"),
+        Param::new("bad-time", Unit::Time).help("mean duration of the bad state; at least 1us"),
     ],
 };
 

@@ -23,40 +23,41 @@ const fn time(name: &'static str, default: &'static str, help: &'static str) -> 
 
 static INFO: ModelInfo = ModelInfo {
     name: "wifi",
-    summary: "a Wi-Fi station of access category best effort: contends for the medium, then \
-              sends the queued frames as one A-MPDU, which all arrive at its end (IEEE \
-              802.11-2020, clauses 9.7 and 10.23.2)",
+    summary: "Wi-Fi station of access category best effort: contends for the medium, then sends \
+              queued frames as one A-MPDU; all arrive at its end (IEEE 802.11-2020, clauses 9.7 \
+              and 10.23.2)",
     params: &[
-        Param::new("rate", Unit::Rate).help("of the physical layer"),
-        Param::with_default("frames", Unit::Count, "64")
-            .help("in an aggregate at the most: 64 with a basic block ack, 1 for no aggregation"),
+        Param::new("rate", Unit::Rate).help("rate of the physical layer"),
+        Param::with_default("frames", Unit::Count, "64").help(
+            "maximum frames in an aggregate: 64 with a basic block ack, 1 for no aggregation",
+        ),
         Param::with_default("bytes", Unit::Size, "65535b").help(
-            "in an aggregate of frames of up to 1514 bytes at the most: 65535b in 802.11n, \
+            "maximum bytes in an aggregate, for frames of up to 1514 bytes: 65535b in 802.11n, \
              1048575b in 802.11ac",
         ),
         time(
             "duration",
             "5484us",
-            "of an aggregate's frames at the most: aPPDUMaxTime",
+            "maximum duration of an aggregate's frames: aPPDUMaxTime",
         ),
-        time("preamble", "40us", "before each aggregate"),
+        time("preamble", "40us", "preamble before each aggregate"),
         time(
             "ack",
             "48us",
-            "after each aggregate: a short space of 16us and a block ack",
+            "time after each aggregate: SIFS of 16us and a block ack",
         ),
         time(
             "aifs",
             "43us",
-            "how long the medium must be idle before a backoff counts",
+            "idle time of the medium before the backoff counts",
         ),
-        time("slot", "9us", "of a backoff"),
+        time("slot", "9us", "slot time of the backoff"),
         Param::with_default("window", Unit::Count, "15")
-            .help("a backoff is 0 to this number of slots, each as likely"),
+            .help("contention window: the backoff is uniform from 0 to this number of slots"),
         time(
             "contention",
             "0",
-            "mean of an exponential wait for other stations' turns",
+            "mean of the exponential wait for other stations",
         ),
     ],
 };
@@ -84,7 +85,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let bytes: Bytes = arguments.required("bytes")?;
     let duration = time("duration")?;
     if bytes.0 == 0 || duration == Nanos::ZERO {
-        return Err(arguments.invalid("an aggregate of no bytes or no duration sends nothing"));
+        return Err(arguments.invalid("aggregates without bytes or duration send nothing"));
     }
     Ok(Rate::Model(Box::new(Wifi {
         rate,

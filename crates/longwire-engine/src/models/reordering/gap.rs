@@ -17,25 +17,23 @@ pub const ENTRY: Entry<Box<dyn ReorderingModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "gap",
-    summary: "after each frame that was sent ahead, gap - 1 frames are delayed as usual; from \
-              then on each is sent ahead, without any delay, with some probability, until one is \
-              (netem's reorder with gap)",
+    summary: "sends frames ahead, without delay: after each one, gap - 1 frames are delayed as \
+              usual, then each is sent ahead with this probability until one is (netem's reorder \
+              with gap)",
     params: &[
         Param::with_default("gap", Unit::Count, "1")
-            .help("the least distance from one frame sent ahead to the next, from 1"),
+            .help("minimum distance between frames sent ahead, from 1"),
         Param::with_default("rate", Unit::Probability, "100%")
-            .help("the probability that a frame whose turn it is is sent ahead"),
-        Param::with_default("correlation", Unit::Correlation, "0%").help(
-            "of each of these decisions with the one before, below 100%; their rate stays as it \
-             is",
-        ),
+            .help("probability that an eligible frame is sent ahead"),
+        Param::with_default("correlation", Unit::Correlation, "0%")
+            .help("correlation of consecutive decisions, below 100%; their rate is kept"),
     ],
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecError> {
     let gap = arguments.read("gap", parse_count)?;
     if gap == 0 {
-        return Err(arguments.invalid("gap=0 is no distance; the minimum is 1"));
+        return Err(arguments.invalid("gap=0; the minimum is 1"));
     }
     let rate = arguments.required("rate")?;
     let correlation = arguments.required("correlation")?;

@@ -16,11 +16,11 @@ pub const ENTRY: Entry<Box<dyn ReorderingModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "hold",
-    summary: "a frame is held back with some probability for some time, and later ones \
-              overtake it (Rizzo and Lettieri's TLEM, 2016)",
+    summary: "holds frames back with a fixed probability, so that later ones overtake (Rizzo and \
+              Lettieri's TLEM, 2016)",
     params: &[
-        Param::new("rate", Unit::Probability).help("the probability that a frame is held back"),
-        Param::new("time", Unit::Time).help("for how long, on top of its delay"),
+        Param::new("rate", Unit::Probability).help("probability that a frame is held back"),
+        Param::new("time", Unit::Time).help("time in addition to its delay"),
     ],
 };
 

@@ -17,7 +17,7 @@ pub const ENTRY: Entry<Box<dyn RewriteModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: NAME,
-    summary: "the hook rewrite of a plugin in C changes the bytes of each frame, not its length",
+    summary: "rewriting by the hook rewrite of a C plugin, which cannot change the length",
     params: &[FILE, OWN],
 };
 

@@ -11,44 +11,43 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 pub(super) static INFO: ModelInfo = ModelInfo {
     name: "dualpi2",
-    summary: "two queues with coupled control (RFC 9332): L4S traffic, ECT(1) and CE, has a \
-              separate shallow queue next to a classic one under PI2",
+    summary: "two queues with coupled control (RFC 9332): a shallow one for L4S, ECT(1) and CE, \
+              and a classic one under PI2",
     params: &[
         parameters::limit("10000p"),
         parameters::LIMIT_BYTES.help(
-            "maximum bytes in both queues, of which one mtu is kept free; default: no such limit",
+            "maximum bytes in both queues, of which one mtu is kept free; default: unlimited",
         ),
-        Param::with_default("target", Unit::Time, "15ms")
-            .help("the delay to hold in the classic queue"),
+        Param::with_default("target", Unit::Time, "15ms").help("target delay of the classic queue"),
         Param::with_default("rtt-max", Unit::Time, "100ms")
-            .help("the longest round trip expected: decides the gains"),
+            .help("longest expected round trip; determines the gains"),
         TUPDATE,
         COUPLING,
         Param::with_default("l4s-min", Unit::Time, "800us")
-            .help("L4S frames that waited longer may be marked"),
+            .help("sojourn time from which L4S frames may be marked"),
         Param::with_default("l4s-range", Unit::Time, "400us")
-            .help("the probability rises to 1 over this delay; 0 is a step"),
+            .help("delay range over which the marking probability rises to 1; 0: a step"),
         Param::with_default("l4s-packets", Unit::Packets, "1p")
-            .help("with no more L4S frames than this, delay alone marks none"),
+            .help("queued L4S frames up to which delay marks none"),
         Param::with_default("scheduler", Unit::Choice(&["wrr", "ts-fifo"]), "wrr")
-            .help("weighted round robin, or a time-shifted FIFO"),
+            .help("wrr: weighted round robin; ts-fifo: time-shifted FIFO"),
         Param::with_default("weight", Unit::Count, "15")
-            .help("wrr: bytes of L4S for one byte of classic traffic while both wait, 1 to 1000"),
+            .help("wrr: L4S bytes per classic byte while both wait, 1 to 1000"),
         TSHIFT,
-        Param::with_default("mtu", Unit::Size, "1514b").help("the longest frame, for limit-bytes"),
+        Param::with_default("mtu", Unit::Size, "1514b").help("longest frame, for limit-bytes"),
     ],
 };
 
 const TUPDATE: Param = Param::new("tupdate", Unit::Time).help(
-    "interval between updates of the probabilities, at least 10us; default: the lesser of target \
-     and a third of rtt-max",
+    "update interval of the probabilities, at least 10us; default: the minimum of target and \
+     rtt-max/3",
 );
 
 const COUPLING: Param = Param::with_default("coupling", Unit::Real, "2")
     .help("coupling factor k between the two queues, 0.1 to 100");
 
 const TSHIFT: Param = Param::with_default("tshift", Unit::Time, "50ms")
-    .help("ts-fifo: L4S frames count as having waited this much longer");
+    .help("ts-fifo: time added to the sojourn time of L4S frames");
 
 /// Scheduler between the two queues (RFC 9332, section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,16 +113,16 @@ impl DualPi2Law {
             mtu: arguments.required("mtu")?,
         };
         if !(1..=1_000).contains(&weight) {
-            return Err(arguments.invalid(format!("weight={weight} is outside 1 to 1000")));
+            return Err(arguments.invalid(format!("weight={weight} is outside 1..1000")));
         }
         if !(0.1..=100.0).contains(&law.coupling) {
-            let message = format!("coupling={} is outside 0.1 to 100", law.coupling);
+            let message = format!("coupling={} is outside 0.1..100", law.coupling);
             return Err(arguments.invalid(message));
         }
         if law.alpha() * difference(target, Nanos::ZERO) * DRAIN_TICKS_MAX < 1.0 {
             return Err(arguments.invalid(format!(
-                "target={target} and tupdate={tupdate} are too short beside rtt-max={rtt_max}: \
-                 the control would take more than ten million updates to calm down"
+                "target={target} and tupdate={tupdate} are too short for rtt-max={rtt_max}: the \
+                 control would need more than 10 million updates to settle"
             )));
         }
         Ok(law)

@@ -10,7 +10,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 pub(super) static INFO: ModelInfo = ModelInfo {
     name: "red",
     summary: "random early detection (Floyd and Jacobson 1993), gentle (Floyd 2000) and adaptive \
-              (Floyd, Gummadi and Shenker 2001): drops at random as the average queue grows",
+              (Floyd, Gummadi and Shenker 2001)",
     params: &[
         parameters::limit("1000p"),
         parameters::LIMIT_BYTES,
@@ -18,38 +18,35 @@ pub(super) static INFO: ModelInfo = ModelInfo {
         MAX,
         MAXP,
         Param::new("weight", Unit::Ratio).help(
-            "weight of an arrival in the average queue; left out, 0.002, and with adaptive=true 1 \
-             - exp(-1 / packets a second)",
+            "weight of an arrival in the average queue; default: 0.002, with adaptive=true 1 - \
+             exp(-1 / packets per second)",
         ),
         Param::with_default("gentle", BOOLEAN, "true")
-            .help("between max and twice max the probability rises from maxp to 1"),
-        Param::with_default("adaptive", BOOLEAN, "false").help(
-            "maxp is adapted every 500ms, so that the average stays half way from min to max",
-        ),
+            .help("raise the probability from maxp to 1 between max and 2·max"),
+        Param::with_default("adaptive", BOOLEAN, "false")
+            .help("adapt maxp every 500ms to keep the average half way between min and max"),
         Param::with_default("unit", Unit::Choice(&["packets", "bytes"]), "packets").help(
-            "unit of the queue's length; in bytes, min and max count mean packets, and long \
-             frames are more likely to be dropped",
+            "unit of the queue length; with bytes, min and max count mean packets, and drops are \
+             proportional to frame length",
         ),
         PACKET,
-        Param::new("bandwidth", Unit::Rate).help(
-            "the rate at which an idle queue would have served packets; left out, the link's, and \
-             10mbit where that is not known",
-        ),
+        Param::new("bandwidth", Unit::Rate)
+            .help("service rate assumed for idle times; default: the link's, or 10mbit if unknown"),
         parameters::ecn("false"),
     ],
 };
 
 const MIN: Param = Param::with_default("min", Unit::Packets, "5p")
-    .help("below this average queue nothing is dropped");
+    .help("average queue below which nothing is dropped");
 
 const MAX: Param = Param::with_default("max", Unit::Packets, "15p")
-    .help("the average queue at which the probability is maxp");
+    .help("average queue at which the probability is maxp");
 
 const MAXP: Param = Param::with_default("maxp", Unit::Probability, "10%")
-    .help("the probability at max; with adaptive=true, the first one");
+    .help("drop probability at max; with adaptive=true, the initial one");
 
 const PACKET: Param = Param::with_default("packet", Unit::Size, "1000b")
-    .help("the mean packet, for idle times, weights and unit=bytes");
+    .help("mean packet length, for idle times, weights and unit=bytes");
 
 /// The parameters of RED's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,13 +92,13 @@ impl RedLaw {
             ecn: parameters::read_bool(arguments, "ecn")?,
         };
         if law.max < law.min {
-            return Err(arguments.invalid("max is below min; three times min is usual"));
+            return Err(arguments.invalid("max is below min; 3·min is common"));
         }
         if law.max == Packets(0) {
-            return Err(arguments.invalid("max=0p would drop everything; the minimum is max=1p"));
+            return Err(arguments.invalid("max=0p drops all frames; the minimum is max=1p"));
         }
         if law.weight == Some(0.0) {
-            return Err(arguments.invalid("with weight=0 the average never moves; 0.002 is usual"));
+            return Err(arguments.invalid("weight=0 freezes the average; 0.002 is common"));
         }
         Ok(law)
     }
