@@ -59,8 +59,8 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
-        "it is a FIFO, which blocks until another program opens it; name a regular file, or \
-         /dev/stdin or /dev/stdout with a pipe",
+        "a FIFO would block until another program opens it; use a regular file, or a pipe with \
+         /dev/stdin or /dev/stdout",
     ))
 }
 

@@ -162,7 +162,7 @@ fn check(found: &fs::Metadata) -> io::Result<()> {
     if found.is_file() {
         return Ok(());
     }
-    let reason = "is no regular file";
+    let reason = "not a regular file";
     Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
 }
 

@@ -32,29 +32,29 @@ const STACK: usize = 128 * 1024;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FileError {
-    #[error("standard input is not read here; name a file")]
+    #[error("cannot read standard input here; name a file")]
     StandardInput,
-    #[error("there is no such file")]
+    #[error("no such file")]
     Missing,
-    #[error("this user may not read it")]
+    #[error("permission denied")]
     Forbidden,
-    #[error("it is a directory; name a file in it")]
+    #[error("a directory; name a file")]
     Directory,
-    #[error("it is a {0}, not a regular file; write what it holds to a file, and name that")]
+    #[error("a {0}, not a regular file; copy its content to a file")]
     NotRegular(&'static str),
-    #[error("it is not in {}, the only directory from which changes may read files", .0.display())]
+    #[error("not in {}, the only directory from which changes may read files", .0.display())]
     Outside(PathBuf),
-    #[error("it is a relative path; a service reads absolute paths only")]
+    #[error("a relative path; a service reads absolute paths only")]
     Relative,
     #[error("{0}")]
     Refused(&'static str),
-    #[error("it is larger than {} MiB", .0 >> 20)]
+    #[error("larger than {} MiB", .0 >> 20)]
     TooLarge(u64),
-    #[error("it could not be read within {} s", .0.as_secs())]
+    #[error("not read within {} s", .0.as_secs())]
     Late(Duration),
     #[error("not read: the run is stopping")]
     Stopped,
-    #[error("cannot be read to its end: {0}")]
+    #[error("cannot read it to the end: {0}")]
     Read(io::Error),
     #[error("{0}")]
     Open(io::Error),

@@ -246,7 +246,7 @@ fn unread(path: &Path, error: csv::Error) -> LogError {
         } => LogError::Row {
             path: path.to_owned(),
             place: place(line),
-            what: format!("{len} fields where the header has {expected_len}"),
+            what: format!("{len} fields, but the header has {expected_len}"),
         },
         other => LogError::Row {
             path: path.to_owned(),

@@ -10,7 +10,7 @@ use super::columns::COLUMNS;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LogError {
-    #[error("log '{}': end its name in .csv or .parquet", path.display())]
+    #[error("log '{}': name must end in .csv or .parquet", path.display())]
     Extension { path: PathBuf },
     #[error("log {}: {action}: {source}", path.display())]
     File {
@@ -19,7 +19,7 @@ pub enum LogError {
         source: io::Error,
     },
     #[error(
-        "{}: not a verdict log: it lacks {} of the columns {}",
+        "{}: not a verdict log: without {} of the columns {}",
         path.display(), lacking(missing), COLUMNS.join(", ")
     )]
     Columns {
@@ -40,7 +40,7 @@ pub enum LogError {
         action: String,
         source: Box<dyn Error + Send + Sync>,
     },
-    #[error("{}: it is Parquet, which this build leaves out; use CSV", path.display())]
+    #[error("{}: this build has no Parquet support; use CSV", path.display())]
     NoParquet { path: PathBuf },
 }
 

@@ -70,7 +70,7 @@ impl Classic {
         if let FillResult::Ended(held) = source.need(HEADER_LEN)? {
             return Err(Stop::Malformed {
                 offset: 0,
-                reason: format!("the file header is cut: {held} of {HEADER_LEN} bytes"),
+                reason: format!("truncated file header: {held} of {HEADER_LEN} bytes"),
             });
         }
         let (header, order) = (source.held(), magic.order);
@@ -166,9 +166,7 @@ impl Classic {
         if captured > CAPTURED_MAX {
             return Err(Stop::Malformed {
                 offset: source.offset(),
-                reason: format!(
-                    "a record of {captured} bytes; the maximum is {CAPTURED_MAX} bytes"
-                ),
+                reason: format!("record of {captured} bytes; the maximum is {CAPTURED_MAX}"),
             });
         }
         let len = header_len + captured as usize;
@@ -185,6 +183,6 @@ impl Classic {
 fn cut(source: &Source, held: usize, len: usize, part: &str) -> Stop {
     Stop::Malformed {
         offset: source.offset(),
-        reason: format!("the file ends within a record's {part}: {held} of {len} bytes are there"),
+        reason: format!("truncated record {part}: {held} of {len} bytes"),
     }
 }

@@ -79,7 +79,7 @@ impl RecordCounts {
         let kinds = self.kinds().into_iter().filter(|(count, _)| *count > 0);
         let converted = kinds.map(|(count, kind)| {
             let frames = count_of(count, "frame");
-            let given = format!("{frames} captured as {kind} got an Ethernet header");
+            let given = format!("added an Ethernet header to {frames} captured as {kind}");
             match kind {
                 "IEEE 802.11" => given,
                 _ => format!(
@@ -90,7 +90,7 @@ impl RecordCounts {
         });
         let left_out = self.left_out.iter().map(|(reason, count)| {
             let records = count_of(*count, "record");
-            format!("left out {records}: {reason}")
+            format!("skipped {records}: {reason}")
         });
         converted.chain(left_out).collect()
     }

@@ -18,8 +18,8 @@ impl Format {
         let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
         if let FillResult::Ended(held) = source.need(4)? {
             return malformed(match held {
-                0 => "the file is empty".into(),
-                _ => format!("{held} bytes are too few for a capture"),
+                0 => "empty file".into(),
+                _ => format!("{held} bytes are too short for a capture"),
             });
         }
         let head = source.held();
@@ -35,9 +35,9 @@ impl Format {
             [0x42, 0x5a, 0x68, ..] => "compressed with bzip2; pipe it: bzcat FILE | … -".into(),
             [0xfd, 0x37, 0x7a, 0x58] => "compressed with xz; pipe it: xzcat FILE | … -".into(),
             [0x02, 0x21, 0x4c, 0x18] => {
-                "compressed with lz4's old format; pack it again: lz4cat FILE | lz4 > NEW".into()
+                "legacy lz4 format; convert it: lz4cat FILE | lz4 > NEW".into()
             }
-            _ => format!("begins with {a:02x} {b:02x} {c:02x} {d:02x}, neither pcap nor pcapng"),
+            _ => format!("neither pcap nor pcapng: starts with {a:02x} {b:02x} {c:02x} {d:02x}"),
         })
     }
 

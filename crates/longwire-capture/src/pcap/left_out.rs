@@ -39,7 +39,7 @@ impl fmt::Display for LeftOut {
             }
             LeftOut::OtherInterface => "captured at another interface",
             LeftOut::TooLong => "longer than 256 KiB",
-            LeftOut::CutHeader => "cut within the header before the payload",
+            LeftOut::CutHeader => "truncated within the headers",
             LeftOut::Protocol => "Ethernet has no type for the protocol",
             LeftOut::WirelessControl => "IEEE 802.11 management or control",
             LeftOut::WirelessEmpty => "IEEE 802.11 data without payload",
@@ -56,13 +56,13 @@ pub(super) fn link_type_name(link_type: u32) -> &'static str {
         6 => "token ring",
         10 => "FDDI",
         107 => "frame relay",
-        147..=162 => "for private use",
+        147..=162 => "private use",
         187 | 201 => "Bluetooth",
         189 | 220 | 249 => "USB",
         195 | 230 | 283 => "IEEE 802.15.4",
         227 => "CAN",
         239 => "Linux netfilter log",
         253 => "netlink",
-        _ => "unknown here",
+        _ => "unknown",
     }
 }

@@ -143,8 +143,7 @@ fn station(address: &[u8], len: usize) -> [u8; 6] {
 pub(super) fn refusal(link_type: u32) -> String {
     let name = link_type_name(link_type);
     format!(
-        "holds frames of link type {link_type} ({name}); Ethernet ({ETHERNET}), raw IP, BSD \
-         loopback, Linux cooked captures, PPP, Cisco HDLC and IEEE 802.11 can be carried: capture \
-         on an Ethernet interface, or convert the file"
+        "unsupported link type {link_type} ({name}); supported are Ethernet ({ETHERNET}), raw IP, \
+         BSD loopback, Linux cooked, PPP, Cisco HDLC and IEEE 802.11"
     )
 }

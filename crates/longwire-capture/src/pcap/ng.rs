@@ -160,7 +160,7 @@ impl Ng {
                 return Err(malformed(
                     source,
                     8,
-                    "a section without a byte order mark".into(),
+                    "section without byte-order magic".into(),
                 ));
             }
         };
@@ -170,7 +170,7 @@ impl Ng {
             return Err(bad_length(source, len));
         }
         if major != 1 {
-            let reason = format!("pcapng version {major}.{minor}; only 1.x is known");
+            let reason = format!("pcapng version {major}.{minor}; supported: 1.x");
             return Err(malformed(source, 12, reason));
         }
         self.interfaces.clear();
@@ -194,7 +194,7 @@ impl Ng {
         if let FillResult::Ended(_) = source.need(4)? {
             return Err(Stop::Malformed {
                 offset,
-                reason: format!("the file ends within a block of {len} bytes"),
+                reason: format!("truncated block of {len} bytes"),
             });
         }
         let closing = self.order.u32(source.held(), 0);
@@ -210,7 +210,7 @@ impl Ng {
     #[inline]
     fn whole_block(&self, source: &mut Source, len: u32) -> Result<(), Stop> {
         if len as usize > BUFFER_LEN {
-            let reason = format!("a block of {len} bytes; at most {BUFFER_LEN} are accepted");
+            let reason = format!("block of {len} bytes; the maximum is {BUFFER_LEN}");
             return Err(malformed(source, 4, reason));
         }
         if let FillResult::Ended(held) = source.need(len as usize)? {
@@ -277,7 +277,7 @@ impl Ng {
     fn packet(&mut self, source: &mut Source, kind: u32, len: u32) -> Result<Found, Stop> {
         let packet = self.packet_fields(source, kind, len)?;
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
-            let reason = format!("a frame of interface {}, not described", packet.interface);
+            let reason = format!("frame of undescribed interface {}", packet.interface);
             return Err(malformed(source, 8, reason));
         };
         let captured = match kind {
@@ -285,7 +285,7 @@ impl Ng {
             _ => packet.captured,
         };
         if captured > len - 4 - packet.data_at as u32 {
-            let reason = format!("a frame of {captured} bytes in a block of {len}");
+            let reason = format!("frame of {captured} bytes in a block of {len}");
             return Err(malformed(source, 0, reason));
         }
         let is_too_long = captured > CAPTURED_MAX || len as usize > BUFFER_LEN;
@@ -306,7 +306,7 @@ impl Ng {
         self.whole_block(source, len)?;
         if let Some(ticks) = packet.ticks {
             let Some(stamp) = interface.nanos(ticks) else {
-                let reason = format!("a time of {ticks} ticks, before 1970 or after 2554");
+                let reason = format!("time of {ticks} ticks, before 1970 or after 2554");
                 return Err(malformed(source, 0, reason));
             };
             self.last_stamp = stamp;
@@ -390,7 +390,7 @@ fn malformed(source: &Source, at: u64, reason: String) -> Stop {
 
 #[cold]
 fn bad_length(source: &Source, len: u32) -> Stop {
-    let reason = format!("a block length of {len}, too short for its kind or no multiple of 4");
+    let reason = format!("block length {len}: too short, or not a multiple of 4");
     malformed(source, 4, reason)
 }
 
@@ -398,12 +398,12 @@ fn bad_length(source: &Source, len: u32) -> Stop {
 fn mismatch(offset: u64, len: u32, closing: u32) -> Stop {
     Stop::Malformed {
         offset,
-        reason: format!("a block of {len} bytes that says {closing} at its end"),
+        reason: format!("block of {len} bytes with trailing length {closing}"),
     }
 }
 
 #[cold]
 fn cut(source: &Source, held: usize, len: u32) -> Stop {
-    let reason = format!("the file ends within a block: {held} of {len} bytes are there");
+    let reason = format!("truncated block: {held} of {len} bytes");
     malformed(source, 0, reason)
 }

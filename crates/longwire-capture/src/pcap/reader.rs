@@ -175,7 +175,7 @@ impl CaptureReader {
         let Some(Format::Ng(ng)) = &mut self.format else {
             return Err(CaptureError::Unsupported {
                 file: self.name.clone(),
-                reason: format!("a classic pcap has no interfaces to choose '{interface}' from"),
+                reason: format!("no interface '{interface}': a classic pcap has no interfaces"),
             });
         };
         ng.choose(interface);
@@ -204,7 +204,7 @@ impl CaptureReader {
         if repeat && !self.repeatable {
             return Err(CaptureError::Unsupported {
                 file: self.name.clone(),
-                reason: "a pipe can be read only once; save it to a file to repeat it".into(),
+                reason: "a pipe can be read once only; save it to a file".into(),
             });
         }
         self.start_thread(repeat, Depth::DEEP, at_start)

@@ -206,9 +206,9 @@ impl Input {
         }
         let offset = raw.taken();
         let reason = if raw.ran_out() {
-            format!("the {packing} stream ends early: the file was cut")
+            format!("truncated {packing} stream")
         } else {
-            format!("the {packing} stream is damaged: {reason}")
+            format!("corrupt {packing} stream: {reason}")
         };
         Stop::Packed { offset, reason }
     }

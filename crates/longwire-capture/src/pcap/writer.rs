@@ -87,13 +87,13 @@ impl CaptureWriter {
         let Some(format) = CaptureFormat::of(path) else {
             return Err(CaptureError::Unsupported {
                 file: path.into(),
-                reason: "to write a capture, end its name in .pcap or .pcapng".into(),
+                reason: "the name of a capture must end in .pcap or .pcapng".into(),
             });
         };
         if format == CaptureFormat::PcapNanos && !interfaces.is_empty() {
             return Err(CaptureError::Unsupported {
                 file: path.into(),
-                reason: "pcap does not say by which port a frame came; write .pcapng".into(),
+                reason: "pcap does not store ports; write .pcapng".into(),
             });
         }
         let file =
@@ -234,7 +234,7 @@ impl CaptureWriter {
         wire_len: u32,
     ) -> Result<(), CaptureError> {
         if bytes.len() > CAPTURED_MAX as usize {
-            return Err(self.refused(format!("a frame of {} bytes is too long", bytes.len())));
+            return Err(self.refused(format!("frame of {} bytes is too long", bytes.len())));
         }
         match self.format {
             CaptureFormat::PcapNanos => self.push_record(stamp, bytes, wire_len),

@@ -90,7 +90,7 @@ impl Zstd {
     fn check(&self) -> Result<(), String> {
         match self.decoder.get_checksum_from_data() {
             Some(sum) if Some(sum) != self.decoder.get_calculated_checksum() => {
-                Err("its checksum does not fit its contents".into())
+                Err("checksum mismatch".into())
             }
             _ => Ok(()),
         }
@@ -100,15 +100,15 @@ impl Zstd {
 fn explain(error: &FrameDecoderError) -> String {
     match error {
         FrameDecoderError::WindowSizeTooBig { requested, max } => format!(
-            "it needs {} MiB of memory, more than {}; pack it again without --long",
+            "needs {} MiB of memory, more than {}; compress it without --long",
             requested >> 20,
             max >> 20
         ),
         FrameDecoderError::DictNotProvided { dict_id } => {
-            format!("it needs dictionary {dict_id}; pack it again without one")
+            format!("needs dictionary {dict_id}; compress it without a dictionary")
         }
         FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::BadMagicNumber(_)) => {
-            "no frame begins here".into()
+            "no frame starts here".into()
         }
         error => error.to_string(),
     }

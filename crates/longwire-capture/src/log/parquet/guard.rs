@@ -25,7 +25,7 @@ pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     ended.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        let text = text.unwrap_or("it makes no sense");
+        let text = text.unwrap_or("inconsistent metadata");
         Err(ParquetError::General(format!("damaged: {text}")))
     })
 }

@@ -16,7 +16,7 @@ use crate::log::row::{Fate, Name, Names, Row};
 use crate::log::{FormatReader, LogError};
 
 /// Reason why a file that begins as Parquet may have no index.
-const UNFINISHED: &str = "cannot read it as Parquet (if its writer was killed, its end is missing)";
+const UNFINISHED: &str = "cannot read it as Parquet; the end is missing if the writer was killed";
 
 /// Reads rows from columns.
 struct ParquetReader {
@@ -278,7 +278,7 @@ fn whole<T: TryFrom<i128>>(number: i128, index: usize) -> std::result::Result<T,
 fn truth(column: &mut Column, index: usize) -> std::result::Result<bool, RowError> {
     match column.next()? {
         Value::Truth(truth) => Ok(truth),
-        other => Err(unexpected(&other, index, "a truth value")),
+        other => Err(unexpected(&other, index, "a boolean")),
     }
 }
 
@@ -293,14 +293,14 @@ fn name(
             Ok(text) => Ok(Some(names.get(text))),
             Err(_) => Err(RowError::Row(format!("{} is not UTF-8", COLUMNS[index]))),
         },
-        other => Err(unexpected(&other, index, "a text")),
+        other => Err(unexpected(&other, index, "text")),
     }
 }
 
 fn fate(column: &mut Column) -> std::result::Result<Fate, RowError> {
     match column.next()? {
         Value::Bytes(bytes) => Ok(Fate::parse(&String::from_utf8_lossy(bytes))?),
-        other => Err(unexpected(&other, 4, "a text")),
+        other => Err(unexpected(&other, 4, "text")),
     }
 }
 
@@ -308,8 +308,8 @@ fn unexpected(value: &Value<'_>, index: usize, expected: &str) -> RowError {
     let is = match value {
         Value::Absent => "absent",
         Value::Number(_) => "a number",
-        Value::Truth(_) => "a truth value",
-        Value::Bytes(_) => "a text",
+        Value::Truth(_) => "a boolean",
+        Value::Bytes(_) => "text",
     };
     RowError::Row(format!("{} is {is}, not {expected}", COLUMNS[index]))
 }
