@@ -36,11 +36,11 @@ pub enum ArenaError {
     TooSmall { budget: Bytes, least: Bytes },
     #[error("a memory budget of {budget} is too large; the maximum is {most}")]
     TooLarge { budget: Bytes, most: Bytes },
-    #[error("no address space for a memory budget of {budget}: {source}; give a smaller one")]
+    #[error("no address space for a memory budget of {budget}: {source}; reduce it")]
     Refused { budget: Bytes, source: io::Error },
-    #[error("this process has made 2^28 delay lines and can make no more")]
+    #[error("delay line numbers exhausted after 2^28")]
     TooMany,
-    #[error("cannot make an event descriptor: {0}")]
+    #[error("cannot create an event descriptor: {0}")]
     Event(#[from] nix::Error),
 }
 

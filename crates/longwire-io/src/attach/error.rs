@@ -10,65 +10,58 @@ use crate::port::PortError;
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum AttachError {
     #[error(
-        "this kernel has no TCX links, which Linux has from 6.6 on ({source}); they let traffic \
-         pass when the emulator ends. On older kernels give the container a link from the start: \
-         `longwire exec`, or `longwire run` between its veth device and another"
+        "no TCX links in this kernel ({source}); they need Linux 6.6. On older kernels, use \
+         `longwire exec`, or `longwire run` between the container's veth device and another"
     )]
     OldKernel { source: io::Error },
-    #[error("the kernel refuses the programs of an attachment: {source}{}", rights(.source))]
+    #[error("the kernel rejected the BPF programs: {source}{}", rights(.source))]
     Program { source: io::Error },
-    #[error("{source}; the interfaces there are {present}")]
+    #[error("{source}; interfaces are {present}")]
     NoInterface { source: NetError, present: String },
-    #[error(
-        "there is no default route to choose an interface by: name one with --interface; the \
-         interfaces there are {present}"
-    )]
+    #[error("no default route; choose an interface with --interface: {present}")]
     NoDefaultRoute { present: String },
-    #[error("lo carries what a namespace sends to itself: no link can be between: name another")]
+    #[error("cannot attach to lo; choose another interface")]
     Loopback,
-    #[error("'{interface}' has no Ethernet header, as tunnels have none: attach to another device")]
+    #[error("'{interface}' has no Ethernet header, like a tunnel; choose another interface")]
     NoEthernet { interface: String },
     #[error(
-        "'{interface}' has a link of Longwire already: `longwire attach list` shows it, \
-         `longwire attach set` changes it, `longwire attach detach` removes it; links of parts of \
-         the traffic can be next to it: --to, --filter"
+        "'{interface}' has a link already; see `longwire attach list`, and change it with `attach \
+         set`, remove it with `attach detach`, or attach to a part of the traffic with --to or \
+         --filter"
     )]
     Taken { interface: String },
     #[error(
-        "'{interface}' has a port of a network, or a link of another version of Longwire: no link \
-         can be next to it"
+        "'{interface}' has a port of a network, or a link of another version of Longwire, and \
+         cannot have a second link"
     )]
     OtherKind { interface: String },
-    #[error("a link of all traffic cannot become one of a part, nor the other way round")]
+    #[error("a link for all traffic and a link for a part cannot be converted into each other")]
     OtherPlace,
     #[error(
-        "'{interface}' has as many programs as the kernel allows, {count} in one direction: remove \
-         a link (`longwire attach list`), or a program of others (`bpftool net`)"
+        "'{interface}' has the maximum of {count} BPF programs in one direction; remove a link \
+         (`longwire attach list`) or another program (`bpftool net`)"
     )]
     TooManyPrograms { interface: String, count: usize },
-    #[error("the programs at '{interface}' changed while the link was being attached: {source}")]
+    #[error("the BPF programs at '{interface}' changed meanwhile: {source}; try again")]
     Changed {
         interface: String,
         source: io::Error,
     },
     #[error(
-        "the filter cannot be evaluated in the kernel: bytes at computed places of the frame \
-         (ether[…]), and very long filters, are too much for it"
+        "the kernel cannot evaluate this filter: it has bytes at computed offsets (ether[…]), or \
+         is too long"
     )]
     FilterTooComplex,
-    #[error("at most {} prefixes can be selected", super::PREFIXES_MAX)]
+    #[error("more than {} prefixes", super::PREFIXES_MAX)]
     TooManyPrefixes,
-    #[error(
-        "fail-closed keeps its programs in the BPF file system, and none is mounted at \
-         /sys/fs/bpf: mount -t bpf bpf /sys/fs/bpf"
-    )]
+    #[error("fail-closed needs a BPF file system; run: mount -t bpf bpf /sys/fs/bpf")]
     NoBpfFileSystem,
     #[error(
-        "the programs are kept in another BPF file system than the one that is mounted here at \
-         /sys/fs/bpf: run this in the mount namespace of the emulator"
+        "the BPF file system at /sys/fs/bpf is not the emulator's; run this in the emulator's \
+         mount namespace"
     )]
     OtherBpfFileSystem,
-    #[error("the programs cannot be kept in, or removed from, /sys/fs/bpf: {source}")]
+    #[error("cannot change /sys/fs/bpf: {source}")]
     Pin { source: io::Error },
     #[error(transparent)]
     Net(#[from] NetError),
@@ -80,7 +73,7 @@ fn rights(error: &io::Error) -> &'static str {
     // EACCES has the same kind, but comes from the verifier or a security module, even
     // for root.
     if error.raw_os_error() == Some(libc::EPERM) {
-        "; attaching takes CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN: run it as root"
+        "; attaching needs CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; run it as root"
     } else {
         ""
     }

@@ -36,7 +36,7 @@ impl std::str::FromStr for Prefix {
     /// Parses `10.0.0.0/8`, `2001:db8::/32`, or an address, whose prefix is its whole
     /// length.
     fn from_str(text: &str) -> Result<Prefix, String> {
-        let wrong = || format!("'{text}' is no prefix, as in 10.0.0.0/8 or 2001:db8::/32");
+        let wrong = || format!("'{text}' is not a prefix such as 10.0.0.0/8 or 2001:db8::/32");
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
@@ -50,7 +50,7 @@ impl std::str::FromStr for Prefix {
         if length > longest {
             let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
             return Err(format!(
-                "'{text}': a prefix of {family} has at most {longest} bits"
+                "'{text}': prefix length above {longest} for {family}"
             ));
         }
         Ok(Prefix { address, length })

@@ -46,7 +46,7 @@ pub enum NetError {
         what: String,
         source: io::Error,
     },
-    #[error("no device '{name}' here")]
+    #[error("no device '{name}'")]
     NoDevice { name: String },
 }
 

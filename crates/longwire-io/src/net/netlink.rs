@@ -34,7 +34,7 @@ pub struct Netlink {
 
 /// A request refused by the kernel.
 #[derive(Debug, thiserror::Error)]
-#[error("{source}{}", detail.as_deref().map(|d| format!(" (the kernel says: {d})")).unwrap_or_default())]
+#[error("{source}{}", detail.as_deref().map(|d| format!(" (kernel: {d})")).unwrap_or_default())]
 pub struct NetlinkError {
     /// The error code.
     pub source: io::Error,

@@ -118,8 +118,8 @@ pub struct NetNamespace {
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
     thread::scope(|scope| {
         let started = thread::Builder::new().spawn_scoped(scope, work);
-        let thread = started
-            .map_err(|e| NetError::system("start", "a thread (`ulimit -u` bounds them)", e))?;
+        let thread =
+            started.map_err(|e| NetError::system("start", "a thread (see `ulimit -u`)", e))?;
         let ended = thread.join();
         Ok(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
@@ -191,12 +191,12 @@ impl NetNamespace {
         let other = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         // On other file systems the request number has another meaning.
         if fstatfs(&file)?.filesystem_type() != NSFS_MAGIC {
-            return other("not a network namespace, but another kind of file");
+            return other("not a network namespace");
         }
         // SAFETY: the descriptor is open, and the request has no argument.
         let kind = unsafe { kind_of(file.as_raw_fd()) }?;
         if kind != libc::CLONE_NEWNET {
-            return other("a namespace of another kind than a network's");
+            return other("a namespace, but not a network namespace");
         }
         let inode = fstat(&file)?.st_ino;
         Ok(NetNamespace { file, inode })

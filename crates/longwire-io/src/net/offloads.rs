@@ -45,8 +45,7 @@ pub(crate) fn wire_size(
             }
         }
         Some(_) => notes.push(format!(
-            "{}: its other end is in another namespace, where segmentation offloads could \
-             not be switched off",
+            "{}: cannot disable segmentation offloads of its peer, which is in another namespace",
             interface.name
         )),
         None => {}
@@ -87,7 +86,7 @@ fn switch_off(
     let requested = on.iter().map(|name| (*name, false));
     if let Err(error) = ethtool.set_features(interface, requested) {
         notes.push(format!(
-            "{interface}: could not switch off {}: {error}",
+            "{interface}: cannot disable {}: {error}",
             on.join(", ")
         ));
         return;
@@ -98,13 +97,13 @@ fn switch_off(
     let (stubborn, off): (Vec<&str>, Vec<&str>) = on.into_iter().partition(|name| still(name));
     if !stubborn.is_empty() {
         notes.push(format!(
-            "{interface}: {} cannot be switched off",
+            "{interface}: {} cannot be disabled",
             stubborn.join(", ")
         ));
     }
     if !off.is_empty() {
         notes.push(format!(
-            "{interface}: {} switched off until the end",
+            "{interface}: disabled {} for the run",
             off.join(", ")
         ));
     }

@@ -14,20 +14,23 @@ pub(super) fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError>
     let (kind, why) = match link_kind(name) {
         _ if options.gap_frames.is_some() => (
             "packet",
-            format!("{name} is opened with AF_PACKET: no other port has gap frames"),
+            format!("{name}: using AF_PACKET, the only port with gap frames"),
         ),
         Ok(kind) if !kind.is_empty() && options.offloads => (
             "packet",
-            format!("{name} is virtual ({kind}): AF_PACKET passes its super-packets on whole"),
+            format!(
+                "{name}: using AF_PACKET, which keeps super-packets of virtual devices \
+                     ({kind}) whole"
+            ),
         ),
         // The port reports a missing interface, with the existing ones.
-        _ => ("xdp", format!("{name} is opened with AF_XDP")),
+        _ => ("xdp", format!("{name}: using AF_XDP")),
     };
     let opened = registry::open_kind(&format!("{kind}:{name}"), options);
     let (result, why) = match opened {
         Err(error) if kind == "xdp" && may_work_otherwise(&error) => (
             registry::open_kind(&format!("packet:{name}"), options),
-            format!("{name} is opened with AF_PACKET, because AF_XDP does not work here: {error}"),
+            format!("{name}: using AF_PACKET, because AF_XDP failed: {error}"),
         ),
         other => (other, why),
     };

@@ -26,7 +26,7 @@ pub(super) fn control(
     }
     let failed = |error: io::Error| match error.raw_os_error() {
         Some(libc::EINVAL | libc::ENOTTY) => {
-            refused("this kernel cannot take the carrier of a TAP device; Linux 5.0 can")
+            refused("controlling the carrier of a TAP device needs Linux 5.0")
         }
         _ => PortError::of(port.to_owned(), "controlling the carrier", error),
     };
@@ -36,8 +36,8 @@ pub(super) fn control(
             start(switch_of_pair(interface)?)
         } else {
             Err(refused(
-                "carrier: the interface and its cable are not Longwire's, so it cannot take their \
-                 carrier; use tap:NAME, or `longwire exec`, which makes its own",
+                "carrier: cannot control the carrier of an existing interface; use tap:NAME, or \
+                 `longwire exec`",
             ))
         }
     };
@@ -52,7 +52,7 @@ pub(super) fn control(
             tx.carrier = Some(carrier);
         }
         (AnyRx::Xdp(_), AnyTx::Xdp(tx)) => tx.carrier = Some(own_pair(tx.interface())?),
-        _ => return Err(refused("carrier: there is no interface at its other end")),
+        _ => return Err(refused("carrier: no interface at the other end")),
     }
     Ok(())
 }

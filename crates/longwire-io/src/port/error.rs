@@ -8,7 +8,7 @@ use longwire_capture::CaptureError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PortError {
-    #[error("no interface '{name}' here; there are {present}")]
+    #[error("no interface '{name}'; interfaces are {present}")]
     NoInterface { name: String, present: String },
     #[error("interface '{name}' is down; bring it up with: ip link set dev {name} up")]
     Down { name: String },
@@ -35,7 +35,7 @@ pub enum PortError {
         /// Whether a port that only copies arriving frames would be allowed.
         only_by_xdp: bool,
     },
-    #[error("{port} went away: {source}")]
+    #[error("{port} is gone: {source}")]
     Gone { port: String, source: io::Error },
     #[error("{port}: {reason}")]
     Unsupported { port: String, reason: String },
@@ -45,7 +45,7 @@ pub enum PortError {
         offset: u64,
         reason: String,
     },
-    #[error("'{text}' is no port; write one of {known}")]
+    #[error("'{text}' is not a port; write one of {known}")]
     Unknown { text: String, known: String },
 }
 

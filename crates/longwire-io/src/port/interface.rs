@@ -25,7 +25,7 @@ pub(crate) fn find_up(port: &str, name: &str) -> Result<Interface, PortError> {
     if !interface.is_ethernet() {
         return Err(PortError::Unsupported {
             port: port.to_owned(),
-            reason: "the interface carries no Ethernet frames".to_owned(),
+            reason: "not an Ethernet interface".to_owned(),
         });
     }
     if !interface.up {

@@ -50,14 +50,14 @@ pub static PORTS: &[PortKind] = &[
     PortKind {
         name: "auto",
         argument: "IF",
-        summary: "a network interface, by what works best with it; the same as just IF",
+        summary: "network interface, by the best method; same as IF alone",
         example: "auto:eth1",
         open: auto::open,
     },
     PortKind {
         name: "packet",
         argument: "IF",
-        summary: "a network interface through AF_PACKET, which every Linux has",
+        summary: "network interface through AF_PACKET, on any Linux",
         example: "packet:eth1",
         open: |name, options| {
             if options.purpose == Purpose::Send && options.gap_frames.is_none() {
@@ -82,7 +82,7 @@ pub static PORTS: &[PortKind] = &[
     PortKind {
         name: "xdp",
         argument: "IF",
-        summary: "a network interface through AF_XDP, past the kernel's network stack",
+        summary: "network interface through AF_XDP, which bypasses the network stack",
         example: "xdp:eth1",
         open: |name, options| {
             refuse_gap_frames("xdp", name, options, NO_CHECK_BY_XDP)?;
@@ -94,15 +94,10 @@ pub static PORTS: &[PortKind] = &[
     PortKind {
         name: "tap",
         argument: "NAME",
-        summary: "a TAP device, made if it is missing: this machine at the other end",
+        summary: "TAP device, created if missing; the other end is this machine",
         example: "tap:lw0",
         open: |name, options| {
-            refuse_gap_frames(
-                "tap",
-                name,
-                options,
-                "a TAP device has no wire to keep busy",
-            )?;
+            refuse_gap_frames("tap", name, options, "a TAP device has no wire")?;
             let port = tap::open(name, options)?;
             let (rx, tx) = (AnyRx::Tap(port.rx), AnyTx::Tap(port.tx));
             Ok(Port::new("tap", name, rx, tx, port.notes))
@@ -111,25 +106,20 @@ pub static PORTS: &[PortKind] = &[
     PortKind {
         name: PCAP,
         argument: "FILE | in=FILE,out=FILE",
-        summary: "a capture: frames come from one file, at its times, and go to another",
+        summary: "captures: reads frames from one file, at its times, and writes to another",
         example: "pcap:in=before.pcapng,out=after.pcap",
         open: |files, options| {
-            refuse_gap_frames(
-                "pcap",
-                files,
-                options,
-                "a capture is no wire, and has no gaps",
-            )?;
+            refuse_gap_frames("pcap", files, options, "a capture has no wire")?;
             open_captures(files)
         },
     },
     PortKind {
         name: "null",
         argument: "",
-        summary: "nowhere: frames are counted and forgotten, and none ever comes",
+        summary: "null port: counts and discards frames; receives none",
         example: "null",
         open: |argument, options| {
-            refuse_gap_frames("null", argument, options, "there is no wire")?;
+            refuse_gap_frames("null", argument, options, "no wire")?;
             let (rx, tx) = (
                 AnyRx::Silent(SilentRx),
                 AnyTx::Discard(DiscardTx::default()),
@@ -139,8 +129,7 @@ pub static PORTS: &[PortKind] = &[
     },
 ];
 
-const NO_CHECK_BY_XDP: &str =
-    "AF_XDP has no way to send a check sequence of ours; packet:IF may have";
+const NO_CHECK_BY_XDP: &str = "AF_XDP cannot send a wrong frame check sequence; try packet:IF";
 
 /// Refuses gap frames where they are impossible.
 fn refuse_gap_frames(
@@ -276,7 +265,7 @@ fn captures(files: &str) -> Result<[Option<&str>; 2], PortError> {
         if slot.is_some() {
             return Err(PortError::Unsupported {
                 port: format!("pcap:{files}"),
-                reason: "one file to read and one to write can be named".to_owned(),
+                reason: "at most one input and one output file".to_owned(),
             });
         }
     }
@@ -291,7 +280,7 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
     {
         return Err(PortError::Unsupported {
             port: format!("pcap:{files}"),
-            reason: "the file would be written over while it is read".to_owned(),
+            reason: "input and output are the same file".to_owned(),
         });
     }
     let mut notes = Vec::new();
@@ -302,7 +291,7 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
     let tx = match output {
         Some(file) => AnyTx::Pcap(PcapTx::create(file, epoch())?),
         None => {
-            notes.push(format!("frames towards pcap:{files} are forgotten"));
+            notes.push(format!("frames to pcap:{files} are discarded"));
             AnyTx::Discard(DiscardTx::default())
         }
     };

@@ -102,21 +102,18 @@ fn quiet(name: &str, changing: &mut SettingsChange, notes: &mut Vec<String>) {
     };
     match disable_ipv6(name, &file, changing) {
         Ok(Ipv6::Disabled) => notes.push(format!(
-            "{name}: IPv6 of the kernel's own stack switched off until the end"
+            "{name}: disabled IPv6 of the kernel's stack for the run"
         )),
         Ok(Ipv6::Silent) => {}
         Ok(Ipv6::InUse) => notes.push(format!(
-            "{name}: has IPv6 addresses, so the kernel's stack answers on it too"
+            "{name}: has IPv6 addresses, so the kernel's stack answers too"
         )),
         Err(error) => notes.push(cannot_switch_off(name, &error)),
     }
 }
 
 fn cannot_switch_off(name: &str, error: &io::Error) -> String {
-    format!(
-        "{name}: IPv6 of the kernel's own stack could not be switched off ({error}); it may send \
-         packets of its own"
-    )
+    format!("{name}: cannot disable IPv6 of the kernel's stack ({error}); it may send packets")
 }
 
 enum Ipv6 {

@@ -23,10 +23,10 @@ const GSO_ECN: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VnetError {
     /// The header is truncated.
-    #[error("a virtio-net header of {0} bytes, not 10")]
+    #[error("virtio-net header of {0} bytes, not 10")]
     Short(usize),
     /// The checksum would lie outside of the frame.
-    #[error("a checksum at {start} + {offset} in a frame of {len} bytes")]
+    #[error("checksum at {start} + {offset} beyond a frame of {len} bytes")]
     Checksum {
         /// Start of the summed bytes.
         start: u16,
@@ -36,10 +36,10 @@ pub enum VnetError {
         len: usize,
     },
     /// An unsupported kind of segmentation.
-    #[error("segmentation of kind {0:#x} is not known")]
+    #[error("unknown segmentation kind {0:#x}")]
     Kind(u8),
     /// The frame contradicts the header.
-    #[error("the frame's own headers are not those of a {kind:?} super-packet")]
+    #[error("headers are not those of a {kind:?} super-packet")]
     Mismatch {
         /// The kind in the header.
         kind: SegmentKind,

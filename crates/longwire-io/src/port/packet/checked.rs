@@ -42,7 +42,7 @@ pub fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortErr
         return Err(refused(
             &port,
             &driver,
-            "which takes a check sequence of ours and then sends its own",
+            "which overwrites the frame check sequence",
         ));
     }
     check_speed(&port, name, rate)?;
@@ -60,8 +60,8 @@ fn refused(port: &str, driver: &str, why: &str) -> PortError {
     PortError::Unsupported {
         port: port.to_owned(),
         reason: format!(
-            "no gap frames: they need a driver that sends a wrong check sequence (SO_NOFCS), and \
-             this one is {driver}, {why}; e1000, e1000e, igb and ixgbe can"
+            "no gap frames: driver {driver}, {why}; SO_NOFCS works with e1000, e1000e, igb and \
+             ixgbe"
         ),
     }
 }
@@ -73,7 +73,7 @@ fn check_speed(port: &str, name: &str, rate: BitRate) -> Result<(), PortError> {
     match speed.ok().flatten() {
         Some(speed) if speed != rate => Err(PortError::Unsupported {
             port: port.to_owned(),
-            reason: format!("gap frames at {rate} on a wire of {speed}; write {speed}"),
+            reason: format!("gap frames at {rate}, but the wire has {speed}; write {speed}"),
         }),
         _ => Ok(()),
     }
@@ -156,7 +156,7 @@ impl CheckedLine {
         match nix::sys::socket::send(self.socket.as_raw_fd(), &frame, flags) {
             Ok(_) | Err(nix::Error::EAGAIN | nix::Error::ENOBUFS) => Ok(()),
             Err(nix::Error::EPROTONOSUPPORT) => {
-                Err(refused(&self.port, driver, "which the kernel says cannot"))
+                Err(refused(&self.port, driver, "which lacks SO_NOFCS"))
             }
             Err(error) => Err(failure(
                 &self.port,

@@ -110,8 +110,8 @@ impl Device {
             _lock: None,
         };
         notes.push(match before {
-            Some(_) => format!("uses the TAP device {name}, which was there"),
-            None => format!("made the TAP device {name}, which vanishes when the port is closed"),
+            Some(_) => format!("using the existing TAP device {name}"),
+            None => format!("created the TAP device {name}, removed when the port closes"),
         });
         device
             .set_header_len()
@@ -202,7 +202,8 @@ impl Device {
         let result = if wanted {
             match set(OFFLOAD_TCP | OFFLOAD_UDP) {
                 Err(nix::errno::Errno::EINVAL) => {
-                    notes.push("this kernel cannot leave UDP segments to a TAP device".into());
+                    notes
+                        .push("this kernel has no UDP segmentation offload for TAP devices".into());
                     set(OFFLOAD_TCP)
                 }
                 result => result,
@@ -278,7 +279,7 @@ impl DeviceSettings {
         if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
             return Err(PortError::Unsupported {
                 port: format!("tap:{text}"),
-                reason: "a device name has 1 to 15 characters, no space, ':' or '/'".into(),
+                reason: "not a device name: 1 to 15 characters, without space, ':' and '/'".into(),
             });
         }
         let socket = socket(
@@ -383,7 +384,7 @@ fn not_attached(name: &str, error: io::Error) -> PortError {
             };
         }
         Some(libc::EINVAL | libc::EEXIST) => {
-            "the name belongs to a device that is no TAP device with one queue"
+            "a device of that name exists, but is not a single-queue TAP device"
         }
         _ => return failed(name, "attaching to the TAP device", error),
     };

@@ -75,8 +75,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     let chunk = Umem::chunk_for(frame_max).ok_or_else(|| PortError::Unsupported {
         port: port.clone(),
         reason: format!(
-            "an MTU of {} is too large for AF_XDP's frame memory; up to 3800 will do, or use \
-             packet:{name}",
+            "MTU {} is too large for AF_XDP; the maximum is 3800; or use packet:{name}",
             interface.mtu
         ),
     })?;
@@ -166,7 +165,8 @@ fn attach(
         && let Ok(attached) = attach(Place::Generic)
     {
         notes.push(format!(
-            "{name}: the driver takes no XDP program ({error}); it runs in the network stack"
+            "{name}: the driver does not support XDP ({error}); using generic XDP in the network \
+             stack"
         ));
         return Ok(attached);
     }
@@ -218,7 +218,7 @@ impl Plan<'_> {
                 Place::Generic => "network stack",
             },
             if zero_copy {
-                "used where the device puts them"
+                "zero-copy"
             } else {
                 "copied once by the kernel"
             }
@@ -286,12 +286,12 @@ impl Plan<'_> {
     fn explain(&self, port: &str, (action, error): SocketFailure) -> PortError {
         let reason = match error.raw_os_error() {
             Some(libc::ENOBUFS) if action == "registering frame memory" => {
-                "its frame memory is more than may be locked; raise the limit with: ulimit -l \
+                "the frame memory exceeds the limit of locked memory; raise it with: ulimit -l \
                  unlimited"
                     .to_owned()
             }
             Some(libc::EBUSY) => format!(
-                "a queue of {} is in use by another AF_XDP socket",
+                "another AF_XDP socket uses a queue of {}",
                 self.interface.name
             ),
             _ => return failure(port, action, error),
