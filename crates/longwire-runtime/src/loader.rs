@@ -151,7 +151,7 @@ pub fn try_plugin(
     receiver.recv_timeout(time).unwrap_or_else(|_| {
         let seconds = time.as_secs();
         Err(format!(
-            "was not loaded, or its create() did not return, within {seconds} s"
+            "not loaded within {seconds} s, or its create() did not return"
         ))
     })
 }

@@ -69,8 +69,8 @@ impl Layout {
     /// Returns a description in one sentence.
     pub fn describe(self) -> String {
         let how = match self.placement {
-            Placement::PerStage => "a thread a stage",
-            Placement::PerDirection => "a thread a direction",
+            Placement::PerStage => "one thread per stage",
+            Placement::PerDirection => "one thread per direction",
             Placement::Together | Placement::Auto => "one thread for all stages",
         };
         let far = self.far.map(|time| {

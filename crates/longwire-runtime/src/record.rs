@@ -224,13 +224,11 @@ impl RecordWriter {
         const LOOK: Duration = Duration::from_millis(2);
         while !self.thread.is_finished() {
             if is_hurried() {
-                return Err(
-                    "the rest was not written, because the run was stopped twice".to_owned(),
-                );
+                return Err("incomplete: the run was stopped twice".to_owned());
             }
             std::thread::sleep(LOOK);
         }
-        let panicked = "the thread that writes panicked; please report this";
+        let panicked = "the recorder panicked; please report this";
         self.thread
             .join()
             .unwrap_or_else(|_| Err(panicked.to_owned()))

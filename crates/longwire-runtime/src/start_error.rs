@@ -13,10 +13,10 @@ pub enum StartError {
     Thread(std::io::Error),
     #[error("cannot make an event descriptor: {0}")]
     Event(#[from] nix::Error),
-    #[error("the traces are for {needed} ports, and {given} were given")]
+    #[error("the traces need {needed} ports, not {given}")]
     Outputs { needed: usize, given: usize },
     #[error("switch: {0}")]
     Switch(#[from] BridgeError),
-    #[error("path {0} has no links, or one that does not exist")]
+    #[error("path {0} has no links, or a missing link")]
     Path(usize),
 }

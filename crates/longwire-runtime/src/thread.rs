@@ -109,12 +109,12 @@ impl ThreadEnd {
         let message = panic.downcast_ref::<&str>().copied();
         let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let message = message.unwrap_or("without a message");
-        ThreadEnd::failed(format!("a thread panicked; please report this: {message}"))
+        ThreadEnd::failed(format!("a thread panicked: {message}; please report this"))
     }
 
     /// Returns the result of a stuck thread, which is not joined.
     pub fn left_behind() -> ThreadEnd {
-        ThreadEnd::failed("a thread did not end when the run was stopped".to_owned())
+        ThreadEnd::failed("a thread did not stop with the run".to_owned())
     }
 
     fn failed(reason: String) -> ThreadEnd {

@@ -110,7 +110,7 @@ impl FabricParts {
         }
         let stages = match workers.len() {
             1 => "one thread for all ports",
-            _ => "a thread that receives and one that decides and sends",
+            _ => "one thread receives, one decides and sends",
         };
         let cores = host::cores();
         notes.push(format!("placement: {stages}{shards} ({cores} cores)"));

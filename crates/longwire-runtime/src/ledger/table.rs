@@ -10,16 +10,16 @@ counters! {
     Traffic, TrafficCells {
         /// Frames that arrived.
         packets_in: Frames, Sum, "packets in",
-            Link "received" "Frames that came to the link",
-            Port "received" "Frames that came in by the port";
+            Link "received" "Frames that arrived at the link",
+            Port "received" "Frames received by the port";
         /// Bytes that arrived, without framing.
         bytes_in: Bytes, Sum, "bytes in",
             Link "received" "Their bytes",
             Port "received" "Their bytes";
         /// Frames delivered, duplicates included; of a port, frames handed over to it.
         packets_out: Frames, Sum, "packets out",
-            Link "delivered" "Frames that the link delivered, duplicates included",
-            Port "sent" "Frames that left by the port";
+            Link "delivered" "Frames delivered by the link, including duplicates",
+            Port "sent" "Frames sent by the port";
         /// Their bytes.
         bytes_out: Bytes, Sum, "bytes out",
             Link "delivered" "Their bytes",
@@ -33,16 +33,16 @@ counters! {
         raised: Frames, Sum, "raised" ["order" "raised"];
         /// Frames that the link marked: congestion experienced.
         ecn_marked: Frames, Sum, "ECN marked",
-            Link "marked" "Frames that the link marked as having met congestion";
+            Link "marked" "Frames marked (CE) by the link";
         /// Delivered frames with bits corrupted by the medium.
         corrupted: Frames, Sum, "corrupted",
-            Link "corrupted" "Frames that the link corrupted";
+            Link "corrupted" "Frames corrupted by the link";
         /// Copies that the medium made, without the frames themselves.
         duplicated: Frames, Sum, "duplicated",
-            Link "duplicated" "Deliveries after the first of a frame";
+            Link "duplicated" "Copies delivered in addition to the frame";
         /// ICMP errors that the link's router sent.
         icmp_sent: Frames, Sum, "ICMP errors sent",
-            Link "icmp_sent" "ICMP errors that the link's router sent about dropped packets";
+            Link "icmp_sent" "ICMP errors sent by the link's router";
     }
 
     /// Late handovers of the frames for which a link of a network was the last one. Its
@@ -69,22 +69,22 @@ counters! {
     Memory, MemoryCells {
         /// The maximum memory of frames and descriptors, in bytes.
         memory_max: Bytes, Max, "",
-            Port "memory_max" "The most memory that frames of the port took so far";
+            Port "memory_max" "Maximum memory used by frames of the port";
     }
 
     /// Counts of all links of a network together.
     CoreCounts, CoreCells {
         /// Frames dropped because no rule matched.
         unmatched_dropped: Frames, Sum, "",
-            Run "unmatched_dropped" "Frames that were dropped because no rule was about them";
+            Run "unmatched_dropped" "Frames dropped because no rule matched";
         /// Frames that were forwarded without a link.
         passed: Frames, Sum, "",
-            Run "passed" "Frames that crossed no link, for no rule was about them";
+            Run "passed" "Frames passed without a link because no rule matched";
         /// Frames without a link whose output port went away.
         port_lost: Frames, Sum, "";
         /// Frames whose arrival was moved to a later time, by more than the tolerance.
         moved: Frames, Sum, "",
-            Run "moved" "Frames taken to have arrived later than they did, by more than the tolerance";
+            Run "moved" "Frames whose arrival was moved by more than the tolerance";
         /// Arrivals and verdicts that the recorder could not take.
         unrecorded: Rows, Sum, "";
     }
@@ -106,69 +106,68 @@ enum ArtifactClass {
 artifacts! {
     /// Handed over later than the tolerance.
     Late = "late": Late,
-        "frames were handed over later than --tolerance allows; `longwire doctor` says what \
-         disturbs timing here, and --wait spin trades a core for accuracy";
+        "frames were handed over later than --tolerance allows; see `longwire doctor`, or use \
+         --wait spin, which occupies cores";
     /// Late only because of witnessed pauses of the machine.
     LatePaused = "late_paused": LateExcused,
-        "the machine stood still, by the kernel's own accounts, and frames were late by that; \
-         artifacts-own leaves them out";
+        "frames were late because the machine paused, according to the kernel; artifacts-own \
+         excludes them";
     /// Late within the grace at the start of the run.
     LateStart = "late_start": LateExcused,
-        "frames were late while the program started (--grace); artifacts-own leaves them out";
+        "frames were late at the start (--grace); artifacts-own excludes them";
     /// No memory was left for a waiting frame: raise `--memory`.
     Memory = "memory": Lost,
-        "there was no memory for frames to wait in; raise --memory";
+        "no memory for queued frames; raise --memory";
     /// The output port did not accept the frame, or was gone, or the frame is longer than any
     /// port of a live run takes.
     Refused = "refused": Lost,
-        "the output port refused frames, such as those above its MTU or 128 KiB, or was gone";
+        "the output port was gone, or refused frames, such as those above its MTU or 128 KiB";
     /// The input port's ring was full before the emulator read it.
     RingFull = "ring_full": Lost,
-        "frames came faster than they could be read; fewer other programs, or more cores with \
-         --placement per-stage, would help";
+        "frames arrived faster than they were read; stop other programs, or use more cores with \
+         --placement per-stage";
     /// The frame was longer than the input port's slots.
     TooLong = "too_long": Lost,
-        "frames were longer than the input port can take";
+        "frames were too long for the input port";
     /// Late because the output port was full.
     LateReceiver = "late_receiver": Late,
-        "frames were late because the output port was full: its receiver takes them more slowly \
-         than the link delivers them";
+        "frames were late because the output port was full: its receiver is slower than the link";
     /// The output device had no carrier, or the interface of an attached link or port was
     /// down or gone.
     NoCarrier = "no_carrier": Lost,
-        "the output device had no carrier: it or its peer was down, its cable unplugged, or the \
+        "the output device had no carrier: it or its peer was down, the cable unplugged, or the \
          interface of an attached link deleted or moved";
     /// The output port accepted the frame and lost it.
     SendFailed = "send_failed": Lost,
-        "the output device took frames and lost them: its receiver is too slow for them";
+        "the output device lost frames after accepting them: its receiver is too slow";
     /// The frame contradicted its sender's description of unfinished work.
     Unusable = "unusable": Lost,
-        "frames contradicted their offload headers; switch off offloads at their sender";
+        "frames contradicted their offload headers; disable offloads at the sender";
     /// An event that was lost because the recorder was too slow.
     Unrecorded = "unrecorded": Other,
-        "events came faster than --capture and --log could be written; a faster disk, or --log \
-         alone, would help. The link itself was not disturbed";
+        "--capture and --log could not be written fast enough; use a faster disk, or --log alone. \
+         The link was not disturbed";
     /// A replay's frame that was read after it was due.
     Behind = "behind": Other,
-        "the trace could not be read before its frames were due; a faster disk, a larger \
-         --read-ahead or a trace that is not compressed would help";
+        "the trace was read too late; use a faster disk, a larger --read-ahead or an uncompressed \
+         trace";
     /// Handed over late by a network that carries more than this machine can.
     Overload = "overload": Late,
-        "the network carries more than this machine can: frames were handed over later and later. \
-         Fewer links, lower rates, fewer other programs, or more cores would help";
+        "the load exceeds this machine, and frames were increasingly late; use fewer links, lower \
+         rates or more cores, or stop other programs";
     /// Came from another host after its release.
     Underlay = "underlay": Late,
-        "frames came from another host after their release: the network between the hosts takes \
-         longer than the delay of the links; a longer delay or a faster underlay would help";
+        "frames arrived from another host after their release: the underlay is slower than the \
+         delay of the links; use a longer delay or a faster underlay";
     /// Lost on the way from another host.
     UnderlayLost = "underlay_lost": Lost,
-        "frames were lost between the hosts: no link dropped them. If long frames are lost \
-         alone, write a smaller mtu under [underlay]";
+        "frames were lost between the hosts. If only long frames are lost, set a smaller mtu \
+         under [underlay]";
     /// A captured frame stamped before the frame in front of it; the only artifact of
     /// virtual time.
     TimeWentBack = "time_went_back": Other,
-        "records stamped before the record in front of them were taken as simultaneous with it; \
-         sort the capture by time";
+        "records stamped before their predecessor count as simultaneous with it; sort the capture \
+         by time";
 }
 
 impl Artifact {

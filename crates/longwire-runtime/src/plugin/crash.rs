@@ -147,7 +147,7 @@ extern "C" fn at_exit() {
     if ENDS.load(Ordering::Acquire) {
         return;
     }
-    const WHAT: &str = "called exit, which no plugin may; return fail(host, message) instead";
+    const WHAT: &str = "called exit; a plugin must return fail(host, message) instead";
     let in_main = is_main(calls::thread_id());
     if let Some(call) = calls::own_call() {
         if !in_main && call.report(WHAT) {

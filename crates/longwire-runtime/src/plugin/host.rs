@@ -81,7 +81,7 @@ impl PluginHost {
     pub fn failure(&self) -> String {
         let kept = self.message.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.is_empty() {
-            "it failed without a message: return fail(host, message)".to_owned()
+            "failed without a message; return fail(host, message)".to_owned()
         } else {
             kept.clone()
         }
@@ -91,7 +91,7 @@ impl PluginHost {
 /// Calls `work` and records a panic as a failure: it must not reach the calling C code.
 pub(super) fn guarded<T>(host: &PluginHost, otherwise: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        host.note_failure("a panic in Longwire itself; please report this".to_owned());
+        host.note_failure("panic in Longwire; please report this".to_owned());
         otherwise
     })
 }
@@ -141,7 +141,7 @@ unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
             print_line(format_args!("plugin {}: {}", host.name, message()));
         } else if lines == LINES_MAX {
             print_line(format_args!(
-                "plugin {}: further messages are left out",
+                "plugin {}: omitting further messages",
                 host.name
             ));
         } else {
@@ -214,7 +214,7 @@ unsafe extern "C" fn chance(raw: *mut abi::Random, p: f64) -> c_int {
     // SAFETY: as for `next_u64`.
     let random = unsafe { random(raw) };
     if !(0.0..=1.0).contains(&p) {
-        random.misuse = Some(format!("chance: the probability {p} is not in 0 to 1"));
+        random.misuse = Some(format!("chance: probability {p} is outside 0..1"));
         return 0;
     }
     c_int::from(random.stream.chance(Probability::from_f64(p)))
@@ -226,7 +226,7 @@ unsafe extern "C" fn exponential(raw: *mut abi::Random, mean_ns: i64) -> i64 {
     // SAFETY: as for `next_u64`.
     let random = unsafe { random(raw) };
     let Ok(mean) = u64::try_from(mean_ns) else {
-        random.misuse = Some(format!("exponential: the mean of {mean_ns} ns is negative"));
+        random.misuse = Some(format!("exponential: mean {mean_ns} ns is negative"));
         return 0;
     };
     let drawn = random.stream.exponential(Nanos::from_nanos(mean));

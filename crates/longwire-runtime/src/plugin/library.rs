@@ -17,32 +17,29 @@ use super::{abi, crash, watchdog};
 pub enum PluginError {
     #[error("no such file")]
     Missing,
-    #[error("it is not a regular file")]
+    #[error("not a regular file")]
     NotRegular,
     #[error("cannot be loaded: {0}")]
     Load(libloading::Error),
-    #[error(
-        "does not export the function longwire_plugin: is it a plugin, and does the function's \
-         definition begin with LONGWIRE_EXPORT?"
-    )]
+    #[error("does not export longwire_plugin; a plugin defines it with LONGWIRE_EXPORT")]
     NoEntry,
-    #[error("its function longwire_plugin returned NULL")]
+    #[error("longwire_plugin returned NULL")]
     NoPlugin,
     #[error(
-        "built for version {found} of the plugin interface, and this Longwire has version {}: \
-         build it again with this Longwire's longwire_plugin.h",
+        "built for plugin interface {found}, but this Longwire has {}; rebuild it with the \
+         current longwire_plugin.h",
         abi::VERSION
     )]
     Version { found: u32 },
     #[error(
-        "its struct longwire_plugin says that it has {found} bytes, and version {} has at least \
-         {least}: set struct_size to sizeof(struct longwire_plugin)",
+        "struct_size is {found}, but version {} needs at least {least}; set it to sizeof(struct \
+         longwire_plugin)",
         abi::VERSION
     )]
     Size { found: u32, least: usize },
-    #[error("has hooks that this Longwire does not know: a newer Longwire is needed")]
+    #[error("has unknown hooks; needs a newer Longwire")]
     Newer,
-    #[error("has no hook '{wanted}', which --{option} needs; it has {present}")]
+    #[error("has no hook '{wanted}', which --{option} needs; hooks are {present}")]
     NoHook {
         wanted: &'static str,
         option: &'static str,

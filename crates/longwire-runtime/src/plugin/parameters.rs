@@ -57,9 +57,7 @@ impl<'a> CreateParameters<'a> {
             asked.join(", ")
         };
         let key = key.to_string_lossy();
-        Some(format!(
-            "the plugin has no parameter '{key}'; it takes {known}"
-        ))
+        Some(format!("unknown parameter '{key}'; parameters are {known}"))
     }
 
     /// Returns the value of a key and marks the key as requested.
@@ -121,7 +119,7 @@ pub(super) unsafe extern "C" fn require(raw: *const abi::Parameters, key: *const
         if parameters.value(&key).is_some() {
             return abi::OK;
         }
-        let message = format!("the plugin's parameter '{key}' must be given: {key}=...");
+        let message = format!("missing parameter {key}=...");
         parameters.host.note_failure(message);
         abi::ERROR
     })
@@ -144,7 +142,7 @@ unsafe fn read<T, U>(
         match parameters.read(&key, parse) {
             Ok(None) => abi::OK,
             Ok(Some(_)) if out.is_null() => {
-                let message = format!("{key}: nowhere to write the value to");
+                let message = format!("{key}: no variable for the value");
                 parameters.host.note_failure(message);
                 abi::ERROR
             }

@@ -73,9 +73,9 @@ impl ReplayPlan {
 fn stay_awake(notes: &mut Vec<String>) -> Option<StayAwake> {
     let asked = StayAwake::ask();
     notes.push(match &asked {
-        Ok(_) => "idle cores are kept from deep sleep during the replay".to_owned(),
+        Ok(_) => "deep idle states are disabled during the replay".to_owned(),
         Err(error) => format!(
-            "cores may sleep deeply ({error}: /dev/cpu_dma_latency): waking takes longer and costs more spinning"
+            "deep idle states stay enabled (/dev/cpu_dma_latency: {error}): wake-ups are slower"
         ),
     });
     asked.ok()
@@ -102,11 +102,11 @@ fn threads(
     // machine.
     let core = cores.last().copied().filter(|_| cores.len() >= 3);
     let placed = match core {
-        Some(_) => "with a core of its own",
+        Some(_) => "on a dedicated core",
         None => "on any core",
     };
     let placement = format!(
-        "placement: a reading thread, and a sending thread {placed} ({} cores)",
+        "placement: one reading thread, one sending thread {placed} ({} cores)",
         cores.len()
     );
     let bell = Arc::new(Bell::new()?);
@@ -253,15 +253,14 @@ impl ReplayBuilder<'_> {
             None => egress.watch_departures(),
             // The handover does not determine the departure.
             Some(lead) => self.assembly.notes.push(format!(
-                "{name}: frames are handed over {lead} early and held until their time: \
-                 lateness counts those handed over too late; only send stamps show when they \
-                 leave"
+                "{name}: frames are handed over {lead} early and held by the queue or device; \
+                 lateness is that of the handover, send stamps show departures"
             )),
         }
         let every = self.config.stamp_every;
         if every > 0 && egress.watch_sends(every).is_none() {
             self.assembly.notes.push(format!(
-                "{name}: the port gives no send stamps; lateness is that of the handover"
+                "{name}: no send stamps; lateness is that of the handover"
             ));
         }
     }

@@ -38,7 +38,8 @@ impl Pump {
         let mut remarks = self.outputs.finish();
         remarks.extend(self.pacer.spun_for_others().map(|time| {
             format!(
-                "other work on this machine kept the sending thread from waking in time: for {time} in all it spun instead of sleeping"
+                "other programs delayed wake-ups of the sending thread; it spun for {time} \
+                 instead of sleeping"
             )
         }));
         ThreadEnd {

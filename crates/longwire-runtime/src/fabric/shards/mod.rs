@@ -104,7 +104,7 @@ impl Sharding {
             return String::new();
         }
         let (threads, shards) = self.size();
-        format!("; {shards} shards of links on {threads} threads")
+        format!("; {shards} shards on {threads} threads")
     }
 
     /// Whether there is a single shard.
