@@ -21,8 +21,7 @@ pub enum PlotError {
         source: io::Error,
     },
     #[error(
-        "{}: neither a verdict log nor the report of a run: {source}; logs come from \
-         `simulate --log FILE`, reports from --report FILE or --json", path.display()
+        "{}: neither a verdict log (--log FILE) nor a report (--report FILE, --json): {source}", path.display()
     )]
     Report {
         path: PathBuf,
@@ -30,7 +29,7 @@ pub enum PlotError {
     },
     #[error("{}: {what}", path.display())]
     Nothing { path: PathBuf, what: String },
-    #[error("the picture cannot be made: {0}")]
+    #[error("cannot create the figure: {0}")]
     Picture(String),
 }
 

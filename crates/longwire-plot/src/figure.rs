@@ -72,8 +72,8 @@ pub(super) fn draw(
         let needed = (fixed + natural * FRAME_MIN / least).ceil();
         let count = panels.len();
         return Err(PlotError::Usage(format!(
-            "--height is too little for {count} panels: they need {needed}; \
-             or choose fewer with --panel"
+            "--height is too small for {count} panels, which need {needed}; raise it, or select \
+             fewer with --panel"
         )));
     }
     let mut scene = Scene::new(form.width, fixed + natural * stretch, form.title);

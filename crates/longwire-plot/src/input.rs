@@ -61,7 +61,7 @@ impl Input {
         let file = open::to_read(path).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
             let path = path.to_owned();
-            let what = "not a file; figures are drawn from files, which are read twice".to_owned();
+            let what = "not a file; inputs are read twice".to_owned();
             return Err(PlotError::Nothing { path, what });
         }
         let named_json = path
@@ -155,7 +155,7 @@ pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotErr
     }
     let covered = covered.ok_or_else(|| PlotError::Nothing {
         path: path.to_owned(),
-        what: "the log is empty: there is nothing to draw".to_owned(),
+        what: "empty log".to_owned(),
     })?;
     Ok(span(log.epoch(), covered))
 }

@@ -247,7 +247,7 @@ fn check_cells(panels: &[Panel]) -> Result<(), PlotError> {
         return Ok(());
     };
     Err(PlotError::Usage(format!(
-        "--cell: the panel {} is not drawn in cells; choose others with --panel",
+        "--cell does not support panel {}; select others with --panel",
         panel.name()
     )))
 }
@@ -294,7 +294,7 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
     if from > last {
         let last = Nanos::from_nanos(last);
         return usage(format!(
-            "--from {}: the last frame is at {last}",
+            "--from {} is after the last frame, at {last}",
             Nanos::from_nanos(from)
         ));
     }
@@ -308,12 +308,12 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
         Some(bin) => bin.as_nanos(),
     };
     if bin == 0 {
-        return usage("--bin must be longer than 0".to_owned());
+        return usage("--bin must be above 0".to_owned());
     }
     if span.div_ceil(bin) > BINS_MAX {
         let least = Nanos::from_nanos(span.div_ceil(BINS_MAX));
         return usage(format!(
-            "--bin: a figure has at most {BINS_MAX} bins; for this time each must be {least} or more"
+            "--bin must be at least {least} for this time: a figure has at most {BINS_MAX} bins"
         ));
     }
     // The last bin is as wide as the others, unless `until` ends it.
@@ -333,7 +333,7 @@ fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiple
     for (option, names) in [("--label", &options.labels), ("--cell", &options.cells)] {
         if !names.is_empty() && names.len() != files.len() {
             return Err(PlotError::Usage(format!(
-                "{option}: {} inputs need as many names, in their order, and not {}",
+                "{option}: {} inputs, but {} names",
                 files.len(),
                 names.len()
             )));
@@ -342,7 +342,7 @@ fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiple
     if options.cells.is_empty() {
         return match options.columns {
             None => Ok(None),
-            Some(_) => Err(PlotError::Usage("--columns is for --cell".to_owned())),
+            Some(_) => Err(PlotError::Usage("--columns needs --cell".to_owned())),
         };
     }
     Multiples::arrange(&options.cells, options.columns).map(Some)
@@ -400,7 +400,7 @@ fn add(
         (Input::Report { mut report, .. }, _) => {
             report.links.retain(|link| selection.has(&link.name));
             if report.links.is_empty() {
-                let what = format!("no link fits {selection}");
+                let what = format!("no link matches {selection}");
                 return Err(PlotError::Nothing { path, what });
             }
             let is_only = report.links.len() == 1;

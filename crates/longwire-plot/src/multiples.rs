@@ -50,8 +50,7 @@ impl Multiples {
         let crossed: Option<Vec<_>> = unique.iter().map(|name| name.split_once('/')).collect();
         let cells = match crossed {
             Some(_) if columns.is_some() => {
-                let message =
-                    "--columns: the names of --cell already say the column, as ROW/COLUMN";
+                let message = "--columns conflicts with --cell ROW/COLUMN";
                 return Err(PlotError::Usage(message.to_owned()));
             }
             Some(crossed) => table(&crossed),

@@ -18,7 +18,7 @@ pub fn render(scene: &Scene, scale: f64) -> Result<Vec<u8>, String> {
     let pixels = |units: f64| (units * scale).round() as u32;
     let (width, height) = (pixels(scene.width), pixels(scene.height));
     let pixmap = Pixmap::new(width, height);
-    let mut pixmap = pixmap.ok_or_else(|| format!("{width} x {height} is no size of a picture"))?;
+    let mut pixmap = pixmap.ok_or_else(|| format!("invalid figure size {width} x {height}"))?;
     pixmap.fill(rgba(palette::PAPER, 1.0));
     let mut canvas = Canvas {
         pixmap,

@@ -214,9 +214,9 @@ pub fn gather(
     }
     if series.iter().all(|of| of.rows == 0) {
         let what = if series.is_empty() && !selection.is_all() {
-            format!("no link fits {selection}")
+            format!("no link matches {selection}")
         } else {
-            "no frame arrived in the time that --from and --until name".to_owned()
+            "no frame arrived between --from and --until".to_owned()
         };
         let path = path.to_owned();
         return Err(PlotError::Nothing { path, what });
@@ -243,10 +243,7 @@ pub fn rank(link: &str) -> (&str, usize, &str) {
 pub fn too_many(path: &Path) -> PlotError {
     PlotError::Nothing {
         path: path.to_owned(),
-        what: format!(
-            "more than {SERIES_MAX} links in all: no figure could tell them apart; choose some \
-             with --link or --direction"
-        ),
+        what: format!("more than {SERIES_MAX} links; select some with --link or --direction"),
     }
 }
 

@@ -131,7 +131,7 @@ impl RunDocument {
                 source,
             })?;
         if report.links.is_empty() {
-            let what = "the report is about no link: empty or missing field `links`".to_owned();
+            let what = "the report has no links: empty or missing field `links`".to_owned();
             return Err(PlotError::Nothing {
                 path: path.to_owned(),
                 what,

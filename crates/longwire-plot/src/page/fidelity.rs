@@ -23,7 +23,7 @@ const STATISTICS: [(&str, &str); 6] = [
 
 /// Writes the section.
 pub(super) fn write(html: &mut Html, page: &Page) {
-    html.raw("<section id=\"fidelity\"><h2>How true it was</h2>\n");
+    html.raw("<section id=\"fidelity\"><h2>Fidelity</h2>\n");
     let Some(report) = &page.report else {
         html.element(
             "p",
@@ -78,8 +78,8 @@ fn micros(value: Option<&f64>) -> String {
 }
 
 fn lateness(html: &mut Html, parts: &[&PartDocument]) {
-    html.raw("<h3>Lateness</h3><p>Handover − release: the emulator's own error. ");
-    html.raw("<i>Own</i> leaves out pauses of the machine and the start.</p>\n");
+    html.raw("<h3>Lateness</h3><p>Handover − release, the error of the emulator. ");
+    html.raw("<i>Own</i> excludes pauses of the machine and the start.</p>\n");
     let rows = parts.iter().flat_map(|part| {
         let row = |name: String, of: &BTreeMap<String, f64>| {
             let cells = STATISTICS.iter().map(|(key, _)| micros(of.get(*key)));
@@ -133,8 +133,8 @@ fn histogram(html: &mut Html, part: &PartDocument) {
     html.raw("<figure class=\"chart histogram\"><figcaption>");
     html.raw("<b>Lateness of ")
         .text(&part.name)
-        .raw("</b> <small>frames by how late they were ");
-    html.raw("handed over, on a logarithmic scale</small></figcaption>\n");
+        .raw("</b> <small>frames by lateness, ");
+    html.raw("logarithmic scale</small></figcaption>\n");
     let mut bars = String::new();
     let wide = WIDTH / buckets.len() as f64;
     for (index, bound) in buckets.iter().enumerate() {
@@ -193,15 +193,12 @@ fn artifacts(html: &mut Html, parts: &[&PartDocument]) {
             .any(|part| part.artifacts.get(*kind) > Some(&0))
     });
     if kinds.is_empty() {
-        html.element(
-            "p",
-            "None: no frame was treated differently from what was asked.",
-        );
+        html.element("p", "None: all frames were treated as configured.");
         return;
     }
     html.element(
         "p",
-        "Frames that the emulator treated differently from what was asked.",
+        "Frames that the emulator treated differently from the configuration.",
     );
     let rows = parts.iter().map(|part| {
         let counts = kinds
@@ -234,13 +231,13 @@ fn machine(html: &mut Html, report: &RunDocument) {
         .stops
         .iter()
         .map(|of| row("stops of the process", of));
-    let head = ["", "times", "longest", "in all"].map(str::to_owned);
+    let head = ["", "times", "longest", "total"].map(str::to_owned);
     html.table(&head, pauses.chain(stops));
     let time = |seconds: f64| TIME.write(seconds * 1e9);
     html.element(
         "p",
         &format!(
-            "The emulator used {} of processor time, and waited {} for cores that other programs used.",
+            "The emulator used {} of CPU time, and waited {} for cores in use by other programs.",
             time(report.cpu_s),
             time(report.core_wait_s)
         ),

@@ -23,11 +23,11 @@ struct Counted {
 
 /// Writes the section.
 pub(super) fn write(html: &mut Html, page: &Page) {
-    html.raw("<section id=\"happened\"><h2>What happened</h2>\n");
+    html.raw("<section id=\"happened\"><h2>Results</h2>\n");
     summary(html, page);
     let Some(log) = &page.log else {
         html.raw("<p class=\"missing\">");
-        html.text("No log was given, or it is empty: charts over time are missing. --log FILE writes one.");
+        html.text("No charts over time: no log, or an empty one. --log FILE writes a log.");
         html.raw("</p></section>\n");
         return;
     };
@@ -35,14 +35,14 @@ pub(super) fn write(html: &mut Html, page: &Page) {
     let directions = log.counts.len();
     if directions > charted {
         let what = format!(
-            "Charts: {charted} of {} directions of links; choose others with --link.",
+            "Charts of {charted} of {} directions; select others with --link.",
             grouped(directions as f64, 0)
         );
         html.element("p", &what);
     }
     html.raw(
-        "<p class=\"script\">Drag over a chart to zoom; double-click or press 0 to see everything. \
-         On a chart with the focus: ← and → move the cursor, + and − zoom.</p>\n",
+        "<p class=\"script\">Drag over a chart to zoom; double-click or press 0 to reset. On a \
+         focused chart, ← and → move the cursor, + and − zoom.</p>\n",
     );
     let marks = request::marks(page);
     for (index, link) in log.links.iter().enumerate() {
@@ -78,8 +78,8 @@ fn facts(html: &mut Html, link: &LinkBins) {
     let (low, high) = (RATE.write(low), RATE.write(high));
     let in_force = match high.as_str() {
         "0 bit/s" => String::new(),
-        _ if low == high => format!(" The rate in force was {low}."),
-        _ => format!(" The rate in force was between {low} and {high}."),
+        _ if low == high => format!(" The configured rate was {low}."),
+        _ => format!(" The configured rate was between {low} and {high}."),
     };
     let at = |of: &crate::gather::Sketch, share| {
         of.quantile(share)
@@ -91,7 +91,8 @@ fn facts(html: &mut Html, link: &LinkBins) {
     }
     html.raw("<p>");
     html.text(&format!(
-        "One-way delay: median {}, p99 {}, greatest {}; of it in the queue: median {}, p99 {}.{in_force}",
+        "One-way delay: median {}, p99 {}, maximum {}; queueing delay: median {}, p99 \
+         {}.{in_force}",
         at(&all, 0.5),
         at(&all, 0.99),
         at(&all, 1.0),
@@ -129,7 +130,7 @@ fn summary(html: &mut Html, page: &Page) {
         "offered",
         "delivered",
         "queue max",
-        "dropped because",
+        "drops by reason",
     ];
     html.table(
         &head.map(str::to_owned),
@@ -137,7 +138,7 @@ fn summary(html: &mut Html, page: &Page) {
     );
     if all > links.len() {
         let what = format!(
-            "{} of {} directions, those that carried most; the report has all.",
+            "{} of {} directions, those with the most frames; the report has all.",
             links.len(),
             grouped(all as f64, 0)
         );

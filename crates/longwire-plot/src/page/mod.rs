@@ -104,7 +104,7 @@ pub fn render_files(
             }
             kind => {
                 let what = format!(
-                    "the second {}: a page is about one run, with a log, a report, or both",
+                    "a second {}; a page takes one log, one report, or both of one run",
                     kind.name()
                 );
                 let path = file.clone();
@@ -121,12 +121,12 @@ pub fn render_files(
             what,
         };
         if !selection.is_all() && gatherer.is_empty() {
-            return Err(nothing(format!("no link fits {selection}")));
+            return Err(nothing(format!("no link matches {selection}")));
         }
         if let Some(report) = &input.report
             && !gatherer.is_of(report.epoch_ns)
         {
-            let what = "the report is of another run, which started at another time".to_owned();
+            let what = "log and report are of different runs".to_owned();
             return Err(nothing(what));
         }
         input.log = Some(gatherer);
@@ -147,7 +147,7 @@ fn title(input: &PageInput) -> String {
     let inner = command.iter().position(|word| word == "--");
     let title = match inner {
         Some(at) => format!("{} through Longwire", command[at + 1..].join(" ")),
-        None if command.is_empty() => "A run of Longwire".to_owned(),
+        None if command.is_empty() => "Longwire run".to_owned(),
         None => command.join(" "),
     };
     match title.chars().count() {

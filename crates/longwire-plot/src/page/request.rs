@@ -26,8 +26,8 @@ pub(super) fn head(html: &mut Html, page: &Page) {
     let Some(report) = &page.report else {
         html.raw("<p class=\"verdict none\">");
         html.text(
-            "No report was given: the seed, the options, lateness, artifacts and the verdict are \
-             missing. Give it next to the log, as in: longwire report RUN.parquet REPORT.json",
+            "Seed, options, lateness, artifacts and verdict are missing without a report. Add it: \
+             longwire report RUN.parquet REPORT.json",
         );
         html.raw("</p></header>\n");
         return;
@@ -44,7 +44,7 @@ pub(super) fn head(html: &mut Html, page: &Page) {
         }
         None => {
             html.raw("<p class=\"verdict none\">");
-            html.text("The report has no verdict: an earlier version wrote it.")
+            html.text("No verdict: the report is of an earlier version.")
                 .raw("</p>");
         }
     }
@@ -67,12 +67,9 @@ pub(super) fn head(html: &mut Html, page: &Page) {
 
 /// Writes the command line, and the options of each link.
 pub(super) fn asked(html: &mut Html, page: &Page) {
-    html.raw("<section id=\"asked\"><h2>What was asked</h2>\n");
+    html.raw("<section id=\"asked\"><h2>Configuration</h2>\n");
     let Some(report) = &page.report else {
-        html.element(
-            "p",
-            "The log holds frames only: without the report, the options are unknown.",
-        );
+        html.element("p", "The options are unknown without a report.");
         html.raw("</section>\n");
         return;
     };
@@ -103,14 +100,11 @@ pub(super) fn asked(html: &mut Html, page: &Page) {
         .as_ref()
         .is_some_and(|changes| !changes.made.is_empty());
     if changed && !configured.is_empty() {
-        html.element(
-            "p",
-            "These are the options at the start; the changes of the run are listed below.",
-        );
+        html.element("p", "Options at the start; changes are listed below.");
     }
     if report.links.len() > configured.len() && !configured.is_empty() {
         let (shown, all) = (configured.len(), report.links.len());
-        let what = format!("{shown} of {all} directions of links; the report has all options.");
+        let what = format!("{shown} of {all} directions; the report has all options.");
         html.element("p", &what);
     }
     html.raw("</section>\n");
@@ -118,10 +112,7 @@ pub(super) fn asked(html: &mut Html, page: &Page) {
 
 fn command(html: &mut Html, report: &RunDocument) {
     if report.command.is_empty() {
-        html.element(
-            "p",
-            "The report has no command line: an earlier version wrote it.",
-        );
+        html.element("p", "No command line: the report is of an earlier version.");
         return;
     }
     let words: Vec<String> = report.command.iter().map(|word| shell_word(word)).collect();
@@ -152,20 +143,20 @@ pub(super) fn marks(page: &Page) -> Vec<Mark> {
 
 /// Writes the changes.
 pub(super) fn changes(html: &mut Html, page: &Page) {
-    html.raw("<section id=\"changes\"><h2>What changed when</h2>\n");
+    html.raw("<section id=\"changes\"><h2>Changes</h2>\n");
     let changes = page
         .report
         .as_ref()
         .and_then(|report| report.changes.as_ref());
     match (&page.report, changes) {
         (None, _) => {
-            html.element("p", "Without the report, changes are unknown.");
+            html.element("p", "Changes are unknown without a report.");
         }
         (Some(_), None) => {
-            html.element("p", "Nothing: the link could not be changed.");
+            html.element("p", "None: the link could not be changed.");
         }
         (Some(_), Some(changes)) if changes.made.is_empty() && changes.forgotten == 0 => {
-            html.element("p", "Nothing changed.");
+            html.element("p", "None.");
         }
         (Some(_), Some(changes)) => {
             let head = ["", "when", "by", "change", "links"].map(str::to_owned);
@@ -227,16 +218,16 @@ fn describe(change: &Value) -> String {
 /// Writes how to repeat the run, and its notes.
 pub(super) fn repeat(html: &mut Html, page: &Page) {
     let Some(report) = &page.report else { return };
-    html.raw("<section id=\"repeat\"><h2>How to repeat it</h2>\n");
+    html.raw("<section id=\"repeat\"><h2>Reproduction</h2>\n");
     command(html, report);
     if let (Some(seed), false) = (report.seed, report.command.is_empty()) {
         let version = report.version.as_deref().unwrap_or("of that time");
         html.element(
             "p",
             &format!(
-                "With Longwire {version}, the same options and the seed {seed} (the default unless \
-                 --seed is given), the same arrivals get the same verdicts. Arrivals of live \
-                 traffic differ from run to run."
+                "Longwire {version} with the same options and seed {seed} (the default unless \
+                 --seed is given) gives the same arrivals the same verdicts. Arrivals of live \
+                 traffic differ between runs."
             ),
         );
     }

@@ -208,7 +208,7 @@ fn the_data_of_charts_are_those_of_the_log() {
         .map(|rate| rate * step / 8e9)
         .sum();
     assert!((delivered / 2_475_000.0 - 1.0).abs() < 1e-3, "{delivered}");
-    let rates = line("rate in force");
+    let rates = line("configured rate");
     assert!(
         rates
             .iter()

@@ -68,8 +68,8 @@ struct ChartKind {
 
 const THROUGHPUT: ChartKind = ChartKind {
     title: "Throughput",
-    note: "bytes without framing, offered by arrival and delivered by release; \
-           the rate in force is the length of frames divided by the time that the link took to send them",
+    note: "bytes without framing, offered by arrival and delivered by release; the configured \
+           rate is derived from departures",
     units: RATE,
     stairs: true,
     lines: throughput,
@@ -77,7 +77,7 @@ const THROUGHPUT: ChartKind = ChartKind {
 
 const DELAY: ChartKind = ChartKind {
     title: "One-way delay",
-    note: "release − arrival, by arrival; the part in the queue includes the time of sending",
+    note: "release − arrival, by arrival; the queueing part includes serialisation",
     units: TIME,
     stairs: false,
     lines: delay,
@@ -85,7 +85,7 @@ const DELAY: ChartKind = ChartKind {
 
 const QUEUE: ChartKind = ChartKind {
     title: "Queue",
-    note: "packets in the queue and in service; it drains between arrivals",
+    note: "packets in the queue and in service; drains between arrivals",
     units: Units::PACKETS,
     stairs: false,
     lines: queue,
@@ -93,7 +93,7 @@ const QUEUE: ChartKind = ChartKind {
 
 const DROPS: ChartKind = ChartKind {
     title: "Drops by reason",
-    note: "dropped frames by their arrival, a second",
+    note: "dropped frames/s, by arrival",
     units: Units::BARE,
     stairs: true,
     lines: drops,
@@ -150,7 +150,7 @@ fn throughput(_: &LinkBins, bins: &[Bin], step: f64) -> Vec<Line> {
     let rate = move |bytes: u64| Some(bytes as f64 * 8e9 / step);
     let offered = line("offered", "c2 thin", bins, |bin| rate(bin.offered));
     let delivered = line("delivered", "c1 fill", bins, |bin| rate(bin.delivered));
-    let mut in_force = line("rate in force", "c3 dash", bins, |bin| bin.served.rate());
+    let mut in_force = line("configured rate", "c3 dash", bins, |bin| bin.served.rate());
     // Of a bucket with tokens, the rate has no bound: beyond the throughput, the line
     // would hide it.
     let carried = offered.values.iter().chain(&delivered.values);

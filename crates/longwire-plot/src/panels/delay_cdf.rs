@@ -37,7 +37,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let captions = Captions {
         heading: "Delay distribution",
         lift: notes_height(&notes, frame.width),
-        remark: format!("share of the delivered frames with at most this delay{remark}"),
+        remark: format!("cumulative share of delivered frames{remark}"),
         x: x.label("One-way delay"),
         y: y.label("Frames"),
     };

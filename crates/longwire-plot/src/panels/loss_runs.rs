@@ -22,7 +22,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let captions = Captions {
         heading: "Loss runs",
         lift: notes_height(&notes, frame.width),
-        remark: "number of loss runs by their length".to_owned(),
+        remark: "number of loss runs by length".to_owned(),
         x: "Frames lost in a row".to_owned(),
         y: match y.unit {
             "" => "Runs (logarithmic)".to_owned(),

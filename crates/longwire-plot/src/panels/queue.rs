@@ -24,7 +24,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
         y: &y,
     };
     let remark = if traces().any(|trace| trace.points().is_none()) {
-        "line: mean over time, shaded: least to greatest"
+        "line: mean over time, shaded: minimum to maximum"
     } else {
         ""
     };

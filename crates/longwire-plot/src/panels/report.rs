@@ -57,7 +57,7 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
     let looks: Vec<Look> = drops.iter().map(|(look, _)| *look).collect();
     draw(scene, frame, &rows, &looks, "Drops by reason", "");
     if rows.is_empty() {
-        frame.nothing(scene, "nothing was dropped");
+        frame.nothing(scene, "no drops");
     }
 }
 
@@ -139,7 +139,7 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
     let captions = Captions {
         heading: "Lateness",
         lift: 0.0,
-        remark: "handover − release: the emulator's own error".to_owned(),
+        remark: "handover − release, the error of the emulator".to_owned(),
         x: "Lateness (logarithmic)".to_owned(),
         y: String::new(),
     };
@@ -148,7 +148,7 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
         frame.captions(scene, &captions);
         frame.nothing(
             scene,
-            "never late: every frame was handed over at its release",
+            "no lateness: all frames were handed over at their release",
         );
         return;
     };

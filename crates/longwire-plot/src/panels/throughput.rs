@@ -23,7 +23,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
         y: &y,
     };
     let bin = TIME.write(data.window.bin as f64);
-    let remark = format!("thick: delivered, thin: offered, dotted: rate in force; bins of {bin}");
+    let remark = format!("thick: delivered, thin: offered, dotted: configured rate; bins of {bin}");
     drawing.axes(scene, "Throughput", 0.0, remark, y.label("Throughput"));
     // Below the lines of traffic: the rate of one direction is often that of the other.
     for series in data.shown() {

@@ -205,8 +205,8 @@ fn runs(trace: &Trace) -> Vec<Vec<(usize, Column)>> {
 pub(super) fn remark<'a>(traces: impl Iterator<Item = &'a Trace>) -> &'static str {
     let few: Vec<bool> = traces.map(|trace| trace.points().is_some()).collect();
     match (few.contains(&true), few.contains(&false)) {
-        (false, _) => "line: mean, shaded: least to greatest",
-        (true, false) => "a dot a frame",
-        (true, true) => "a dot a frame; of many, line: mean, shaded: least to greatest",
+        (false, _) => "line: mean, shaded: minimum to maximum",
+        (true, false) => "one dot per frame",
+        (true, true) => "one dot per frame; if many, line: mean, shaded: minimum to maximum",
     }
 }
