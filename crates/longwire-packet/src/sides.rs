@@ -50,17 +50,14 @@ impl FromStr for Near {
         };
         let parsed = address.parse::<IpAddr>();
         let address = parsed.map_err(|_| {
-            format!(
-                "'{text}' is neither an IP address as 10.0.0.1 or 2001:db8::1, nor a prefix as \
-                 10.0.0.0/24, nor a MAC address as 02:00:00:00:00:01"
-            )
+            format!("'{text}' is not an IP address, a prefix such as 10.0.0.0/24, or a MAC address")
         })?;
         let all = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             None => all,
             Some(text) => match text.parse() {
                 Ok(bits) if bits <= all => bits,
-                _ => return Err(format!("prefix length '{text}' is not from 0 to {all}")),
+                _ => return Err(format!("prefix length '{text}' is outside 0..{all}")),
             },
         };
         Ok(Near::Prefix(address, bits))

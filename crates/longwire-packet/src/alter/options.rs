@@ -224,11 +224,11 @@ impl FromStr for AddressMap {
         };
         let (from, to) = pair(
             nets,
-            "OLD=NEW, two networks, as in 10.0.0.0/8=192.168.0.0/16",
+            "OLD=NEW, two networks, such as 10.0.0.0/8=192.168.0.0/16",
         )?;
         let (from, to) = (one_net(from)?, one_net(to)?);
         if from.version != to.version {
-            let message = format!("'{nets}': one is IPv4 and the other IPv6; give two of a kind");
+            let message = format!("'{nets}' mixes IPv4 and IPv6");
             return Err(AlterError::new(message));
         }
         Ok(AddressMap { role, from, to })
@@ -270,8 +270,8 @@ impl FromStr for Anonymize {
         let key = key.ok_or_else(|| {
             let digits = text.len();
             AlterError::new(format!(
-                "the key ({digits} characters) is not 64 hexadecimal digits, perhaps with \
-                 ',plain' after them"
+                "the key ({digits} characters) is not 64 hexadecimal digits, optionally followed \
+                 by ',plain'"
             ))
         })?;
         Ok(Anonymize { key, plain })
@@ -300,7 +300,7 @@ impl FromStr for PortMap {
         let (from, to) = (port_range(from)?, port_range(to)?);
         let (count, wanted) = (to.1 - to.0, from.1 - from.0);
         if count != 0 && count != wanted {
-            let message = format!("'{ports}': give as many new ports as old ones, or one");
+            let message = format!("'{ports}': give one new port, or as many as old ones");
             return Err(AlterError::new(message));
         }
         Ok(PortMap { protocol, from, to })

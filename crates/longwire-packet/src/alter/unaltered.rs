@@ -93,12 +93,11 @@ impl UnalteredCounts {
         let frames = (frames > 0).then(|| count_of(frames, "frame"))?;
         let mut note = match action {
             UnalteredAction::Send => format!(
-                "sent {frames} that the options could not alter, or only in part; --unaltered \
-                 drop drops them"
+                "sent {frames} unaltered or altered in part; to drop them, use --unaltered drop"
             ),
             UnalteredAction::Drop => format!(
-                "left out {frames} that the options could not alter, or only in part; --unaltered \
-                 send sends them"
+                "dropped {frames} that could not be altered completely; to send them, use \
+                 --unaltered send"
             ),
         };
         if tunnels > 0 {

@@ -150,13 +150,13 @@ pub enum BridgeError {
     #[error("a bridge needs at least one port")]
     NoPorts,
     /// Invalid table size.
-    #[error("a table of {0} stations: the range is 1 to {max}", max = BridgeConfig::TABLE_MAX)]
+    #[error("a table of {0} stations is outside 1..{max}", max = BridgeConfig::TABLE_MAX)]
     TableMax(u32),
     /// Invalid burst size.
-    #[error("a burst of {0} flooded frames: the range is 1 to {max}", max = StormLimit::BURST_MAX.0)]
+    #[error("a burst of {0} flooded frames is outside 1..{max}", max = StormLimit::BURST_MAX.0)]
     StormBurst(u64),
     /// Unknown port.
-    #[error("unknown port {port}: this bridge has {ports}, counted from 0")]
+    #[error("unknown port {port}; the bridge has {ports}, numbered from 0")]
     NoSuchPort {
         /// The port.
         port: PortIndex,
@@ -164,22 +164,19 @@ pub enum BridgeError {
         ports: u16,
     },
     /// A port is paired with itself.
-    #[error("port {0} is paired with itself; name two ports")]
+    #[error("port {0} is paired with itself")]
     OwnPartner(PortIndex),
     /// A port is in several pairs.
-    #[error("port {0} is in two pairs; a port has one partner")]
+    #[error("port {0} is in two pairs")]
     TwoPartners(PortIndex),
     /// A static entry for an address that cannot be a station's.
-    #[error("{mac} is no station's address: it is zero, or of a group", mac = DisplayMac(.0))]
+    #[error("{mac} is not a station address: zero or multicast", mac = DisplayMac(.0))]
     NoStation([u8; 6]),
     /// Invalid VLAN.
-    #[error("VLAN {0}: the range is 1 to 4094, with 0 for untagged frames")]
+    #[error("VLAN {0} is outside 1..4094; 0 is untagged")]
     NoSuchVlan(u16),
     /// More static entries than the table holds.
-    #[error(
-        "no room for another static entry among {0} stations; raise the table's size, or remove \
-         entries"
-    )]
+    #[error("the table of {0} stations is full; enlarge it, or remove static entries")]
     TableFull(u32),
 }
 

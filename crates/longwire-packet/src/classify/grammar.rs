@@ -85,11 +85,7 @@ impl FromStr for Matcher {
                      them, or '{ANY}' alone"
                 );
                 let part = part.trim();
-                let name = if part.is_empty() {
-                    "an empty field"
-                } else {
-                    part
-                };
+                let name = if part.is_empty() { "empty field" } else { part };
                 return Err(wrong(name, message));
             };
             let (key, value) = (key.trim(), value.trim());
@@ -98,7 +94,7 @@ impl FromStr for Matcher {
                 return Err(wrong(key, format!("unknown field; the fields are {known}")));
             };
             if core::mem::replace(&mut seen[index], true) {
-                return Err(wrong(key, "is given twice; give it once"));
+                return Err(wrong(key, "given twice"));
             }
             set(&mut matcher, KEYS[index], value)?;
             match after {
@@ -159,7 +155,7 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
         "dst-mac" => matcher.destination_mac = Some(ethernet(key, value)?),
         "ethertype" => {
             let found = number(value).or_else(|| names::ethertype(value));
-            let what = "a type of Ethernet frames: a number such as 0x88cc, or a name such as arp";
+            let what = "an EtherType: a number such as 0x88cc, or a name such as arp";
             matcher.ethertype = Some(found.ok_or_else(|| not(key, value, what))?);
         }
         "in-port" => {
@@ -167,12 +163,8 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
             matcher.arrival_port = Some(PortIndex(found));
         }
         _ => {
-            let filter = WrittenFilter::parse(value).map_err(|error| {
-                wrong(
-                    key,
-                    format!("{error} (columns count from the filter's beginning)"),
-                )
-            })?;
+            let filter = WrittenFilter::parse(value)
+                .map_err(|error| wrong(key, format!("{error} (columns of the filter)")))?;
             matcher.filter = Some(Box::new(filter));
         }
     }
@@ -250,8 +242,8 @@ pub(super) fn check(matcher: &Matcher) -> Result<(), MatcherError> {
     within("inner-vlan", matcher.inner_vlan, VLAN_MAX)?;
     if let Some(ethertype) = matcher.ethertype.filter(|found| TAGS.contains(found)) {
         let message = format!(
-            "{ethertype:#06x} says that a VLAN tag follows, and the type is the one after all \
-             tags; write vlan= to ask for a tag"
+            "{ethertype:#06x} is the type of a VLAN tag; ethertype is the type after all tags; \
+             write vlan= to match a tag"
         );
         return Err(wrong("ethertype", message));
     }
@@ -293,9 +285,8 @@ fn contradiction(matcher: &Matcher) -> MatcherError {
     if fields.is_empty() {
         fields = "the matcher".into();
     }
-    let message = "no frame can be so: addresses are both of IPv4 or both of IPv6, types and \
-                   protocols must fit what else is asked for, and only tagged frames have a VLAN; \
-                   leave one of the fields out";
+    let message = "no frame can match: addresses must be of one IP version, types and protocols \
+                   must agree, and only tagged frames have a VLAN; remove a field";
     wrong(&fields, message)
 }
 

@@ -84,7 +84,7 @@ impl Parser<'_> {
             let right = self.expression(level + 1, depth)?;
             let divides = matches!(operation, Operation::Divide | Operation::Remainder);
             if divides && right == Expression::Number(0) {
-                let message = "nothing can be divided by zero";
+                let message = "division by zero";
                 return Err(FilterError {
                     column: zero,
                     message: message.into(),
@@ -128,8 +128,8 @@ impl Parser<'_> {
     fn bytes_of(&mut self, word: &str, depth: u32) -> Result<Expression, FilterError> {
         let layer = layer(word).ok_or_else(|| {
             self.wrong(format!(
-                "'{word}' has no bytes to be read; write ether, ip, ip6, arp, tcp, udp, icmp, \
-                 icmp6 or sctp before '['"
+                "no bytes of '{word}'; write ether, ip, ip6, arp, tcp, udp, icmp, icmp6 or sctp \
+                 before '['"
             ))
         })?;
         self.take();

@@ -223,7 +223,7 @@ impl Parser<'_> {
             self.take_if(&[","]);
         }
         if any.is_empty() {
-            Err(self.wrong("the set is empty; write values in it, as in {80, 443}"))
+            Err(self.wrong("empty set; write values, such as {80, 443}"))
         } else {
             Ok(joined(any, Node::Any))
         }
@@ -288,7 +288,7 @@ impl Parser<'_> {
                     Node::Not(Box::new(equal)),
                 ]))
             }
-            _ => Err(self.wrong("addresses are compared with == and != only")),
+            _ => Err(self.wrong("addresses support only == and !=")),
         }
     }
 }

@@ -22,8 +22,10 @@ pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
     let filter = parser.any(0)?;
     match parser.peek() {
         None => Ok(filter),
-        Some(")") => Err(parser.wrong("this ')' closes nothing")),
-        Some(word) => Err(parser.wrong(format!("'{word}' follows; join tests with 'and' or 'or'"))),
+        Some(")") => Err(parser.wrong("unmatched ')'")),
+        Some(word) => Err(parser.wrong(format!(
+            "unexpected '{word}'; join tests with 'and' or 'or'"
+        ))),
     }
 }
 

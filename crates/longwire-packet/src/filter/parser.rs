@@ -100,7 +100,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn check_depth(&self, depth: u32) -> Result<(), FilterError> {
         if depth > DEPTH_MAX {
-            let message = format!("more than {DEPTH_MAX} parentheses and negations in one another");
+            let message = format!("more than {DEPTH_MAX} nested parentheses and negations");
             return Err(self.wrong(message));
         }
         Ok(())

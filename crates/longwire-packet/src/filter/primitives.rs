@@ -117,8 +117,8 @@ impl Parser<'_> {
             (Protocol::Type(IP), Some("multicast")) => Group::Ip4Multicast,
             (Protocol::Type(IP6), Some("multicast")) => Group::Ip6Multicast,
             (_, Some("broadcast")) => {
-                let message = "a network's broadcast address is known from its netmask alone; \
-                               write 'dst host' with the address, or 'ether broadcast'";
+                let message = "IP broadcast needs a netmask; write 'dst host' with the address, \
+                               or 'ether broadcast'";
                 return Err(self.wrong(message));
             }
             (_, Some("multicast")) => {
@@ -255,7 +255,7 @@ impl Parser<'_> {
 
     fn protocol_number(&mut self, protocol: Protocol) -> Result<Test, FilterError> {
         if protocol == Protocol::Ether {
-            let what = "a type of Ethernet frames such as 0x88cc or arp";
+            let what = "an EtherType such as 0x88cc or arp";
             let wanted = self.read(what, |text| {
                 number(text).or_else(|| names::ethertype(unescaped(text)))
             })?;

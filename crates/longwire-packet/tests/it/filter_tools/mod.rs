@@ -235,7 +235,7 @@ fn filters_are_refused_with_what_would_do() {
         vlan[0] = 1 | column 1: 'vlan' has no bytes to be read; write ether, ip,
         len > 5 / 0 | column 11: nothing can be divided by zero
         ip[0] and udp | column 7: 'and' is not one of = != < <= > >=
-        ip.addr < 10.0.0.1 | column 11: addresses are compared with == and != only
+        ip.addr < 10.0.0.1 | column 11: addresses support only == and !=
         ip.src == 2001:db8::1 | column 11: '2001:db8::1' is not an IPv4 address
         tcp.port in {} | column 15: the set is empty
         ip.src contains 5 | column 8: 'contains' is not supported
