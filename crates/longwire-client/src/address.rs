@@ -24,17 +24,17 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Address, String> {
         let Some(address) = text.strip_prefix(TCP) else {
             return match text {
-                "" => Err("write the path of a socket, or tcp:ADDRESS:PORT".to_owned()),
+                "" => Err("not the path of a socket or tcp:ADDRESS:PORT".to_owned()),
                 address if address.parse::<SocketAddr>().is_ok() => Err(format!(
-                    "'{address}' is an address, not a path: write {TCP}{address}, or ./{address} \
-                     for a socket of that name"
+                    "'{address}' is an address, not a path; write {TCP}{address}, or ./{address} \
+                     for a socket"
                 )),
                 path => Ok(Address::Unix(PathBuf::from(path))),
             };
         };
         address.parse().map(Address::Tcp).map_err(|_| {
             format!(
-                "'{address}' is not an IP address with a port: write tcp:127.0.0.1:9470 or \
+                "'{address}' is not an IP address with port; write tcp:127.0.0.1:9470 or \
                  tcp:[::1]:9470"
             )
         })

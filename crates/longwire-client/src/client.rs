@@ -107,7 +107,7 @@ impl AsyncClient {
             None => exchange.await?,
             Some(limit) => within(limit, exchange)
                 .await
-                .ok_or_else(|| ClientError::timeout(&self.address, "did not answer", limit))??,
+                .ok_or_else(|| ClientError::timeout(&self.address, "did not respond", limit))??,
         };
         self.idle = Some((connection, Instant::now()));
         Ok(response)

@@ -112,7 +112,7 @@ impl Connection {
     }
 
     fn slow(&self) -> ClientError {
-        ClientError::timeout(&self.address, "did not answer", RESPONSE_TIME)
+        ClientError::timeout(&self.address, "did not respond", RESPONSE_TIME)
     }
 
     async fn collect(
@@ -125,7 +125,7 @@ impl Connection {
         let collected = collected.ok_or_else(|| self.slow())?;
         let body = collected.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                ClientError::protocol(&self.address, format!("over {bytes_max} bytes long"))
+                ClientError::protocol(&self.address, format!("longer than {bytes_max} bytes"))
             } else {
                 lost(&self.address, &*error)
             }

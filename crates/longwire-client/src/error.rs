@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Address, ErrorBody, ProblemBody};
 
 /// Why a socket refuses a user.
-pub const OWNER_ONLY: &str = "only the user who started the run, and root, have access (try sudo)";
+pub const OWNER_ONLY: &str = "accessible to root and to the user who started the run; try sudo";
 
 /// An error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,21 +25,21 @@ pub struct Refusal {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ClientError {
-    #[error("the HTTP client cannot start: {0}")]
+    #[error("cannot start the HTTP client: {0}")]
     System(io::Error),
-    #[error("the token contains characters that a header cannot carry; is this the right file?")]
+    #[error("the token has characters that a header cannot carry; check the token file")]
     Token,
     #[error(
-        "no Longwire answers at {address}: {}; start one with `longwire run network.toml \
-         --control {address}`{}, or name its address with --control or LONGWIRE_CONTROL",
+        "no run listens at {address}: {}; start one with `longwire run network.toml --control \
+         {address}`{}, or give its address with --control or LONGWIRE_CONTROL",
         reason(source),
         token_hint(address)
     )]
     Unreachable { address: Address, source: io::Error },
-    #[error("{address} closed the connection during its response: {reason}; it may have ended")]
+    #[error("{address} closed the connection: {reason}; the run may have ended")]
     ConnectionLost { address: Address, reason: String },
     #[error(
-        "{address} {what} within {} s; the run may hang, or this is not Longwire",
+        "{address} {what} within {} s; the run may hang, or the server is not Longwire",
         limit.as_secs()
     )]
     Timeout {
@@ -47,7 +47,7 @@ pub enum ClientError {
         what: &'static str,
         limit: Duration,
     },
-    #[error("the server at {address} is not this version of Longwire: {reason}")]
+    #[error("the server at {address} is not Longwire, or another version: {reason}")]
     Protocol { address: Address, reason: String },
     #[error("{0}")]
     Refused(Refusal),
