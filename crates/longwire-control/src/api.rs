@@ -102,8 +102,8 @@ impl Api {
         }
         if route.changes() && !self.state.controller.takes_changes() {
             return Err(Refusal::conflict(
-                "a replay cannot be changed, since its links have decided about frames that are \
-                 read ahead; restart it with other options",
+                "a replay cannot be changed: its links decide about frames ahead of time; restart \
+                 it with other options",
             ));
         }
         let (mut body, mut _trim) = (None, None);
@@ -223,9 +223,12 @@ pub fn accepted(headers: &HeaderMap) -> String {
 /// # Errors
 /// 503 if all are taken.
 pub fn take_permit(work: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
-    Arc::clone(work)
-        .try_acquire_owned()
-        .map_err(|_| Refusal::busy(format!("{WORK_MAX} requests are in progress; try again")))
+    Arc::clone(work).try_acquire_owned().map_err(|_| {
+        Refusal::busy(format!(
+            "the maximum of {WORK_MAX} requests is in progress; \
+                try again"
+        ))
+    })
 }
 
 /// Returns memory to the system after a request with a large body.

@@ -73,7 +73,7 @@ impl Bodies {
             let Some(frame) = frame else {
                 return Ok(received);
             };
-            let frame = frame.map_err(|_| Refusal::bad("the body is truncated"))?;
+            let frame = frame.map_err(|_| Refusal::bad("truncated body"))?;
             let Some(data) = frame.data_ref() else {
                 continue;
             };
@@ -107,7 +107,7 @@ fn too_large() -> Refusal {
 
 fn busy() -> Refusal {
     Refusal::busy(format!(
-        "requests with {} MiB together are being read already; try again",
+        "requests with {} MiB in total are being read; try again",
         TOGETHER_MAX >> 20
     ))
 }

@@ -91,16 +91,16 @@ impl Config {
             && tokens.is_empty()
         {
             return Err(ControlError::Usage(format!(
-                "--control {address}: over TCP any program that reaches the port could change the run, \
-                 so a token is needed: make one with `(umask 077; openssl rand -hex 32 > FILE)` \
-                 and add --control-token-file FILE, or --control-read-token-file FILE to let \
-                 it be read only; or use a Unix socket, as in --control /run/longwire/a.sock"
+                "--control {address}: TCP needs a token; create one with `(umask 077; openssl \
+                 rand -hex 32 > FILE)` and add --control-token-file FILE, or \
+                 --control-read-token-file FILE for reading only; or use a Unix socket, such as \
+                 --control /run/longwire/a.sock"
             )));
         }
         if same {
             return Err(ControlError::Usage(
-                "--control-read-token-file: it holds the same token as --control-token-file, \
-                 which allows changes; create another"
+                "--control-read-token-file has the token of --control-token-file, which allows \
+                 changes; create another"
                     .to_owned(),
             ));
         }

@@ -25,7 +25,7 @@ pub fn document(routes: &[Route]) -> Value {
         "servers": [
             {
                 "url": "http://{address}:{port}",
-                "description": "TCP, as --control tcp:ADDRESS:PORT opens it",
+                "description": "TCP, by --control tcp:ADDRESS:PORT",
                 "variables": {
                     "address": { "default": "127.0.0.1" },
                     "port": { "default": "9470" },
@@ -33,8 +33,8 @@ pub fn document(routes: &[Route]) -> Value {
             },
             {
                 "url": "http://localhost",
-                "description": "A Unix socket, as --control PATH opens it; clients are given its \
-                                path apart from the URL",
+                "description": "Unix socket, by --control PATH; clients take its path separately \
+                                from the URL",
             },
         ],
         "paths": paths,
@@ -44,9 +44,9 @@ pub fn document(routes: &[Route]) -> Value {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "Over TCP: the token of --control-token-file, or that of \
-                                    --control-read-token-file, with which nothing can be changed. \
-                                    A Unix socket needs none.",
+                    "description": "TCP needs the token of --control-token-file, or for reading \
+                                    only that of --control-read-token-file. A Unix socket needs \
+                                    none.",
                 },
             },
         },
@@ -58,10 +58,10 @@ fn operation(route: &Route) -> Value {
     let mut parameters: Vec<Value> = route.parameters.iter().map(parameter).collect();
     if let Some(name) = route.braces() {
         let help = if route.changes() {
-            "a link's name, or a pattern with * for anything and ? for a character, \
-                     with .up or .down behind for one direction"
+            "name of a link, or a pattern with * for any text and ? for one character; a suffix \
+             .up or .down selects one direction"
         } else {
-            "a link's name"
+            "name of a link"
         };
         parameters.push(json!({
             "name": name,
@@ -130,8 +130,8 @@ fn responses(route: &Route) -> Value {
         Answer::Metrics => (METRICS_TEXT, json!({ "schema": { "type": "string" } })),
         Answer::Events(schema) => {
             let help = format!(
-                "Server-sent events; the data of each is JSON: {}. One of the kind `end` is the \
-                 last of a run, one of the kind `error` says why there are no more.",
+                "Server-sent events with JSON data: {}. Event `end` is the last of a run; event \
+                 `error` gives the reason for the end of the stream.",
                 place(schema)
             );
             (
@@ -154,8 +154,7 @@ fn responses(route: &Route) -> Value {
         also.push(("409", "A replay cannot be changed"));
         also.push((
             "422",
-            "A value, or the name of a link, a path or a file, does not fit the run; nothing was \
-             changed",
+            "Invalid value, or unknown link, path or file; nothing was changed",
         ));
     }
     if route.braces().is_some() && !route.changes() {

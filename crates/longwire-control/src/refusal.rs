@@ -76,7 +76,7 @@ impl Refusal {
     /// 405: the path takes other methods.
     pub fn method(allowed: &[&str]) -> Refusal {
         let allowed = allowed.join(", ");
-        let error = format!("this path takes {allowed}");
+        let error = format!("this path supports {allowed}");
         let value = HeaderValue::from_str(&allowed).ok();
         Refusal {
             header: value.map(|value| Box::new((ALLOW, value))),

@@ -385,9 +385,9 @@ fn link(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 
 fn no_link(name: &str) -> Refusal {
     let error = if is_pattern(name) {
-        format!("no link is called '{name}'; `longwire ctl get '{name}'` lists matching links")
+        format!("no link named '{name}'; `longwire ctl get '{name}'` lists matching links")
     } else {
-        format!("no link is called '{name}'; `longwire ctl get` lists all")
+        format!("no link named '{name}'; `longwire ctl get` lists all")
     };
     Refusal::missing(error)
 }

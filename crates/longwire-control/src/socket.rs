@@ -70,7 +70,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 pub fn open(path: &Path) -> Result<(UnixListener, SocketName), ControlError> {
     let address = UnixAddr::new(path).map_err(|error| match error {
         Errno::ENAMETOOLONG => ControlError::Usage(format!(
-            "--control {}: a socket's path has at most 107 bytes; choose a shorter one",
+            "--control {}: the path is longer than 107 bytes",
             path.display()
         )),
         error => ControlError::file(path, "cannot be a socket")(error),
@@ -155,7 +155,7 @@ fn lock_directory(path: &Path) -> Result<Flock<File>, ControlError> {
     }
     let file = File::open(folder).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => ControlError::Usage(format!(
-            "--control {}: there is no directory '{}'; make it with: mkdir -p {1}",
+            "--control {}: no directory '{}'; create it with: mkdir -p {1}",
             path.display(),
             folder.display()
         )),
@@ -205,7 +205,7 @@ fn remove_dead(path: &Path, address: &UnixAddr) -> Result<(), ControlError> {
         }
         Ok(false) => refuse("another program listens there; stop it, or choose another path"),
         Err(source) => {
-            let action = "cannot determine whether a program listens there";
+            let action = "cannot find out whether a program listens there";
             Err(ControlError::file(path, action)(source))
         }
     }

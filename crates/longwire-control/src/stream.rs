@@ -77,7 +77,7 @@ struct Sample {
 pub fn take_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
     let place = Arc::clone(streams).try_acquire_owned();
     place.map_err(|_| {
-        let error = format!("{STREAMS_MAX} streams are open, the maximum; close one");
+        let error = format!("the maximum of {STREAMS_MAX} streams is open; close one");
         Refusal::busy(error)
     })
 }
@@ -125,8 +125,8 @@ pub fn counters(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSourc
 
 fn too_many(count: usize) -> String {
     format!(
-        "{count} links fit, directions counted apart, and a stream tells at most {EACH_MAX} one \
-         by one; narrow ?match=, or ask for ?links=sum"
+        "{count} directions match, but a stream lists at most {EACH_MAX}; narrow ?match=, or use \
+         ?links=sum"
     )
 }
 

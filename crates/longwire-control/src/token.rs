@@ -22,8 +22,8 @@ pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
     let mode = file.metadata().map_err(&failed)?.mode() & 0o777;
     if mode & 0o077 != 0 {
         return refuse(format!(
-            "its mode is {mode:o}, so others than its owner may read the token; \
-             `chmod 600` it, and make a new token if others are on this machine"
+            "mode {mode:o} lets other users read the token; run `chmod 600`, and create a new \
+             token if this machine has other users"
         ));
     }
     let mut line = Vec::new();
@@ -33,8 +33,8 @@ pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
     let token = line.trim_ascii_end().to_vec();
     if !TOKEN_LENGTHS.contains(&token.len()) {
         return refuse(format!(
-            "its first line has {} characters; a token has {} to {}, as from \
-             `openssl rand -hex 32`",
+            "the first line has {} characters; a token has {} to {}; create one with `openssl \
+             rand -hex 32`",
             token.len(),
             TOKEN_LENGTHS.start(),
             TOKEN_LENGTHS.end()
@@ -42,8 +42,8 @@ pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
     }
     if !token.iter().all(u8::is_ascii_graphic) {
         return refuse(
-            "its first line has characters that a header cannot carry; use letters, digits \
-             and signs without spaces, as from `openssl rand -hex 32`"
+            "the first line has characters that a header cannot carry; create a token with \
+             `openssl rand -hex 32`"
                 .to_owned(),
         );
     }

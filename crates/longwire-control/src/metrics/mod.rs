@@ -54,8 +54,8 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let (count, sums) = controller.totals(pattern);
     if each && count > EACH_MAX {
         return Err(Refusal::bad(format!(
-            "{count} links fit, directions counted apart, and at most {EACH_MAX} are listed; \
-             narrow ?match=, or ask for ?links=sum"
+            "{count} directions match, but at most {EACH_MAX} are listed; narrow ?match=, or use \
+             ?links=sum"
         )));
     }
     let links = if each {

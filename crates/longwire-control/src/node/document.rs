@@ -56,8 +56,8 @@ const OPERATIONS: [Operation; 12] = [
     (
         "get",
         "/v1/attachments/{name}/{path}",
-        "The control API of the attachment's run, such as links, stats, report and changes; \
-         changes are made by its methods",
+        "Control API of the attachment's run: links, stats, report, changes and so on, with its \
+         methods",
         None,
         "Any",
     ),
@@ -92,8 +92,8 @@ const OPERATIONS: [Operation; 12] = [
     (
         "get",
         "/v1/networks/{name}/{path}",
-        "The control API of the network's run; while it does not run, the report of the last \
-         one; changes are made by its methods",
+        "Control API of the network's run, with its methods; the last report while the network \
+         does not run",
         None,
         "Any",
     ),

@@ -87,7 +87,7 @@ impl NodeRefusal {
     pub fn storage(what: &str, error: &io::Error) -> NodeRefusal {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         NodeRefusal::Storage {
-            reason: format!("{what} cannot be stored; nothing was changed: {error}"),
+            reason: format!("cannot store {what}; nothing was changed: {error}"),
             is_full: matches!(error.kind(), StorageFull | QuotaExceeded),
         }
     }
@@ -152,7 +152,7 @@ struct Handlers<S, V, R> {
 }
 
 const ATTACHMENT: Handlers<AttachmentSpec, AttachmentView, Detached> = Handlers {
-    example: "attachment, as in {\"target\": {\"container\": \"web\"}, \
+    example: "an attachment such as {\"target\": {\"container\": \"web\"}, \
               \"link\": {\"delay\": \"80ms\"}}",
     get: |node, name| node.attachments.get(name).ok_or_else(|| missing(name)),
     put: |node, name, spec| Ok(node.attachments.put(name, spec)?),
@@ -328,7 +328,7 @@ impl NodeApi {
         let body = self.bodies.read(request.into_body()).await?;
         self.work(move |node| {
             let spec = S::deserialize(&parse_body(&body.bytes)?)
-                .map_err(|error| Refusal::bad(format!("the body is no {example}: {error}")))?;
+                .map_err(|error| Refusal::bad(format!("the body is not {example}: {error}")))?;
             let (is_new, view) = put(node, &name, &spec)?;
             let status = if is_new {
                 StatusCode::CREATED
@@ -442,8 +442,8 @@ fn may_attach(caller: &Caller) -> Result<(), Refusal> {
     let refused = |error| Err(Refusal::new(StatusCode::FORBIDDEN, error));
     match (caller.peer, caller.rights) {
         (Peer::Tcp(_), _) => refused(
-            "attachments and networks are made and removed, and networks changed, over the Unix \
-             socket of the node; over TCP they are read, and the links of attachments changed",
+            "over TCP, attachments and networks can be read and the links of attachments changed; \
+             use the Unix socket of the node for other changes",
         ),
         (_, Rights::Read) => refused("read-only token; nothing was changed"),
         (Peer::Unix, Rights::Change) => Ok(()),
@@ -452,8 +452,7 @@ fn may_attach(caller: &Caller) -> Result<(), Refusal> {
 
 fn missing(name: &str) -> Refusal {
     Refusal::missing(format!(
-        "there is no attachment '{name}', or its target does not exist now; GET {ATTACHMENTS} \
-         lists them"
+        "no attachment '{name}', or its target does not exist; GET {ATTACHMENTS} lists all"
     ))
 }
 

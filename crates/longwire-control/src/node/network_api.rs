@@ -16,7 +16,7 @@ use crate::route::Work;
 use crate::stream;
 
 pub(super) const NETWORK: Handlers<NetworkSpec, NetworkView, NetworkEnded> = Handlers {
-    example: "network, as in {\"file\": \"[ports]…\", \"host\": \"west\"}",
+    example: "a network such as {\"file\": \"[ports]…\", \"host\": \"west\"}",
     get: |node, name| node.networks()?.get(name).ok_or_else(|| missing(name)),
     put: |node, name, spec| Ok(node.networks()?.put(name, spec)?),
     remove: |node, name| {

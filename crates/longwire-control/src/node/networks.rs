@@ -64,8 +64,9 @@ pub(super) async fn relay(
     held: RelayPermit,
 ) -> Result<Response<Body>, Refusal> {
     let away = |error: String| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error);
-    let failed =
-        |error: &dyn std::fmt::Display| away(format!("the network's run does not answer: {error}"));
+    let failed = |error: &dyn std::fmt::Display| {
+        away(format!("the network's run does not respond: {error}"))
+    };
     *request.uri_mut() = target;
     let headers = request.headers_mut();
     headers.insert(HOST, HeaderValue::from_static("localhost"));

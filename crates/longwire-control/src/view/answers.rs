@@ -75,7 +75,7 @@ pub fn flows(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 /// 404: unknown direction.
 pub fn no_direction(name: &str) -> Refusal {
     Refusal::missing(format!(
-        "no direction is called '{name}'; a link has NAME.up and NAME.down, or NAME alone if both \
-         directions share it; `longwire ctl get` lists all links"
+        "no direction named '{name}'; directions are NAME.up and NAME.down, or NAME of a shared \
+         link; `longwire ctl get` lists all links"
     ))
 }

@@ -38,8 +38,8 @@ pub fn open(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, 
         .collect();
     if names.len() > DIRECTIONS_MAX || names.contains(&"") {
         return Err(Refusal::bad(format!(
-            "?directions= takes 1 to {DIRECTIONS_MAX} names of directions, separated by commas, \
-             as in link.up,link.down"
+            "?directions= takes 1 to {DIRECTIONS_MAX} directions separated by commas, such as \
+             link.up,link.down"
         )));
     }
     for name in &names {
