@@ -15,7 +15,7 @@ use longwire_topology::Problem;
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The directory of attachments is unusable.
-    #[error("cannot use the directory of attachments {}: {source}", path.display())]
+    #[error("cannot use the state directory {}: {source}", path.display())]
     Directory {
         /// Directory.
         path: PathBuf,
@@ -40,12 +40,12 @@ pub enum LinkFailure {
     #[error(transparent)]
     Target(Box<TargetError>),
     #[error(
-        "{description} is in the network of this machine, so the link would carry all of the \
-         machine's traffic: if that is meant, add --host-network (host_network in a request, \
+        "{description} shares the network of the host, so the link would carry all of the host's \
+         traffic; to allow it, add --host-network (host_network in a request, \
          host-network = true in a topology); --to PREFIX selects a part"
     )]
     HostNetwork { description: String },
-    #[error("process {pid} has ended, and its PID is reused")]
+    #[error("process {pid} has exited, and its PID is reused")]
     OtherProcess { pid: u32 },
     #[error("no Ethernet interface in the namespace")]
     NoInterface,

@@ -112,7 +112,7 @@ impl AttachedLink {
         self.controller.tidy();
         self.attached.drop_lost();
         if self.attached.interfaces().is_empty() {
-            return Some(format!("'{}' went away", self.attached.lost().join("', '")));
+            return Some(format!("'{}' is gone", self.attached.lost().join("', '")));
         }
         if self.running.ended() {
             let error = self.running.snapshot().error;

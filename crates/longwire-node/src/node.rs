@@ -263,8 +263,8 @@ fn check_others(
     });
     match same {
         Some(same) => Err(NodeRefusal::Conflict(format!(
-            "'{0}' is attached there for the same traffic: change it (`longwire attach set {0}`), \
-             remove it, or choose a part of the traffic (to, filter)",
+            "'{0}' has this traffic already; change it (`longwire attach set {0}`), remove it, or \
+             select a part of the traffic (to, filter)",
             same.name
         ))),
         None => Ok(()),
@@ -305,7 +305,7 @@ impl NodeShared {
             let (entry, is_new) = match entries.get(name) {
                 Some(entry) => (Arc::clone(entry), false),
                 None if entries.len() >= ATTACHMENTS_MAX => {
-                    let error = format!("{ATTACHMENTS_MAX} attachments, the maximum, exist");
+                    let error = format!("the maximum of {ATTACHMENTS_MAX} attachments exists");
                     return Err(NodeRefusal::Conflict(error));
                 }
                 None => {
@@ -460,7 +460,7 @@ impl NodeShared {
             self.open(name, &facts);
         }
         if let Err(error) = self.store.remove(name) {
-            let problem = format!("'{name}' cannot be removed: {error}");
+            let problem = format!("cannot remove '{name}': {error}");
             self.notify(&Notice::Store { problem });
         }
         self.entries().remove(name);
@@ -475,7 +475,7 @@ impl NodeShared {
             Ok(request) => request,
             Err(error) => {
                 let problem = format!(
-                    "'{}' cannot be attached again, until it is removed or made again: {error}",
+                    "cannot attach '{}' again; remove or recreate it: {error}",
                     stored.name
                 );
                 self.notify(&Notice::Store { problem });
@@ -623,7 +623,7 @@ impl NodeShared {
     fn keep(&self, entry: &Entry) {
         let request = entry.state().request.clone();
         if let Err(error) = self.store(entry, &request) {
-            let problem = format!("'{}' cannot be stored: {error}", entry.name);
+            let problem = format!("cannot store '{}': {error}", entry.name);
             self.notify(&Notice::Store { problem });
         }
     }

@@ -205,7 +205,7 @@ fn selection(spec: &AttachmentSpec, refuse: &mut impl FnMut(&str, String)) -> Se
 
 fn filter(text: &str) -> Result<Filter, String> {
     if text.len() > FILTER_MAX {
-        return Err(format!("a filter has at most {FILTER_MAX} bytes"));
+        return Err(format!("the filter is longer than {FILTER_MAX} bytes"));
     }
     text.parse::<Filter>().map_err(|error| error.to_string())
 }

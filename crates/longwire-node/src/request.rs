@@ -73,8 +73,8 @@ impl AttachmentRequest {
         match fields.iter().find(|(_, differs)| *differs) {
             None => Ok(()),
             Some((field, _)) => Err(NodeRefusal::Conflict(format!(
-                "'{name}' is attached with another value of {field}, which cannot be changed while \
-                 it is: remove it first, or choose another name"
+                "'{name}' is attached with another {field}, which cannot be changed; remove it \
+                 first, or choose another name"
             ))),
         }
     }

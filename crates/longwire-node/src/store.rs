@@ -217,7 +217,7 @@ pub fn read_file<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
 fn read(path: &Path) -> io::Result<StoredAttachment> {
     let stored: StoredAttachment = read_file(path)?;
     if path.file_name() != Some(OsStr::new(&format!("{}.json", stored.name))) {
-        let reason = format!("has the name '{}' in it", stored.name);
+        let reason = format!("contains the name '{}'", stored.name);
         return Err(io::Error::other(reason));
     }
     Ok(stored)

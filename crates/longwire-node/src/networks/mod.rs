@@ -167,7 +167,7 @@ impl NetworksShared {
                 begun.map_err(|error| error.to_string())
             });
             if let Err(error) = begun {
-                let sentence = format!("cannot be run again, until it is removed: {error}");
+                let sentence = format!("cannot be restarted; remove it: {error}");
                 (self.notify)(&name, sentence);
             }
         }
@@ -186,7 +186,7 @@ impl NetworksShared {
             (network.is_some(), running.len())
         };
         if !old && count >= NETWORKS_MAX {
-            let error = format!("{NETWORKS_MAX} networks, the maximum, exist");
+            let error = format!("the maximum of {NETWORKS_MAX} networks exists");
             return Err(NodeRefusal::Conflict(error));
         }
         let failed = |error| NodeRefusal::storage("the network", &error);
@@ -201,7 +201,7 @@ impl NetworksShared {
             return Err(refusal);
         }
         let view = self.running().get(name).map(|network| network.view(name));
-        let fault = || NodeRefusal::Failed("the network ended at once".to_owned());
+        let fault = || NodeRefusal::Failed("the network ended immediately".to_owned());
         Ok((!old, view.ok_or_else(fault)?))
     }
 
@@ -251,7 +251,7 @@ impl NetworksShared {
         let files = self.files(name);
         let report = files.last_report();
         if let Err(error) = files.remove() {
-            (self.notify)(name, format!("cannot be removed: {error}"));
+            (self.notify)(name, format!("cannot remove it: {error}"));
         }
         was_there.then(|| NetworkEnded {
             name: name.to_owned(),
