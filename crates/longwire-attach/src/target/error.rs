@@ -22,7 +22,7 @@ pub enum TargetError {
         known: Vec<String>,
     },
     /// The process does not exist or has ended.
-    #[error("no process {pid}; `ps -e` lists PIDs")]
+    #[error("no process {pid}")]
     NoProcess {
         /// The PID.
         pid: u32,
@@ -87,7 +87,7 @@ impl fmt::Display for UnknownTarget {
         }
         let is_denied = |place: &Place| place.state == PlaceState::Denied;
         if self.places.iter().any(is_denied) {
-            write!(f, "; only root may look everywhere: try sudo")?;
+            write!(f, "; only root can find all: try sudo")?;
         }
         write!(f, "{}", listed("\n  running: ", &self.known))?;
         let (absent, present): (Vec<&Place>, Vec<&Place>) = self
@@ -104,7 +104,7 @@ impl fmt::Display for UnknownTarget {
         write!(f, "{}", listed("\n  absent: ", &absent))?;
         write!(
             f,
-            "\n  With any runtime, --pid with the PID of a process in it works."
+            "\n  For other runtimes, use --pid with a process of the container."
         )
     }
 }
@@ -176,9 +176,9 @@ mod tests {
         };
         assert_eq!(
             unknown.to_string(),
-            "no container web; only root may look everywhere: try sudo\n  \
-             /run/a: permission denied\n  absent: /run/b, /run/c\n  \
-             With any runtime, --pid with the PID of a process in it works."
+            "no container web; only root can find all: try sudo\n  /run/a: permission denied\n  \
+             absent: /run/b, /run/c\n  With any runtime, --pid with the PID of a process in it \
+             works."
         );
     }
 }

@@ -60,7 +60,7 @@ impl FromStr for ContainerName {
             Some((runtime, name)) => match runtime.parse() {
                 Ok(runtime) => (Some(runtime), name),
                 Err(()) => {
-                    let reason = "before the colon stands docker, podman, containerd or cri-o";
+                    let reason = "the prefix is docker, podman, containerd or cri-o";
                     return Err(invalid("container", text, reason));
                 }
             },
@@ -137,11 +137,11 @@ fn invalid(kind: &'static str, text: &str, reason: &'static str) -> NameError {
 pub fn check(name: &str) -> Result<(), &'static str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() {
-        Err("it is empty")
+        Err("empty")
     } else if name.len() > LENGTH_MAX {
-        Err("it is too long")
+        Err("too long")
     } else if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        Err("it must begin with a letter or a digit")
+        Err("must start with a letter or a digit")
     } else if !name.chars().all(is_allowed) {
         Err("only letters, digits, '.', '_' and '-' are allowed")
     } else {

@@ -64,7 +64,7 @@ impl Process {
             Some(('Z' | 'X', _)) => Err(io::Error::from(Errno::ESRCH)),
             Some((_, started)) => Ok(started),
             None => {
-                let what = "/proc/PID/stat has an unknown form";
+                let what = "/proc/PID/stat has an unknown format";
                 Err(io::Error::new(io::ErrorKind::InvalidData, what))
             }
         }
@@ -110,7 +110,7 @@ impl Process {
         match record.started {
             Some(recorded) if recorded == started => return State::Running { pid, started },
             Some(_) => {
-                let reason = format!("PID {pid} is another process since the container ended");
+                let reason = format!("PID {pid} was reused after the container exited");
                 return unverified(reason);
             }
             None => {}
