@@ -200,7 +200,7 @@ fn reasons_say_what_limits() {
     );
     assert_eq!(
         planned(&short, &joined, 1).reason,
-        "one shard was asked for"
+        "one shard was requested"
     );
     let idle: Vec<ShardLink> = (0..4).map(|_| link(1_000, 0)).collect();
     assert_eq!(planned(&idle, &[], 4).reason, "no path crosses a link");

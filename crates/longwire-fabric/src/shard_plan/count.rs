@@ -60,7 +60,7 @@ impl ShardCount {
             plan.reason = if links.len() < AUTO_LINKS_MIN {
                 format!("fewer than {AUTO_LINKS_MIN} links fit into the cache of one core")
             } else {
-                "there is one core".to_owned()
+                "only one core".to_owned()
             };
         }
         plan
@@ -124,7 +124,7 @@ mod tests {
         };
         let few_links = "fewer than 512 links fit into the cache of one core";
         assert_eq!(plan(ShardCount::Auto, few, 8), (1, few_links.to_owned()));
-        let one_core = "there is one core".to_owned();
+        let one_core = "only one core".to_owned();
         assert_eq!(plan(ShardCount::Auto, many, 1), (1, one_core));
         assert_eq!(plan(ShardCount::Auto, many, 8).0, 16);
         assert_eq!(plan(four, few, 1).0, 4);

@@ -25,19 +25,20 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
     let short = format!("hops with less than {LOOKAHEAD_MIN} of guaranteed delay");
     let shards = plan.shards;
     match limit {
-        Limit::Asked if asked == 1 => return "one shard was asked for".to_owned(),
+        Limit::Asked if asked == 1 => return "one shard was requested".to_owned(),
         Limit::Idle => return "no path crosses a link".to_owned(),
         Limit::Fixed => {
             return format!(
-                "all links with paths have plugins, or are joined to links with plugins by {short}"
+                "all links with paths have plugins, or are connected to links with plugins by \
+                 {short}"
             );
         }
-        Limit::Inseparable => return format!("all links with paths are joined by {short}"),
+        Limit::Inseparable => return format!("all links with paths are connected by {short}"),
         Limit::Asked | Limit::Groups | Limit::Largest { .. } => {}
     }
     let limited = match limit {
         Limit::Groups => {
-            format!("; no more than {shards} parts of the network can be separated")
+            format!("; the network has no more than {shards} separable parts")
         }
         Limit::Largest {
             per_mille,
@@ -48,7 +49,7 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
                 format!("one link has {whole}.{tenths} % of the load")
             } else {
                 format!(
-                    "links with {whole}.{tenths} % of the load are joined by {short}, or have \
+                    "links with {whole}.{tenths} % of the load are connected by {short}, or have \
                      plugins"
                 )
             };
