@@ -16,13 +16,12 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "burst",
-    summary: "bursts of a fixed number of frames back to back, with gaps that keep the mean \
-              rate; bursts begin at exactly even intervals",
+    summary: "back-to-back bursts of a fixed number of frames, at even intervals that keep the \
+              mean rate",
     params: &[
         Param::new("frames", Unit::Packets).help("frames per burst, at least 1p"),
         Param::new("line", Unit::Rate).help(
-            "rate within a burst including Ethernet framing, such as 10gbit; without it, the \
-             frames of a burst are due at once",
+            "rate within a burst, including Ethernet framing, such as 10gbit; default: infinite",
         ),
     ],
 };

@@ -14,9 +14,9 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "on-off",
-    summary: "evenly spaced frames during on periods, silence during off periods; the pace is the mean \
-              rate times (on+off)/on. The aggregate of many sources with Pareto periods of a shape below 2 \
-              is self-similar (Willinger, Taqqu, Sherman and Wilson, 1997)",
+    summary: "on periods with evenly spaced frames at rate·(on+off)/on, and silent off periods. \
+              Many sources with Pareto periods of shape below 2 are self-similar together \
+              (Willinger, Taqqu, Sherman and Wilson, 1997)",
     params: &[
         Param::new("on", Unit::Time).help("mean duration of on periods"),
         Param::new("off", Unit::Time).help("mean duration of off periods"),

@@ -17,9 +17,8 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "ramp",
-    summary: "the rate changes from one share of its value to another in a given time, \
-              linearly or in steps, and then stays constant; exact within the line and from step to \
-              step",
+    summary: "ramps between two shares of the rate, linearly or in steps, then stays constant; \
+              exact",
     params: &[
         Param::with_default("from", Unit::Probability, "0%")
             .help("initial share of the rate"),

@@ -205,11 +205,11 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     let sent = sent(report);
     let not_kept = if late > allowed {
         Some(format!(
-            "the generator could not keep the rate: its median lateness was {late:.0} us"
+            "the generator was too slow: median lateness {late:.0} us"
         ))
     } else if (sent as f64) < plan.frames * SENT_SHARE - plan.sizes.len() as f64 {
         Some(format!(
-            "the generator or its port sent {} of {:.0}",
+            "the generator or its port sent only {} of {:.0}",
             count_of(sent, "frame"),
             plan.frames
         ))

@@ -188,7 +188,7 @@ impl ReceiveCondition {
             ReceiveMeasure::Drift => " ppm",
             ReceiveMeasure::Spread(..) | ReceiveMeasure::Jitter => " us",
         };
-        Some(format!("{}: it was {found}{unit}", self.text))
+        Some(format!("{}: was {found}{unit}", self.text))
     }
 }
 

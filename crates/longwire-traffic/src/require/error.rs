@@ -11,7 +11,7 @@ pub enum RequireError {
     Empty { example: &'static str },
     #[error("'{text}' has an empty condition; remove the comma next to it")]
     EmptyClause { text: String },
-    #[error("'{clause}' has no comparison; write a name, one of < <= = >= > and a value")]
+    #[error("'{clause}' is not a comparison; write NAME, one of < <= = >= >, and a value")]
     NoComparison { clause: String },
     #[error("unknown grade '{name}'; did you mean '{close}'?")]
     UnknownGrade { name: String, close: &'static str },

@@ -276,11 +276,11 @@ impl Clause {
                 self.text
             )),
             None if self.measure.is_at_ports() => Some(format!(
-                "{}: artifacts and lateness are counted at ports: name the output port of {name}",
+                "{}: artifacts and lateness are counted at ports; name the output port of {name}",
                 self.text
             )),
             None => Some(format!(
-                "{}: ports count no drops and no effects of models: name a link in place of {name}",
+                "{}: ports count no drops and no model effects; name a link in place of {name}",
                 self.text
             )),
         }

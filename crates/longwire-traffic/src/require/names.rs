@@ -47,7 +47,7 @@ const LISTED_MAX: usize = 12;
 /// Returns an error with the links that exist.
 pub(super) fn no_such_link(clause: &str, name: &str, names: &[&str]) -> String {
     let known = known(name, names, "were");
-    format!("{clause}: the run had no link named '{name}'; {known}")
+    format!("{clause}: no link named '{name}'; {known}")
 }
 
 /// Returns a similar name, or the links that there `are` or `were`.

@@ -41,7 +41,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
             None => written.push((size, weight)),
         }
         match words.next() {
-            Some(word) => Err(format!("'{word}' follows size and weight")),
+            Some(word) => Err(format!("unexpected '{word}' after size and weight")),
             None => Ok(()),
         }
     })?;

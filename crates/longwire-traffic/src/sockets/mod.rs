@@ -56,7 +56,7 @@ pub enum TrafficError {
         action: &'static str,
         source: io::Error,
     },
-    #[error("no traffic through the link in {0} s")]
+    #[error("no traffic over the link within {0} s")]
     Silence(u64),
 }
 

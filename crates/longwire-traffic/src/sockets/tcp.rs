@@ -75,7 +75,7 @@ fn flow_to(
             path.from.namespace.run(|| {
                 let patience = Duration::from_secs(10);
                 let stream = TcpStream::connect_timeout(&target, patience)
-                    .map_err(during("connect through the link"))?;
+                    .map_err(during("connect over the link"))?;
                 send(stream, duration)
             })
         });
