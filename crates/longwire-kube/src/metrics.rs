@@ -61,7 +61,7 @@ impl Default for Metrics {
     fn default() -> Metrics {
         let mut registry = Registry::with_prefix("longwire_kube");
         let watch_errors = Family::default();
-        registry.register("watch_errors", "Watches that broke", watch_errors.clone());
+        registry.register("watch_errors", "Broken watches", watch_errors.clone());
         let requests = Family::default();
         registry.register("node_requests", "Requests to the node", requests.clone());
         let attachments = Family::default();
@@ -72,7 +72,7 @@ impl Default for Metrics {
         registry.register("status_writes", help, status_writes.clone());
         let buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
         let reaction = Histogram::new(buckets);
-        let help = "Seconds from a change of a cache to its application";
+        let help = "Seconds from a cache change to its application";
         registry.register("reaction_seconds", help, reaction.clone());
         let leader = Gauge::default();
         registry.register("leader", "1 for the leading controller", leader.clone());
@@ -80,7 +80,7 @@ impl Default for Metrics {
         let help = "1 once all caches are complete";
         registry.register("synced", help, synced.clone());
         let turns = Counter::default();
-        registry.register("turns", "Comparisons with the cluster", turns.clone());
+        registry.register("turns", "Reconciliations", turns.clone());
         Metrics {
             registry: Arc::new(registry),
             watch_errors,

@@ -293,7 +293,7 @@ fn slice(
         Ok(view) => {
             slice.waiting = slice.pods;
             let text = view.reason.as_deref().and_then(|text| text.lines().next());
-            let text = for_users(text.unwrap_or("it starts"), &resource_of);
+            let text = for_users(text.unwrap_or("starting"), &resource_of);
             if view.state == NetworkState::Starting {
                 // Without a reason, since it is about to run.
                 slice.message = Some(text);
@@ -394,7 +394,7 @@ mod tests {
     fn a_network_that_starts_has_no_hindrance() {
         let starting = slice_of(None, Ok(view(NetworkState::Starting)));
         assert_eq!((starting.waiting, starting.reason), (2, None));
-        assert_eq!(starting.message.as_deref(), Some("it starts"));
+        assert_eq!(starting.message.as_deref(), Some("starting"));
         let waiting = slice_of(None, Ok(view(NetworkState::Waiting)));
         assert_eq!(
             (waiting.waiting, waiting.reason),

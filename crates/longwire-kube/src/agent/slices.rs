@@ -15,8 +15,8 @@ pub(super) type SliceKey = (ResourceKind, ResourceKey);
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
 /// Message about unused options of `down` between pods that both shape their own traffic.
-const DOWN_UNUSED: &str = "options of down are not used between pods that are in both from and \
-    to: each shapes what it sends, by up";
+const DOWN_UNUSED: &str = "options of down are not used between pods in both from and to: each \
+                           shapes what it sends, with up";
 
 /// State of the node as the agent has read it.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,7 @@ fn count_pods(
                 waiting.insert(pod);
                 // Further lines are about files of the machine.
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
-                let reason = reason.unwrap_or("it waits");
+                let reason = reason.unwrap_or("waiting");
                 let message = format!("{pod}: {}", for_users(reason, resource_of));
                 let reason = if view.taken {
                     Reason::Conflict
@@ -183,11 +183,11 @@ fn count(length: usize) -> i64 {
 
 /// Remedy for links with the same traffic.
 const SAME_TRAFFIC: &str =
-    "remove one of them, or give each a part of the traffic by `to` or `filter`";
+    "remove one, or give each a part of the traffic with `to` or `filter`";
 
 /// Remedy for an interface that another link or port has.
-const OTHER_LINK: &str = "remove the other Link of all traffic, the pod from the Network, or the \
-    link that a program on the machine attached";
+const OTHER_LINK: &str = "remove the other Link for all traffic, remove the pod from the Network, \
+                          or detach the link on the machine";
 
 /// Translates an error into a hindrance, with the pointer of the first problem and the messages of
 /// all.

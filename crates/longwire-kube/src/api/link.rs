@@ -20,7 +20,7 @@ use super::status::{NodeStatus, conditions_schema, nodes_schema};
     derive = "PartialEq",
     shortname = "lwl",
     category = "longwire",
-    doc = "A link for the traffic of pods: delay, loss, rate and all other models of Longwire.",
+    doc = "An emulated link for the traffic of pods: delay, loss, rate and other models.",
     printcolumn(name = "Pods", type_ = "integer", json_path = ".status.pods"),
     printcolumn(name = "Attached", type_ = "integer", json_path = ".status.attached"),
     printcolumn(name = "Carried", type_ = "integer", json_path = ".status.carried"),
@@ -50,7 +50,7 @@ use super::status::{NodeStatus, conditions_schema, nodes_schema};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.startAt) || has(self.scenario)")
-    .message("startAt is the start of a scenario; name one"))]
+    .message("startAt needs a scenario"))]
 pub struct LinkSpec {
     /// The pods whose traffic takes the link. Up is what they send, down what they receive.
     pub from: PodSelection,
@@ -156,7 +156,7 @@ pub struct LinkStatus {
 pub(super) fn options_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
-        "description": "Options as in a [[link]] table: those of both directions, `up` and \
+        "description": "Link options, like in a [[link]] table: for both directions, `up` and \
                         `down` for one, and `preset`.",
         "x-kubernetes-preserve-unknown-fields": true,
     })
@@ -167,7 +167,7 @@ pub(super) fn time_schema(_: &mut SchemaGenerator) -> Schema {
         "type": "string",
         "format": "date-time",
         "nullable": true,
-        "description": "The start of the scenario (RFC 3339); without it, when the link of a \
-                        pod was attached.",
+        "description": "Start of the scenario (RFC 3339); default: when the link of a pod was \
+                        attached.",
     })
 }

@@ -22,7 +22,7 @@ use super::status::{NodeStatus, conditions_schema, map_of, nodes_schema};
     derive = "PartialEq",
     shortname = "lwn",
     category = "longwire",
-    doc = "A topology of Longwire between pods, which runs on the nodes where the pods are.",
+    doc = "A topology between pods, run on their nodes.",
     printcolumn(name = "Ports", type_ = "integer", json_path = ".status.ports"),
     printcolumn(name = "Hosts", type_ = "integer", json_path = ".status.hosts"),
     printcolumn(
@@ -117,7 +117,7 @@ pub struct HostPlacement {
 
 fn topology_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "The topology: TOML text, or the same as an object.",
+        "description": "Topology, as TOML text or as an object.",
         "x-kubernetes-preserve-unknown-fields": true,
     })
 }

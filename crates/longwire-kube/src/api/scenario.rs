@@ -16,7 +16,7 @@ use super::link::options_schema;
     derive = "PartialEq",
     shortname = "lws",
     category = "longwire",
-    doc = "Timed changes of the links that name it.",
+    doc = "Timed changes of the Links that name it.",
     printcolumn(name = "First", type_ = "string", json_path = ".spec.steps[0].at"),
     printcolumn(name = "Every", type_ = "string", json_path = ".spec.repeat.every"),
     printcolumn(name = "Times", type_ = "integer", json_path = ".spec.repeat.times"),
@@ -55,7 +55,7 @@ pub struct Repeat {
     /// The time from one start to the next, as in `60s`; longer than all steps.
     #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
     #[x_kube(validation = Rule::new("duration(self) >= duration('100ms')")
-        .message("a repetition takes at least 100ms"))]
+        .message("every must be at least 100ms"))]
     pub every: String,
     /// The number of times in all; without end if there is none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]

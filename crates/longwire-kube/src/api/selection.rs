@@ -32,6 +32,6 @@ pub struct Peers {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), inner(length(max = 64)))]
     #[x_kube(validation = Rule::new("self.all(c, isCIDR(c) || isIP(c))")
-        .message("each entry is an address or a prefix, as in 10.0.3.0/24"))]
+        .message("each entry must be an address or a prefix, such as 10.0.3.0/24"))]
     pub cidrs: Option<Vec<String>>,
 }

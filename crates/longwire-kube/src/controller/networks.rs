@@ -396,7 +396,7 @@ fn network_verdicts(
         kind: "Placed",
         is_true: Some(true),
         reason: "AllPorts",
-        message: "each port has a pod, and each of their nodes an emulator".to_owned(),
+        message: "each port has a pod, and each node an emulator".to_owned(),
     };
     if let Some(hindrance) = hindrance {
         placed.is_true = Some(false);

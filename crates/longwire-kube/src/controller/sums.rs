@@ -70,7 +70,7 @@ impl Verdict {
 }
 
 /// Message of a resource without slices: nodes without a selected pod have none.
-const NOT_READ: &str = "no node has read it: no pod is selected, or no agent answers";
+const NOT_READ: &str = "no node has read it: no pod is selected, or no agent runs";
 
 /// Returns the conditions of a link: `Accepted`, `Attached` and `Faithful`.
 pub(super) fn verdicts(generation: i64, slices: &[NodeStatus]) -> Vec<Verdict> {
@@ -175,13 +175,13 @@ fn faithful(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
     if sums.artifacts > 0 {
         let worst = slices.iter().max_by_key(|slice| slice.artifacts);
         let worst = worst.map_or("", |slice| &slice.node);
-        let message = "failures of the emulator, most of them on";
+        let message = "failures of the emulator, most on";
         return verdict(Some(false), "Artifacts", format!("{message} {worst}"));
     }
     if sums.attached == 0 {
-        return verdict(None, "NoLinks", "no link is attached".to_owned());
+        return verdict(None, "NoLinks", "no attached links".to_owned());
     }
-    let message = "the network was as asked for".to_owned();
+    let message = "no failures".to_owned();
     verdict(Some(true), "NoArtifacts", message)
 }
 
@@ -358,7 +358,7 @@ mod tests {
         assert!(reasons(Some(&two), &slice("n0", 1, 1)).is_empty());
         let mut starting = slice("n0", 2, 0);
         starting.waiting = 2;
-        starting.message = Some("it starts".to_owned());
+        starting.message = Some("starting".to_owned());
         assert!(reasons(Some(&two), &starting).is_empty());
         starting.reason = Some(Reason::Waiting);
         assert_eq!(reasons(Some(&two), &starting), ["Lost"]);
@@ -376,7 +376,7 @@ mod tests {
     fn a_starting_network_is_pending() {
         let mut starting = slice("n0", 2, 0);
         starting.waiting = 2;
-        starting.message = Some("it starts".to_owned());
+        starting.message = Some("starting".to_owned());
         let verdict = &verdicts(2, &[starting])[1];
         assert_eq!((verdict.is_true, verdict.reason), (Some(false), "Pending"));
         assert_eq!(verdict.message, "0 of 2 pods; n0: it starts");

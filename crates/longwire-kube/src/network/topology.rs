@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
     /// It is neither text nor an object.
-    #[error("a topology is TOML text or an object")]
+    #[error("the topology is neither TOML text nor an object")]
     Kind,
     /// The text is not TOML.
     #[error("{0}")]
     Toml(String),
     /// It has a table that the placement provides.
-    #[error("`{0}` follows from spec.ports and from where the pods are; leave it out")]
+    #[error("`{0}` is derived from spec.ports and the pods; remove it")]
     Placed(&'static str),
     /// No frame crosses a link.
     #[error(
-        "/link/{0}: no frame crosses this link: with more than two ports, a link needs a matcher, as in \
-         match = \"in-port=PORT\", which its other direction follows from"
+        "/link/{0}: no frame crosses this link; with more than two ports, add a matcher, such as \
+         match = \"in-port=PORT\""
     )]
     Idle(usize),
 }

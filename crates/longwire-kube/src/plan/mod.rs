@@ -320,10 +320,10 @@ fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
         return Ok(());
     }
     let message = format!(
-        "{} has {count} addresses of peers, and a link takes {PREFIXES_MAX}",
+        "{} has {count} peer addresses; a link takes {PREFIXES_MAX}",
         pod.target()
     );
-    let remedy = "select fewer pods, or give their prefixes in `to.cidrs`";
+    let remedy = "select fewer pods, or list prefixes in `to.cidrs`";
     Err(Hindrance::refused("/to", message, remedy))
 }
 

@@ -31,7 +31,7 @@ pub enum TimelineError {
         every: Duration,
     },
     /// The period of repetition is too short.
-    #[error("a repetition takes at least 100ms")]
+    #[error("every must be at least 100ms")]
     TooShort,
 }
 
