@@ -105,7 +105,7 @@ impl From<NetError> for Error {
     fn from(error: NetError) -> Error {
         let denied = error.io().map(io::Error::kind) == Some(io::ErrorKind::PermissionDenied);
         Error::Failed(if denied {
-            format!("{error}; as root it would work, or where user namespaces are allowed")
+            format!("{error}; run as root, or enable user namespaces")
         } else {
             error.to_string()
         })

@@ -109,11 +109,7 @@ fn endless(template: &'static str) -> &'static str {
 /// Formats frames and their rate.
 fn rate_words(frames: u64, took: Duration) -> String {
     let rate = frames as f64 / took.as_secs_f64().max(1e-9);
-    format!(
-        "{}, {} a second",
-        count_of(frames, "frame"),
-        count(rate as u64)
-    )
+    format!("{}, {}/s", count_of(frames, "frame"), count(rate as u64))
 }
 
 /// Formats the progress of a simulation as a line.

@@ -15,7 +15,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use crate::Error;
 
 /// Remedy for missing rights to interface ports.
-pub const PORT_RIGHTS: &str = "use sudo, or give the program the rights once: sudo setcap \
+pub const PORT_RIGHTS: &str = "use sudo, or grant capabilities: sudo setcap \
                                cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock,cap_sys_nice+ep \
                                $(command -v longwire)";
 
@@ -23,7 +23,7 @@ pub const PORT_RIGHTS: &str = "use sudo, or give the program the rights once: su
 pub const TUN_MISSING: &str = "sudo modprobe tun; for a container, --device /dev/net/tun";
 
 /// Remedy for a /dev/net/tun that cannot be opened.
-pub const TUN_DENIED: &str = "read and write permission on /dev/net/tun, or sudo";
+pub const TUN_DENIED: &str = "allow reading and writing /dev/net/tun, or use sudo";
 
 /// Remedy for an insufficient address space.
 pub const ADDRESS_SPACE: &str = "ulimit -v unlimited";
@@ -62,7 +62,7 @@ fn of_socket(path: &Path) -> String {
         }
         _ => String::new(),
     };
-    format!("name a socket in a directory of yours: --control ./{name}{own}")
+    format!("use a socket in a writable directory: --control ./{name}{own}")
 }
 
 fn of_port(error: &PortError) -> Option<String> {
@@ -71,8 +71,8 @@ fn of_port(error: &PortError) -> Option<String> {
             let tun = port.starts_with("tap:") && source.raw_os_error() == Some(libc::EACCES);
             let remedy = if tun { TUN_DENIED } else { PORT_RIGHTS };
             Some(format!(
-                "{remedy}. `longwire exec` needs no rights, and `longwire doctor` lists what this \
-                 user may do"
+                "{remedy}. `longwire exec` needs no rights; `longwire doctor` lists the rights of \
+                 this user"
             ))
         }
         PortError::Failed { source, .. } if is_out_of_memory(source) => of_memory(),
@@ -87,8 +87,8 @@ fn is_out_of_memory(error: &io::Error) -> bool {
 fn of_memory() -> Option<String> {
     let limit = address_space_limit()?;
     Some(format!(
-        "`ulimit -v` allows this process {} MiB of addresses, of which frames that wait reserve \
-         many and use few: {ADDRESS_SPACE}, or a smaller --memory",
+        "`ulimit -v` limits the address space to {} MiB, of which queued frames reserve much more \
+         than they use; run {ADDRESS_SPACE}, or reduce --memory",
         limit >> 20
     ))
 }

@@ -33,7 +33,7 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
             match before {
                 0 => flag.store(true, Ordering::SeqCst),
                 1 => hurry(),
-                _ => shutdown::end_process("ended by a third signal"),
+                _ => shutdown::end_process("killed by a third signal"),
             }
         }
     })?;
@@ -43,7 +43,7 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 fn hurry() {
     shutdown::hurry();
     print_line(format_args!(
-        "not waiting any longer; a third signal ends the program without a report"
+        "second signal; a third one ends the program without a report"
     ));
     let thread = Builder::new().name("longwire-grace".to_owned());
     if thread.spawn(end_late).is_err() {
@@ -53,5 +53,5 @@ fn hurry() {
 
 fn end_late() {
     std::thread::sleep(GRACE);
-    shutdown::end_process("did not end in time after a second signal");
+    shutdown::end_process("did not stop in time after a second signal");
 }

@@ -28,11 +28,11 @@ use crate::Error;
 /// Arguments of `bench links`.
 #[derive(Clone, Debug, Args)]
 pub struct LinksArgs {
-    /// How many links
+    /// Numbers of links
     #[arg(long, value_name = "N")]
     #[arg(value_delimiter = ',', default_value = "1,10,100,1000,10000,100000")]
     pub links: Vec<u32>,
-    /// Packets of each row
+    /// Packets per row
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
     pub packets: u64,
     /// Builds this many links, and prints the memory they take; the bench runs
@@ -184,7 +184,7 @@ fn idle_of_a_fresh_process(links: u32) -> Result<u64, Error> {
         .and_then(|line| line.trim().parse().ok());
     bytes.ok_or_else(|| {
         let why = String::from_utf8_lossy(&output.stderr);
-        Error::Failed(format!("the memory of {links} links: {why}"))
+        Error::Failed(format!("memory of {links} links: {why}"))
     })
 }
 

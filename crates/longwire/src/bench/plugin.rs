@@ -82,7 +82,7 @@ fn pairs(parameters: &[String]) -> Result<Vec<(String, String)>, Error> {
     let pair = |item: &str| match item.split_once('=') {
         Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
         None => Err(Error::Usage(format!(
-            "'{item}' is no parameter; write KEY=VALUE"
+            "'{item}' is not a parameter; write KEY=VALUE"
         ))),
     };
     items.map(pair).collect()

@@ -25,7 +25,7 @@ use crate::Error;
 /// Arguments of `bench shards`.
 #[derive(Clone, Debug, Args)]
 pub struct ShardsArgs {
-    /// How many links
+    /// Number of links
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub links: u32,
     /// Numbers of shards
@@ -36,10 +36,10 @@ pub struct ShardsArgs {
         default_value = "1,2,4,16"
     )]
     pub shards: Vec<usize>,
-    /// Threads, the calling one included; no more than shards are used
+    /// Threads, including the calling one; at most one per shard
     #[arg(long, value_name = "N", default_value = "2")]
     pub threads: NonZero<usize>,
-    /// Packets of each row
+    /// Packets per row
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
     pub packets: u64,
 }
@@ -153,7 +153,7 @@ fn rows(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
     }
     if let Some(other) = rows.iter().find(|row| row.digest != rows[0].digest) {
         return Err(Error::Failed(format!(
-            "{} shards handed out other frames than none; please report this",
+            "{} shards delivered different frames than none; please report this",
             other.shards
         )));
     }

@@ -64,7 +64,7 @@ impl Testbed {
         config: RunConfig,
     ) -> Result<RunningNetwork, Error> {
         let Testbed::Emulated(networks) = self else {
-            let message = "there is no emulator between these hosts";
+            let message = "no emulator between these hosts";
             return Err(Error::Failed(message.to_owned()));
         };
         let (near, far) = networks.open_ports(kind)?;

@@ -88,8 +88,8 @@ pub(super) struct Measurements {
 pub(super) fn print_omitted(measured: &Measurements, time: Nanos) {
     if measured.left_out > 0 {
         eprintln!(
-            "{} of {} rows were left out: {time} is not enough for them; choose rows with --size \
-             and --delay, or give --time 1min",
+            "omitted {} of {} rows, which need more than {time}; select rows with --size and \
+             --delay, or raise --time",
             measured.left_out,
             measured.left_out + measured.rows.len()
         );

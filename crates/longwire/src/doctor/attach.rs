@@ -14,23 +14,21 @@ pub(super) fn check() -> Finding {
 }
 
 fn finding(kernel: Result<(), AttachError>, bpf_mounted: bool) -> Finding {
-    const COST: &str = "no links in interfaces in use: attach, node";
+    const COST: &str = "attach, node: no links in interfaces";
     match kernel {
-        Ok(()) if bpf_mounted => Finding::ok(TOPIC, "TCX links and a BPF file system are there"),
+        Ok(()) if bpf_mounted => Finding::ok(TOPIC, "TCX links and a BPF file system"),
         Ok(()) => Finding::ok(
             TOPIC,
-            "TCX links are there; --fail closed takes `mount -t bpf bpf /sys/fs/bpf` too",
+            "TCX links; --fail closed needs `mount -t bpf bpf /sys/fs/bpf`",
         ),
-        Err(AttachError::OldKernel { .. }) => {
-            Finding::warn(TOPIC, "this kernel has no TCX links (Linux 6.6)")
-                .costs(COST)
-                .fix(
-                    "Linux 6.6 or later; before, `longwire exec`, or `longwire run` between a \
+        Err(AttachError::OldKernel { .. }) => Finding::warn(TOPIC, "no TCX links (Linux 6.6)")
+            .costs(COST)
+            .fix(
+                "Linux 6.6 or later; else `longwire exec`, or `longwire run` between a \
                      container's veth device and another",
-                )
-        }
+            ),
         Err(AttachError::Program { source }) if source.kind() == ErrorKind::PermissionDenied => {
-            Finding::warn(TOPIC, "this user may not attach programs")
+            Finding::warn(TOPIC, "this user may not attach BPF programs")
                 .costs(COST)
                 .fix("sudo, or CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN")
         }

@@ -32,15 +32,15 @@ fn usable_cores() -> usize {
 fn cores(usable: usize) -> Finding {
     match usable {
         0 | 1 => Finding::warn("cores", "1 usable")
-            .costs("the emulator and the programs under test take turns: milliseconds of lateness")
-            .fix("give this machine or container at least 2 cores"),
+            .costs("emulator and programs under test share a core: lateness of milliseconds")
+            .fix("at least 2 cores for this machine or container"),
         2 | 3 => Finding::ok(
             "cores",
-            format!("{usable} usable: both directions share them with the programs under test"),
+            format!("{usable} usable, shared by both directions and the programs under test"),
         ),
         _ => Finding::ok(
             "cores",
-            format!("{usable} usable: enough for a core a stage"),
+            format!("{usable} usable, enough for one per stage"),
         ),
     }
 }
@@ -52,10 +52,10 @@ fn quota(cpu_max: &str) -> Option<Finding> {
     let share = quota / period;
     let finding = Finding::warn("core quota", format!("{share:.2} cores"))
         .costs(format!(
-            "processes that use more are stopped until the next period of {} ms",
+            "throttling for up to a period of {} ms",
             period / 1e3
         ))
-        .fix("run without --cpus or a CPU limit, or with --wait block to stay below it");
+        .fix("remove --cpus or the CPU limit, or use --wait block");
     Some(finding)
 }
 
@@ -65,12 +65,12 @@ fn virtualised(cpuinfo: &str) -> Finding {
         .split_ascii_whitespace()
         .any(|flag| flag == "hypervisor")
     {
-        return Finding::ok("virtual machine", "no sign of one");
+        return Finding::ok("virtual machine", "none detected");
     }
     let vendor = read("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "unknown".to_owned());
     Finding::warn("virtual machine", format!("yes ({vendor})"))
-        .costs("the host pauses it now and then, for milliseconds; such pauses are reported apart")
-        .fix("measure on dedicated hardware, or on a host that dedicates cores to the guest")
+        .costs("pauses of milliseconds, which runs report separately")
+        .fix("dedicated hardware, or a host with dedicated cores")
 }
 
 /// Checks steal time.
@@ -86,12 +86,12 @@ fn stolen(stat: &str) -> Option<Finding> {
     let stolen = *jiffies.get(7)?;
     let all: u64 = jiffies.iter().take(8).sum();
     let share = stolen as f64 / all.max(1) as f64;
-    let found = format!("{:.2}% of the time since start", share * 100.0);
+    let found = format!("{:.2}% since boot", share * 100.0);
     if share < NOTABLE {
-        return Some(Finding::ok("stolen time", found));
+        return Some(Finding::ok("steal time", found));
     }
-    let finding = Finding::warn("stolen time", found)
-        .costs("the host runs other machines on these cores: lateness that Longwire cannot prevent")
+    let finding = Finding::warn("steal time", found)
+        .costs("other machines use these cores: lateness that Longwire cannot prevent")
         .fix("a larger or dedicated instance");
     Some(finding)
 }
@@ -113,7 +113,7 @@ fn idle_states() -> Finding {
         (None | Some("none"), None) => Finding::ok("idle states", "not controlled here"),
         (Some("haltpoll" | "haltpoll_idle"), _) => Finding::ok(
             "idle states",
-            "haltpoll: an idle core of this virtual machine spins a little before it halts",
+            "haltpoll: an idle core spins briefly before it halts",
         ),
         (driver, Some((name, us))) if us > LATENCY_NOTABLE_US => Finding::warn(
             "idle states",
@@ -136,7 +136,7 @@ fn governor(governor: Option<String>) -> Finding {
         None => Finding::ok("frequency governor", "not controlled here"),
         Some("performance") => Finding::ok("frequency governor", "performance"),
         Some(other) => Finding::warn("frequency governor", other)
-            .costs("after idling, the first frames are handled at a low frequency")
+            .costs("low frequency for the first frames after idle times")
             .fix("cpupower frequency-set -g performance"),
     }
 }

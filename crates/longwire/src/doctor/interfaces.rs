@@ -14,7 +14,7 @@ pub(super) fn check() -> Vec<Finding> {
         Ok(names) => names,
         Err(error) => {
             let finding =
-                Finding::warn("interfaces", error.to_string()).costs("run: no ports on interfaces");
+                Finding::warn("interfaces", error.to_string()).costs("run: no interface ports");
             return vec![finding];
         }
     };
@@ -68,10 +68,7 @@ fn finding(interface: &Interface, offloads: Vec<&str>) -> Finding {
         found += &format!(", with {}", offloads.join(" "));
     }
     if !interface.is_ethernet() {
-        return Finding::ok(
-            &interface.name,
-            found + ": not Ethernet, no port can use it",
-        );
+        return Finding::ok(&interface.name, found + ": not Ethernet, unusable as port");
     }
     Finding::ok(&interface.name, found)
 }
@@ -111,7 +108,7 @@ mod tests {
         let found = finding(&tunnel, Vec::new()).found;
         assert_eq!(
             found,
-            "down, wireguard, MTU 1500: not Ethernet, no port can use it"
+            "down, wireguard, MTU 1500: not Ethernet, unusable as port"
         );
     }
 }

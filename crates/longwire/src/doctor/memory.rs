@@ -34,7 +34,7 @@ fn addresses(limit: Option<u64>) -> Finding {
         return Finding::ok("addresses", found);
     }
     Finding::warn("addresses", found)
-        .costs("runs may not start: memory for frames that wait is reserved at once")
+        .costs("runs may not start: memory for queued frames is reserved at the start")
         .fix(format!("{ADDRESS_SPACE}, or a smaller --memory"))
 }
 
@@ -46,7 +46,7 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
         return Finding::ok("huge pages", found);
     }
     Finding::warn("huge pages", found)
-        .costs("with long delays at high rates, each frame misses the TLB: a few ns a frame")
+        .costs("TLB misses with long delays at high rates: a few ns per frame")
         .fix("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or sysctl vm.nr_hugepages=128")
 }
 
@@ -68,8 +68,8 @@ fn available(meminfo: &str) -> Option<Finding> {
         return Some(Finding::ok("available", found));
     }
     let finding = Finding::warn("available", found)
-        .costs("long delays at high rates may find no memory for frames that wait")
-        .fix("limit it with --memory, and the delay and rate with it");
+        .costs("long delays at high rates may exhaust the memory")
+        .fix("set --memory, and lower delay or rate");
     Some(finding)
 }
 
@@ -84,7 +84,7 @@ fn lockable(limit: u64, unlimited: bool) -> Finding {
         return Finding::ok("lockable", found);
     }
     Finding::warn("lockable", found)
-        .costs("memory is not locked, and xdp: ports may be refused theirs")
+        .costs("memory is not locked, and xdp: ports may fail")
         .fix("ulimit -l unlimited, or CAP_IPC_LOCK")
 }
 

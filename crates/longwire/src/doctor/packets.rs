@@ -50,30 +50,30 @@ fn offers(protocols: &str, name: &str) -> bool {
 
 fn packet_sockets(protocols: &str) -> Finding {
     if offers(protocols, "PACKET") {
-        return Finding::ok("packet:", "AF_PACKET is there");
+        return Finding::ok("packet:", "AF_PACKET available");
     }
     // A module that is not loaded yet is missing from the list.
     Finding::warn("packet:", "AF_PACKET is not loaded")
-        .costs("the first packet: port has to load it, which may be refused")
+        .costs("the first packet: port must load it, which may fail")
         .fix("modprobe af_packet")
 }
 
 fn xdp(in_kernel: bool, allowed: bool, bpf_disabled: Option<i64>) -> Finding {
     if !in_kernel {
-        return Finding::warn("xdp:", "this kernel has no AF_XDP")
-            .costs("no xdp: ports; packet: takes their place, at about half the speed")
+        return Finding::warn("xdp:", "no AF_XDP in this kernel")
+            .costs("no xdp: ports; packet: has about half the speed")
             .fix("a kernel with CONFIG_XDP_SOCKETS");
     }
     if !allowed {
         let why = match bpf_disabled {
-            Some(0) => "AF_XDP is there, its programs need CAP_BPF",
-            _ => "AF_XDP is there, BPF is for the privileged only",
+            Some(0) => "AF_XDP available; its programs need CAP_BPF",
+            _ => "AF_XDP available, but unprivileged BPF is disabled",
         };
         return Finding::warn("xdp:", why)
-            .costs("no xdp: ports for this user; packet: takes their place")
+            .costs("no xdp: ports for this user; use packet:")
             .fix("sudo, or CAP_BPF with CAP_NET_ADMIN and CAP_NET_RAW");
     }
-    Finding::ok("xdp:", "AF_XDP is there, and BPF is allowed")
+    Finding::ok("xdp:", "AF_XDP available, BPF allowed")
 }
 
 fn tun() -> Finding {
@@ -94,7 +94,7 @@ fn tun() -> Finding {
 fn offloads() -> Finding {
     Finding::ok(
         "offloads",
-        "super-packets and unfinished checksums of virtual devices are handled by Longwire",
+        "Longwire handles super-packets and partial checksums of virtual devices",
     )
 }
 

@@ -37,13 +37,12 @@ fn but_exec_fails(namespaces: Finding) -> Finding {
     if namespaces.status != Status::Ok {
         return namespaces;
     }
-    let found = "no setting of the system forbids them, yet exec fails (next line)";
+    let found = "allowed by the system, but exec fails (next line)";
     Finding::warn(namespaces.topic, found)
-        .costs("exec cannot build its network")
+        .costs("exec cannot create its network")
         .fix(
-            "what confines this process, such as a container's seccomp profile: start the \
-             container with --cap-add SYS_ADMIN --security-opt apparmor=unconfined, or with \
-             --privileged",
+            "probably a seccomp profile of the container: start it with --cap-add SYS_ADMIN \
+             --security-opt apparmor=unconfined, or with --privileged",
         )
 }
 
@@ -128,30 +127,29 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
         missing(&USEFUL)
     };
     if !needed.is_empty() {
-        let exec = if exec_works {
-            "; exec works all the same"
-        } else {
-            ""
-        };
+        let exec = if exec_works { "; exec works" } else { "" };
         let (whose, fix) = if scope.owns_network {
             ("", remedies::PORT_RIGHTS)
         } else {
             (
                 " for this network, which belongs to another user namespace",
-                "start Longwire outside of this user namespace, or give that a network of its \
-                 own: unshare --map-root-user --net",
+                "start Longwire outside this user namespace, or with a network: unshare \
+                 --map-root-user --net",
             )
         };
         return Finding::warn("ports", format!("without {needed}{whose}"))
-            .costs(format!("run: no ports on the host's interfaces{exec}"))
+            .costs(format!("run: no ports at host interfaces{exec}"))
             .fix(fix);
     }
     if !useful.is_empty() {
         return Finding::warn("ports", format!("without {useful}"))
-            .costs("run: no xdp: ports (CAP_BPF), unlocked memory (CAP_IPC_LOCK) or normal priority (CAP_SYS_NICE)")
+            .costs(
+                "run: no xdp: ports (CAP_BPF), unlocked memory (CAP_IPC_LOCK) or normal \
+                    priority (CAP_SYS_NICE)",
+            )
             .fix(remedies::PORT_RIGHTS);
     }
-    Finding::ok("ports", "every kind may be opened")
+    Finding::ok("ports", "all kinds allowed")
 }
 
 fn priority(sys_nice: bool) -> Finding {
@@ -181,11 +179,11 @@ struct Namespaces {
 }
 
 fn namespaces(found: &Namespaces) -> Finding {
-    const COST: &str = "exec cannot build its network";
+    const COST: &str = "exec cannot create its network";
     let refused = |what: &str, fix: &str| Finding::fail("namespaces", what).costs(COST).fix(fix);
     if found.networks == Some(0) {
         return refused(
-            "network namespaces are switched off",
+            "network namespaces are disabled",
             "sysctl user.max_net_namespaces=10000",
         );
     }
@@ -194,13 +192,13 @@ fn namespaces(found: &Namespaces) -> Finding {
     }
     if !found.known {
         return refused(
-            "this kernel has no user namespaces",
+            "no user namespaces in this kernel",
             "a kernel with CONFIG_USER_NS, or sudo",
         );
     }
     if found.max == Some(0) {
         return refused(
-            "user namespaces are switched off",
+            "user namespaces are disabled",
             "sysctl user.max_user_namespaces=10000, or sudo",
         );
     }
@@ -217,10 +215,7 @@ fn namespaces(found: &Namespaces) -> Finding {
              'userns,' for this program, or sudo",
         );
     }
-    Finding::ok(
-        "namespaces",
-        "user namespaces are allowed: exec needs no root",
-    )
+    Finding::ok("namespaces", "user namespaces allowed; exec needs no root")
 }
 
 #[cfg(test)]

@@ -39,23 +39,23 @@ fn clock() -> Finding {
     let flags = field(&cpuinfo, "flags").unwrap_or_default();
     let has = |wanted| flags.split_ascii_whitespace().any(|flag| flag == wanted);
     let stable = if has("constant_tsc") && has("nonstop_tsc") {
-        ", TSC constant and never stopping"
+        ", constant and nonstop TSC"
     } else {
         ""
     };
-    let found = format!("{source}, {read_ns} ns a read{stable}");
+    let found = format!("{source}, {read_ns} ns per read{stable}");
     if read_ns <= READ_NOTABLE_NS {
         return Finding::ok("clock", found);
     }
     Finding::warn("clock", found)
-        .costs("every frame needs the time: throughput and accuracy suffer")
+        .costs("slow clock reads reduce throughput and accuracy")
         .fix("the kernel parameter clocksource=tsc, if the TSC is stable here")
 }
 
 fn timer_slack() -> Finding {
     let slack = prctl::get_timerslack().unwrap_or(0);
     let found = format!(
-        "{} by default; Longwire's threads set 1 ns",
+        "{} by default; Longwire sets 1 ns",
         micros(f64::from(slack) / 1e3)
     );
     Finding::ok("timer slack", found)
@@ -70,7 +70,8 @@ fn throttling() -> Finding {
         None => "unknown".to_owned(),
         Some(-1) => "off".to_owned(),
         Some(runtime) => format!(
-            "a real-time thread that spins is stopped {} in {}: Longwire stays in the normal class",
+            "spinning real-time threads are throttled for {} in {}; Longwire stays in the normal \
+             class",
             micros((period - runtime) as f64),
             micros(period as f64)
         ),
@@ -120,8 +121,8 @@ fn waking(latencies: &[Duration]) -> Finding {
         return Finding::ok("wake-up", found);
     }
     Finding::warn("wake-up", found)
-        .costs("to be on time, Longwire wakes that much before each release and spins the rest")
-        .fix("--wait spin where a core can be spared; fewer other programs; shallower idle states")
+        .costs("Longwire wakes that early before each release, and spins")
+        .fix("--wait spin with a spare core; fewer other programs; shallower idle states")
 }
 
 /// Duration of the spin, and the minimum gap that counts as a pause.
@@ -154,14 +155,14 @@ fn pausing(pauses: &[Duration]) -> Finding {
     Finding::warn(
         "pauses",
         format!(
-            "{} in {spun} ms of spinning, {} at the longest, {} in all",
+            "{} in {spun} ms of spinning, at most {}, {} in total",
             pauses.len(),
             show(*longest),
             show(total)
         ),
     )
-    .costs("frames due during a pause are that late; runs report pauses apart")
-    .fix("fewer other programs; on a virtual machine, a host that is not shared")
+    .costs("frames due during a pause are late; runs report pauses separately")
+    .fix("fewer other programs; a dedicated host for a virtual machine")
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::Finding;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const TOPIC: &str = "exec";
-const COST: &str = "no programs through a link, and no probe";
+const COST: &str = "exec: no programs and no probe";
 
 /// Runs `true` through a link with `program`, which is Longwire itself: creates and
 /// removes networks, devices, ports and threads. It runs in a separate process, because
@@ -28,18 +28,18 @@ pub(super) fn check(program: &Path) -> Finding {
     let failed = |why: String| Finding::fail(TOPIC, why).costs(COST);
     let mut child = match child {
         Ok(child) => child,
-        Err(error) => return failed(format!("cannot be tried: {error}")),
+        Err(error) => return failed(format!("not tried: {error}")),
     };
     match wait(&mut child) {
         Some(true) => {
             let took = started.elapsed().as_millis();
             Finding::ok(
                 TOPIC,
-                format!("works: a link was made, used and removed in {took} ms"),
+                format!("works: created, used and removed a link in {took} ms"),
             )
         }
         Some(false) => failed(message(&mut child)),
-        None => failed(format!("did not end within {} s", PATIENCE.as_secs())),
+        None => failed(format!("did not exit within {} s", PATIENCE.as_secs())),
     }
 }
 

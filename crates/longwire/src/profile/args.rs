@@ -11,24 +11,22 @@ const HEADING: &str = "Profile";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = HEADING)]
 pub struct ProfileArgs {
-    /// Test the device between --to and --receive: rfc2544 for the highest
-    /// rate without loss, the delay there, loss at each rate and the longest
-    /// burst; rfc2889 for a switch; y1564 for services
+    /// Test the device between --to and --receive: rfc2544 measures throughput, latency,
+    /// loss and burst length; rfc2889 tests switches; y1564 tests services
     #[arg(long, value_name = "PROFILE", value_enum)]
     pub profile: Option<ProfileKind>,
 
-    /// Frame sizes of rfc2544 and rfc2889, as testers count them: with the frame check
-    /// sequence of 4 bytes
+    /// Frame sizes of rfc2544 and rfc2889, including the 4-byte frame check sequence
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     #[arg(default_values_t = STANDARD_SIZES, value_parser = clap::value_parser!(u32).range(64..65_540))]
     pub frame_sizes: Vec<u32>,
 
-    /// The tests of rfc2544 to run
+    /// Tests of rfc2544
     #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = [Test::Throughput, Test::Latency, Test::Loss, Test::BackToBack])]
     pub tests: Vec<Test>,
 
-    /// Duration of a trial; RFC 2544 asks for 60s, and 120s for latency
+    /// Duration of a trial; RFC 2544 requires 60s, and 120s for latency
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub trial: Nanos,
 
@@ -36,86 +34,81 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "SHARE", default_value = "1%")]
     pub resolution: Probability,
 
-    /// Loss that a trial may have and still count as without loss
+    /// Loss up to which a trial counts as lossless
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     pub acceptable_loss: Probability,
 
-    /// rfc2544 fails below this throughput at any frame size, and rfc2889
-    /// below this maximum forwarding rate, as a share of --rate
+    /// Minimum share of --rate: rfc2544 fails below this throughput at any frame size,
+    /// rfc2889 below this maximum forwarding rate
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     pub min_throughput: Probability,
 
-    /// How often the longest burst is measured; RFC 2544 asks for 50
+    /// Repetitions of the burst test; RFC 2544 requires 50
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub bursts: u32,
 
-    /// The tests of rfc2889 to run
+    /// Tests of rfc2889
     #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = [SwitchTest::Forwarding, SwitchTest::Caching, SwitchTest::Learning])]
     pub switch_tests: Vec<SwitchTest>,
 
-    /// rfc2889: the most MAC addresses that the switch must keep
+    /// rfc2889: maximum number of MAC addresses to test
     #[arg(long, value_name = "N", default_value_t = 8192)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub addresses: u64,
 
-    /// rfc2889: the rate of teaching addresses in the search for the address
-    /// capacity, and of frames to these addresses
+    /// rfc2889: rate of frames that teach addresses, and of frames to these, in the search
+    /// for the address capacity
     #[arg(long, value_name = "RATE", default_value = "1kpps")]
     pub teaching_rate: PacketRate,
 
-    /// rfc2889: the time after which the switch forgets an address; also the
-    /// wait before each trial that teaches addresses
+    /// rfc2889: ageing time of the switch; also the wait before each trial that teaches
+    /// addresses
     #[arg(long, value_name = "TIME", default_value = "300s")]
     pub aging_time: Nanos,
 
-    /// y1564: a service, as in voice:cir=2mbit,eir=1mbit,sizes=214,dscp=46;
-    /// may be given several times
+    /// y1564: service, such as voice:cir=2mbit,eir=1mbit,sizes=214,dscp=46; repeatable
     #[arg(long = "service", value_name = "SERVICE", long_help = SERVICE_HELP)]
     pub services: Vec<String>,
 
-    /// y1564: the rate that the service guarantees (information rate: frames
-    /// from the destination MAC address to the frame check sequence)
+    /// y1564: guaranteed information rate, from destination MAC address to frame check
+    /// sequence
     #[arg(long, value_name = "RATE")]
     pub cir: Option<BitRate>,
 
-    /// y1564: the rate that the service may carry beyond it
+    /// y1564: excess information rate
     #[arg(long, value_name = "RATE")]
     pub eir: Option<BitRate>,
 
-    /// y1564: duration of the test at the guaranteed rate; the recommendation
-    /// has 15min, 2h and 24h
+    /// y1564: duration of the performance test at CIR; Y.1564 has 15min, 2h and 24h
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub performance_time: Nanos,
 
-    /// y1564: the highest loss at the guaranteed rate
+    /// y1564: maximum loss at CIR
     #[arg(long, value_name = "SHARE", default_value = "0.1%")]
     pub max_loss: Probability,
 
-    /// y1564: the highest one-way delay of a frame
+    /// y1564: maximum one-way delay
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub max_delay: Nanos,
 
-    /// y1564: the largest difference of delays: 99.9th percentile less the
-    /// smallest delay
+    /// y1564: maximum delay variation: 99.9th percentile minus minimum
     #[arg(long, value_name = "TIME", default_value = "10ms")]
     pub max_jitter: Nanos,
 }
 
 const SERVICE_HELP: &str = "\
-y1564: a service, NAME:KEY=VALUE,KEY=VALUE; may be given several times. Each is
-tested by itself, then all of them at the same time.
+y1564: service, NAME:KEY=VALUE,KEY=VALUE; repeatable. Services are tested one by one, then
+together.
 
-* cir: the rate that it guarantees
-* eir: what it may carry beyond
-* sizes: how long its frames are, as in --sizes, with ; for the commas between
-  a model's parameters
-* max-loss, max-delay, max-jitter: its own limits, else those of the options
-* vlan, dscp: how its frames are marked: vlan=100:5 has a priority
-* excess-dscp, excess-priority: marking of frames beyond cir, for a network that
-  goes by colours: they form a separate stream, and the frames within cir must
-  meet all limits next to it";
+* cir: guaranteed information rate
+* eir: excess information rate
+* sizes: frame lengths like --sizes, with ; instead of commas between parameters
+* max-loss, max-delay, max-jitter: limits; default: those of the options
+* vlan, dscp: marking of frames; vlan=100:5 has a priority
+* excess-dscp, excess-priority: marking of frames beyond cir, for colour-aware
+  networks; they form a separate stream";
 
 /// RFC 2544, section 9.1, for Ethernet.
 const STANDARD_SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];

@@ -76,28 +76,26 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
 fn check(args: &GenerateArgs) -> Result<(), Error> {
     let usage = |message: &str| Err(Error::Usage(message.to_owned()));
     if args.receive.is_none() {
-        return usage("--profile needs --receive PORT, where frames come out of the device");
+        return usage("--profile needs --receive PORT behind the device");
     }
     if args.traffic.no_probe {
-        return usage("--profile needs the frames' probes; leave out --no-probe");
+        return usage("--profile needs probes; remove --no-probe");
     }
     if args.traffic.topspeed || args.traffic.count.is_some() || args.traffic.time.is_some() {
-        return usage(
-            "--topspeed, --count and --time are set by the profile; give --rate, and --trial",
-        );
+        return usage("--profile sets --topspeed, --count and --time; give --rate and --trial");
     }
     if args.profile.resolution == Probability::ZERO {
-        return usage("--resolution 0% would search for ever; 0.1% is fine");
+        return usage("--resolution 0% never ends; use 0.1%");
     }
     if args.profile.trial < Nanos::from_millis(100) {
-        return usage("--trial is below 100ms, the least");
+        return usage("--trial is below the minimum of 100ms");
     }
     if args.pump.record.capture.is_some() || args.pump.record.log.is_some() {
-        return usage("--capture and --log record one run; a profile makes many");
+        return usage("--capture and --log do not work with --profile, which has several runs");
     }
     match args.profile.profile {
         Some(ProfileKind::Rfc2544 | ProfileKind::Rfc2889) if args.traffic.rate.is_none() => {
-            usage("--profile needs --rate, what 100 % is: the line's rate, as in 1gbit")
+            usage("--profile needs --rate, the 100 % load, such as 1gbit")
         }
         _ => Ok(()),
     }

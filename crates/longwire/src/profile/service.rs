@@ -23,16 +23,16 @@ pub const SERVICES_MAX: usize = 16;
 pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
     let usage = |message: String| Err(Error::Usage(message));
     match (args.cir, args.services.as_slice()) {
-        (None, []) => usage(
-            "--profile y1564 needs --cir, the rate that is guaranteed, or --service".to_owned(),
-        ),
+        (None, []) => {
+            usage("--profile y1564 needs --cir, the guaranteed rate, or --service".to_owned())
+        }
         (Some(cir), []) => Ok(vec![Service {
             eir: args.eir,
             ..plain("service".to_owned(), cir, args)
         }]),
-        (None, services) if services.len() > SERVICES_MAX => usage(format!(
-            "at most {SERVICES_MAX} services are tested together"
-        )),
+        (None, services) if services.len() > SERVICES_MAX => {
+            usage(format!("more than {SERVICES_MAX} services"))
+        }
         (None, services) if args.eir.is_none() => {
             let services = services.iter().map(|text| parse(text, args));
             let services: Vec<Service> = services.collect::<Result<_, _>>()?;
@@ -44,7 +44,9 @@ pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
                 None => Ok(services),
             }
         }
-        _ => usage("--cir and --eir are of one service; with --service each has its own".into()),
+        _ => {
+            usage("--cir and --eir conflict with --service; set cir and eir of each service".into())
+        }
     }
 }
 
@@ -71,7 +73,7 @@ fn parse(text: &str, args: &ProfileArgs) -> Result<Service, Error> {
     let (name, rest) = text
         .split_once(':')
         .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| wrong("write NAME:cir=RATE and what else it has".to_owned()))?;
+        .ok_or_else(|| wrong("write NAME:cir=RATE,…".to_owned()))?;
     let mut cir = None;
     let none = BitRate::from_bits_per_sec(1).ok_or_else(|| wrong("no rate".to_owned()))?;
     let mut service = plain(name.to_owned(), none, args);
@@ -79,19 +81,17 @@ fn parse(text: &str, args: &ProfileArgs) -> Result<Service, Error> {
     for pair in rest.split(',') {
         let (key, value) = pair
             .split_once('=')
-            .ok_or_else(|| wrong(format!("'{pair}' is no key=value")))?;
+            .ok_or_else(|| wrong(format!("'{pair}' is not key=value")))?;
         match key {
             "cir" => cir = Some(read(value).map_err(|e| wrong(format!("cir: {e}")))?),
             _ => set(&mut service, key, value, &mut excess)
                 .map_err(|message| wrong(format!("{key}: {message}")))?,
         }
     }
-    service.cir = cir.ok_or_else(|| wrong("cir is missing, the guaranteed rate".to_owned()))?;
+    service.cir = cir.ok_or_else(|| wrong("no cir, the guaranteed rate".to_owned()))?;
     service.excess = excess.headers(service.committed).map_err(wrong)?;
     if service.excess.is_some() && service.eir.is_none() {
-        return Err(wrong(
-            "excess frames are marked, and there is no eir".to_owned(),
-        ));
+        return Err(wrong("marking excess frames needs eir".to_owned()));
     }
     Ok(service)
 }
@@ -110,8 +110,8 @@ fn set(service: &mut Service, key: &str, value: &str, excess: &mut Excess) -> Re
         "excess-priority" => excess.priority = Some(below(value, 8)?),
         _ => {
             return Err(
-                "no such key; there are cir, eir, sizes, max-loss, max-delay, \
-                        max-jitter, vlan, dscp, excess-dscp and excess-priority"
+                "unknown key; keys are cir, eir, sizes, max-loss, max-delay, max-jitter, vlan, \
+                 dscp, excess-dscp and excess-priority"
                     .to_owned(),
             );
         }
@@ -134,7 +134,7 @@ impl Excess {
         let mut headers = committed;
         if let Some(priority) = self.priority {
             let Some(tag) = committed.vlan else {
-                return Err("excess-priority is a VLAN tag's, and there is no vlan".to_owned());
+                return Err("excess-priority needs vlan".to_owned());
             };
             headers.vlan = Some(VlanTag { priority, ..tag });
         }
@@ -149,7 +149,7 @@ fn read<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, S
 
 fn below(text: &str, end: u8) -> Result<u8, String> {
     let number = text.parse().ok().filter(|number| *number < end);
-    number.ok_or_else(|| format!("'{text}' is no number from 0 to {}", end - 1))
+    number.ok_or_else(|| format!("'{text}' is not a number from 0 to {}", end - 1))
 }
 
 /// Parses a size model, with `;` in place of commas between parameters: commas separate

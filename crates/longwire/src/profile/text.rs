@@ -41,7 +41,7 @@ pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
     );
     let unseen = (*unseen > 0).then(|| {
         let frames = count_of(*unseen, "frame");
-        format!("  {frames} arrived while the receiver was full: not counted as lost")
+        format!("  {frames} arrived while the receiver was full; not counted as lost")
     });
     let delay = format!(
         "  delay: least {}, median {}, p99 {}, greatest {}; jitter {} (RFC 3550)",
@@ -86,12 +86,9 @@ fn print_rfc2544(report: &Rfc2544Report, paint: Paint) {
 /// Formats a limit.
 fn limit(limit: &str, reason: Option<&String>) -> String {
     match (limit, reason) {
-        ("none", _) => "all that was tried".to_owned(),
+        ("none", _) => "all tested".to_owned(),
         ("device", _) => "device".to_owned(),
-        (_, reason) => format!(
-            "unknown: {}",
-            reason.map_or("could not be tested", String::as_str)
-        ),
+        (_, reason) => format!("unknown: {}", reason.map_or("not tested", String::as_str)),
     }
 }
 
@@ -101,7 +98,7 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
     }
     println!(
         "\n{}",
-        paint.bold("Throughput (26.1) and latency there (26.2)")
+        paint.bold("Throughput (26.1) and latency at that rate (26.2)")
     );
     let mut table = Table::headed(
         "bytes | share | frames/s | of | rate | delay p50 | p99 | max | jitter | limit",
@@ -187,7 +184,7 @@ fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
             "\n{}",
             paint.bold("Forwarding rates (5.1, 5.2), in frames/s")
         );
-        let mut table = Table::headed("bytes | offered at most | forwarded | maximum | at load");
+        let mut table = Table::headed("bytes | maximum offered | forwarded | maximum | at load");
         for found in &report.forwarding {
             let number =
                 |value: Option<f64>| value.map_or("void".to_owned(), |n| format!("{n:.0}"));
@@ -213,7 +210,7 @@ fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
     }
     if let Some(found) = &report.learning {
         println!(
-            "\n{}: {:.0} a second, taught {} ({})",
+            "\n{}: {:.0}/s, taught {} ({})",
             paint.bold("Address learning rate (5.8)"),
             found.frames_per_s,
             found.addresses,

@@ -32,7 +32,7 @@ pub fn change_line(done: &ChangeRecord) -> String {
         links => format!(" ({})", count_of(links as u64, "link")),
     };
     let error = done.error.as_ref();
-    let error = error.map_or_else(String::new, |error| format!("; not done: {error}"));
+    let error = error.map_or_else(String::new, |error| format!("; failed: {error}"));
     format!(
         "at {}{until} by {}: {}{links}{error}",
         seconds(done.at_ns),

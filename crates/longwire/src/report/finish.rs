@@ -194,8 +194,8 @@ fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
 }
 
 /// Suffix for a requirement that failed because of the machine's load.
-const TOO_BUSY: &str = "; the machine was too busy for this link, which says nothing about your \
-                        test: run it again (see docs/ci.md)";
+const TOO_BUSY: &str = "; the machine was too busy for this link; run the test again (see \
+                        docs/ci.md)";
 
 /// Returns whether a requirement covers late frames, as `up.artifacts-own<5: …` does.
 fn is_of_lateness(clause: &str) -> bool {
@@ -266,14 +266,12 @@ pub fn check_file<'a>(
     let mut files = used.into_iter();
     if files.any(|file| file == name || same_file(file, &name)) {
         return Err(Error::Usage(format!(
-            "--report {name} would replace a file that this command reads or writes; choose \
-             another name for it"
+            "--report '{name}' is also an input or output; choose another name"
         )));
     }
     whole_file::check(path).map_err(|source| Error::File {
         path: path.to_owned(),
-        action: "the report cannot be written here; --report takes a file in a directory that \
-                 exists",
+        action: "cannot write the report; choose a file in an existing, writable directory",
         source,
     })
 }

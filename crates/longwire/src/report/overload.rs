@@ -40,7 +40,7 @@ impl Overload<'_> {
         let percent = |share: f64| format!("{:.1}%", share * 100.0);
         (self.used > 2).then(|| {
             format!(
-                "overload: {} of a link's frames late at the least, {} at the median, {} at the most",
+                "overload: late frames per link: minimum {}, median {}, maximum {}",
                 percent(self.least),
                 percent(self.middle),
                 percent(share_late(self.worst)),
@@ -52,7 +52,7 @@ impl Overload<'_> {
     pub fn line(&self) -> String {
         let (worst, frames) = (self.worst, self.worst.traffic.packets_out);
         format!(
-            "{} of {} could not be served in time, the worst {} with {} of its {} frames late \
+            "overload: {} of {} were served late; the worst is {} with {} of {} frames late \
              ({:.1}%), by up to {}",
             count(self.behind as u64),
             count_of(self.used as u64, "link"),

@@ -63,7 +63,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     let missing = if ends.is_empty() {
         format!("{} lost by the network", count(lost))
     } else {
-        format!("{} missing, of them {}", count(lost), ends.join(" and "))
+        format!("{} missing, including {}", count(lost), ends.join(" and "))
     };
     format!(
         "{} at {}: {} in{emulated}, {} sent, {missing}",

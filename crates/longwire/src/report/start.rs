@@ -225,8 +225,8 @@ fn warnings_of(config: &LinkConfig) -> Vec<String> {
     let undersized = config.queue.as_ref().and_then(|queue| {
         let enough = config.queue_undersized()?;
         Some(format!(
-            "a queue of {queue} is less than one TCP flow needs to fill this link; {enough} would \
-             do"
+            "a queue of {queue} is too small for one TCP flow to fill this link; {enough} is \
+             enough"
         ))
     });
     doubts.chain(undersized).collect()

@@ -63,7 +63,7 @@ impl Summary {
         remarks.extend(findings(report));
         if report.in_flight > 0 && report.links.iter().all(|link| link.queue.is_none()) {
             let frames = count_of(report.in_flight, "frame");
-            remarks.push(format!("{frames} still inside"));
+            remarks.push(format!("{frames} in flight"));
         }
         remarks.extend(Overload::of(&report.links).and_then(|overload| overload.range()));
         remarks.extend(change_lines(shown.changes));
@@ -98,7 +98,7 @@ impl Summary {
             let more = count_of((self.remarks.len() - shown) as u64, "more line");
             self.remarks.truncate(shown);
             self.remarks
-                .push(format!("{more}: -v has the whole report"));
+                .push(format!("{more}: -v prints the full report"));
         }
         let used: usize = self.remarks.iter().map(|line| height(line)).sum();
         hints.truncate(fitting(hints, room.saturating_sub(used)));
@@ -246,13 +246,13 @@ pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let (moved, unrecorded) = (run.counts.moved, run.counts.unrecorded);
     let moved = (moved > 0).then(|| {
         format!(
-            "{} treated as having arrived later: read after the links had decided past the arrival",
+            "{} read too late for their arrival, which was moved",
             count_of(moved, "frame")
         )
     });
     let unrecorded = (unrecorded > 0).then(|| {
         format!(
-            "{} of arrivals and verdicts not recorded: the disk was too slow",
+            "{} not recorded: the disk was too slow",
             count_of(unrecorded, "row")
         )
     });

@@ -22,16 +22,15 @@ const ASKED_FOR: [DropReason; 5] = [
 const REMEDIES: [(DropReason, &str); 3] = [
     (
         DropReason::Mtu,
-        "frames are longer than --mtu, and with 'fragment' are no IPv4 packets or may not be \
-         fragmented; give a larger --mtu",
+        "frames are longer than --mtu, and for 'fragment' not IPv4 or have DF set; raise --mtu",
     ),
     (
         DropReason::QueueFull,
-        "no frame fits into the queue; give a larger --queue",
+        "no frame fits into the queue; raise --queue",
     ),
     (
         DropReason::Ttl,
-        "--router and --rewrite use up the time to live of every packet",
+        "--router and --rewrite reduce every time to live to 0",
     ),
 ];
 
@@ -82,7 +81,7 @@ impl UndeliveredFrames {
             .map(|(reason, dropped)| format!("{} dropped by {reason}", count(*dropped)))
             .collect();
         if self.in_flight > 0 {
-            reasons.push(format!("{} still on their way", count(self.in_flight)));
+            reasons.push(format!("{} in flight", count(self.in_flight)));
         }
         let frames = format!("none of {} delivered", count_of(self.frames, "frame"));
         if reasons.is_empty() {

@@ -140,7 +140,7 @@ const CAUSES: [Cause; 10] = [
             .as_ref()
             .filter(|none| !none.asked_for())?;
         Some(format!(
-            "the configuration lets no frame pass: {}",
+            "the configuration passes no frame: {}",
             wrong.line()
         ))
     },
@@ -261,7 +261,7 @@ impl<'a> Findings<'a> {
         if excused.is_empty() {
             return String::new();
         }
-        format!("; by the machine or the start: {}", excused.join("; "))
+        format!("; excused by pauses or the start: {}", excused.join("; "))
     }
 
     fn praise(&self) -> String {
@@ -371,7 +371,7 @@ fn stopped_early(report: &RunReport) -> Option<String> {
     });
     let (frames, _) = sent(report);
     Some(format!(
-        "the replay was stopped{done}: {} sent, {} more read and not sent",
+        "the replay was stopped{done}: {} sent, {} read but not sent",
         count_of(frames, "frame"),
         count(read)
     ))
@@ -385,8 +385,7 @@ fn unaccounted(link: &LinkReport) -> Option<String> {
     let unseen = link.traffic.packets_in.saturating_sub(seen);
     (link.traffic.packets_out == 0 && unseen > 0).then(|| {
         format!(
-            "{} delivered none of {} frames, and {} of them are not accounted for; please report \
-             this",
+            "{} delivered none of {} frames, of which {} are not accounted for; please report this",
             link.name,
             count(link.traffic.packets_in),
             count(unseen),
@@ -401,10 +400,13 @@ fn outages_of(peer: &PeerReport) -> Option<String> {
     }
     let unsent = match peer.frames_unsent {
         0 => String::new(),
-        unsent => format!(", {} frames for it not sent", count(unsent)),
+        unsent => format!(", {} frames for it unsent", count(unsent)),
     };
     let times = times(peer.outages);
-    Some(format!("host {} did not answer {times}{unsent}", peer.name))
+    Some(format!(
+        "host {} did not respond {times}{unsent}",
+        peer.name
+    ))
 }
 
 /// Describes lost ports, if any, and the frames lost with them.
@@ -412,7 +414,7 @@ fn lost_ports(report: &RunReport) -> Option<String> {
     let ports = report.ports.iter().filter_map(|port| {
         let lost = port.lost.as_ref()?;
         Some(format!(
-            "port {} went away after {:.1} s ({})",
+            "port {} was lost after {:.1} s ({})",
             port.name, lost.after_s, lost.error
         ))
     });
@@ -421,7 +423,7 @@ fn lost_ports(report: &RunReport) -> Option<String> {
     let frames = frames.sum::<u64>() + report.counts.port_lost;
     let ports = joined(ports, ", ")?;
     Some(format!(
-        "{ports}; {} frames for it were lost",
+        "{ports}; {} frames for it were dropped",
         count(frames)
     ))
 }
@@ -429,14 +431,14 @@ fn lost_ports(report: &RunReport) -> Option<String> {
 /// Describes stops of the process briefly.
 fn stops_line(stops: &Pauses) -> String {
     let (times, total) = (times(stops.count), micros(stops.total_us));
-    format!("the process was stopped or not scheduled {times}, for {total} in all")
+    format!("the process was stopped or not scheduled {times}, for {total} in total")
 }
 
 /// Describes stops of the process, if any.
 fn stops_hint(stops: &Pauses) -> Option<String> {
     (stops.count > 0).then(|| {
         let line = stops_line(stops);
-        format!("stops: {line} (a signal such as SIGSTOP, a debugger or a freezer)")
+        format!("stops: {line} (SIGSTOP, a debugger or a freezer)")
     })
 }
 
@@ -471,8 +473,8 @@ fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
         .map_or(0, |hosts| hosts.receive_overflows);
     hints.extend((overflows > 0).then(|| {
         format!(
-            "receive_overflows: the kernel dropped {} at the socket for other hosts, usually because \
-             this host receives too slowly: stop other programs, add cores, or lower the rates",
+            "receive_overflows: the kernel dropped {} at the socket for other hosts; this host is \
+             too slow: stop other programs, add cores, or lower the rates",
             count_of(overflows, "buffer")
         )
     }));
@@ -493,8 +495,8 @@ fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec
     let pauses = &report.pauses;
     if pauses.count > 0 && any(Artifact::is_late) {
         hints.push(format!(
-            "pauses: the machine itself stood still {}, {} at the longest and {} in all; this \
-             lateness is not Longwire's",
+            "pauses: the machine paused {}, for at most {} and {} in total, which Longwire cannot \
+             prevent",
             times(pauses.count),
             micros(pauses.max_us),
             micros(pauses.total_us),
@@ -502,7 +504,7 @@ fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec
     }
     if happened(Artifact::Late) && lacked_cores(report) {
         hints.push(format!(
-            "cores: other programs used them; threads of the emulator waited {} in all for one",
+            "cores: other programs used them; the emulator's threads waited {} in total",
             micros(report.core_wait_s * 1e6),
         ));
     }
@@ -548,9 +550,9 @@ fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> {
     let (p99, most) = (micros(p99), micros(max));
     (max > 0.0).then(|| {
         if p99 == most {
-            format!("none more than {most} late")
+            format!("at most {most} late")
         } else {
-            format!("99% of them at most {p99} late and none more than {most}")
+            format!("99% of them at most {p99} late, all at most {most}")
         }
     })
 }
@@ -560,7 +562,7 @@ fn as_fast_as_taken(report: &RunReport) -> String {
     let seconds = report.duration_s.max(1e-9);
     let (frames, bytes) = sent(report);
     format!(
-        "as fast as they were taken, {} frames/s, {}",
+        "at top speed, {} frames/s, {}",
         count((frames as f64 / seconds) as u64),
         rate(bytes as f64 * 8.0 / seconds)
     )

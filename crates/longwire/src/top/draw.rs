@@ -37,7 +37,7 @@ const HELP: [(&str, &str); 11] = [
     ("Esc", "clear the filter"),
     (
         "e",
-        "set options, as in rate=5mbit delay=20ms; Ctrl-U clears",
+        "set options, such as rate=5mbit delay=20ms; Ctrl-U clears",
     ),
     ("f, p, o", "turn the link off, pause it, turn it on"),
     ("z", "undo the last change"),
@@ -79,7 +79,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
     ];
     let [head, body, foot_area] = Layout::vertical(parts).areas(frame.area());
     match &screen.shown {
-        None => frame.render_widget(Paragraph::new("asking the run …"), head),
+        None => frame.render_widget(Paragraph::new("connecting …"), head),
         Some(shown) => {
             frame.render_widget(wrapped(lines.unwrap_or_default()), head);
             match (&screen.detail, &shown.detail) {
@@ -87,7 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
                     detail::draw(frame, body, detail);
                 }
                 (Some(name), _) => {
-                    frame.render_widget(Paragraph::new(format!("asking for {name} …")), body);
+                    frame.render_widget(Paragraph::new(format!("loading {name} …")), body);
                 }
                 (None, _) => frame.render_widget(Paragraph::new(table(shown, screen)), body),
             }
@@ -127,7 +127,7 @@ fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
             "THE RUN HAS ENDED",
             colour(Color::Red).add_modifier(Modifier::BOLD),
         ),
-        Some(Lost::NoAnswer(_)) => Span::styled("no answer, asking again", colour(Color::Red)),
+        Some(Lost::NoAnswer(_)) => Span::styled("no response, retrying", colour(Color::Red)),
     };
     let mut first = vec![
         Span::styled(format!("longwire {clock}  "), bold()),
@@ -145,7 +145,7 @@ fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
     first.push(state);
     let sums = match shown.rates {
         Some([bits_in, bits_out, drops]) => format!(
-            "in {}  out {}  dropped {:.0}/s, {} in all  queued {}",
+            "in {}  out {}  dropped {:.0}/s, {} in total  queued {}",
             rate(bits_in),
             rate(bits_out),
             drops,
@@ -222,7 +222,7 @@ fn table<'a>(shown: &'a Snapshot, screen: &TopScreen) -> Vec<Line<'a>> {
         }
     }));
     if shown.page.rows.is_empty() {
-        lines.push(Line::raw("no direction has such a name; Esc shows all"));
+        lines.push(Line::raw("no matching direction; Esc clears the filter"));
     }
     lines
 }

@@ -147,11 +147,7 @@ impl TopScreen {
                 self.shown = Some(snapshot);
             }
             Update::Made(text, back) => {
-                let hint = if back.is_some() {
-                    "; z takes it back"
-                } else {
-                    ""
-                };
+                let hint = if back.is_some() { "; z undoes it" } else { "" };
                 self.tell(format!("{text}{hint}"), false);
                 self.sent = None;
                 self.back = back;
@@ -249,7 +245,7 @@ impl TopScreen {
             .as_ref()
             .is_some_and(|shown| shown.overview.may_change);
         if !may {
-            self.tell("this token may only read; nothing can be changed", true);
+            self.tell("read-only token; nothing can be changed", true);
         }
         may
     }
@@ -272,7 +268,7 @@ impl TopScreen {
         match self.back.take() {
             Some(back) => Step::Change(back),
             None => {
-                self.tell("there is no change to take back", true);
+                self.tell("no change to undo", true);
                 Step::Stay
             }
         }
@@ -347,12 +343,12 @@ fn options(text: &str) -> Result<Map<String, Value>, String> {
     let mut options = Map::new();
     for word in text.split_whitespace() {
         let Some((name, value)) = word.split_once('=') else {
-            return Err(format!("'{word}' is no OPTION=VALUE, as in rate=5mbit"));
+            return Err(format!("'{word}' is not OPTION=VALUE, such as rate=5mbit"));
         };
         options.insert(name.to_owned(), value.into());
     }
     if options.is_empty() {
-        return Err("nothing was written; write options as in rate=5mbit delay=20ms".to_owned());
+        return Err("no options; write for example rate=5mbit delay=20ms".to_owned());
     }
     Ok(options)
 }

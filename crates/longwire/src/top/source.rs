@@ -136,7 +136,7 @@ pub fn serve(
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
         Error::Failed(format!(
-            "the run answers in an unknown format ({error}); is it of another version?"
+            "unknown format of the response ({error}); the run may have another version"
         ))
     })
 }

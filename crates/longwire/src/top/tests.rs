@@ -132,7 +132,7 @@ fn options_become_a_change_of_the_chosen_direction() {
     press(&mut screen, KeyCode::Char('e'));
     assert_eq!(write(&mut screen, "fast"), Step::Stay);
     assert!(
-        text(&screen).contains("link.down: fast▏  'fast' is no OPTION=VALUE"),
+        text(&screen).contains("link.down: fast▏  'fast' is not OPTION=VALUE"),
         "{}",
         text(&screen)
     );
@@ -258,7 +258,7 @@ fn a_search_and_a_lost_run_are_on_the_screen() {
     );
     press(&mut screen, KeyCode::Char('?'));
     assert!(
-        text(&screen).contains("take the last change back"),
+        text(&screen).contains("undo the last change"),
         "{}",
         text(&screen)
     );
@@ -269,7 +269,7 @@ fn a_direction_in_detail_has_its_history() {
     let mut screen = shown(true, &[row("link.up", 2.0)]);
     assert_eq!(press(&mut screen, KeyCode::Enter), Step::Stay);
     assert!(
-        text(&screen).contains("asking for link.up"),
+        text(&screen).contains("loading link.up"),
         "{}",
         text(&screen)
     );

@@ -45,7 +45,7 @@ pub fn judge(controller: &Controller) -> Judgement {
 /// desktop, opens the page.
 pub fn announce(urls: &ViewUrls) {
     print_line(format_args!("view: {}", urls.full));
-    print_line(format_args!("view, to read only: {}", urls.read));
+    print_line(format_args!("view, read-only: {}", urls.read));
     open_in_browser(&urls.full);
 }
 
