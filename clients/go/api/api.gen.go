@@ -147,10 +147,10 @@ type Columns struct {
 	RateBitsPerS []*int `json:"rate_bits_per_s"`
 }
 
-// CorruptOption Corruption of frames, as in 0.1%
+// CorruptOption Corruption, such as 0.1%
 type CorruptOption = interface{}
 
-// DelayOption One-way propagation delay, as in 20ms, and its jitter
+// DelayOption One-way propagation delay, such as 20ms, and jitter
 type DelayOption = interface{}
 
 // Direction One direction of a link.
@@ -231,7 +231,7 @@ type Done struct {
 	UntilNs *int `json:"until_ns,omitempty"`
 }
 
-// DuplicateOption Duplication of frames, as in 1%
+// DuplicateOption Duplication, such as 1%
 type DuplicateOption = interface{}
 
 // Error Body of an error response.
@@ -327,7 +327,7 @@ type Flows struct {
 	SinceS float32 `json:"since_s"`
 }
 
-// FramingOption Bytes that the wire adds to each frame, as in ethernet; default: none
+// FramingOption Bytes that the wire adds to each frame, such as ethernet; default: none
 type FramingOption = interface{}
 
 // HistoryEvent New samples by direction.
@@ -420,7 +420,7 @@ type Links struct {
 	Next *string `json:"next"`
 }
 
-// LossOption Loss of frames, as in 1%; may be given several times
+// LossOption Loss, such as 1%; repeatable
 type LossOption = interface{}
 
 // LostPort A port that went away.
@@ -486,7 +486,7 @@ type Models struct {
 	Presets []Preset `json:"presets"`
 }
 
-// MtuOption Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented
+// MtuOption Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or fragmented
 type MtuOption = interface{}
 
 // NewLink A link, or many
@@ -494,7 +494,7 @@ type NewLink struct {
 	// Between links between the hosts of two networks, with {a} and {b} for their addresses; or from those of one to anywhere
 	Between *[]string `json:"between,omitempty"`
 
-	// Corrupt Corruption of frames, as in 0.1%
+	// Corrupt Corruption, such as 0.1%
 	Corrupt *CorruptOption `json:"corrupt,omitempty"`
 
 	// Count so many links, with {n} for the number of each
@@ -503,67 +503,67 @@ type NewLink struct {
 	// Csv a CSV file with a link a line; its header names options, with up- and down- before them for one direction, and name, match, template, shared
 	Csv *string `json:"csv,omitempty"`
 
-	// Delay One-way propagation delay, as in 20ms, and its jitter
+	// Delay One-way propagation delay, such as 20ms, and jitter
 	Delay *DelayOption `json:"delay,omitempty"`
 
 	// Down options of the direction down: the way back
 	Down *struct {
-		// Corrupt Corruption of frames, as in 0.1%
+		// Corrupt Corruption, such as 0.1%
 		Corrupt *CorruptOption `json:"corrupt,omitempty"`
 
-		// Delay One-way propagation delay, as in 20ms, and its jitter
+		// Delay One-way propagation delay, such as 20ms, and jitter
 		Delay *DelayOption `json:"delay,omitempty"`
 
-		// Duplicate Duplication of frames, as in 1%
+		// Duplicate Duplication, such as 1%
 		Duplicate *DuplicateOption `json:"duplicate,omitempty"`
 
-		// Framing Bytes that the wire adds to each frame, as in ethernet; default: none
+		// Framing Bytes that the wire adds to each frame, such as ethernet; default: none
 		Framing *FramingOption `json:"framing,omitempty"`
 
-		// Loss Loss of frames, as in 1%; may be given several times
+		// Loss Loss, such as 1%; repeatable
 		Loss *LossOption `json:"loss,omitempty"`
 
 		// Match which frames cross the link downwards; the link's matchers with source and destination swapped by default
 		Match interface{} `json:"match,omitempty"`
 
-		// Mtu Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented
+		// Mtu Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or fragmented
 		Mtu *MtuOption `json:"mtu,omitempty"`
 
 		// Order Whether jitter may reorder frames: in-order or reorder
 		Order *OrderOption `json:"order,omitempty"`
 
-		// Queue Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms
+		// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
 		Queue *QueueOption `json:"queue,omitempty"`
 
-		// Rate Rate of the link, as in 10mbit; default: unlimited
+		// Rate Rate, such as 10mbit; default: unlimited
 		Rate *RateOption `json:"rate,omitempty"`
 
-		// Reorder Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
+		// Reorder Deliberate reordering: frames held back or sent ahead, such as 1%,5ms
 		Reorder *ReorderOption `json:"reorder,omitempty"`
 
-		// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
+		// Rewrite Header fields to change in every frame, such as ip:ttl=1; repeatable
 		Rewrite *RewriteOption `json:"rewrite,omitempty"`
 
-		// Router Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+		// Router Router hop, such as hop: decrements the time to live and sends ICMP errors
 		Router *RouterOption `json:"router,omitempty"`
 	} `json:"down,omitempty"`
 
-	// Duplicate Duplication of frames, as in 1%
+	// Duplicate Duplication, such as 1%
 	Duplicate *DuplicateOption `json:"duplicate,omitempty"`
 
 	// First the number of the first; 1 by default
 	First *int `json:"first,omitempty"`
 
-	// Framing Bytes that the wire adds to each frame, as in ethernet; default: none
+	// Framing Bytes that the wire adds to each frame, such as ethernet; default: none
 	Framing *FramingOption `json:"framing,omitempty"`
 
-	// Loss Loss of frames, as in 1%; may be given several times
+	// Loss Loss, such as 1%; repeatable
 	Loss *LossOption `json:"loss,omitempty"`
 
 	// Match which frames cross it upwards, as in "src=10.0.0.1,dst=10.0.0.2"; one or several
 	Match interface{} `json:"match,omitempty"`
 
-	// Mtu Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented
+	// Mtu Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or fragmented
 	Mtu *MtuOption `json:"mtu,omitempty"`
 
 	// Name its name; of many links, with {n}, {a} or {b} in it
@@ -578,19 +578,19 @@ type NewLink struct {
 	// Preset a preset that lies under the options, as in lte
 	Preset *string `json:"preset,omitempty"`
 
-	// Queue Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms
+	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
 	Queue *QueueOption `json:"queue,omitempty"`
 
-	// Rate Rate of the link, as in 10mbit; default: unlimited
+	// Rate Rate, such as 10mbit; default: unlimited
 	Rate *RateOption `json:"rate,omitempty"`
 
-	// Reorder Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
+	// Reorder Deliberate reordering: frames held back or sent ahead, such as 1%,5ms
 	Reorder *ReorderOption `json:"reorder,omitempty"`
 
-	// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
+	// Rewrite Header fields to change in every frame, such as ip:ttl=1; repeatable
 	Rewrite *RewriteOption `json:"rewrite,omitempty"`
 
-	// Router Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+	// Router Router hop, such as hop: decrements the time to live and sends ICMP errors
 	Router *RouterOption `json:"router,omitempty"`
 
 	// Shared whether both directions share one queue and one rate; false by default
@@ -601,80 +601,80 @@ type NewLink struct {
 
 	// Up options of the direction up: the one that match is about
 	Up *struct {
-		// Corrupt Corruption of frames, as in 0.1%
+		// Corrupt Corruption, such as 0.1%
 		Corrupt *CorruptOption `json:"corrupt,omitempty"`
 
-		// Delay One-way propagation delay, as in 20ms, and its jitter
+		// Delay One-way propagation delay, such as 20ms, and jitter
 		Delay *DelayOption `json:"delay,omitempty"`
 
-		// Duplicate Duplication of frames, as in 1%
+		// Duplicate Duplication, such as 1%
 		Duplicate *DuplicateOption `json:"duplicate,omitempty"`
 
-		// Framing Bytes that the wire adds to each frame, as in ethernet; default: none
+		// Framing Bytes that the wire adds to each frame, such as ethernet; default: none
 		Framing *FramingOption `json:"framing,omitempty"`
 
-		// Loss Loss of frames, as in 1%; may be given several times
+		// Loss Loss, such as 1%; repeatable
 		Loss *LossOption `json:"loss,omitempty"`
 
-		// Mtu Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented
+		// Mtu Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or fragmented
 		Mtu *MtuOption `json:"mtu,omitempty"`
 
 		// Order Whether jitter may reorder frames: in-order or reorder
 		Order *OrderOption `json:"order,omitempty"`
 
-		// Queue Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms
+		// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
 		Queue *QueueOption `json:"queue,omitempty"`
 
-		// Rate Rate of the link, as in 10mbit; default: unlimited
+		// Rate Rate, such as 10mbit; default: unlimited
 		Rate *RateOption `json:"rate,omitempty"`
 
-		// Reorder Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
+		// Reorder Deliberate reordering: frames held back or sent ahead, such as 1%,5ms
 		Reorder *ReorderOption `json:"reorder,omitempty"`
 
-		// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
+		// Rewrite Header fields to change in every frame, such as ip:ttl=1; repeatable
 		Rewrite *RewriteOption `json:"rewrite,omitempty"`
 
-		// Router Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+		// Router Router hop, such as hop: decrements the time to live and sends ICMP errors
 		Router *RouterOption `json:"router,omitempty"`
 	} `json:"up,omitempty"`
 }
 
 // Options Options to set
 type Options struct {
-	// Corrupt Corruption of frames, as in 0.1%
+	// Corrupt Corruption, such as 0.1%
 	Corrupt interface{} `json:"corrupt,omitempty"`
 
-	// Delay One-way propagation delay, as in 20ms, and its jitter
+	// Delay One-way propagation delay, such as 20ms, and jitter
 	Delay interface{} `json:"delay,omitempty"`
 
-	// Duplicate Duplication of frames, as in 1%
+	// Duplicate Duplication, such as 1%
 	Duplicate interface{} `json:"duplicate,omitempty"`
 
-	// Framing Bytes that the wire adds to each frame, as in ethernet; default: none
+	// Framing Bytes that the wire adds to each frame, such as ethernet; default: none
 	Framing interface{} `json:"framing,omitempty"`
 
-	// Loss Loss of frames, as in 1%; may be given several times
+	// Loss Loss, such as 1%; repeatable
 	Loss interface{} `json:"loss,omitempty"`
 
-	// Mtu Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented
+	// Mtu Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or fragmented
 	Mtu interface{} `json:"mtu,omitempty"`
 
 	// Order Whether jitter may reorder frames: in-order or reorder
 	Order interface{} `json:"order,omitempty"`
 
-	// Queue Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms
+	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
 	Queue interface{} `json:"queue,omitempty"`
 
-	// Rate Rate of the link, as in 10mbit; default: unlimited
+	// Rate Rate, such as 10mbit; default: unlimited
 	Rate interface{} `json:"rate,omitempty"`
 
-	// Reorder Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
+	// Reorder Deliberate reordering: frames held back or sent ahead, such as 1%,5ms
 	Reorder interface{} `json:"reorder,omitempty"`
 
-	// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
+	// Rewrite Header fields to change in every frame, such as ip:ttl=1; repeatable
 	Rewrite interface{} `json:"rewrite,omitempty"`
 
-	// Router Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+	// Router Router hop, such as hop: decrements the time to live and sends ICMP errors
 	Router interface{} `json:"router,omitempty"`
 }
 
@@ -960,10 +960,10 @@ type Queue struct {
 	PacketsMax int `json:"packets_max"`
 }
 
-// QueueOption Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms
+// QueueOption Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
 type QueueOption = interface{}
 
-// RateOption Rate of the link, as in 10mbit; default: unlimited
+// RateOption Rate, such as 10mbit; default: unlimited
 type RateOption = interface{}
 
 // Rates Mean rates since the previous event.
@@ -984,7 +984,7 @@ type Rates struct {
 	PacketsOutPerS float32 `json:"packets_out_per_s"`
 }
 
-// ReorderOption Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
+// ReorderOption Deliberate reordering: frames held back or sent ahead, such as 1%,5ms
 type ReorderOption = interface{}
 
 // ReplayProgress Progress of a replay.
@@ -1065,10 +1065,10 @@ type Report struct {
 	Unrecorded int `json:"unrecorded"`
 }
 
-// RewriteOption Header fields changed in every frame, as in ip:ttl=1; may be given several times
+// RewriteOption Header fields to change in every frame, such as ip:ttl=1; repeatable
 type RewriteOption = interface{}
 
-// RouterOption Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+// RouterOption Router hop, such as hop: decrements the time to live and sends ICMP errors
 type RouterOption = interface{}
 
 // Rule A rule.

@@ -196,7 +196,7 @@ fn reasons_say_what_limits() {
     assert_eq!(plan.shards, 1);
     assert_eq!(
         plan.reason,
-        "all links with paths are joined by hops with less than 50us of guaranteed delay"
+        "all links with paths are connected by hops with less than 50us of guaranteed delay"
     );
     assert_eq!(
         planned(&short, &joined, 1).reason,
@@ -219,7 +219,7 @@ fn reasons_say_what_limits() {
     assert_eq!(
         plan.reason,
         "paths change their shard at 2 hops, with at least 1ms of delay, and all shards have the \
-         same load; no more than 3 parts of the network can be separated"
+         same load; the network has no more than 3 separable parts"
     );
 
     let mut heavy: Vec<ShardLink> = (0..8).map(|_| link(1_000, 1)).collect();

@@ -159,11 +159,11 @@ fn near_sides_are_parsed_and_printed() {
         assert_eq!(near.map(|near| near.to_string()), Ok(written.to_owned()));
     }
     for (text, complaint) in [
-        ("", "neither an IP address"),
-        ("host", "neither an IP address"),
-        ("10.0.0", "neither an IP address"),
-        ("02:00:00:00:00", "neither an IP address"),
-        ("2:0:0:0:0:1", "neither an IP address"),
+        ("", "not an IP address"),
+        ("host", "not an IP address"),
+        ("10.0.0", "not an IP address"),
+        ("02:00:00:00:00", "not an IP address"),
+        ("2:0:0:0:0:1", "not an IP address"),
         ("10.0.0.0/33", "not from 0 to 32"),
         ("::/129", "not from 0 to 128"),
         ("10.0.0.0/", "not from 0 to 32"),

@@ -239,7 +239,7 @@ mod tests {
             [Some(4), Some(3), Some(2), Some(1), None],
             "the first core is left to others"
         );
-        assert_eq!(near.describe(), "placement: a thread a stage (5 cores)");
+        assert_eq!(near.describe(), "placement: one thread per stage (5 cores)");
         // Odd cores share a cache; so do even cores.
         let alternating = |one: usize, other: usize| Some([60, 210][(one + other) % 2]);
         let layout = chosen(5, alternating);
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(far.stages, Some([7, 6, 5, 4]));
         assert_eq!(
             far.describe(),
-            "placement: a thread a stage (8 cores; a cache line takes 207 ns between the stages \
+            "placement: one thread per stage (8 cores; a cache line takes 207 ns between the stages \
              of a direction)"
         );
         let busy = chosen(8, |_, _| None);

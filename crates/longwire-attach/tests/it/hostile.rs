@@ -175,10 +175,10 @@ fn files_that_are_no_namespaces_are_refused() {
     tree.link("run/netns/zero", "/dev/zero");
     tree.link("run/netns/loop", "loop");
     for (name, reason) in [
-        ("file", "another kind of file"),
-        ("fifo", "another kind of file"),
-        ("zero", "another kind of file"),
-        ("mount", "a namespace of another kind"),
+        ("file", "not a network namespace"),
+        ("fifo", "not a network namespace"),
+        ("zero", "not a network namespace"),
+        ("mount", "a namespace, but not"),
         ("loop", "symbolic links"),
     ] {
         let refusal = tree.refusal(&Target::Netns(name.into()));

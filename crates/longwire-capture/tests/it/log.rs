@@ -270,7 +270,7 @@ fn wrong_lines_are_named() {
         1,up,100,60,drop,,,,false,false,0,1,60 | needs a reason
         1,up,100,60,deliver,150,200,,maybe,false,0,1,60 | ecn_marked 'maybe'
         1,up,100,60,deliver,150,200,,false,false,70000,1,60 | copy '70000'
-        1,up,100 | 3 fields where the header has 13
+        1,up,100 | 3 fields, but the header has 13
     ",
     ) {
         crate::common::write(

@@ -317,7 +317,7 @@ fn token_files_are_checked() {
         read_token_file: Some(secret(&folder, "same", FULL, 0o600)),
         ..tcp(&folder)
     };
-    assert!(refused(&same).contains("same token"));
+    assert!(refused(&same).contains("has the token of"));
 }
 
 #[test]

@@ -115,7 +115,7 @@ mod tests {
             ("delay=", "'delay=' has no value"),
             (
                 "delay=1ms dely=2ms",
-                "no option 'dely'; the options are rate, framing",
+                "unknown option 'dely'; options are rate, framing",
             ),
             ("delay=1ms delay=2ms", "delay is given twice"),
             ("delay=1kg", "delay: "),

@@ -416,7 +416,7 @@ fn what_cannot_be_corrupted_is_refused() {
         ),
         (
             "offset:offset=65535",
-            "corrupt: offset: offset=65535 is behind every frame; the maximum is 65534",
+            "corrupt: offset: offset=65535 is beyond any frame; the maximum is 65534",
         ),
         ("ber:0.6", "corrupt: ber: rate: '0.6' is outside 0 to 0.5"),
     ] {

@@ -164,10 +164,7 @@ fn wrong_lines_are_refused_with_their_number() {
     );
     assert!(table("1\n32768").contains("line 2: '32768' is no"));
     assert!(table("1.5").contains("line 1: '1.5' is no"));
-    assert_eq!(
-        table("# nothing\n"),
-        "table: file: a.dist: it holds no entries"
-    );
+    assert_eq!(table("# nothing\n"), "table: file: a.dist: no entries");
     assert_eq!(
         refusal("table:file=a.dist,mean=1ms,stddev=1ms,min=3ms", "-1 0 1"),
         "table: min=3ms and max=86400s leave 0.0e0 of the distribution; at least 1e-6 must be \
@@ -187,8 +184,8 @@ fn wrong_lines_are_refused_with_their_number() {
         "cdf: file: c.txt: line 3: delay is below the previous point's"
     );
     assert!(cdf("1 0.5\n2 0.4").ends_with("line 2: probability is below the previous point's"));
-    assert!(cdf("1 0\n2 0.9").ends_with("its last probability is 0.9; it must be 1"));
-    assert!(cdf("1 0\n2").ends_with("line 2: it has 1 fields; write a delay and a probability"));
+    assert!(cdf("1 0\n2 0.9").ends_with("the last probability is 0.9; it must be 1"));
+    assert!(cdf("1 0\n2").ends_with("line 2: 1 fields; write a delay and a probability"));
     assert!(cdf("1 1.5").ends_with("line 1: probability: '1.5' is too large; the maximum is 100%"));
     assert!(cdf("#").ends_with("no points"));
     let error = DELAY.parse("samples:file=s.txt").unwrap_err().to_string();

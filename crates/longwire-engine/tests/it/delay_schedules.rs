@@ -214,12 +214,12 @@ fn a_sinusoid_goes_up_and_down() {
 fn what_is_no_schedule_is_refused() {
     for [text, message] in rows(
         "
-        steps:at=10s/5ms | steps: at: '10s/5ms': the first time is 0s, where the link begins
+        steps:at=10s/5ms | steps: at: '10s/5ms': the first time must be 0s
         steps:at=0s/5ms;1s | steps: at: '1s': write TIME/DELAY, for example 10s/50ms
-        steps:at=0s/5ms;9s/1ms;8s/2ms | steps: at: '8s/2ms': its time is before that of the step before
+        steps:at=0s/5ms;9s/1ms;8s/2ms | steps: at: '8s/2ms': time is before the previous step's
         steps:at=0s/5ms;1s/5 | steps: at: '1s/5': '5' has no unit: 5ms or 5s
-        steps:at=0s/5ms,end=stop | steps: end=stop needs two steps: one alone does not say when it ends
-        sinusoid:mean=1ms,amplitude=2ms,period=1s | sinusoid: amplitude=2ms is above mean=1ms: no delay is negative
+        steps:at=0s/5ms,end=stop | steps: end=stop needs two steps; one has no end
+        sinusoid:mean=1ms,amplitude=2ms,period=1s | sinusoid: amplitude=2ms is above mean=1ms; delays cannot be negative
         sinusoid:mean=1ms,amplitude=1ms,period=0 | sinusoid: period=0; the minimum is 1ns
         sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400 | sinusoid: phase: '400' is outside -360 to 360 degrees
     ",

@@ -43,7 +43,7 @@ fn every_nth_frame_has_its_copies() {
     );
     assert_eq!(
         refusal("duplicate", "nth:every=1,copies=101"),
-        "duplicate: nth: copies is 1 to 100"
+        "duplicate: nth: copies is outside 1..100"
     );
 }
 
@@ -129,7 +129,7 @@ fn correlated_decisions_keep_their_rate() {
     for [text, message] in rows(
         "
         gap:0 | reorder: gap: gap=0; the minimum is 1
-        gap:gap=2,rate=1%,correlation=-5% | reorder: gap: correlation=-5% cannot be had at rate=1%: the minimum is -1.0101%
+        gap:gap=2,rate=1%,correlation=-5% | reorder: gap: correlation=-5% is impossible at rate=1%; the minimum is -1.0101%
     ",
     ) {
         assert_eq!(refusal("reorder", text), message);

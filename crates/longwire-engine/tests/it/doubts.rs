@@ -11,11 +11,11 @@ use crate::common::{config, refusal};
 fn slips_are_refused() {
     for [option, text, message] in rows(
         "
-        loss    | correlated:rate=1%,correlation=100%      | it is below 100%
-        reorder | gap:gap=5,rate=50%,correlation=100%      | it is below 100%
-        delay   | steps:at=0s/20ms;10s/50ms;10s/60ms       | '10s/60ms': the step before has the same time
-        delay   | steps:at=0s/20ms;10s/50ms;10s/60ms,change=linear | the same time
-        rate    | steps:at=0s/20mbit;10s/50mbit;10s/60mbit | does not come after
+        loss    | correlated:rate=1%,correlation=100%      | it must be below 100%
+        reorder | gap:gap=5,rate=50%,correlation=100%      | it must be below 100%
+        delay   | steps:at=0s/20ms;10s/50ms;10s/60ms       | '10s/60ms': same time as the previous step
+        delay   | steps:at=0s/20ms;10s/50ms;10s/60ms,change=linear | same time
+        rate    | steps:at=0s/20mbit;10s/50mbit;10s/60mbit | is not after the previous step
         rate    | steps:at=0s/20mbit;                      | '' is not TIME/RATE
         framing | bytes:overhead=-5000                     | overhead=-5000 is outside -64..65535
         framing | bytes:overhead=-65                       | outside -64..65535
@@ -23,7 +23,7 @@ fn slips_are_refused() {
         delay   | normal:mean=20ms,stddev=1ms,             | normal: 'mean=20ms,stddev=1ms,' has a comma
         delay   | normal:mean=20ms,,stddev=1ms             | a comma
         delay   | normal:,                                 | a comma
-        queue   | 1b                                       | a queue of 1b holds no frame: the shortest of Ethernet has 60b
+        queue   | 1b                                       | a queue of 1b holds no frame; Ethernet frames have 60b
         queue   | tail-drop:packets=10p,bytes=59b          | holds no frame
         queue   | codel:limit-bytes=1b                     | holds no frame
         ",
@@ -60,7 +60,7 @@ fn a_base_delay_from_the_trains_file_is_doubtful() {
         Some(pair)
     );
     let twice = doubt(&format!("{rate},base-delay=included"), "trace:file=light");
-    assert!(twice.unwrap().contains("leave out the delay"));
+    assert!(twice.unwrap().contains("remove the delay"));
     for (rate, delay) in [
         (rate, "trace:file=other"),
         (rate, "20ms"),
@@ -167,26 +167,20 @@ fn parts_without_an_effect_are_doubtful() {
         doubts.collect::<Vec<_>>()
     };
     for (line, said) in [
-        (
-            "queue=codel",
-            "queue: without a rate no frame waits, and codel",
-        ),
-        (
-            "queue=10p delay=20ms",
-            "not count, as they do in netem's limit",
-        ),
+        ("queue=codel", "queue: codel has no effect without a rate"),
+        ("queue=10p delay=20ms", "frames in flight do not count"),
         ("queue=10p rate=unlimited", "add a rate"),
         ("framing=atm", "framing: atm has no effect without a rate"),
         (
             "reorder=gap:gap=5,rate=25%",
-            "reorder: frames are sent ahead of their delay",
+            "reorder: frames cannot be sent ahead without a delay",
         ),
         ("reorder=gap:gap=5 delay=0ms", "add a delay"),
         (
             "reorder=gap:rate=100% delay=5ms",
-            "every frame is sent ahead",
+            "all frames are sent ahead",
         ),
-        ("reorder=gap delay=5ms", "every frame is sent ahead"),
+        ("reorder=gap delay=5ms", "all frames are sent ahead"),
         (
             "delay=normal:mean=20ms,stddev=30ms order=reorder",
             "stddev=30ms is above mean=20ms",

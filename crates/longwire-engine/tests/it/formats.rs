@@ -110,9 +110,9 @@ fn pensieves_rates_hold_up_to_their_times() {
     // In the texts, a slash ends each line.
     for [text, message] in rows(
         "
-        0 1/ | it needs two lines of different times
-        1 1/1 2/ | it needs two lines of different times
-        0 1/2 2/1 3/ | line 3: its time is before that of the line above
+        0 1/ | fewer than two lines with different times
+        1 1/1 2/ | fewer than two lines with different times
+        0 1/2 2/1 3/ | line 3: time is before the previous line's
         0 1/1 x/ | line 2: rate: 'x' is not a number
         0 1/1 -2/ | line 2: rate: '-2' is negative
         0 1/1/ | line 2: not two numbers, seconds and Mbit/s
@@ -145,11 +145,11 @@ fn cellreplays_trains_hold_base_delays() {
     );
     for [text, message] in rows(
         "
-        0 20 0/1 20 0/ | it needs 3 lines
-        5 20 0/5 20 0/5 20 0/ | all its lines have one time
+        0 20 0/1 20 0/ | fewer than 3 lines
+        5 20 0/5 20 0/5 20 0/ | all lines have the same time
         0 20 0/2 20 0/1 20 0/ | line 3: time is before the previous line's
-        0 20 0/2 20 5 4/ | line 2: its opportunity 4 is before the one it follows
-        0 20 0/2 20/ | line 2: it has no opportunity behind its base delay
+        0 20 0/2 20 5 4/ | line 2: opportunity 4 is before its predecessor
+        0 20 0/2 20/ | line 2: no opportunity after the base delay
         0 20 0/2 x 0/ | line 2: 'x' is not a whole number of milliseconds below 2^32
         0 20 0/2 86400001 0/ | line 2: a base delay of 86400001 ms is above 24h
         ",
@@ -259,17 +259,14 @@ fn wrong_models_are_refused_with_their_place() {
         ),
         (
             fixed("\"bw\":\"1\""),
-            "StaticBwConfig: bw: '1' is not written like 12Mbps",
+            "StaticBwConfig: bw: '1' is not of the form 12Mbps",
         ),
         (
             fixed("\"bw\":\"-1Mbps\""),
             "bw: '-1Mbps' is not written like",
         ),
-        (fixed("\"bw\":12"), "bw: it is no text such as 12Mbps"),
-        (
-            fixed("\"bw\":{\"gbps\":1}"),
-            "bw: it has no whole number 'bps'",
-        ),
+        (fixed("\"bw\":12"), "bw: not a text such as 12Mbps"),
+        (fixed("\"bw\":{\"gbps\":1}"), "bw: no whole number 'bps'"),
         (fixed("\"bw\":\"11Tbps\""), "too large"),
         (fixed("\"duration\":\"0s\""), "zero duration"),
         (pattern(""), "zero duration"),
@@ -287,7 +284,7 @@ fn wrong_models_are_refused_with_their_place() {
         ),
         (
             "{\"TraceBwConfig\":[[1]]}".to_owned(),
-            "row 1: it is no list such as",
+            "row 1: not a list such as",
         ),
         ("{\"TraceBwConfig\":[[-1,[1]]]}".to_owned(), "negative"),
     ] {

@@ -167,11 +167,11 @@ fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
         &models::QUEUE,
         "
         100 | '100' has no unit: 100p or 100kb
-        64tb | tail-drop: '64tb' fits none of its parameters; write for example packets=100p or bytes=64kb
+        64tb | tail-drop: no parameter takes '64tb'; write for example packets=100p or bytes=64kb
         1.5p | '1.5p' is finer than the resolution of 1p
         2000gb | '2000gb' is too large; the maximum is 1024gb
         tail-drop | tail-drop: no limit; write packets=…, bytes=… or both, for example 100p or 64kb
-        0p | tail-drop: a queue of 0 passes nothing; the minimum is 1p
+        0p | tail-drop: a queue of 0 passes no frame; the minimum is 1p
         ",
     );
     let cell = "bytes: cell=0 is outside 1..65535";

@@ -115,7 +115,7 @@ fn faults_of_lists_are_told_with_their_row() {
         (
             Quantity::Rate,
             r#"[{"duration_ms": 1, "rate_kbps": 5}, 7]"#,
-            "row 2: it is not an object",
+            "row 2: not an object",
         ),
         (
             Quantity::Rate,
@@ -130,7 +130,7 @@ fn faults_of_lists_are_told_with_their_row() {
         (
             Quantity::Rate,
             r#"[{"duration_ms": 1, "rate_kbps": 1}, {"rate_kbps": []}]"#,
-            "row 2: '[]' is neither a number nor a text",
+            "row 2: '[]' is neither a number nor text",
         ),
         (
             Quantity::Rate,

@@ -272,9 +272,9 @@ fn bursts_have_their_lengths() {
 fn impossible_chains_are_refused() {
     for [text, message] in rows(
         "
-        state:p13=60%,p31=1%,p14=50% | state: p13=60% and p14=50% are together above 100%
-        state:p13=1%,p31=60%,p32=41% | state: p31=60% and p32=41% are together above 100%
-        correlated:rate=1%,correlation=-2% | correlated: correlation=-2% cannot be had at rate=1%: the minimum is -1.0101%
+        state:p13=60%,p31=1%,p14=50% | state: p13=60% plus p14=50% is above 100%
+        state:p13=1%,p31=60%,p32=41% | state: p31=60% plus p32=41% is above 100%
+        correlated:rate=1%,correlation=-2% | correlated: correlation=-2% is impossible at rate=1%; the minimum is -1.0101%
         burst:start=1%,length=0 | burst: length is outside 1..1000000 frames
         gilbert:p=1% | gilbert: 'r' must be given, for example r=1%
     ",

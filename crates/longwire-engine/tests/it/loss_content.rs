@@ -219,14 +219,14 @@ fn filters_are_refused_at_their_column() {
         (
             "ip udp",
             4,
-            "'udp' follows; join tests with 'and' or 'or'".to_owned(),
+            "unexpected 'udp'; join tests with 'and' or 'or'".to_owned(),
         ),
         (
             "(ip or udp",
             11,
             "the filter ends where ')' should follow".to_owned(),
         ),
-        ("ip)", 3, "this ')' closes nothing".to_owned()),
+        ("ip)", 3, "unmatched ')'".to_owned()),
         ("ip and cheese", 8, format!("'cheese' is not {WHAT}")),
         ("ü and ip", 1, format!("'ü' is not {WHAT}")),
         ("(ü)", 2, format!("'ü' is not {WHAT}")),
@@ -238,7 +238,7 @@ fn filters_are_refused_at_their_column() {
             "{filter}"
         );
     }
-    let deep = "more than 32 parentheses and negations in one another";
+    let deep = "more than 32 nested parentheses and negations";
     let open = format!("{}ip", "(".repeat(40));
     assert_eq!(refusal(&open), format!("column 34: {deep}"));
     let negated = format!("{}ip", "not ".repeat(5_000));
@@ -262,7 +262,7 @@ fn values_are_refused_at_their_column() {
         flag ns | 6 | ns | one of fin, syn, rst, psh, ack, urg, ece, cwr
         bytes 0 123 | 9 | 123 | bytes in hexadecimal such as 4500
         bytes x 12 | 7 | x | an offset in bytes, 0 to 65535
-        ether proto 0xgg | 13 | 0xgg | a type of Ethernet frames such as 0x88cc or arp
+        ether proto 0xgg | 13 | 0xgg | an EtherType such as 0x88cc or arp
         ether src 2:0:0:0:0:1:3 | 11 | 2:0:0:0:0:1:3 | \
             an Ethernet address such as 02:00:00:00:00:01
         ",

@@ -60,10 +60,10 @@ fn listed_frames_are_lost() {
     for [packets, message] in rows(
         "
         0 | list: packets: the first frame is number 1
-        3;x | list: packets: 'x' is no number and no range such as 9-12
+        3;x | list: packets: 'x' is not a number or a range such as 9-12
         3; | list: packets: '' is no number and no range such as 9-12
-        9-7 | list: packets: '9-7' ends before it begins
-        1-2-3 | list: packets: '1-2-3' is no number and no range such as 9-12
+        9-7 | list: packets: range '9-7' is reversed
+        1-2-3 | list: packets: '1-2-3' is not a number or a range such as 9-12
     ",
     ) {
         assert_eq!(refusal(&format!("list:packets={packets}"), ""), message);
@@ -157,9 +157,9 @@ fn outages_come_at_their_times() {
     for [schedule, message] in rows(
         "
         5s | outages: schedule: '5s': write START/DURATION, for example 10s/500ms
-        5s/2s;6s/1s | outages: schedule: '6s/1s' begins before the outage before it has ended
+        5s/2s;6s/1s | outages: schedule: '6s/1s' overlaps the previous outage
         5s/2 | outages: schedule: '5s/2': '2' has no unit: 2ms or 2s
-        5s/2s,repeat=6s | outages: repeat=6s is before the last outage ends, at 7s
+        5s/2s,repeat=6s | outages: repeat=6s is before the end of the last outage, at 7s
     ",
     ) {
         assert_eq!(

@@ -167,9 +167,9 @@ fn wrong_patterns_are_refused() {
     for [text, message] in rows(
         "
         {\"StaticLossConfig\":{\"loss\":[1.5]}} | loss: 1.5 is above 1
-        {\"StaticLossConfig\":{\"loss\":0.5}} | it is no list of probabilities
+        {\"StaticLossConfig\":{\"loss\":0.5}} | not a list of probabilities
         {\"StaticLossConfig\":{\"loss\":[-0.5]}} | negative
-        {\"StaticBwConfig\":{}} | no model of a loss
+        {\"StaticBwConfig\":{}} | unknown loss model
     ",
     ) {
         let refused = models::LOSS.parse_with("trace:file=x", &file(text));
@@ -178,12 +178,12 @@ fn wrong_patterns_are_refused() {
     }
     for [text, message] in rows(
         "
-        {\"TraceBwConfig\":{\"pattern\":[[\"25ms\"]]}} | row 1: it is no list such as
+        {\"TraceBwConfig\":{\"pattern\":[[\"25ms\"]]}} | row 1: not a list such as
         {\"TraceBwConfig\":{\"pattern\":[[\"25ms\",[\"10\"]]]}} | \
-            row 1: '10' is not written like 12Mbps
+            row 1: '10' is not of the form 12Mbps
         {\"TraceBwConfig\":{\"patern\":[]}} | unknown key 'patern'; known: pattern
-        {\"TraceBwConfig\":{}} | it lasts no time
-        {\"TraceBwConfig\":7} | it is no list such as
+        {\"TraceBwConfig\":{}} | zero duration
+        {\"TraceBwConfig\":7} | not a list such as
     ",
     ) {
         let refused = models::RATE.parse_with("trace:file=x", &file(text));

@@ -110,21 +110,21 @@ fn errants_rows_are_links() {
     let refusal = |parameters: &str| read(parameters).unwrap_err().to_string();
     assert!(
         refusal(",operator=three")
-            .contains("no row is of three; its rows are of one/norway/3G/good")
+            .contains("no row for three; the rows are for one/norway/3G/good")
     );
-    assert!(refusal(",operator=one").contains("several rows are of one; say more"));
-    assert!(refusal("").contains("several rows are of any kind"));
-    assert!(refusal(",operator=two").contains("line 4: rate: it is zero"));
+    assert!(refusal(",operator=one").contains("several rows for one; set more"));
+    assert!(refusal("").contains("several rows for any kind"));
+    assert!(refusal(",operator=two").contains("line 4: rate: zero"));
     let broken = |table: &str| {
         let read = presets::read("errant:file=t", &file(table));
         read.unwrap_err().to_string()
     };
-    assert!(broken("operator,country\n").contains("line 1: there is no column 'rat'"));
+    assert!(broken("operator,country\n").contains("line 1: no column 'rat'"));
     for (row, message) in [
-        ("a,b,c,d,1,2\n", "line 2: it has no field 7"),
+        ("a,b,c,d,1,2\n", "line 2: no field 7"),
         ("a,b,c,d,1,x,3\n", "line 2: rate: 'x' is not a number"),
         ("a,b,c,d,1,2,-3\n", "line 2: delay: '-3' is negative"),
-        ("", "no row is of any kind"),
+        ("", "no row for any kind"),
     ] {
         let header = PHONES.lines().next().unwrap_or_default();
         let table = format!("{header}\n{row}");

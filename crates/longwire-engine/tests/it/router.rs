@@ -225,19 +225,19 @@ fn addresses_that_no_router_has_are_refused() {
     for (text, said) in [
         (
             "hop:address=10.0.0",
-            "hop: address: '10.0.0' is no address of a router; write for example 10.0.0.1",
+            "hop: address: '10.0.0' is not a unicast address; write for example 10.0.0.1",
         ),
         (
             "hop:address=224.0.0.1",
-            "hop: address: '224.0.0.1' is no address of a router; write for example 10.0.0.1",
+            "hop: address: '224.0.0.1' is not a unicast address; write for example 10.0.0.1",
         ),
         (
             "hop:address6=10.0.0.1",
-            "hop: address6: '10.0.0.1' is no address of a router; write for example fd00::1",
+            "hop: address6: '10.0.0.1' is not a unicast address; write for example fd00::1",
         ),
         (
             "hop:address6=::",
-            "hop: address6: '::' is no address of a router; write for example fd00::1",
+            "hop: address6: '::' is not a unicast address; write for example fd00::1",
         ),
         (
             "hop:limit=2000000",

@@ -91,7 +91,7 @@ fn a_mapping_reads_what_no_custom_covers() {
     };
     assert_eq!(
         read(&nobody, text),
-        Err("no row has 'C' in its column 'Operator'".to_owned())
+        Err("no row has 'C' in column 'Operator'".to_owned())
     );
 }
 
@@ -107,13 +107,13 @@ fn what_is_wrong_is_said_with_its_line() {
         time,rate_mbps/-1,5/ | line 2: time: '-1' is negative
         time,rate_mbps/0,99999999/ | line 2: rate: '99999999' is too large; the maximum is 10tbit
         time,rate_mbps/1e30,1/ | line 2: time: '1e30' is too large
-        time,rate_mbps/0/ | line 2: it has 1 fields, but column 2 is needed
-        time,speed/0,1/ | line 1: no column is called rate; say which it is: rate-column=NAME, with NAME one of time, speed
-        time,rate_mbps,bw_mbps/ | line 1: both 'rate_mbps' and 'bw_mbps' may be the rate; say which: rate-column=NAME
+        time,rate_mbps/0/ | line 2: 1 fields, but column 2 is needed
+        time,speed/0,1/ | line 1: no column named rate; set rate-column=NAME, with NAME one of time, speed
+        time,rate_mbps,bw_mbps/ | line 1: 'rate_mbps' and 'bw_mbps' may both be the rate; set rate-column=NAME
         time,rate/0,5/ | line 2: rate: '5' has no unit; name the column rate_mbit, write 5mbit, or say rate-unit=mbit
-        0,1,2/ | line 1: its 3 columns have no names; say which is which: time-column=1
-        time,rate_mbps/ | it holds no rows
-        time,rate_mbps/0,-/ | it holds no rows
+        0,1,2/ | line 1: the 3 columns have no names; set time-column=1
+        time,rate_mbps/ | no rows
+        time,rate_mbps/0,-/ | no rows
         # nothing/ | it is empty
         ",
     ) {

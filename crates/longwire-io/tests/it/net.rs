@@ -144,7 +144,7 @@ fn refusals_name_the_device_and_the_reason() {
     a.run(|| {
         let missing = net::link_up("lw-none").unwrap_err();
         assert!(matches!(missing, NetError::NoDevice { .. }), "{missing}");
-        assert_eq!(missing.to_string(), "no device 'lw-none' here");
+        assert_eq!(missing.to_string(), "no device 'lw-none'");
         let absurd = link::set_mtu("lo", u32::MAX).unwrap_err().to_string();
         assert!(absurd.contains("'lo'"), "{absurd}");
     })

@@ -120,7 +120,7 @@ fn a_missing_interface_and_one_that_is_down_are_told_apart() {
     assert!(matches!(error, PortError::NoInterface { .. }));
     assert_eq!(
         error.to_string(),
-        "no interface 'eth7' here; there are lo, port0"
+        "no interface 'eth7'; interfaces are lo, port0"
     );
     let error = open("lo");
     assert!(matches!(error, PortError::Down { .. }), "{error}");

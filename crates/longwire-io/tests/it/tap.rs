@@ -41,7 +41,7 @@ fn a_device_is_made_and_vanishes() {
     let Some((place, port)) = station(1, &OpenOptions::default()) else {
         return;
     };
-    assert!(port.notes[0].contains("made the TAP device tap0"));
+    assert!(port.notes[0].contains("created the TAP device tap0"));
     place
         .run(|| {
             assert!(net::link_names().unwrap().iter().any(|name| name == NAME));
@@ -88,7 +88,11 @@ fn names_that_cannot_be_are_refused() {
     for name in ["", "a/b", "a b", "sixteen-letters-", "a:b"] {
         assert!(error(name).contains("1 to 15"), "{name}");
     }
-    assert!(error("lo").contains("no TAP device"), "{}", error("lo"));
+    assert!(
+        error("lo").contains("not a single-queue TAP device"),
+        "{}",
+        error("lo")
+    );
 }
 
 #[test]

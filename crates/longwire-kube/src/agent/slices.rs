@@ -182,8 +182,7 @@ fn count(length: usize) -> i64 {
 }
 
 /// Remedy for links with the same traffic.
-const SAME_TRAFFIC: &str =
-    "remove one, or give each a part of the traffic with `to` or `filter`";
+const SAME_TRAFFIC: &str = "remove one, or give each a part of the traffic with `to` or `filter`";
 
 /// Remedy for an interface that another link or port has.
 const OTHER_LINK: &str = "remove the other Link for all traffic, remove the pod from the Network, \
@@ -337,8 +336,8 @@ mod tests {
             };
             plan.attachments.insert(name.to_owned(), wanted);
         }
-        let text = "'kube-shop-ts-1' is attached there for the same traffic: change it \
-            (`longwire attach set kube-shop-ts-1`), or remove it";
+        let text = "'kube-shop-ts-1' has this traffic already; change it (`longwire attach set \
+            kube-shop-ts-1`), or remove it";
         let error = NodeError::Conflict(text.to_owned());
         let state = NodeState {
             views: &BTreeMap::new(),

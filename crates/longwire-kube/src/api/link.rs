@@ -52,57 +52,57 @@ use super::status::{NodeStatus, conditions_schema, nodes_schema};
 #[x_kube(validation = Rule::new("!has(self.startAt) || has(self.scenario)")
     .message("startAt needs a scenario"))]
 pub struct LinkSpec {
-    /// The pods whose traffic takes the link. Up is what they send, down what they receive.
+    /// Pods whose traffic takes the link. Direction up is what they send, down what they
+    /// receive.
     pub from: PodSelection,
-    /// Only traffic to and from these; all traffic without it.
+    /// Peers whose traffic takes the link; default: all traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Peers>,
-    /// The interface in the pod: that of the default route without it; `all` for each but
-    /// lo.
+    /// Interface in the pod; default: that of the default route; `all`: every interface
+    /// except lo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub interface: Option<String>,
-    /// Only packets that match, as the pod sends them, as in `udp dst port 53`.
+    /// Packets that take the link, as sent by the pod, such as `udp dst port 53`; default:
+    /// all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub filter: Option<String>,
-    /// Options of the link, as in a `[[link]]` table: those of both directions, `up` and
-    /// `down` for one, and `preset`.
+    /// Link options, like in a `[[link]]` table: for both directions, `up` and `down` for
+    /// one, and `preset`.
     #[serde(default)]
     #[schemars(schema_with = "options_schema")]
     pub link: Map<String, Value>,
-    /// The seed of random streams; 1 without it. Each pod has separate streams, which
-    /// follow from this and from the names of Link and pod.
+    /// Seed of random streams; default: 1. Each pod has separate streams, derived from the
+    /// seed and the names of Link and pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub seed: Option<i64>,
-    /// The name of a Scenario of the same namespace, which changes the link with time.
+    /// Name of a Scenario in this namespace that changes the link over time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub scenario: Option<String>,
-    /// The start of the scenario (RFC 3339); without it, when the link of a pod was
-    /// attached.
+    /// Start of the scenario (RFC 3339); default: when the link of a pod was attached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub start_at: Option<String>,
-    /// The link that takes a packet which several links of a pod select: the one of the
-    /// lowest priority, and of equal ones the oldest. 128 for a link with `to` or `filter`,
-    /// and 255 for one of all traffic, without it.
+    /// Priority among links of a pod that select the same packet; the lowest value takes
+    /// it, then the oldest Link. Default: 128 with `to` or `filter`, otherwise 255.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// The traffic's fate when the emulator is killed: `open` (the default) lets it pass
-    /// without a link, `closed` stops it.
+    /// Traffic when the emulator is killed: `open` (default) bypasses the link, `closed` is
+    /// blocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail: Option<FailMode>,
 }
 
-/// The fate of a link's traffic when the emulator is killed.
+/// Traffic of a link when the emulator is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FailMode {
-    /// It passes without a link.
+    /// Bypasses the link.
     Open,
-    /// It does not pass.
+    /// Is blocked.
     Closed,
 }
 
@@ -116,43 +116,42 @@ impl FailMode {
     }
 }
 
-/// The state of a link: a slice of each node, and their sum.
+/// State of a link: a slice of each node, and their sum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkStatus {
-    /// The generation of the spec that the sums are about.
+    /// Generation of the spec that the sums are about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Pods that the link selects.
+    /// Pods selected by the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<i64>,
-    /// Pods whose traffic takes the link.
+    /// Pods with an attached link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<i64>,
-    /// Frames that the link delivered.
+    /// Frames delivered by the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<i64>,
-    /// Frames that the link dropped.
+    /// Frames dropped by the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<i64>,
     /// Failures of the emulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<i64>,
-    /// The highest 99th percentile of lateness of any pod's link, in microseconds.
+    /// Maximum 99th percentile of lateness of the links, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_p99_us: Option<i64>,
     /// `Accepted`, `Attached` and `Faithful`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// The slice of each node, which its agent writes.
+    /// State on each node, written by its agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "nodes_schema")]
     pub nodes: Vec<NodeStatus>,
 }
 
-/// Options are checked by the node, which knows all models: the API server keeps them as
-/// they are.
+/// Schema of options. The node validates them; the API server accepts any.
 pub(super) fn options_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",

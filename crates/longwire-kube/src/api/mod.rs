@@ -1,6 +1,6 @@
 //! Custom resources of the group `longwire.dev`.
 
-// The fields of two printer columns of one resource are no duplicates.
+// Fields of two printer columns of one resource are not duplicates.
 #![allow(clippy::duplicated_attributes)]
 
 mod link;
@@ -18,13 +18,13 @@ pub use scenario::{Repeat, Scenario, ScenarioSpec, Step};
 pub use selection::{Peers, PodSelection};
 pub use status::{NodeStatus, Reason};
 
-/// The group of all resources.
+/// API group.
 pub const GROUP: &str = "longwire.dev";
 
-/// The version of all resources.
+/// API version.
 pub const VERSION: &str = "v1alpha1";
 
-/// Returns the definitions of all resources, in the order of their names.
+/// Returns the definitions of all resources, ordered by name.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     vec![Link::crd(), Network::crd(), Scenario::crd()]
 }

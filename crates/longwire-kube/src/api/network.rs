@@ -48,40 +48,40 @@ use super::status::{NodeStatus, conditions_schema, map_of, nodes_schema};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkSpec {
-    /// The topology: TOML text, or the same as an object. It has no `[ports]`, `[[host]]`
-    /// and `[underlay]`, which follow from `ports` and from where the pods are.
+    /// Topology, as TOML text or as an object, without `[ports]`, `[[host]]` and
+    /// `[underlay]`, which are derived from `ports` and the nodes of the pods.
     #[schemars(schema_with = "topology_schema")]
     pub topology: Value,
-    /// The pod of each port, by the port's name.
+    /// Pod of each port, by port name.
     #[schemars(extend("minProperties" = 1, "maxProperties" = 256))]
     pub ports: BTreeMap<String, PodSelection>,
-    /// The seed of every random stream; 1 without it.
+    /// Seed of random streams; default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub seed: Option<i64>,
 }
 
-/// The state of a network.
+/// State of a network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkStatus {
-    /// The generation of the spec that the placement is about.
+    /// Generation of the spec that the placement is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The number of ports.
+    /// Number of ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<i64>,
-    /// The number of hosts.
+    /// Number of hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<i64>,
-    /// The UDP port of all hosts.
+    /// UDP port of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp_port: Option<i64>,
-    /// The pod and the node of each port.
+    /// Pod and node of each port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "placement_schema")]
     pub placement: Vec<PortPlacement>,
-    /// The address of each host.
+    /// Address of each host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "addresses_schema")]
     pub addresses: Vec<HostPlacement>,
@@ -89,29 +89,29 @@ pub struct NetworkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// The slice of each node, which its agent writes.
+    /// State on each node, written by its agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "nodes_schema")]
     pub nodes: Vec<NodeStatus>,
 }
 
-/// The place of a port.
+/// Placement of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortPlacement {
-    /// The port's name.
+    /// Name of the port.
     pub port: String,
-    /// The pod, as in `shop/cart-0`.
+    /// Pod, such as `shop/cart-0`.
     pub pod: String,
-    /// The pod's node.
+    /// Node of the pod.
     pub node: String,
 }
 
-/// The address of a host.
+/// Address of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostPlacement {
-    /// The node.
+    /// Node.
     pub node: String,
-    /// The address of its emulator, with the UDP port.
+    /// Address and UDP port of its emulator.
     pub address: String,
 }
 

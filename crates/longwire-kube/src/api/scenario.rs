@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::link::options_schema;
 
-/// Changes of links with time.
+/// Timed changes of links.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "longwire.dev",
@@ -28,36 +28,36 @@ use super::link::options_schema;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ScenarioSpec {
-    /// The changes. Each one adds to those before it.
+    /// Changes in order of time; each adds to the previous ones.
     #[schemars(length(min = 1, max = 1000))]
     pub steps: Vec<Step>,
-    /// The repetition; without it, the last step stays.
+    /// Repetition; default: the last step holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
 }
 
-/// A change at a time.
+/// Timed change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 pub struct Step {
-    /// The time since the start, or since the start of the repetition, as in `90s`, `1m30s`
-    /// or `500ms`.
+    /// Time since the start of the scenario or of the repetition, such as `90s`, `1m30s` or
+    /// `500ms`.
     #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
     pub at: String,
-    /// Options that change, as in the `link` of a Link; null takes an option away
-    /// (`kubectl apply` without `--server-side` leaves nulls out).
+    /// Options to set, like `link` of a Link; null removes an option (`kubectl apply` drops
+    /// nulls unless `--server-side` is given).
     #[schemars(schema_with = "options_schema")]
     pub set: Map<String, Value>,
 }
 
-/// A repetition of all steps, each time from the options of the Link.
+/// Repetition of all steps, each from the options of the Link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 pub struct Repeat {
-    /// The time from one start to the next, as in `60s`; longer than all steps.
+    /// Repetition period, such as `60s`; longer than all steps.
     #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
     #[x_kube(validation = Rule::new("duration(self) >= duration('100ms')")
         .message("every must be at least 100ms"))]
     pub every: String,
-    /// The number of times in all; without end if there is none here.
+    /// Number of repetitions; default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<i64>,

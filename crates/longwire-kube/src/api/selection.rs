@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSelection {
-    /// The labels of the pods; `{}` selects all pods.
+    /// Labels of the pods; `{}` selects all.
     pub pod_selector: LabelSelector,
-    /// The labels of the pods' namespaces; without it, the namespace of the resource.
+    /// Labels of the pods' namespaces; default: the namespace of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelector>,
 }
 
-/// The other ends of a link: pods, or prefixes.
+/// Peers of a link: pods or prefixes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(
     "has(self.cidrs) != (has(self.podSelector) || has(self.namespaceSelector))"
 ).message("give either cidrs, or podSelector and namespaceSelector"))]
 pub struct Peers {
-    /// The labels of the pods; without it, all pods of the selected namespaces.
+    /// Labels of the pods; default: all pods of the selected namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_selector: Option<LabelSelector>,
-    /// The labels of the pods' namespaces; without it, the namespace of the resource.
+    /// Labels of the pods' namespaces; default: the namespace of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelector>,
-    /// Prefixes, as in `10.0.3.0/24`.
+    /// Prefixes, such as `10.0.3.0/24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), inner(length(max = 64)))]
     #[x_kube(validation = Rule::new("self.all(c, isCIDR(c) || isIP(c))")

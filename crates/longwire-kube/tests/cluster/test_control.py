@@ -269,7 +269,7 @@ REFUSED = [
     ("Link", {"from": ALL, "to": {"cidrs": ["10.0.0.0/33"]}}, "each entry is an address or a prefix"),
     ("Link", {"from": ALL, "to": {"cidrs": []}}, "spec.to.cidrs in body should have at least 1 items"),
     ("Link", {"from": ALL, "to": {"cidrs": [f"10.0.0.{n}" for n in range(65)]}}, "spec.to.cidrs: Too many: 65"),
-    ("Link", {"from": ALL, "startAt": "2026-01-01T00:00:00Z"}, "startAt is the start of a scenario; name one"),
+    ("Link", {"from": ALL, "startAt": "2026-01-01T00:00:00Z"}, "startAt needs a scenario"),
     ("Link", {"from": ALL, "scenario": "x", "startAt": "soon"}, "spec.startAt"),
     ("Link", {"from": ALL, "fail": "sometimes"}, 'Unsupported value: "sometimes"'),
     ("Link", {"from": ALL, "priority": 256}, "spec.priority in body should be less than or equal to 255"),
@@ -278,7 +278,7 @@ REFUSED = [
     ("Scenario", {"steps": []}, "spec.steps in body should have at least 1 items"),
     ("Scenario", {"steps": [{"at": "soon", "set": {}}]}, "spec.steps[0].at in body should match"),
     ("Scenario", {"steps": [{"at": "1s"}]}, "spec.steps[0].set: Required value"),
-    ("Scenario", {"steps": [AT_ONCE], "repeat": {"every": "50ms"}}, "a repetition takes at least 100ms"),
+    ("Scenario", {"steps": [AT_ONCE], "repeat": {"every": "50ms"}}, "every must be at least 100ms"),
     ("Scenario", {"steps": [AT_ONCE], "repeat": {"every": "1s", "times": 0}},
      "spec.repeat.times in body should be greater than or equal to 1"),
     ("Network", {"ports": {"a": ALL}}, "spec.topology: Required value"),
@@ -307,7 +307,7 @@ def test_a_topology_that_is_none_is_a_condition(cluster):
     cluster.network("odd", ["a", "b"], topology=7)
     found = until(lambda: cluster.condition("odd", "Accepted", "network").get("status") == "False"
                   and cluster.condition("odd", "Accepted", "network"), PATIENCE, "a condition")
-    assert found["message"] == "spec/topology: a topology is TOML text or an object", found
+    assert found["message"] == "spec/topology: the topology is neither TOML text nor an object", found
 
 
 def test_a_refusal_of_the_node_is_a_condition(cluster):

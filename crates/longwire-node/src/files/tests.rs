@@ -231,7 +231,7 @@ fn permitted_files_are_not_quoted() {
                 read.map_err(|refused| format!("{at}: {text}: {refused}"))
             };
             for path in [&fifo, &missing] {
-                enter(path).expect_err("no regular file");
+                enter(path).expect_err("not a regular file");
             }
             match enter(&secret) {
                 Err(answer) => assert!(!answer.contains(SECRET), "{answer}"),

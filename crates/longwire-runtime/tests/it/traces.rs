@@ -188,7 +188,7 @@ fn rounds_end_or_do_not() {
         ..config(&[&pipe])
     };
     let error = TraceFeed::open(repeated).err().unwrap().to_string();
-    assert!(error.contains("only once"), "{error}");
+    assert!(error.contains("once only"), "{error}");
     // The refusal has consumed the pipe's data.
     theirs.write_all(&std::fs::read(&path).unwrap()).unwrap();
     drop(theirs);

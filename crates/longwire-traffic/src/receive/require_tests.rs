@@ -86,7 +86,7 @@ fn an_unmet_clause_reports_the_value() {
 fn invalid_clauses_are_refused_with_a_remedy() {
     for (text, says) in [
         ("", "empty requirement"),
-        ("lost", "no comparison"),
+        ("lost", "not a comparison"),
         ("loss=0", "known are packets"),
         ("gap_error.p98<1us", ".p99"),
         ("gap.p99<5", "gap.p99<5"),

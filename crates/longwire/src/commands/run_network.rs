@@ -546,8 +546,8 @@ impl LateCommands {
     fn remark(&self) -> Option<String> {
         (self.count > 0).then(|| {
             format!(
-                "the scenario fell behind: {} commands were late, by up to {}",
-                words::count(self.count),
+                "the scenario fell behind: {} late, by up to {}",
+                words::count_of(self.count, "command"),
                 words::micros(self.most.as_micros_f64())
             )
         })

@@ -189,7 +189,7 @@ mod tests {
         let finding = pausing(&[Duration::from_micros(150), Duration::from_millis(2)]);
         assert_eq!(
             finding.found,
-            "2 in 200 ms of spinning, 2.00 ms at the longest, 2.15 ms in all"
+            "2 in 200 ms of spinning, at most 2.00 ms, 2.15 ms in total"
         );
         assert_eq!(pausing(&[]).status, Status::Ok);
     }

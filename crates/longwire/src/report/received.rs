@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(
             summary(&link("out"), &received(3)),
             "out at packet:far: 1,000 frames in, 10 dropped by the emulated link, 990 sent, 4 \
-             missing, of them 2 lost by the sending port"
+             missing, including 2 lost by the sending port"
         );
     }
 }

@@ -56,7 +56,7 @@ fn a_link_has_a_row_for_each_direction_and_a_sentence() {
             "frames        in    out  dropped",
             "link.up    5,000  4,985  12 (0.24%): 10 queue_full, 2 loss; 7 corrupted; 3 in flight",
             "link.down    300    300  none",
-            "faithful: 5,285 frames delivered, 99% of them at most 38.9 us late and none more than \
+            "faithful: 5,285 frames delivered, 99% of them at most 38.9 us late, all at most \
              58.4 us, no artifacts",
         ]
     );
@@ -114,7 +114,7 @@ fn whatever_happens_there_are_ten_lines() {
     let lines = written(&report);
     let line = "l0      1,000    989  11 (1.10%): 4 a, 3 b, 2 c, 2 others";
     assert_eq!(lines[1], line);
-    assert_eq!(lines[6], "21 more lines: -v has the whole report");
+    assert_eq!(lines[6], "21 more lines: -v prints the full report");
     assert!(lines[7].contains("not faithful"), "{lines:#?}");
     assert_eq!(lines.len(), 8, "{lines:#?}");
     // With fewer messages, the remarks and the first hint have room.
@@ -128,7 +128,7 @@ fn whatever_happens_there_are_ten_lines() {
         "note 0",
         "note 1",
         "note 2",
-        "17 more lines: -v has the whole report",
+        "17 more lines: -v prints the full report",
     ];
     assert_eq!(lines[2..7], remarks);
     assert!(lines[7].contains("not faithful"), "{lines:#?}");

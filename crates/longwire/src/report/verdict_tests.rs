@@ -190,7 +190,7 @@ fn lateness_by_the_machine_and_the_start_is_apart() {
     };
     let verdict = Verdict::of(&report);
     assert_eq!(verdict.grade, Grade::Faithful);
-    let text = "no artifacts; by the machine or the start: a 900 late_paused (18.0% of 5,000 \
+    let text = "no artifacts; excused by pauses or the start: a 900 late_paused (18.0% of 5,000 \
                 frames); b 7 late_start (0.14% of 5,000 frames)";
     assert!(verdict.line.ends_with(text), "{verdict:?}");
     assert!(verdict.hints[0].contains("stood still 2 times, 1.50 ms at the longest"));
@@ -211,11 +211,11 @@ fn equal_bounds_of_lateness_are_written_once() {
     let said = |p99, max| lateness([spread(p99, max)].into_iter());
     assert_eq!(
         said(3.9201, 3.9211).as_deref(),
-        Some("none more than 3.92 us late")
+        Some("at most 3.92 us late")
     );
     assert_eq!(
         said(3.9, 4.0).as_deref(),
-        Some("99% of them at most 3.90 us late and none more than 4.00 us")
+        Some("99% of them at most 3.90 us late, all at most 4.00 us")
     );
     assert_eq!(said(0.0, 0.0), None);
 }
@@ -253,7 +253,7 @@ fn causes_are_named_in_the_order_of_repair() {
     };
     expect_cause(
         &report,
-        "1 of 2 links could not be served in time, the worst link.up with 4,800 of its 5,000 \
+        "overload: 1 of 2 links were served late; the worst is link.up with 4,800 of 5,000 \
          frames late (96.0%), by up to 3.00 s; b 4,000 late",
     );
     report.stops = Pauses {
@@ -263,7 +263,7 @@ fn causes_are_named_in_the_order_of_repair() {
     };
     expect_cause(
         &report,
-        "the process was stopped or not scheduled once, for 4.95 s in all; b",
+        "the process was stopped or not scheduled once, for 4.95 s in total; b",
     );
     let hints = Verdict::of(&report).hints;
     assert!(
@@ -284,7 +284,7 @@ fn causes_are_named_in_the_order_of_repair() {
     });
     expect_cause(
         &report,
-        "host east did not answer 2 times, 3 frames for it not sent; b 4,000",
+        "host east did not respond 2 times, 3 frames for it unsent; b 4,000",
     );
     let verdict = Verdict::of(&report);
     assert!(
@@ -326,7 +326,7 @@ fn a_stop_without_an_effect_is_a_note() {
 fn errors_of_a_router_are_no_delivered_frames() {
     let mut report = report_of_nothing(&[("ttl", 5_000)]);
     report.ports[0].traffic.packets_out = 5_000;
-    expect_cause(&report, "the configuration lets no frame pass");
+    expect_cause(&report, "the configuration passes no frame");
 }
 
 #[test]
@@ -395,11 +395,11 @@ fn a_link_that_drops_everything_has_the_reasons() {
     let mut report = report_of_nothing(&[("loss", 4_990)]);
     report.links.iter_mut().for_each(|link| link.in_flight = 10);
     report.in_flight = 20;
-    let line = "faithful: none of 10,000 frames delivered: 9,980 dropped by loss, 20 still on \
-                their way, no artifacts";
+    let line = "faithful: none of 10,000 frames delivered: 9,980 dropped by loss, 20 in flight, \
+                no artifacts";
     assert_line(&report, Grade::Faithful, line);
     let report = report_of_nothing(&[("mtu", 4_990), ("loss", 10), ("aqm", 0)]);
-    let line = "not faithful: the configuration lets no frame pass: none of 10,000 frames \
+    let line = "not faithful: the configuration passes no frame: none of 10,000 frames \
                 delivered: 20 dropped by loss, 9,980 dropped by mtu";
     assert_line(&report, Grade::NotFaithful, line);
     let hints = Verdict::of(&report).hints;

@@ -546,7 +546,10 @@ fn a_machine_that_was_started_again_rejoins_and_is_seen_live() {
     network.stop();
     assert_eq!(reports[0]["epoch_ns"], reports[1]["epoch_ns"]);
     let verdict = reports[0]["verdict"]["line"].to_string();
-    assert!(verdict.contains("host h1 did not answer once"), "{verdict}");
+    assert!(
+        verdict.contains("host h1 did not respond once"),
+        "{verdict}"
+    );
     let frames = reports[1]["ports"][1]["packets_in"].as_u64();
     assert!(frames >= Some(2), "{}", reports[1]["ports"]);
 }
@@ -597,7 +600,7 @@ fn hosts_with_different_files_or_names_are_refused() {
         (&["run", &file][..], "--host NAME with one of h0, h1"),
         (&["run", &file, "--host", "h7"], "no host 'h7'"),
         (&["run", &file, "--host", "h0", "--shards", "2"], "--shards"),
-        (&["run", "null", "null", "--host", "h0"], "--host is for"),
+        (&["run", "null", "null", "--host", "h0"], "--host needs"),
         (&["key", &cluster.file("net.key")], "exists"),
     ] {
         let namespace = &cluster.site.stations[0];
@@ -621,7 +624,7 @@ fn hosts_with_different_files_or_names_are_refused() {
         let _second = cluster.start_with(&other, 1, "0");
         let ended = first.program.end();
         assert_eq!(ended.code, 2, "{ended:?}");
-        assert!(ended.stderr.contains("runs another file"), "{ended:?}");
+        assert!(ended.stderr.contains("has another topology"), "{ended:?}");
     }
 }
 
@@ -648,7 +651,7 @@ fn files_of_models_are_compared_and_bounds_below_the_clocks_refused() {
     };
     let (host, other) = (start(0, "1mbit"), start(1, "2mbit"));
     let ended = host.program.end();
-    assert!(ended.stderr.contains("runs another file"), "{ended:?}");
+    assert!(ended.stderr.contains("has another topology"), "{ended:?}");
     drop(other);
 
     write(&file, network(2, "delay = '5ms'\n").as_bytes());
@@ -659,7 +662,7 @@ fn files_of_models_are_compared_and_bounds_below_the_clocks_refused() {
     let ended = host.program.end();
     assert_eq!(ended.code, 2, "{ended:?}");
     assert!(
-        ended.stderr.contains("the clocks are known to"),
+        ended.stderr.contains("below the clock uncertainty"),
         "{ended:?}"
     );
 }

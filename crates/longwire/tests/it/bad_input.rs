@@ -337,7 +337,7 @@ fn ports_that_cannot_be_are_named_with_what_would_do() {
         "
         run packet:nowhere0 packet:nowhere1 | 1 | nowhere0
         exec --peer true | 2 | CMD
-        exec --delay 20ms -- | 2 | no command after --; leave -- out to probe the link
+        exec --delay 20ms -- | 2 | no command after --; omit -- to probe the link
         exec --delay 20ms -q -- | 2 | no command after --
         ",
         &[],

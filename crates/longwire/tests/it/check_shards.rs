@@ -46,7 +46,7 @@ fn text_and_json_show_the_same_cut() {
     let ran = longwire(&["check", &file, "--shards", "4"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let expected = [
-        "shards     4 (4 asked for): paths change their shard at 4 hops, with at least 2ms of \
+        "shards     4 (4 requested): paths change their shard at 4 hops, with at least 2ms of \
          delay, and the busiest shard has 23.0 % more than an even share",
         "  shard 0  30.8 % of the load, 2 links: access1.up, access2.up",
         "  shard 1  30.8 % of the load, 2 links: access1.down, access2.down",
@@ -75,11 +75,11 @@ fn a_network_that_cannot_be_cut_says_why() {
     let short = NETWORK.replace("20ms", "20us").replace("5ms", "5us");
     write(&file, short.replace("2ms", "2us").as_bytes());
     let ran = longwire(&["check", &file, "--shards", "4"]);
-    let why = "shards     2 (4 asked for): no path changes its shard, and all shards have the same \
-               load; no more than 2 parts of the network can be separated";
+    let why = "shards     2 (4 requested): no path changes its shard, and all shards have the same \
+               load; the network has no more than 2 separable parts";
     assert_eq!(shards_of(&ran.stdout)[0], why, "{ran:?}");
     let ran = longwire(&["check", &file, "--shards", "auto"]);
-    let why = "shards     1 (auto asked for): fewer than 512 links fit into the cache of one core";
+    let why = "shards     1 (auto requested): fewer than 512 links fit into the cache of one core";
     assert_eq!(shards_of(&ran.stdout)[0], why, "{ran:?}");
     // Without the option, shards are not mentioned.
     let ran = longwire(&["check", &file]);

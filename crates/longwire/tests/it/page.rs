@@ -138,15 +138,11 @@ fn what_makes_no_page_is_refused() {
     let empty = dir.file("empty.json");
     write(&empty, b"{}");
     for (arguments, code, expected) in [
-        (vec![&*log, "-o", "x.svg"], 2, "end its name in .html"),
-        (
-            vec![&log, &other, "-o", &page],
-            1,
-            "the report is of another run",
-        ),
+        (vec![&*log, "-o", "x.svg"], 2, "must end in .html"),
+        (vec![&log, &other, "-o", &page], 1, "are of different runs"),
         (vec![&log, &log, "-o", &page], 1, "the second log"),
         (vec![&report, &report, "-o", &page], 1, "the second report"),
-        (vec![&empty, "-o", &page], 1, "about no link"),
+        (vec![&empty, "-o", &page], 1, "has no links"),
         (
             vec![&log, "-o", &page, "--link", "adsl*"],
             1,
@@ -226,7 +222,7 @@ fn a_changed_network_marks_its_changes() {
         assert!(html.contains("class=\"mark\""));
         let options = "<th scope=\"row\">rate</th><td>10mbit</td><td>10mbit</td>";
         assert!(html.contains(options), "those at the start: {html}");
-        let between = "The rate in force was between 1 Mbit/s and 10 Mbit/s.";
+        let between = "The configured rate was between 1 Mbit/s and 10 Mbit/s.";
         assert!(html.contains(between), "{html}");
         // A network's lateness is measured at its ports.
         assert!(html.contains("Lateness of near") && html.contains("Lateness of far"));

@@ -89,7 +89,7 @@ fn logs_of_a_plugin_reach_standard_error_within_limits() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let line = "plugin probe: a line of the plugin's\n";
     assert_eq!(ran.stderr.matches(line).count(), 100, "{ran:?}");
-    let last = "plugin probe: further messages are left out\n";
+    let last = "plugin probe: omitting further messages\n";
     assert_eq!(ran.stderr.matches(last).count(), 1, "{ran:?}");
 }
 

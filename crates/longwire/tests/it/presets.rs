@@ -140,7 +140,7 @@ fn a_table_of_phones_is_a_preset() {
     ]);
     assert_eq!(
         shown.stdout,
-        "# queue: tail drop, up 196347b, down 268595b, derived from rate and delay; --queue \
+        "# queue: tail drop, up 196347b, down 268595b, derived from rate and delay; set --queue \
          chooses another\n--up-rate 15.7077mbit \\\n--down-rate 21.4876mbit \\\n--delay \
          46.45ms\n"
     );
@@ -153,9 +153,9 @@ fn a_table_of_phones_is_a_preset() {
     };
     refused(
         &format!("errant:file={file},operator=none"),
-        "no row is of none",
+        "no row for none",
     );
-    refused("errant:file=no/such/file", "there is no such file");
+    refused("errant:file=no/such/file", "no such file");
     refused("errant", "'file' must be given");
     refused("isdn", "unknown preset 'isdn'; known: dialup, edge");
 }

@@ -135,6 +135,6 @@ fn a_single_command_that_takes_long_to_prepare_counts_as_late() {
     write(&file, text.as_bytes());
     let ran = site.start_with(&[&file, "--time", "9s"]).end();
     assert_eq!(ran.code, 0, "{ran:?}");
-    let late = "the scenario fell behind: 1 of its commands";
+    let late = "the scenario fell behind: 1 command";
     assert!(ran.stdout.contains(late), "{ran:?}");
 }

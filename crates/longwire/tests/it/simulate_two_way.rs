@@ -318,7 +318,7 @@ fn wrong_usage_is_refused_before_anything_is_written() {
     let log = dir.file("in.csv");
     assert!(std::os::unix::fs::symlink(&input, &log).is_ok());
     let cases: [(&[&str], &str); 7] = [
-        (&["--near", "nowhere"], "neither an IP address"),
+        (&["--near", "nowhere"], "not an IP address"),
         (&["--near", "10.0.0.0/40"], "not from 0 to 32"),
         (
             &["--near", "10.0.0.1", "--link", "down"],
@@ -326,7 +326,7 @@ fn wrong_usage_is_refused_before_anything_is_written() {
         ),
         (&["--up-rate", "1mbit"], "--up-rate is for captures of both"),
         (&["--log", "verdicts.txt"], ".csv or .parquet"),
-        (&["--log", &log], "the same file as IN"),
+        (&["--log", &log], "is also IN or OUT"),
         (&["--epoch", "soon"], "--epoch"),
     ];
     for (options, expected) in cases {

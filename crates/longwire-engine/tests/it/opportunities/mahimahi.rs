@@ -77,7 +77,7 @@ fn wrong_lines_are_refused_with_their_number() {
     for (text, message) in [
         (
             "1\n5\n4\n",
-            "line 3: 4 ms is before the 5 ms of the line above",
+            "line 3: 4 ms is before 5 ms of the previous line",
         ),
         (
             "1\n\n2\n",

@@ -66,7 +66,7 @@ fn jain(flows: &[Seen]) -> f64 {
     sum * sum / squares / flows.len() as f64
 }
 
-/// Returns the standing queue in milliseconds: the mean of the minimum waits over intervals
+/// Returns the is above interval in milliseconds: the mean of the minimum waits over intervals
 /// of 100 ms.
 fn standing_queue_ms(flows: &[Seen]) -> f64 {
     let mut least = vec![u64::MAX; ((END - WARM_UP) / (100 * MILLISECOND)) as usize];
@@ -93,12 +93,12 @@ fn tail_drop_keeps_its_buffer_full() {
     assert!(standing_queue_ms(&flows) > 100.0);
 }
 
-/// CoDel's standing queue is at most the target (RFC 8289, section 3.2), here 5 ms; even
+/// CoDel's is above interval is at most the target (RFC 8289, section 3.2), here 5 ms; even
 /// with few flows, the link stays utilised.
 #[test]
 fn codel_holds_the_standing_queue_near_its_target() {
     let flows = run("codel", &five_reno(0));
-    assert_within(standing_queue_ms(&flows), 2.5, 10.0, "standing queue");
+    assert_within(standing_queue_ms(&flows), 2.5, 10.0, "is above interval");
     assert!(together(&flows).wait_ms(0.99) < 25.0);
     assert!(utilisation(RATE, &flows) > 0.98);
     let lone = run("codel", &[sender(Control::Cubic, 40, 0)]);

@@ -255,7 +255,7 @@ fn a_slot_must_end_and_must_be_waited_for() {
         ("slots:wait=20ms..10ms", "min=20ms is above max=10ms"),
         ("slots:wait=10ms,packets=0p", "a slot of 0 passes nothing"),
         ("slots:wait=10ms,bytes=0b", "a slot of 0 passes nothing"),
-        ("slots:wait=sinusoid:mean=5ms", "does not draw"),
+        ("slots:wait=sinusoid:mean=5ms", "is not a distribution"),
         ("slots:wait=10", "'10' has no unit: 10ms or 10s"),
         ("slots:wait=norm:mean=5ms", "unknown delay model 'norm'"),
     ] {
@@ -285,7 +285,7 @@ fn a_derived_queue_below_one_slot_is_doubtful() {
     assert_eq!(
         doubts(line),
         [
-            "the derived queue holds 30280b, less than the 60560b of a slot of full frames; add \
+            "the derived queue of 30280b is smaller than a slot of full frames, 60560b; add \
           queue=60560b"
         ]
     );

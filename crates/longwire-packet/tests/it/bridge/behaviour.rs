@@ -54,7 +54,7 @@ fn settings_that_cannot_be_are_refused() {
     let (_, text) = refused(|config| config.table_max = 0);
     assert!(text.contains("1 to 16777216"), "{text}");
     let (_, text) = refused(|config| config.switching = Switching::Pairs(vec![(port(0), port(2))]));
-    assert_eq!(text, "unknown port 2: this bridge has 2, counted from 0");
+    assert_eq!(text, "unknown port 2; the bridge has 2, numbered from 0");
     let (_, text) = refused(|config| config.switching = Switching::Pairs(vec![(port(1), port(1))]));
     assert!(text.contains("port 1 is paired with itself"), "{text}");
     let twice = vec![(port(0), port(1)), (port(1), port(0))];

@@ -79,8 +79,8 @@ fn forms_that_mean_the_same() {
 fn refusals_name_the_field_and_what_would_do() {
     for [text, field, says] in rows(
         "
-         | an empty field | key=value
-        src=10.0.0.1, | an empty field | key=value
+         | empty field | key=value
+        src=10.0.0.1, | empty field | key=value
         udp | udp | key=value
         sorce=1.2.3.4 | sorce | the fields are src, dst
         src=1.2.3.4,src=1.2.3.5 | src | twice
@@ -101,12 +101,12 @@ fn refusals_name_the_field_and_what_would_do() {
         ethertype=0x8100 | ethertype | write vlan=
         in-port=x | in-port | from 0
         filter=prot 5 | filter | column 1
-        src=10.0.0.1,dst=2001:db8::1 | src, dst | both of IPv4
-        proto=icmp,dport=80 | dport, proto | no frame can be so
-        ethertype=arp,dscp=ef | dscp, ethertype | no frame can be so
+        src=10.0.0.1,dst=2001:db8::1 | src, dst | one IP version
+        proto=icmp,dport=80 | dport, proto | no frame can match
+        ethertype=arp,dscp=ef | dscp, ethertype | no frame can match
         vlan=none,vlan-priority=3 | vlan, vlan-priority | only tagged
         vlan=none,inner-vlan=3 | vlan, inner-vlan | only tagged
-        ethertype=ip6,src=10.0.0.1 | src, ethertype | leave one
+        ethertype=ip6,src=10.0.0.1 | src, ethertype | remove a field
     ",
     ) {
         let message = refused(text);

@@ -233,7 +233,7 @@ fn filters_are_refused_with_what_would_do() {
         tcp[13 | column 7: the filter ends where ']' should follow
         tcp[13:3] = 1 | column 8: '3' is not a number of bytes: 1, 2 or 4
         vlan[0] = 1 | column 1: 'vlan' has no bytes to be read; write ether, ip,
-        len > 5 / 0 | column 11: nothing can be divided by zero
+        len > 5 / 0 | column 11: division by zero
         ip[0] and udp | column 7: 'and' is not one of = != < <= > >=
         ip.addr < 10.0.0.1 | column 11: addresses support only == and !=
         ip.src == 2001:db8::1 | column 11: '2001:db8::1' is not an IPv4 address

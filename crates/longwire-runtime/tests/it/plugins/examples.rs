@@ -134,6 +134,6 @@ fn the_plugin_of_the_page_does_what_the_page_says() {
     let message = refusal("loss", &format!("plugin:file={file},evry=100"));
     assert!(message.contains("'every' must be given"), "{message}");
     let message = refusal("loss", &format!("plugin:file={file},every=9,evry=100"));
-    let said = "the plugin has no parameter 'evry'; it takes every, length";
+    let said = "unknown parameter 'evry'; parameters are every, length";
     assert!(message.ends_with(said), "{message}");
 }

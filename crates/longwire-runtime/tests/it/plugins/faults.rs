@@ -62,11 +62,11 @@ fn results_out_of_range_are_reported() {
         "
         loss | fate | | lose: of a packet of 60 bytes; 7 is not a fate
         loss | unfilled | | no fate was filled in
-        loss | chance | ,real=1.5 | chance: the probability 1.5 is not in 0 to 1
+        loss | chance | ,real=1.5 | chance: probability 1.5 is outside 0..1
         delay | negative | | of a packet of 60 bytes at 11000 ns; -5 ns is negative
         delay | nan | ,real=2 | is not a number
         delay | unfilled | | no time was filled in
-        delay | exponential | | the mean of -1 ns is negative
+        delay | exponential | | mean -1 ns is negative
         delay | below | | 799 ns is below its delay_least_ns, 800
         rate | early | | ready: ; before the time asked for
         rate | past | | depart: ; is before its service begins

@@ -28,7 +28,7 @@ fn what_is_no_plugin_is_refused_with_the_reason() {
 #[test]
 fn another_version_is_refused_with_what_to_do() {
     let message = refusal("delay", &format!("plugin:{}", probe_with("VERSION=2")));
-    assert_says(&message, &["version 2", "has version 1", "build it again"]);
+    assert_says(&message, &["version 2", "has version 1", "rebuild it"]);
     let message = refusal("delay", &format!("plugin:{}", probe_with("SIZE=40")));
     assert_says(&message, &["40 bytes", "sizeof(struct longwire_plugin)"]);
 }

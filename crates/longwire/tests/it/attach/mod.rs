@@ -39,7 +39,7 @@ struct Joined {
 
 /// Returns false for users who may not attach programs, so that the test is skipped.
 fn may_attach() -> bool {
-    nix::unistd::geteuid().is_root() || skip::<()>("attaching takes root").is_some()
+    nix::unistd::geteuid().is_root() || skip::<()>("attaching needs root").is_some()
 }
 
 impl Joined {
@@ -352,7 +352,10 @@ fn wrong_places_are_refused_with_what_is_there() {
         (&["--pid", "999999999"], "999999999"),
         // Kernel threads are in the machine's network.
         (&["--pid", "2"], "--host-network"),
-        (&["--netns", &netns, "--interface", "lo"], "lo carries"),
+        (
+            &["--netns", &netns, "--interface", "lo"],
+            "cannot attach to lo",
+        ),
         (&["web", "--delay", "1ms"], "--container web"),
         (
             &["--netns", &netns, "--interface", "sixteen-letters-"],

@@ -111,5 +111,5 @@ fn interfaces_of_others_keep_their_carrier() {
     let program = [env!("CARGO_BIN_EXE_longwire"), "run", &file];
     let ended = run_in(&site.middle, &program);
     assert_eq!(ended.code, 1, "{ended:?}");
-    assert!(ended.stderr.contains("not Longwire's"), "{ended:?}");
+    assert!(ended.stderr.contains("existing interface"), "{ended:?}");
 }

@@ -70,7 +70,7 @@ fn all_that_runs_can_be_read() {
     assert_eq!(none.code, 2, "{none:?}");
     let one = controlled.well("get ab");
     assert!(one.contains("match dst=10.9.0.2,in-port=a"), "{one}");
-    assert!(one.contains("queue at most"), "{one}");
+    assert!(one.contains("queue maximum"), "{one}");
     let pings = ["ping", "-c", "4", "-i", "0.2", "-q", "10.9.0.2"];
     controlled.site.said(0, &pings);
     let stats = controlled.json("stats ab.up");

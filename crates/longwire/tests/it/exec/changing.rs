@@ -84,7 +84,7 @@ fn a_socket_in_a_closed_directory_is_refused_with_advice() {
             command.env("XDG_RUNTIME_DIR", user.dir.path());
             let ended = ran(command.output().expect("it starts"));
             assert_eq!(ended.code, 1, "{ended:?}");
-            let advice = "fix: name a socket in a directory of yours: --control ./me.sock, or \
+            let advice = "fix: use a socket in a writable directory: --control ./me.sock, or \
                           --control $XDG_RUNTIME_DIR/longwire/me.sock\n";
             assert!(ended.stderr.contains(advice), "{ended:?}");
         }
@@ -143,12 +143,15 @@ fn options_that_a_file_excludes_are_refused() {
         write(&user.dir.file("n.toml"), NETWORK.as_bytes());
         let ended = user.exec(&["--delay", "1ms", "n.toml", "--", "true"]);
         assert_eq!(ended.code, 2, "{ended:?}");
-        assert!(ended.stderr.contains("written in the file"), "{ended:?}");
+        assert!(
+            ended.stderr.contains("do not apply to a topology"),
+            "{ended:?}"
+        );
         write(&user.dir.file("s.toml"), b"");
         for (option, why) in [
-            (&["n.toml"][..], "no single link"),
-            (&["--time", "1s"], "end the probe"),
-            (&["--scenario", "s.toml"], "while the probe measures"),
+            (&["n.toml"][..], "a topology cannot be probed"),
+            (&["--time", "1s"], "--time cannot limit"),
+            (&["--scenario", "s.toml"], "--scenario cannot be probed"),
         ] {
             let ended = user.exec(option);
             assert_eq!(ended.code, 2, "{option:?}: {ended:?}");
@@ -316,8 +319,8 @@ fn sockets_of_other_users_are_skipped() {
         assert_eq!(ended.code, 1, "{ended:?}");
         let folder = folder.display();
         for said in [
-            format!("error: no run of yours in {folder}"),
-            "; name its socket: --control ./link.sock\n".to_owned(),
+            format!("error: no run of this user in {folder}"),
+            "; give its socket, such as --control ./link.sock\n".to_owned(),
         ] {
             assert!(ended.stderr.contains(&said), "{said}: {ended:?}");
         }

@@ -104,10 +104,7 @@ fn wrong_hosts_are_refused_with_their_names() {
                 "as in core=10.2.0.1/24",
             ),
             (&["n.toml", "--address", "server=::1/129"], "at most 128"),
-            (
-                &["--address", "far=10.0.0.1/8"],
-                "for the ports of a topology file",
-            ),
+            (&["--address", "far=10.0.0.1/8"], "need a topology file"),
             (&["one.toml"], "has 1 port:"),
         ];
         for (options, reason) in cases {

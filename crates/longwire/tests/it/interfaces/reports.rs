@@ -23,7 +23,10 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
         let ran = inside(&place, &words);
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(ran.stderr.contains(&missing), "{ran:?}");
-        assert!(ran.stderr.contains("--report takes"), "{ran:?}");
+        assert!(
+            ran.stderr.contains("choose a file in an existing"),
+            "{ran:?}"
+        );
     }
 }
 
@@ -103,6 +106,6 @@ fn a_picture_on_a_full_disk_leaves_the_one_before() {
     let Some(ran) = on_a_small_disk(&disk, &script) else {
         return;
     };
-    assert!(ran.stdout.contains("cannot write the picture"), "{ran:?}");
+    assert!(ran.stdout.contains("cannot write the figure"), "{ran:?}");
     assert!(ran.stdout.ends_with("before\na.png\n"), "{ran:?}");
 }

@@ -117,7 +117,7 @@ fn options_of_cells_that_contradict_are_refused() {
     for (options, expected) in [
         (vec!["--cell", "a,b"], "1 inputs need as many names"),
         (vec!["--label", "a,b"], "1 inputs need as many names"),
-        (vec!["--columns", "2"], "--columns is for --cell"),
+        (vec!["--columns", "2"], "--columns needs --cell"),
         (vec!["--cell", "a/b", "--columns", "2"], "ROW/COLUMN"),
         (
             vec!["--cell", "a", "--panel", "loss-runs"],

@@ -178,7 +178,7 @@ fn one_extreme_among_very_many_frames_is_drawn() {
     });
     let input = log(&dir, "run.parquet", &rows.collect::<Vec<_>>());
     let svg = svg(&dir, &[&input, "--panel", "delay"]);
-    assert!(svg.contains("shaded: least to greatest"));
+    assert!(svg.contains("shaded: minimum to maximum"));
     let points = coordinates(&svg, BLUE);
     let scale = Scale::of(&svg, 200.0);
     // The colour also occurs in the legend, above the panel.
@@ -378,7 +378,7 @@ fn the_report_that_simulate_writes_is_one() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let svg = svg(&dir, &[&report]);
     assert!(svg.contains(">queue full</text>"), "{svg}");
-    assert!(svg.contains("never late"), "virtual time is never late");
+    assert!(svg.contains("no lateness"), "virtual time is no lateness");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn wrong_usage_is_refused_with_what_would_do() {
     write(&report, REPORT.as_bytes());
     for [arguments, expected] in support::rows(
         "
-        LOG -o out.gif | end its name in .svg, .pdf or .png
+        LOG -o out.gif | must end in .svg, .pdf or .png
         LOG | --output
         -o OUT | <INPUT>
         LOG -o OUT --panel wave | delay-cdf
@@ -27,9 +27,9 @@ fn wrong_usage_is_refused_with_what_would_do() {
         REPORT -o OUT --panel delay | needs a verdict log
         LOG -o OUT --from 1h | the last frame is at 1.0
         LOG -o OUT --from 1s --until 1s | must be after
-        LOG -o OUT --bin 0s | longer than 0
+        LOG -o OUT --bin 0s | must be above 0
         LOG -o OUT --bin 1ns | at most 200000 bins
-        LOG -o OUT --height 150 | 5 panels: they need
+        LOG -o OUT --height 150 | 5 panels, which need
         LOG -o OUT --scale 9 | 1..=4
         ",
     ) {
@@ -74,19 +74,19 @@ fn files_that_cannot_be_drawn_are_named_with_the_reason() {
         (
             "cut.parquet",
             &bytes[..bytes.len() / 2],
-            "its end is missing",
+            "the end is missing",
         ),
         ("cut.csv", &text.as_bytes()[..text.len() / 2], ": line 5"),
-        ("empty.csv", header.as_bytes(), "the log is empty"),
+        ("empty.csv", header.as_bytes(), "empty log"),
         ("other.csv", b"time,rate\n1,2\n", "lacks all of the columns"),
         ("nothing.csv", b"", "not a verdict log"),
         ("other.json", b"{\"a\": 1}", "missing field `links`"),
         (
             "cut.json",
             &REPORT.as_bytes()[..100],
-            "neither a verdict log nor",
+            "neither a verdict log",
         ),
-        ("none.json", b"{\"links\": []}", "about no link"),
+        ("none.json", b"{\"links\": []}", "has no links"),
     ];
     let out = dir.file("out.png");
     for (name, bytes, expected) in cases {

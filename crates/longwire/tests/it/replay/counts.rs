@@ -96,7 +96,7 @@ fn a_pipe_is_sent_as_it_comes() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(frames(&out).len(), 100);
     let input = &ran.json()["inputs"][0];
-    assert_eq!(input["name"], "the standard input");
+    assert_eq!(input["name"], "- (stdin)");
 }
 
 /// Skipping frames at the beginning takes time: the replay starts after that.
@@ -155,5 +155,5 @@ fn traces_side_by_side_stay_in_step() {
     assert_eq!(times[1], [10, 30, 135, 155, 260, 280]);
     let together = longwire(&["replay", "-", "-", "--to", &to[0], "--to", &to[1]]);
     assert_eq!(together.code, 2, "{together:?}");
-    assert!(together.stderr.contains("only once"), "{together:?}");
+    assert!(together.stderr.contains("once only"), "{together:?}");
 }

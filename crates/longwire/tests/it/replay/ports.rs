@@ -53,7 +53,7 @@ fn ports_and_traces_that_do_not_go_together_are_refused() {
     let trace = conversation(&dir);
     let to = format!("pcap:out={}", dir.file("out.pcap"));
     let refused: [(&[&str], &str); 4] = [
-        (&["--split", "port"], "--split sends to two ports"),
+        (&["--split", "port"], "--split needs two --to"),
         (&["--to", &to], "1 trace for 2 ports"),
         (&["--split", "colour", "--to", &to], "--split"),
         (

@@ -33,12 +33,12 @@ pub(super) trait Distribution {
 }
 
 /// Minimum delay.
-pub(super) const MIN: Param = Param::with_default("min", Unit::Time, "0ns")
-    .help("the least delay; what falls below is drawn again");
+pub(super) const MIN: Param =
+    Param::with_default("min", Unit::Time, "0ns").help("minimum delay; lower draws are repeated");
 
 /// Maximum delay.
-pub(super) const MAX: Param = Param::with_default("max", Unit::Time, "24h")
-    .help("the greatest delay; what falls above is drawn again");
+pub(super) const MAX: Param =
+    Param::with_default("max", Unit::Time, "24h").help("maximum delay; higher draws are repeated");
 
 /// Constant offset.
 pub(super) const LOCATION: Param = Param::with_default("location", Unit::Time, "0ns")
