@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::image::Layer;
-use crate::places::Places;
+use crate::paths::BuildPaths;
 use crate::program::Program;
 use crate::run::{Result, clear, exists, list, run, stdout, text};
 use crate::tree::{Node, Tree};
@@ -24,7 +24,7 @@ const LEFT_OUT: [&str; 4] = [
 ];
 
 /// Returns the layer: files of Debian packages, accounts and temporary directories.
-pub fn layer(places: &Places, program: &Program) -> Result<Layer> {
+pub fn layer(paths: &BuildPaths, program: &Program) -> Result<Layer> {
     for tool in ["apt-get", "dpkg-deb"] {
         if !exists(tool) {
             return Err(format!(
@@ -32,7 +32,7 @@ pub fn layer(places: &Places, program: &Program) -> Result<Layer> {
             ));
         }
     }
-    let directory = places.work.join("debian");
+    let directory = paths.work.join("debian");
     let mut names = PACKAGES.to_vec();
     // Programs linked by the system's linker need it; zig links its functions
     // statically.
@@ -60,7 +60,7 @@ pub fn layer(places: &Places, program: &Program) -> Result<Layer> {
             ));
         }
     }
-    link_applets(places, &mut tree)?;
+    link_applets(paths, &mut tree)?;
     let created_by = format!("packages of Debian: {}", names.join(", "));
     Ok(Layer { tree, created_by })
 }
@@ -150,13 +150,13 @@ fn skeleton() -> Tree {
 }
 
 /// Adds links for busybox's other applets.
-fn link_applets(places: &Places, tree: &mut Tree) -> Result<()> {
+fn link_applets(paths: &BuildPaths, tree: &mut Tree) -> Result<()> {
     let Some(Node::File(_, busybox)) = tree.get("usr/bin/busybox") else {
         return Err("busybox-static has no bin/busybox".to_owned());
     };
     let mut alone = Tree::default();
     alone.program("busybox", busybox.clone());
-    let directory = places.work.join("busybox");
+    let directory = paths.work.join("busybox");
     clear(&directory)?;
     alone.write(&directory)?;
     for name in text(Command::new(directory.join("busybox")).arg("--list"))?.lines() {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::places::{Places, VERSION, rfc3339};
+use crate::paths::{BuildPaths, VERSION, rfc3339};
 use crate::program::Program;
 use crate::run::{At, Result, write};
 use crate::stage::archive_name;
@@ -28,10 +28,10 @@ pub struct Layer {
 }
 
 /// Writes the program's image on top of base layers.
-pub fn write_image(places: &Places, program: &Program, layers: &[Layer]) -> Result<()> {
-    let image = image(program.name, layers, program.elf.architecture, places.time)?;
-    let content = image.tar(places.time)?;
-    write(&places.package(&file_name(program)), &content)
+pub fn write_image(paths: &BuildPaths, program: &Program, layers: &[Layer]) -> Result<()> {
+    let image = image(program.name, layers, program.elf.architecture, paths.time)?;
+    let content = image.tar(paths.time)?;
+    write(&paths.package(&file_name(program)), &content)
 }
 
 /// Returns the file name of the image.

@@ -12,7 +12,7 @@ mod check;
 mod elf;
 mod image;
 mod metadata;
-mod places;
+mod paths;
 mod program;
 mod run;
 mod stage;
@@ -22,7 +22,7 @@ mod tree;
 
 use image::Layer;
 use metadata::Metadata;
-use places::{Places, VERSION};
+use paths::{BuildPaths, VERSION};
 use program::{KUBE, LONGWIRE, Program};
 use run::{Result, write};
 
@@ -108,8 +108,8 @@ fn main() -> ExitCode {
 }
 
 fn package(args: &PackageArgs) -> Result<()> {
-    let places = Places::new(args.out.clone())?;
-    let program = Program::prepare(LONGWIRE, &places, args.binary.as_deref())?;
+    let paths = BuildPaths::new(args.out.clone())?;
+    let program = Program::prepare(LONGWIRE, &paths, args.binary.as_deref())?;
     match program.check() {
         Err(error) if args.trial => println!("  not for others: {error}"),
         result => result?,
@@ -120,59 +120,59 @@ fn package(args: &PackageArgs) -> Result<()> {
         program.elf.glibc_text(),
         program.elf.libraries.join(" ")
     );
-    write_packages(&places, &program, &args.only)?;
+    write_packages(&paths, &program, &args.only)?;
     // A given binary is the emulator's.
     if args.only.contains(&Kind::KubeImage) || args.only.is_empty() && args.binary.is_none() {
-        write_kube_image(&places)?;
+        write_kube_image(&paths)?;
     }
-    sums::write_sums(&places)
+    sums::write_sums(&paths)
 }
 
 /// Builds the Kubernetes agent and controller, and writes their image.
-fn write_kube_image(places: &Places) -> Result<()> {
-    let program = Program::prepare(KUBE, places, None)?;
+fn write_kube_image(paths: &BuildPaths) -> Result<()> {
+    let program = Program::prepare(KUBE, paths, None)?;
     program.check()?;
     let metadata = Metadata::read(KUBE, program.elf.architecture)?;
     let layers = [
-        base::layer(places, &program)?,
+        base::layer(paths, &program)?,
         stage::kube_layer(&program, &metadata)?,
     ];
-    image::write_image(places, &program, &layers)
+    image::write_image(paths, &program, &layers)
 }
 
 fn test(args: TestArgs) -> Result<ExitCode> {
-    let places = Places::new(args.out)?;
-    let built = LONGWIRE.built(&places);
+    let paths = BuildPaths::new(args.out)?;
+    let built = LONGWIRE.built(&paths);
     let context = check::Context {
-        scratch: places.work.join("test"),
+        scratch: paths.work.join("test"),
         binary: args.binary.or_else(|| built.is_file().then_some(built)),
         trial: args.trial,
-        places,
+        paths,
     };
     check::run(&context, &args.only)
 }
 
 /// Writes the emulator's packages of these kinds, or of all kinds if empty.
-fn write_packages(places: &Places, program: &Program, only: &[Kind]) -> Result<()> {
+fn write_packages(paths: &BuildPaths, program: &Program, only: &[Kind]) -> Result<()> {
     let kinds = Kind::value_variants().iter();
     let kinds = kinds.filter(|kind| only.is_empty() || only.contains(kind));
-    std::fs::create_dir_all(&places.out).map_err(|error| error.to_string())?;
+    std::fs::create_dir_all(&paths.out).map_err(|error| error.to_string())?;
     let metadata = Metadata::read(LONGWIRE, program.elf.architecture)?;
-    let tree = stage::tree(places, program, &metadata)?;
-    stage::write_stage(places, &tree)?;
+    let tree = stage::tree(paths, program, &metadata)?;
+    stage::write_stage(paths, &tree)?;
     for kind in kinds {
         match kind {
-            Kind::Archive => stage::write_archives(places, program, &tree)?,
-            Kind::Deb => system::write_deb(places)?,
-            Kind::Rpm => system::write_rpm(places)?,
+            Kind::Archive => stage::write_archives(paths, program, &tree)?,
+            Kind::Deb => system::write_deb(paths)?,
+            Kind::Rpm => system::write_rpm(paths)?,
             Kind::Image => {
-                let layers = [base::layer(places, program)?, own_layer(&tree)];
-                image::write_image(places, program, &layers)?;
+                let layers = [base::layer(paths, program)?, own_layer(&tree)];
+                image::write_image(paths, program, &layers)?;
             }
             Kind::KubeImage => {}
             Kind::Sbom => {
-                let path = places.package(&format!("{}.cdx.json", stage::archive_name(program)));
-                write(&path, &metadata.bill(places, program)?)?;
+                let path = paths.package(&format!("{}.cdx.json", stage::archive_name(program)));
+                write(&path, &metadata.bill(paths, program)?)?;
             }
         }
     }

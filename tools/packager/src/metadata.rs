@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::image::hex;
-use crate::places::{Places, VERSION, rfc3339};
+use crate::paths::{BuildPaths, VERSION, rfc3339};
 use crate::program::{Program, Source};
 use crate::run::{At, Result, list, read, text};
 
@@ -98,7 +98,7 @@ impl Metadata {
     }
 
     /// Returns the bill of materials of a program, as CycloneDX 1.5.
-    pub fn bill(&self, places: &Places, program: &Program) -> Result<Vec<u8>> {
+    pub fn bill(&self, paths: &BuildPaths, program: &Program) -> Result<Vec<u8>> {
         let digest = hex(&Sha256::digest(&program.bytes));
         let mut components = Vec::new();
         let mut dependencies = Vec::new();
@@ -125,7 +125,7 @@ impl Metadata {
             "serialNumber": serial(&digest),
             "version": 1,
             "metadata": {
-                "timestamp": rfc3339(places.time),
+                "timestamp": rfc3339(paths.time),
                 "tools": { "components": [{
                     "type": "application", "name": "longwire-packager", "version": VERSION,
                 }] },

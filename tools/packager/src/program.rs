@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::elf::{Elf, GlibcVersion};
-use crate::places::{Places, root};
+use crate::paths::{BuildPaths, root};
 use crate::run::{At, Result, exists, read, run};
 
 /// The oldest supported glibc (2012), that of `manylinux2014` and Enterprise Linux 7.
@@ -49,8 +49,8 @@ impl Source {
     }
 
     /// Returns the path of the built program.
-    pub fn built(&self, places: &Places) -> PathBuf {
-        let directory = places.target.join(triple()).join(PROFILE);
+    pub fn built(&self, paths: &BuildPaths) -> PathBuf {
+        let directory = paths.target.join(triple()).join(PROFILE);
         directory.join(self.name)
     }
 }
@@ -72,10 +72,10 @@ pub struct Program {
 
 impl Program {
     /// Builds the program, or takes an existing one, and strips it.
-    pub fn prepare(source: Source, places: &Places, given: Option<&Path>) -> Result<Program> {
+    pub fn prepare(source: Source, paths: &BuildPaths, given: Option<&Path>) -> Result<Program> {
         match given {
-            Some(path) => strip(source, places, path),
-            None => strip(source, places, &build(source, places)?),
+            Some(path) => strip(source, paths, path),
+            None => strip(source, paths, &build(source, paths)?),
         }
     }
 
@@ -100,8 +100,8 @@ impl Program {
 }
 
 /// Builds a program with cargo-zigbuild, installed from PyPI.
-fn build(source: Source, places: &Places) -> Result<PathBuf> {
-    let venv = places.work.join("venv");
+fn build(source: Source, paths: &BuildPaths) -> Result<PathBuf> {
+    let venv = paths.work.join("venv");
     install_zig(&venv)?;
     let (major, minor, _) = GLIBC;
     let target = format!("{}.{major}.{minor}", triple());
@@ -120,10 +120,10 @@ fn build(source: Source, places: &Places) -> Result<PathBuf> {
         ])
         .current_dir(source.workspace())
         .env("PATH", env::join_paths(directories).at("PATH")?)
-        .env("CARGO_TARGET_DIR", &places.target)
+        .env("CARGO_TARGET_DIR", &paths.target)
         .env("RUSTFLAGS", without_paths());
     run(&mut command)?;
-    Ok(source.built(places))
+    Ok(source.built(paths))
 }
 
 fn triple() -> String {
@@ -157,14 +157,14 @@ fn install_zig(venv: &Path) -> Result<()> {
 }
 
 /// Splits a program into a stripped program and its debug information.
-fn strip(source: Source, places: &Places, from: &Path) -> Result<Program> {
+fn strip(source: Source, paths: &BuildPaths, from: &Path) -> Result<Program> {
     let objcopy = env::var("OBJCOPY").unwrap_or_else(|_| "objcopy".to_owned());
     if !exists(&objcopy) && !Path::new(&objcopy).exists() {
         return Err("needs objcopy (Debian: binutils)".to_owned());
     }
     let has_lines = Elf::read(&read(from)?).at(from)?.has_lines;
-    let (path, debug) = (places.work.join(source.name), places.work.join(DEBUG_FILE));
-    std::fs::create_dir_all(&places.work).at(&places.work)?;
+    let (path, debug) = (paths.work.join(source.name), paths.work.join(DEBUG_FILE));
+    std::fs::create_dir_all(&paths.work).at(&paths.work)?;
     let mut strip = Command::new(&objcopy);
     strip.arg("--strip-all");
     if has_lines {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::image::Layer;
 use crate::metadata::Metadata;
-use crate::places::{Places, VERSION, root};
+use crate::paths::{BuildPaths, VERSION, root};
 use crate::program::{DEBUG_FILE, Program};
 use crate::run::{At, Result, clear, list, read, run, stdout, write};
 use crate::tree::{Node, Tree, gzip};
@@ -52,7 +52,7 @@ const FILES: [(&str, &str); 11] = [
 ];
 
 /// Returns the installed files. The program itself prints manual pages and completions.
-pub fn tree(places: &Places, program: &Program, metadata: &Metadata) -> Result<Tree> {
+pub fn tree(paths: &BuildPaths, program: &Program, metadata: &Metadata) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.program("usr/bin/longwire", program.bytes.clone());
     for (source, path) in FILES {
@@ -64,7 +64,7 @@ pub fn tree(places: &Places, program: &Program, metadata: &Metadata) -> Result<T
         let completions = stdout(Command::new(&program.path).args(["completions", shell]))?;
         tree.file(path, completions);
     }
-    let pages = places.work.join("man");
+    let pages = paths.work.join("man");
     clear(&pages)?;
     run(Command::new(&program.path).arg("man").arg(&pages))?;
     for page in list(&pages)? {
@@ -96,11 +96,11 @@ pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
 
 /// Writes the files to the directory `target/release/stage` used by `cargo deb` and `cargo
 /// generate-rpm`, and sets their time to that of the packages.
-pub fn write_stage(places: &Places, tree: &Tree) -> Result<()> {
-    let directory = places.target.join("dist/stage");
+pub fn write_stage(paths: &BuildPaths, tree: &Tree) -> Result<()> {
+    let directory = paths.target.join("dist/stage");
     clear(&directory)?;
     tree.write(&directory)?;
-    set_times(&directory, places.time)
+    set_times(&directory, paths.time)
 }
 
 fn set_times(path: &Path, time: u64) -> Result<()> {
@@ -123,7 +123,7 @@ pub fn archive_name(program: &Program) -> String {
 }
 
 /// Writes the relocatable archive and the archive of debug information.
-pub fn write_archives(places: &Places, program: &Program, tree: &Tree) -> Result<()> {
+pub fn write_archives(paths: &BuildPaths, program: &Program, tree: &Tree) -> Result<()> {
     let name = archive_name(program);
     let mut archive = Tree::default();
     for (path, node) in tree.iter() {
@@ -133,8 +133,8 @@ pub fn write_archives(places: &Places, program: &Program, tree: &Tree) -> Result
         }
     }
     let pack = |tree: &Tree, name: &str| -> Result<()> {
-        let content = gzip(&tree.inside(name).tar(places.time)?)?;
-        write(&places.package(&format!("{name}.tar.gz")), &content)
+        let content = gzip(&tree.inside(name).tar(paths.time)?)?;
+        write(&paths.package(&format!("{name}.tar.gz")), &content)
     };
     pack(&archive, &name)?;
     let Some(debug) = &program.debug else {

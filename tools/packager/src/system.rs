@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::places::{Places, root};
+use crate::paths::{BuildPaths, root};
 use crate::run::{Result, exists, list, run};
 
 /// Builds the package for Debian.
-pub fn write_deb(places: &Places) -> Result<()> {
+pub fn write_deb(paths: &BuildPaths) -> Result<()> {
     needs("cargo-deb")?;
     let mut command = Command::new("cargo");
     command
@@ -22,12 +22,12 @@ pub fn write_deb(places: &Places) -> Result<()> {
             "--no-strip",
         ])
         .arg("--output")
-        .arg(&places.out);
-    package(places, command, ".deb")
+        .arg(&paths.out);
+    package(paths, command, ".deb")
 }
 
 /// Builds the package for distributions with rpm.
-pub fn write_rpm(places: &Places) -> Result<()> {
+pub fn write_rpm(paths: &BuildPaths) -> Result<()> {
     needs("cargo-generate-rpm")?;
     let mut command = Command::new("cargo");
     command
@@ -39,10 +39,10 @@ pub fn write_rpm(places: &Places) -> Result<()> {
             "dist",
         ])
         .arg("--target-dir")
-        .arg(&places.target)
+        .arg(&paths.target)
         .arg("--output")
-        .arg(&places.out);
-    package(places, command, ".rpm")
+        .arg(&paths.out);
+    package(paths, command, ".rpm")
 }
 
 fn needs(tool: &str) -> Result<()> {
@@ -54,13 +54,13 @@ fn needs(tool: &str) -> Result<()> {
     ))
 }
 
-fn package(places: &Places, mut command: Command, ending: &str) -> Result<()> {
+fn package(paths: &BuildPaths, mut command: Command, ending: &str) -> Result<()> {
     command
         .current_dir(root())
-        .env("CARGO_TARGET_DIR", &places.target)
-        .env("SOURCE_DATE_EPOCH", places.time.to_string());
+        .env("CARGO_TARGET_DIR", &paths.target)
+        .env("SOURCE_DATE_EPOCH", paths.time.to_string());
     let is_package = |path: &&Path| path.to_string_lossy().ends_with(ending);
-    for path in list(&places.out)?
+    for path in list(&paths.out)?
         .iter()
         .map(|path| path.as_path())
         .filter(is_package)

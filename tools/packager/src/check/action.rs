@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use super::{Context, Outcome, ensure, missing};
-use crate::places::{VERSION, root};
+use crate::paths::{VERSION, root};
 use crate::run::{At, Finished, Result, finish, list, run, text, write};
 
 /// actionlint with its version, as a Go module.
@@ -17,7 +17,7 @@ pub fn install(context: &Context) -> Result<Outcome> {
     }
     let release = context.scratch.join("release");
     std::fs::create_dir(&release).at(&release)?;
-    for path in list(&context.places.out)? {
+    for path in list(&context.paths.out)? {
         let name = path.file_name().unwrap_or_default();
         std::fs::copy(&path, release.join(name)).at(&path)?;
     }
@@ -59,7 +59,7 @@ pub fn lint(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["go", "shellcheck"]) {
         return Ok(skipped);
     }
-    let programs = context.places.work.join("go");
+    let programs = context.paths.work.join("go");
     let actionlint = programs.join("actionlint");
     if !actionlint.exists() {
         let mut install = Command::new("go");

@@ -8,11 +8,11 @@ use super::containers_spec::Bundle;
 use super::engines;
 use super::{Context, Outcome, ensure, is_root, missing};
 use crate::image::reference;
-use crate::places::VERSION;
+use crate::paths::VERSION;
 use crate::run::{At, Finished, Result, finish, run, text, write};
 
 /// Timeout for containerd's first answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The command of most containers.
 pub const PING: [&str; 8] = [
@@ -177,7 +177,7 @@ impl Containerd {
         let engine = Containerd { process, socket };
         let start = Instant::now();
         while finish(&mut engine.ctr(&["version"]))?.code != Some(0) {
-            ensure(start.elapsed() < PATIENCE, || {
+            ensure(start.elapsed() < TIMEOUT, || {
                 format!("containerd does not answer: {}", path("log"))
             })?;
             std::thread::sleep(Duration::from_millis(100));

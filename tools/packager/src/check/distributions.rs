@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Context, Outcome, ensure, is_root, missing, script};
-use crate::places::VERSION;
+use crate::paths::VERSION;
 use crate::run::{At, Result, clear, finish, run, text};
 
 /// The oldest Debian on mirrors, with glibc 2.31.
@@ -87,7 +87,7 @@ pub fn deb(context: &Context) -> Result<Outcome> {
 
 /// Returns a directory with Debian, installed on first use.
 fn debian(context: &Context) -> Result<PathBuf> {
-    let directory = context.places.work.join(format!("debian-{DEBIAN}"));
+    let directory = context.paths.work.join(format!("debian-{DEBIAN}"));
     let done = directory.join(".complete");
     if !done.exists() {
         clear(&directory)?;

@@ -14,7 +14,7 @@ use crate::run::{At, Result, exists, finish, run, text};
 const RIGHT: &str = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined";
 
 /// Timeout for dockerd's first answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Loads and runs the image with podman.
 pub fn podman(context: &Context, image: &Path) -> Result<()> {
@@ -146,7 +146,7 @@ impl Dockerd {
             Ok(version.code == Some(0))
         };
         while !answers()? {
-            ensure(start.elapsed() < PATIENCE, || {
+            ensure(start.elapsed() < TIMEOUT, || {
                 format!(
                     "dockerd does not answer: {}",
                     directory.join("log").display()

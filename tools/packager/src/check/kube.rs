@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Context, Outcome, ensure, is_root, missing};
 use crate::image::reference;
-use crate::places::root;
+use crate::paths::root;
 use crate::run::{At, Result, clear, read, run, stdout};
 
 /// Unpacks the image's layers on top of each other and runs its program there.

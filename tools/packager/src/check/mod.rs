@@ -13,7 +13,7 @@ mod kube;
 mod program;
 mod release;
 
-use crate::places::Places;
+use crate::paths::BuildPaths;
 use crate::run::{At, Result, clear, list};
 
 /// Outcome of a check without faults.
@@ -93,8 +93,8 @@ const CHECKS: [Check; 11] = [
 /// Arguments of a check.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Places of the packages.
-    pub places: Places,
+    /// Paths of the packages.
+    pub paths: BuildPaths,
     /// An empty directory.
     pub scratch: PathBuf,
     /// The program with debug information, if available.
@@ -115,7 +115,7 @@ impl Context {
     }
 
     fn found(&self, ending: &str, is_meant: fn(&str) -> bool) -> Result<PathBuf> {
-        let found = list(&self.places.out)?.into_iter();
+        let found = list(&self.paths.out)?.into_iter();
         let mut found = found.filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.ends_with(ending) && is_meant(&name)
@@ -124,7 +124,7 @@ impl Context {
             (Some(path), None) => Ok(path),
             (None, _) => Err(format!(
                 "{}: no *{ending}; `cargo xtask package` makes it",
-                self.places.out.display()
+                self.paths.out.display()
             )),
             (Some(_), Some(other)) => Err(format!("more than one *{ending}: {}", other.display())),
         }
@@ -188,7 +188,7 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
 }
 
 fn run_one(context: &Context, check: &Check) -> Result<Outcome> {
-    let scratch = context.places.work.join("test").join(check.name);
+    let scratch = context.paths.work.join("test").join(check.name);
     clear(&scratch)?;
     let context = Context {
         scratch: scratch.clone(),

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::{Context, Outcome, ensure, missing};
 use crate::elf::Elf;
-use crate::places::{VERSION, root};
+use crate::paths::{VERSION, root};
 use crate::program::{DEBUG_FILE, GLIBC, SIZE_MAX};
 use crate::run::{At, Result, finish, read, run};
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::{Context, Outcome, ensure, missing};
-use crate::places::Places;
+use crate::paths::BuildPaths;
 use crate::program::{LONGWIRE, Program};
 use crate::run::{Result, list, read, run};
 use crate::sums::write_sums;
@@ -20,16 +20,16 @@ pub fn reproducible(context: &Context) -> Result<Outcome> {
     let mut made = Vec::new();
     for name in ["first", "second"] {
         let base = context.scratch.join(name);
-        let places = Places {
+        let paths = BuildPaths {
             target: base.clone(),
             work: base.join("package"),
             out: base.join("out"),
-            time: context.places.time,
+            time: context.paths.time,
         };
-        let program = Program::prepare(LONGWIRE, &places, Some(&given))?;
-        write_packages(&places, &program, &[])?;
-        write_sums(&places)?;
-        made.push(places.out);
+        let program = Program::prepare(LONGWIRE, &paths, Some(&given))?;
+        write_packages(&paths, &program, &[])?;
+        write_sums(&paths)?;
+        made.push(paths.out);
         // Otherwise timestamps in whole seconds might be equal by chance.
         std::thread::sleep(Duration::from_millis(1100));
     }
@@ -70,8 +70,8 @@ pub fn sums_and_bill(context: &Context) -> Result<Outcome> {
     }
     let mut sums = Command::new("sha256sum");
     sums.args(["--check", "--strict", crate::sums::NAME]);
-    run(sums.current_dir(&context.places.out))?;
-    let venv = context.places.work.join("venv-bill");
+    run(sums.current_dir(&context.paths.out))?;
+    let venv = context.paths.work.join("venv-bill");
     if !venv.join("bin/pip").exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
     }

@@ -13,7 +13,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Directories, and the packages' timestamp.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct BuildPaths {
     /// Cargo's target directory.
     pub target: PathBuf,
     /// The directory for intermediate files.
@@ -24,13 +24,13 @@ pub struct Places {
     pub time: u64,
 }
 
-impl Places {
+impl BuildPaths {
     /// Reads the environment. `out` is the directory of the packages.
-    pub fn new(out: Option<PathBuf>) -> Result<Places> {
+    pub fn new(out: Option<PathBuf>) -> Result<BuildPaths> {
         let target = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
         let target = root().join(target);
         let work = target.join("package");
-        Ok(Places {
+        Ok(BuildPaths {
             out: out.unwrap_or_else(|| work.join("out")),
             time: time()?,
             target,
