@@ -191,45 +191,45 @@ fn lock_memory() -> Result<(), nix::Error> {
 /// Detects whether the machine has more runnable threads than cores; polls the kernel at
 /// intervals.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct CoreContention {
     /// Source of the kernel's count of runnable threads; `None` if it is hidden.
     source: Option<File>,
     cores: usize,
     asked: Nanos,
-    crowded: bool,
+    contended: bool,
 }
 
 /// Polling interval; a query takes about 2 us.
 const LOOK_EVERY: Nanos = Nanos::from_millis(5);
 
-impl Crowd {
-    pub fn new() -> Crowd {
-        Crowd {
+impl CoreContention {
+    pub fn new() -> CoreContention {
+        CoreContention {
             source: File::open("/proc/loadavg").ok(),
             cores: cores(),
             asked: Nanos::ZERO,
-            crowded: false,
+            contended: false,
         }
     }
 
     /// Returns a detector that never queries the kernel.
     #[cfg(test)]
-    pub fn of(crowded: bool) -> Crowd {
-        Crowd {
+    pub fn fixed(contended: bool) -> CoreContention {
+        CoreContention {
             source: None,
             cores: 0,
             asked: Nanos::MAX,
-            crowded,
+            contended,
         }
     }
 
     /// Returns the result of the last query.
-    pub fn is_crowded(&mut self, now: Nanos) -> bool {
+    pub fn is_contended(&mut self, now: Nanos) -> bool {
         if now.saturating_sub(self.asked) >= LOOK_EVERY {
             self.asked = now;
-            self.crowded = self.runnable().is_some_and(|threads| threads > self.cores);
+            self.contended = self.runnable().is_some_and(|threads| threads > self.cores);
         }
-        self.crowded
+        self.contended
     }
 
     fn runnable(&self) -> Option<usize> {
@@ -274,17 +274,21 @@ mod tests {
         assert_eq!(runnable_in("0.20 0.18 0.12 3/80 11206\n"), Some(3));
         assert_eq!(runnable_in("0.20 0.18"), None);
         // This thread is runnable.
-        assert!(Crowd::new().runnable().is_some_and(|threads| threads >= 1));
+        assert!(
+            CoreContention::new()
+                .runnable()
+                .is_some_and(|threads| threads >= 1)
+        );
     }
 
     #[test]
-    fn a_crowd_is_seen_and_its_end_too() {
-        let mut crowd = Crowd::new();
-        crowd.cores = 0;
-        assert!(crowd.is_crowded(Nanos::from_secs(1)));
-        crowd.cores = usize::MAX;
+    fn contention_is_detected_until_it_ends() {
+        let mut contention = CoreContention::new();
+        contention.cores = 0;
+        assert!(contention.is_contended(Nanos::from_secs(1)));
+        contention.cores = usize::MAX;
         let soon = Nanos::from_secs(1).saturating_add(Nanos::from_millis(1));
-        assert!(crowd.is_crowded(soon), "not asked again so soon");
-        assert!(!crowd.is_crowded(Nanos::from_secs(2)));
+        assert!(contention.is_contended(soon), "not asked again so soon");
+        assert!(!contention.is_contended(Nanos::from_secs(2)));
     }
 }

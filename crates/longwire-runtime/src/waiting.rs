@@ -11,7 +11,7 @@ use nix::sys::time::TimeSpec;
 
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
-use crate::host::{self, Crowd};
+use crate::host::{self, CoreContention};
 use crate::witness::{PauseHistory, Witness};
 
 /// Initial wake margin.
@@ -41,11 +41,11 @@ const LINGER_RETRY: u32 = 64;
 const GATHER_MAX: Nanos = Nanos::from_millis(1);
 const GATHER_MIN: Nanos = Nanos::from_micros(100);
 
-/// Maximum spinning share of each window, as 1/n, on a crowded machine.
-const CROWDED_SHARE: u64 = 5;
+/// Maximum spinning share of each window, as 1/n, on a contended machine.
+const CONTENDED_SHARE: u64 = 5;
 const WINDOW: Nanos = Nanos::from_millis(10);
 
-/// Sleep between polls for frequent frames on a crowded machine, like the interrupt
+/// Sleep between polls for frequent frames on a contended machine, like the interrupt
 /// moderation of a network card: waking per frame would cost the programs under test more
 /// than the frames do. The kernel stamps arrivals, so longer delays stay exact.
 const MODERATION: Nanos = Nanos::from_micros(50);
@@ -77,13 +77,13 @@ pub(crate) struct Waiter {
     mode: WaitMode,
     /// Whether the thread requests a raised priority.
     realtime: bool,
-    crowd: Crowd,
+    contention: CoreContention,
     margins: Margins,
     /// End of the last planned sleep, and its class unless it is long.
     planned: (Nanos, Option<usize>),
     may_spin: bool,
     window: Window,
-    crowded: bool,
+    contended: bool,
     priority: FloodPriority,
     last_active: Nanos,
     linger: Linger,
@@ -153,7 +153,7 @@ struct FloodPriority {
 }
 
 impl FloodPriority {
-    /// Records at `now` whether frames flood a crowded machine. Returns whether to use
+    /// Records at `now` whether frames flood a contended machine. Returns whether to use
     /// normal priority, if that changes.
     fn note(&mut self, now: Nanos, floods: bool) -> Option<bool> {
         if floods {
@@ -226,12 +226,12 @@ impl Waiter {
         Waiter {
             mode,
             realtime,
-            crowd: Crowd::new(),
+            contention: CoreContention::new(),
             margins: Margins([MARGIN_START; CLASSES]),
             planned: (Nanos::ZERO, None),
             may_spin: mode != WaitMode::Block,
             window: Window::default(),
-            crowded: false,
+            contended: false,
             priority: FloodPriority::default(),
             last_active: Nanos::ZERO,
             linger: Linger::default(),
@@ -280,7 +280,7 @@ impl Waiter {
         self.look_around(now);
         let wake_at = next_at.map(|next| self.wake_at(now, next));
         let lingers = self.mode == WaitMode::Adaptive
-            && !self.crowded
+            && !self.contended
             && self.gather == Nanos::ZERO
             && now.saturating_sub(self.last_active) < LINGER
             && self.linger.pays();
@@ -294,7 +294,7 @@ impl Waiter {
         Some(wake_at.unwrap_or(Nanos::MAX).min(now.saturating_add(IDLE)))
     }
 
-    /// Updates whether the machine is crowded and spinning time is left in this window.
+    /// Updates whether the machine is contended and spinning time is left in this window.
     /// If programs under test wait for a core, a spinning emulator slows the system that
     /// it measures; a few exact releases justify a little of that.
     fn look_around(&mut self, now: Nanos) {
@@ -303,7 +303,7 @@ impl Waiter {
             let recent = age < WINDOW.saturating_mul(2);
             let arrivals = (self.window.arrivals as u64).saturating_mul(WINDOW.as_nanos());
             let many = arrivals >= FLOOD.saturating_mul(age.as_nanos());
-            let floods = self.crowded && recent && many;
+            let floods = self.contended && recent && many;
             match self.priority.note(now, floods) {
                 Some(true) if self.realtime => host::normal_priority(),
                 Some(false) if self.realtime => host::prompt_priority(),
@@ -316,11 +316,11 @@ impl Waiter {
                 ..Window::default()
             };
         }
-        self.crowded = self.mode == WaitMode::Adaptive && self.crowd.is_crowded(now);
+        self.contended = self.mode == WaitMode::Adaptive && self.contention.is_contended(now);
         self.may_spin = match self.mode {
             WaitMode::Spin => true,
             WaitMode::Adaptive => {
-                !self.crowded || self.window.spun.saturating_mul(CROWDED_SHARE) < WINDOW
+                !self.contended || self.window.spun.saturating_mul(CONTENDED_SHARE) < WINDOW
             }
             WaitMode::Block => false,
         };
@@ -328,7 +328,7 @@ impl Waiter {
 
     /// Whether to let frames gather instead of waking for each.
     fn moderates(&self) -> bool {
-        self.crowded && self.window.wakes.max(self.window.wakes_before) >= WAKES_MANY
+        self.contended && self.window.wakes.max(self.window.wakes_before) >= WAKES_MANY
     }
 
     /// Plans a sleep until shortly before a release at `next`; returns its end.

@@ -51,7 +51,7 @@ fn block_sleeps_to_the_release_itself_and_spin_never_sleeps() {
 #[test]
 fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() {
     let mut waiter = new_waiter(WaitMode::Adaptive);
-    waiter.crowd = Crowd::of(false);
+    waiter.contention = CoreContention::fixed(false);
     let near = monotonic_now().saturating_add(Nanos::from_micros(1));
     assert!(waiter.plan(Some(near)).is_none());
     let far = monotonic_now().saturating_add(Nanos::from_millis(100));
@@ -67,7 +67,7 @@ fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() 
 #[test]
 fn adaptive_spins_for_a_share_of_the_time_only_where_others_want_the_core() {
     let mut waiter = new_waiter(WaitMode::Adaptive);
-    waiter.crowd = Crowd::of(true);
+    waiter.contention = CoreContention::fixed(true);
     let start = monotonic_now();
     let (mut spun, mut slept) = (0u64, 0u64);
     while monotonic_now().saturating_sub(start) < WINDOW.saturating_mul(3) {
@@ -95,16 +95,16 @@ fn adaptive_spins_for_a_share_of_the_time_only_where_others_want_the_core() {
 fn thick_frames_are_let_gather_only_where_others_want_the_core() {
     let source = bell();
     source.signal();
-    for crowded in [true, false] {
+    for contended in [true, false] {
         let mut waiter = new_waiter(WaitMode::Adaptive);
-        waiter.crowd = Crowd::of(crowded);
+        waiter.contention = CoreContention::fixed(contended);
         waiter.plan(None);
         let bell = bell();
         for _ in 0..=WAKES_MANY {
             let until = monotonic_now().saturating_add(Nanos::from_secs(20));
             waiter.sleep(until, &[source.as_fd()], &bell);
         }
-        assert_eq!(waiter.moderates(), crowded);
+        assert_eq!(waiter.moderates(), contended);
         let start = monotonic_now();
         waiter.sleep(
             start.saturating_add(Nanos::from_secs(20)),
@@ -113,7 +113,7 @@ fn thick_frames_are_let_gather_only_where_others_want_the_core() {
         );
         let slept = monotonic_now().saturating_sub(start);
         assert!(slept < Nanos::from_secs(10));
-        assert!(!crowded || slept >= MODERATION, "{slept}");
+        assert!(!contended || slept >= MODERATION, "{slept}");
     }
 }
 
@@ -158,9 +158,9 @@ fn work_between_two_turns_of_spinning_is_no_pause() {
 
 #[test]
 fn a_time_that_had_passed_before_the_wait_is_no_pause() {
-    for crowded in [false, true] {
+    for contended in [false, true] {
         let mut waiter = new_waiter(WaitMode::Adaptive);
-        waiter.crowd = Crowd::of(crowded);
+        waiter.contention = CoreContention::fixed(contended);
         waiter.witness.begin();
         let margins = waiter.margins.0;
         let bell = bell();
@@ -172,7 +172,7 @@ fn a_time_that_had_passed_before_the_wait_is_no_pause() {
         // Also with gathering.
         waiter.plan(None);
         waiter.window.wakes = WAKES_MANY;
-        assert_eq!(waiter.moderates(), crowded);
+        assert_eq!(waiter.moderates(), contended);
         sleep_past(&mut waiter);
         // The machine may have paused.
         let longest = waiter.witness.log().max;
@@ -255,9 +255,9 @@ fn a_flood_takes_the_raised_priority_until_it_has_ended_for_a_while() {
 
 #[test]
 fn only_many_arrivals_on_busy_cores_are_a_flood() {
-    let is_normal = |crowded, arrivals| {
+    let is_normal = |contended, arrivals| {
         let mut waiter = new_waiter(WaitMode::Adaptive);
-        waiter.crowd = Crowd::of(crowded);
+        waiter.contention = CoreContention::fixed(contended);
         let start = monotonic_now();
         waiter.look_around(start);
         waiter.arrived(arrivals);

@@ -256,8 +256,8 @@ impl CaptureReader {
     ///
     /// # Errors
     /// For inputs that can be read only once.
-    pub fn again(&mut self) -> Result<(), CaptureError> {
-        let result = self.source.again();
+    pub fn rewind(&mut self) -> Result<(), CaptureError> {
+        let result = self.source.rewind();
         result.map_err(|error| CaptureError::file(&self.name, "reading again", error))?;
         self.format = None;
         self.over = false;

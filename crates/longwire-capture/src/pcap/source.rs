@@ -126,7 +126,7 @@ impl Source {
 
     /// Rewinds the file. A thread that does not repeat ends, and the file is then
     /// read here.
-    pub(super) fn again(&mut self) -> io::Result<()> {
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
         self.feeder = match mem::replace(&mut self.feeder, Feeder::Nothing) {
             Feeder::Here(mut input) => {
                 input.rewind()?;

@@ -55,16 +55,16 @@ pub struct CaptureWriter {
     written: usize,
     /// Gathered bytes that trigger a write or a handover.
     full_at: usize,
-    behind: Behind,
+    thread: WriterThread,
 }
 
 /// The thread that writes full buffers.
-enum Behind {
+enum WriterThread {
     /// Buffers are written by the caller.
-    Never,
+    None,
     /// The thread starts with the first full buffer; a short capture needs none.
-    Wanted(fn()),
-    Started(Box<WriteBehind>),
+    Requested(fn()),
+    Running(Box<WriteBehind>),
 }
 
 impl CaptureWriter {
@@ -112,7 +112,7 @@ impl CaptureWriter {
             buffer,
             written: 0,
             full_at: GATHER_LEN,
-            behind: Behind::Never,
+            thread: WriterThread::None,
         })
     }
 
@@ -120,8 +120,8 @@ impl CaptureWriter {
     /// The thread calls `at_start` first, for example to drop privileges that writing to an
     /// open file does not need. System errors are then reported by a later call.
     pub fn write_behind(&mut self, batches: Batches, at_start: fn()) {
-        if matches!(self.behind, Behind::Never) {
-            self.behind = Behind::Wanted(at_start);
+        if matches!(self.thread, WriterThread::None) {
+            self.thread = WriterThread::Requested(at_start);
             self.full_at = batches.buffer_len();
         }
     }
@@ -160,16 +160,16 @@ impl CaptureWriter {
     /// Writes a full buffer, or hands it to the writing thread.
     #[inline(never)]
     fn pass_on(&mut self) -> Result<(), CaptureError> {
-        if let Behind::Wanted(at_start) = self.behind {
+        if let WriterThread::Requested(at_start) = self.thread {
             let file = self.file.try_clone();
             let room = self.full_at + GATHER_LEN;
             let start = |file| WriteBehind::start(file, room, at_start);
             // Without a thread, writing is merely slower.
             let thread = file.and_then(start).map(Box::new);
-            self.behind = thread.map_or(Behind::Never, Behind::Started);
+            self.thread = thread.map_or(WriterThread::None, WriterThread::Running);
         }
-        match &mut self.behind {
-            Behind::Started(thread) if self.written == 0 => {
+        match &mut self.thread {
+            WriterThread::Running(thread) if self.written == 0 => {
                 let result = thread.write(&mut self.buffer);
                 result.map_err(|error| CaptureError::file(&self.name, "writing", error))
             }
@@ -182,9 +182,9 @@ impl CaptureWriter {
     /// # Errors
     /// Errors of the system.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
-        let before = match std::mem::replace(&mut self.behind, Behind::Never) {
-            Behind::Started(mut thread) => thread.finish(),
-            Behind::Never | Behind::Wanted(_) => Ok(()),
+        let before = match std::mem::replace(&mut self.thread, WriterThread::None) {
+            WriterThread::Running(mut thread) => thread.finish(),
+            WriterThread::None | WriterThread::Requested(_) => Ok(()),
         };
         let result = before.and_then(|()| self.file.write_all(&self.buffer[self.written..]));
         self.buffer.clear();
@@ -251,7 +251,7 @@ impl CaptureWriter {
     /// # Errors
     /// Errors of the kernel.
     pub fn drain(&mut self) -> Result<bool, CaptureError> {
-        if !self.pipe || matches!(self.behind, Behind::Started(_)) {
+        if !self.pipe || matches!(self.thread, WriterThread::Running(_)) {
             self.flush()?;
             return Ok(true);
         }

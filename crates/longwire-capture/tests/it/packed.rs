@@ -247,7 +247,7 @@ fn files_are_read_again_and_again() {
                 if round != 2 {
                     assert_eq!(reader.stored_offset(), packed.len() as u64, "{kind} {way}");
                 }
-                reader.again().unwrap();
+                reader.rewind().unwrap();
             }
             reader = CaptureReader::open(&path).unwrap();
         }

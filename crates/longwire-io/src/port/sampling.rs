@@ -34,7 +34,7 @@ impl Sampler {
 
     /// Reverts the last call: the frame was not accepted and will be pushed again.
     #[inline]
-    pub(super) fn again(&mut self) {
+    pub(super) fn revert(&mut self) {
         if self.every > 0 {
             self.until_next = (self.until_next + 1) % self.every;
         }
@@ -63,7 +63,7 @@ mod tests {
         let mut picked = Vec::new();
         for _ in 0..6 {
             sampler.next();
-            sampler.again();
+            sampler.revert();
             picked.push(sampler.next());
         }
         assert_eq!(picked, [true, false, false, true, false, false]);

@@ -121,11 +121,11 @@ impl SendStamps {
     /// Reads stamps; returns their number.
     fn take(&mut self, port: &mut impl TxPort) -> u64 {
         let before = self.counts.count;
-        port.sampled(&mut |stamp| self.came(stamp));
+        port.sampled(&mut |stamp| self.record(stamp));
         self.counts.count - before
     }
 
-    fn came(&mut self, stamp: SendStamp) {
+    fn record(&mut self, stamp: SendStamp) {
         let SendStamp { release, left, by } = stamp;
         let counts = &mut self.counts;
         counts.by = by;

@@ -36,7 +36,7 @@ pub trait RawLine {
 const AHEAD: Nanos = Nanos::from_micros(100);
 
 /// Maximum lateness of a handover that is still in time.
-const PATIENCE: Nanos = Nanos::from_micros(100);
+const TIMEOUT: Nanos = Nanos::from_micros(100);
 
 /// Sends frames at their releases, to the byte time, with fillers between them.
 pub struct GapTx<L> {
@@ -64,7 +64,7 @@ impl<L: RawLine> GapTx<L> {
         let longest = 2 * wire_bytes(longest) * 8_000_000_000 / rate.bits_per_sec();
         let lead = Nanos::from_nanos(longest);
         GapTx {
-            lead: lead.saturating_add(AHEAD).saturating_add(PATIENCE),
+            lead: lead.saturating_add(AHEAD).saturating_add(TIMEOUT),
             line,
             port,
             rate,
@@ -160,8 +160,8 @@ impl<L: RawLine> TxPort for GapTx<L> {
     fn fill(&mut self, now: Nanos) {
         let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, now);
         let filler = self.filler.get_or_insert_with(start);
-        // Frames not pushed yet are released later, within `PATIENCE`.
-        let until = now.saturating_add(self.lead).saturating_sub(PATIENCE);
+        // Frames not pushed yet are released later, within `TIMEOUT`.
+        let until = now.saturating_add(self.lead).saturating_sub(TIMEOUT);
         let frame_max = self.line.frame_max() as u32;
         while self.line.free_slots() > 0
             && let Some(len) = filler.idle(until, frame_max)

@@ -367,7 +367,7 @@ impl TxPort for PacketTx {
             _ => self.push_slow(&frame, stamped),
         };
         if pushed == PushResult::Full {
-            self.sampler.again();
+            self.sampler.revert();
         }
         pushed
     }

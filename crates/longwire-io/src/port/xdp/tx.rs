@@ -54,7 +54,7 @@ impl TxPort for XdpTx {
         if self.sender.put(frame.bytes, None, stamped) {
             return PushResult::Taken;
         }
-        self.sampler.again();
+        self.sampler.revert();
         PushResult::Full
     }
 

@@ -131,9 +131,9 @@ impl Inputs {
     }
 
     /// Rewinds all traces.
-    pub(super) fn again(&mut self) -> Result<(), PortError> {
+    pub(super) fn rewind(&mut self) -> Result<(), PortError> {
         for trace in &mut self.traces {
-            trace.reader.again()?;
+            trace.reader.rewind()?;
             (trace.head, trace.over) = (None, false);
         }
         self.current = 0;
@@ -202,7 +202,7 @@ impl Inputs {
         }
         if self.repeated {
             // Rewind without a read-ahead thread until its turn.
-            self.traces[self.current].reader.again()?;
+            self.traces[self.current].reader.rewind()?;
         }
         self.current += 1;
         self.read_ahead()?;

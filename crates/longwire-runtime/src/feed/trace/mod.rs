@@ -205,7 +205,7 @@ impl TraceFeed {
             return Ok(false);
         }
         self.schedule.next_round(self.config.round_gap);
-        self.inputs.again()?;
+        self.inputs.rewind()?;
         self.config.alterations.next_round();
         self.round_began = None;
         (self.counts.in_round, self.counts.in_trace) = (0, 0);

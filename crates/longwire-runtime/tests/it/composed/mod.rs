@@ -36,7 +36,7 @@ const SOON: Nanos = Nanos::from_millis(700);
 const PARTLY: Duration = Duration::from_millis(300);
 
 /// Timeout of a hung run.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs buffers through both stages in virtual time; returns the report and the departed
 /// wire frames.
@@ -136,7 +136,7 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     let recorder = Box::new(ports::MemoryRecorder(Arc::clone(&memory)));
     let plan = NetworkPlan::link(input, output, setup, None);
     let running = start(plan, config, Some(recorder)).unwrap_or_else(|error| panic!("{error}"));
-    let ended = running.wait(if is_soon { PATIENCE } else { PARTLY });
+    let ended = running.wait(if is_soon { TIMEOUT } else { PARTLY });
     let report = running.stop();
     let memory = std::mem::take(&mut *memory.lock().expect("the recorder is done"));
     let link = &report.links[0];
