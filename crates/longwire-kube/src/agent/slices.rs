@@ -350,7 +350,7 @@ mod tests {
         let message = slice.message.as_deref();
         assert_eq!(
             message,
-            Some("shop/a: Link shop/ts is attached there for the same traffic")
+            Some("shop/a: Link shop/ts has this traffic already")
         );
         assert_eq!(slice.remedy.as_deref(), Some(SAME_TRAFFIC));
     }
