@@ -93,10 +93,10 @@ impl Site {
     }
 
     /// Returns the station of the next frame at the second port; `None` on timeout.
-    fn next(&mut self, patience: Duration) -> Option<u8> {
+    fn next(&mut self, timeout: Duration) -> Option<u8> {
         let began = Instant::now();
         let mut found = None;
-        while found.is_none() && began.elapsed() < patience {
+        while found.is_none() && began.elapsed() < timeout {
             let take = &mut |arrived: longwire_io::RxFrame<'_>| found = Some(arrived.bytes[29]);
             self.out[1].receive(Nanos::ZERO, 1, take).expect("a cable");
             std::thread::sleep(Duration::from_micros(200));
@@ -111,7 +111,7 @@ impl Site {
             // Read before sending, since this thread may be preempted afterwards.
             let sent = Instant::now();
             self.send(station);
-            let found = self.next(PATIENCE).expect("it arrives");
+            let found = self.next(TIMEOUT).expect("it arrives");
             assert_eq!(found, station);
             sent.elapsed()
         });
@@ -182,7 +182,7 @@ fn send(into: &mut PipeTx, station: u8) {
     into.flush().expect("it is a cable");
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 const NETWORK: &str = r#"
 [templates.slow]
@@ -247,7 +247,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     }
     // Upper bound of the time between the arrivals; preemption only increases it.
     let between = sent.elapsed();
-    let arrived = [0; 2].map(|_| site.next(PATIENCE).expect("it arrives"));
+    let arrived = [0; 2].map(|_| site.next(TIMEOUT).expect("it arrives"));
     if between < 130 * MS {
         assert_eq!(arrived, [1, 9], "the frame in flight keeps its release");
     } else {
@@ -330,7 +330,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
         1
     );
     site.change(&json!({ "on": ["second"] }));
-    assert_eq!(site.next(PATIENCE).expect("it arrives"), 2);
+    assert_eq!(site.next(TIMEOUT).expect("it arrives"), 2);
 }
 
 /// Invalid changes with the field and a part of the reason.

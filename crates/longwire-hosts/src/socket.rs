@@ -369,7 +369,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
     fn open(listen: &str) -> DatagramSocket {
         DatagramSocket::open(listen.parse().expect("an address")).expect("a socket")
@@ -390,7 +390,7 @@ mod tests {
                 assert!(datagram.iter().all(|byte| *byte == first));
                 taken.push((datagram.len(), first, from));
             }
-            assert!(begun.elapsed() < PATIENCE, "{} of {count}", taken.len());
+            assert!(begun.elapsed() < TIMEOUT, "{} of {count}", taken.len());
         }
         taken
     }

@@ -16,7 +16,7 @@ use crate::idle;
 use longwire::Error;
 
 /// Timeout for programs to start and to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// `longwire exec` with two idle commands.
 pub struct ExecRun {
@@ -153,7 +153,7 @@ pub fn run_time_of(process: u32) -> Result<f64, Error> {
 /// Returns the process ID that is in a file.
 fn process_of(file: &FilePath, program: &mut Child) -> Result<u32, Error> {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < TIMEOUT {
         if let Ok(text) = fs::read_to_string(file)
             && let Ok(process) = text.trim().parse()
         {

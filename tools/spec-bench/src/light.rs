@@ -75,7 +75,7 @@ const DELAY: Duration = Duration::from_millis(20);
 const SETTLING: Duration = Duration::from_millis(700);
 
 /// Time to wait for the last datagrams.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Minimum interval between probes; each waits for the previous one.
 const PROBE_INTERVAL: Duration = Duration::from_millis(10);
@@ -182,7 +182,7 @@ fn probe(path: Path<'_>, duration: Duration) -> Result<RoundTrips, Error> {
         frame_len: FRAME_LEN,
         count: (duration.as_nanos() / each.as_nanos()).max(1) as u32,
         interval: PROBE_INTERVAL,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
     };
     Ok(probe_trips(path, probes)?)
 }

@@ -75,7 +75,7 @@ pub(super) fn flow(packets: u64) -> UdpFlow {
         per_second: PER_SECOND,
         count: Some(packets),
         duration: Duration::from_secs(3600),
-        patience: Duration::from_millis(300),
+        timeout: Duration::from_millis(300),
         flows: 1,
     }
 }

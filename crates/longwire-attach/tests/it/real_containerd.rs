@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::common::{container, pod};
 
 /// Timeout for containerd to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A containerd with its own directories, stopped on drop.
 struct Engine {
@@ -53,7 +53,7 @@ impl Engine {
         let begin = Instant::now();
         while !engine.ctr(&["version"]).is_ok_and(|o| o.status.success()) {
             let log = || fs::read_to_string(engine.folder.file("log")).unwrap_or_default();
-            assert!(begin.elapsed() < PATIENCE, "containerd: {}", log());
+            assert!(begin.elapsed() < TIMEOUT, "containerd: {}", log());
             std::thread::sleep(Duration::from_millis(50));
         }
         Some(engine)

@@ -107,8 +107,8 @@ fn relayed_requests_take_permits() {
         stream.write_all(request.as_bytes()).expect("sent");
         stream
     };
-    let head = |stream: &mut UnixStream, patience: Duration| {
-        stream.set_read_timeout(Some(patience)).expect("a limit");
+    let head = |stream: &mut UnixStream, timeout: Duration| {
+        stream.set_read_timeout(Some(timeout)).expect("a limit");
         let mut bytes = [0; 12];
         let read = stream.read(&mut bytes).map_err(|error| error.kind());
         read.map(|length| String::from_utf8_lossy(&bytes[..length]).into_owned())

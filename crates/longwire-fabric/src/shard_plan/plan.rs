@@ -70,7 +70,7 @@ fn useful_shards(links: &[ShardLink], groups: &Groups, asked: usize) -> (usize, 
     let most = asked.min(busy).max(1);
     if most == 1 {
         let limit = match (asked, busy) {
-            (1, _) => Limit::Asked,
+            (1, _) => Limit::Requested,
             (_, 0) => Limit::Idle,
             _ if groups
                 .fixed
@@ -99,7 +99,7 @@ fn useful_shards(links: &[ShardLink], groups: &Groups, asked: usize) -> (usize, 
     } else if useful < asked {
         Limit::Groups
     } else {
-        Limit::Asked
+        Limit::Requested
     };
     (useful, limit)
 }

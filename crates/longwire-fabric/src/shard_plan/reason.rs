@@ -6,7 +6,7 @@ use super::types::{LOOKAHEAD_MIN, ShardPlan};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     /// The requested number.
-    Asked,
+    Requested,
     /// No link has load.
     Idle,
     /// All links with load are fixed to shard 0, or joined to fixed links.
@@ -25,7 +25,7 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
     let short = format!("hops with less than {LOOKAHEAD_MIN} of guaranteed delay");
     let shards = plan.shards;
     match limit {
-        Limit::Asked if asked == 1 => return "one shard was requested".to_owned(),
+        Limit::Requested if asked == 1 => return "one shard was requested".to_owned(),
         Limit::Idle => return "no path crosses a link".to_owned(),
         Limit::Fixed => {
             return format!(
@@ -34,7 +34,7 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
             );
         }
         Limit::Inseparable => return format!("all links with paths are connected by {short}"),
-        Limit::Asked | Limit::Groups | Limit::Largest { .. } => {}
+        Limit::Requested | Limit::Groups | Limit::Largest { .. } => {}
     }
     let limited = match limit {
         Limit::Groups => {

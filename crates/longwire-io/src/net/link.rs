@@ -260,10 +260,10 @@ fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetErr
 /// # Errors
 /// [`NetError::NoDevice`] if there is none of that name, or no longer;
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket.
-pub fn wait_running(name: &str, patience: Duration) -> Result<bool, NetError> {
+pub fn wait_running(name: &str, timeout: Duration) -> Result<bool, NetError> {
     const OPERATING_STATE: u16 = 16;
     const UP: u8 = 6;
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     loop {
         let state = read(name, |payload| {
             attribute(payload.get(INFO_LEN..)?, OPERATING_STATE)?

@@ -18,7 +18,7 @@ use crate::common::pair;
 use pair::{PORT, Pair, STATION, frame, now};
 
 /// Time limit for a change on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A port that controls a carrier, and the interface with that carrier.
 struct Controlled {
@@ -80,7 +80,7 @@ impl Controlled {
             if text.contains("LOWER_UP") == carrier {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "{text}");
+            assert!(begun.elapsed() < TIMEOUT, "{text}");
         }
     }
 
@@ -100,7 +100,7 @@ impl Controlled {
         let begun = Instant::now();
         let bytes = frame(number, 64);
         while self.port.tx.push(TxFrame::whole(&bytes, Nanos::ZERO)) == PushResult::Full {
-            assert!(begun.elapsed() < PATIENCE, "full for ever");
+            assert!(begun.elapsed() < TIMEOUT, "full for ever");
             thread::yield_now();
         }
         pair::flush(&mut self.port.tx);
@@ -209,7 +209,7 @@ fn a_pair_that_is_deleted_without_a_carrier_is_gone() {
         if let Err(error) = controlled.port.rx.receive(now(), 64, &mut |_| {}) {
             break error;
         }
-        assert!(begun.elapsed() < PATIENCE, "never noticed");
+        assert!(begun.elapsed() < TIMEOUT, "never noticed");
     };
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }

@@ -38,7 +38,7 @@ pub struct Probes {
     /// Minimum interval between requests; only one is outstanding at a time.
     pub interval: Duration,
     /// Response timeout.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Measures `count` round trips with minimum-size datagrams.
@@ -49,13 +49,13 @@ pub fn round_trips(
     path: Path<'_>,
     count: u32,
     interval: Duration,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<RoundTrips, TrafficError> {
     let probes = Probes {
         frame_len: UDP_HEADERS + ANSWER_LEN as u32,
         count,
         interval,
-        patience,
+        timeout,
     };
     probe_trips(path, probes)
 }
@@ -96,7 +96,7 @@ fn serve(server: &UdpSocket, done: &AtomicBool) -> Result<(), TrafficError> {
 fn ask(client: &UdpSocket, probes: Probes) -> Result<RoundTrips, TrafficError> {
     let mut trips = RoundTrips::default();
     client
-        .set_read_timeout(Some(probes.patience))
+        .set_read_timeout(Some(probes.timeout))
         .map_err(during("wait"))?;
     stamped::stamp_arrivals(client)?;
     let mut request = vec![0u8; payload_len(probes.frame_len).max(ANSWER_LEN)];

@@ -106,7 +106,7 @@ fn receive(
     socket: &UdpSocket,
     done: &AtomicBool,
     count: u64,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Vec<(u64, i64)>, TrafficError> {
     let poll = Some(Duration::from_millis(50));
     socket.set_read_timeout(poll).map_err(during("wait"))?;
@@ -115,7 +115,7 @@ fn receive(
     let mut last = Instant::now();
     while (arrivals.len() as u64) < count {
         let Ok(datagram) = stamped::receive(socket, &mut buffer) else {
-            if done.load(Ordering::Acquire) && last.elapsed() > patience {
+            if done.load(Ordering::Acquire) && last.elapsed() > timeout {
                 break;
             }
             continue;

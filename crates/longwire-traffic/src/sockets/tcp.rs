@@ -73,8 +73,8 @@ fn flow_to(
     std::thread::scope(|scope| {
         let sending = scope.spawn(move || {
             path.from.namespace.run(|| {
-                let patience = Duration::from_secs(10);
-                let stream = TcpStream::connect_timeout(&target, patience)
+                let timeout = Duration::from_secs(10);
+                let stream = TcpStream::connect_timeout(&target, timeout)
                     .map_err(during("connect over the link"))?;
                 send(stream, duration)
             })

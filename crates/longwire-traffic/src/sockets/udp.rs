@@ -25,7 +25,7 @@ pub struct UdpFlow {
     /// Stops after this time.
     pub duration: Duration,
     /// Time to wait for late datagrams.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Number of source ports, used in turn; each is a flow to queues and switches. 0 and 1
     /// are one flow.
     pub flows: u32,
@@ -174,7 +174,7 @@ fn count(socket: &UdpSocket, done: &AtomicBool, flow: UdpFlow) -> Result<Datagra
     loop {
         let sender_done = done.load(Ordering::Acquire);
         if socket.recv(&mut buffer).is_err() {
-            if sender_done && last_read.elapsed() > flow.patience {
+            if sender_done && last_read.elapsed() > flow.timeout {
                 break;
             }
             continue;

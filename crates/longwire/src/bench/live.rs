@@ -99,9 +99,9 @@ fn link_side(time: Duration, kind: &str) -> Result<(PathPerformance, i64), Error
 
 fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams), Error> {
     let path = testbed.path();
-    let patience = Duration::from_secs(1);
-    round_trips(path, 5, Duration::ZERO, patience)?;
-    let trips = round_trips(path, TRIPS, Duration::from_millis(2), patience)?;
+    let timeout = Duration::from_secs(1);
+    round_trips(path, 5, Duration::ZERO, timeout)?;
+    let trips = round_trips(path, TRIPS, Duration::from_millis(2), timeout)?;
     let tcp = tcp_flow(path, time / 2, time / 8)?;
     let flow = UdpFlow::new(64, 0, time / 2);
     let flood = udp_flow(path, flow)?;
@@ -130,10 +130,10 @@ fn rtt_error(delay_ms: u64, base_ms: f64, kind: &str) -> Result<RttError, Error>
         ..LinkConfig::default()
     };
     let running = testbed.start(kind, link(), link(), RunConfig::default())?;
-    let patience = Duration::from_millis(delay_ms * 2 + 500);
-    round_trips(testbed.path(), 3, Duration::ZERO, patience)?;
+    let timeout = Duration::from_millis(delay_ms * 2 + 500);
+    round_trips(testbed.path(), 3, Duration::ZERO, timeout)?;
     let count = TRIPS.min((5_000 / delay_ms) as u32);
-    let trips = round_trips(testbed.path(), count, Duration::ZERO, patience)?;
+    let trips = round_trips(testbed.path(), count, Duration::ZERO, timeout)?;
     running.stop();
     let median_ms = trips.median_ns().unwrap_or(0) as f64 / 1e6;
     Ok(RttError {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::Finding;
 
 /// Timeout of the trial, which normally takes a fraction of a second.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 const TOPIC: &str = "exec";
 const COST: &str = "exec: no programs and no probe";
@@ -39,13 +39,13 @@ pub(super) fn check(program: &Path) -> Finding {
             )
         }
         Some(false) => failed(message(&mut child)),
-        None => failed(format!("did not exit within {} s", PATIENCE.as_secs())),
+        None => failed(format!("did not exit within {} s", TIMEOUT.as_secs())),
     }
 }
 
 /// Returns whether the child succeeded; `None` if it was killed.
 fn wait(child: &mut Child) -> Option<bool> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while Instant::now() < end {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status.success()),

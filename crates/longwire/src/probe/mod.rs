@@ -111,11 +111,11 @@ pub fn probe(
     let effort = Effort::usual(rtt);
     progress("round trips");
     // The first round trip includes address resolution.
-    let patience = rtt * 2 + Duration::from_millis(500);
-    round_trips(path, 2, Duration::ZERO, patience)?;
+    let timeout = rtt * 2 + Duration::from_millis(500);
+    round_trips(path, 2, Duration::ZERO, timeout)?;
     let interval = rtt.max(Duration::from_millis(5));
     let count = (effort.round_trips.as_secs_f64() / interval.as_secs_f64()).clamp(3.0, 200.0);
-    let trips = round_trips(path, count as u32, interval, patience)?;
+    let trips = round_trips(path, count as u32, interval, timeout)?;
     let up = one_direction(path, expectations.up.clone(), effort, "up", &mut progress)?;
     let down = one_direction(
         path.reversed(),
@@ -150,7 +150,7 @@ fn one_direction(
         per_second,
         count: Some(count),
         duration: effort.loss * 2,
-        patience: link_delay * 2 + Duration::from_millis(300),
+        timeout: link_delay * 2 + Duration::from_millis(300),
         flows: 1,
     };
     let datagrams = udp_flow(path, flow)?;

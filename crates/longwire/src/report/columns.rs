@@ -11,7 +11,7 @@ pub(super) enum Tone {
     /// Caused by the models.
     Emulated,
     /// Caused by the emulator.
-    Wrong,
+    Bad,
 }
 
 /// A row: a measure, and a cell for each column.
@@ -92,7 +92,7 @@ impl<'a> Columns<'a> {
                     _ if cell == "0" || cell == "-" => paint.dim(text),
                     Tone::Plain => text,
                     Tone::Emulated => paint.warn(text),
-                    Tone::Wrong => paint.bad(text),
+                    Tone::Bad => paint.bad(text),
                 };
                 write!(out, "  {text}")?;
             }

@@ -120,7 +120,7 @@ fn write_ports(out: &mut impl Write, ports: &[PortReport], paint: Paint) -> io::
             let frames = Place::Port(port).frames();
             share(port.artifacts.of(kind), frames)
         });
-        columns.row("artifacts", kind, Tone::Wrong, cells);
+        columns.row("artifacts", kind, Tone::Bad, cells);
     }
     let excused = |port: &&PortReport| !port.lateness_own_us.is_as_late_as(&port.lateness_us);
     let all: fn(&PortReport) -> Spread = |port| port.lateness_us;
@@ -185,7 +185,7 @@ fn write_links(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::
     let late = links
         .iter()
         .map(|link| count(link.handovers.late + link.handovers.overload));
-    columns.row("late", "", Tone::Wrong, late);
+    columns.row("late", "", Tone::Bad, late);
     let queues = |of: fn(&LinkReport) -> Option<u64>| {
         let cells = links
             .iter()

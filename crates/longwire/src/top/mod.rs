@@ -124,13 +124,13 @@ pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
 
 /// Waits for input, and returns whether the terminal is gone: crossterm would retry at
 /// the end of input forever.
-fn hung_up(patience: Duration) -> bool {
+fn hung_up(timeout: Duration) -> bool {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-    let patience = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
     let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
     // A signal, such as that of a resize, ends the wait early.
-    poll(&mut input, patience).is_ok()
+    poll(&mut input, timeout).is_ok()
         && input[0]
             .revents()
             .is_some_and(|found| found.intersects(gone))

@@ -161,7 +161,7 @@ impl Cluster {
     fn wait_for_answer(&self, from: usize, to: usize) {
         let began = Instant::now();
         while self.ping(from, to, &["-c", "2", "-i", "0.1", "-W", "1"]) != 0 {
-            assert!(began.elapsed() < PATIENCE, "no answer of station {to}");
+            assert!(began.elapsed() < TIMEOUT, "no answer of station {to}");
         }
     }
 
@@ -570,7 +570,7 @@ fn frames_from_before_the_start_are_no_part_of_the_run() {
     // The port is open once its packet socket is listed, for all protocols (3).
     let began = Instant::now();
     while run_in(station, &["grep", "-qw", "0003", "/proc/net/packet"]).code != 0 {
-        assert!(began.elapsed() < PATIENCE, "no port");
+        assert!(began.elapsed() < TIMEOUT, "no port");
         std::thread::sleep(Duration::from_millis(20));
     }
     cluster.ping(0, 1, &["-c", "40", "-i", "0.02", "-W", "1"]);

@@ -199,7 +199,7 @@ impl Pods {
                 names.iter().any(|name| name.starts_with("lw-"))
             };
             while left() {
-                assert!(began.elapsed() < PATIENCE, "devices are left");
+                assert!(began.elapsed() < TIMEOUT, "devices are left");
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
@@ -326,7 +326,7 @@ fn ports_at_one_interface_take_packets_to_their_addresses() {
             .round_trip(0, to)
             .is_none_or(|found| found < delays - 0.1)
         {
-            assert!(began.elapsed() < PATIENCE, "it does not begin");
+            assert!(began.elapsed() < TIMEOUT, "it does not begin");
         }
         site.assert_not_early(0, &machine(to), delays);
     };
@@ -393,7 +393,7 @@ impl MachineNode {
             if is_so(&view) {
                 return view;
             }
-            assert!(began.elapsed() < PATIENCE, "{view}");
+            assert!(began.elapsed() < TIMEOUT, "{view}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

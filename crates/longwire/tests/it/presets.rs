@@ -141,7 +141,7 @@ fn a_table_of_phones_is_a_preset() {
     assert_eq!(
         shown.stdout,
         "# queue: tail drop, up 196347b, down 268595b, derived from rate and delay; set --queue \
-         chooses another\n--up-rate 15.7077mbit \\\n--down-rate 21.4876mbit \\\n--delay \
+         to change it\n--up-rate 15.7077mbit \\\n--down-rate 21.4876mbit \\\n--delay \
          46.45ms\n"
     );
     let refused = |preset: &str, part: &str| {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::process::{PATIENCE, RunningProgram};
+use crate::common::process::{RunningProgram, TIMEOUT};
 use crate::common::site::{Site, assert_nothing_lost, link, run_in};
 use crate::common::{have, longwire, write};
 use longwire_io::net::NetNamespace;
@@ -106,7 +106,7 @@ impl Router {
         let socket = router.dir.file("zserv.api");
         let start = Instant::now();
         while !Path::new(&socket).exists() {
-            assert!(start.elapsed() < PATIENCE, "{}", router.logs());
+            assert!(start.elapsed() < TIMEOUT, "{}", router.logs());
             std::thread::sleep(Duration::from_millis(20));
         }
         router.daemon(station, protocol.daemon);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 use crate::common::{Ran, have, longwire, ran};
 use longwire_testbed::support::{Folder, skip, words};
 use nix::sys::signal::{Signal, kill};
@@ -60,7 +60,7 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
         .expect("it starts");
     let pid = Pid::from_raw(child.id() as i32);
     let start = Instant::now();
-    while !Path::new(&begun).exists() && start.elapsed() < PATIENCE {
+    while !Path::new(&begun).exists() && start.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(500));

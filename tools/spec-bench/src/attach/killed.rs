@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_millis(20);
 /// Interval between a pair's datagrams.
 const INTERVAL: Duration = Duration::from_micros(100);
 /// Time without datagrams after which an interface counts as broken.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sockets at both ends of a pair.
 struct PairFlow {
@@ -59,7 +59,7 @@ fn until_all_pass(flows: &[PairFlow]) -> Result<(), Error> {
     let start = Instant::now();
     let mut waiting: Vec<&PairFlow> = flows.iter().collect();
     while !waiting.is_empty() {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return Err(failed(
                 "an interface passes nothing after the end of its link",
             ));

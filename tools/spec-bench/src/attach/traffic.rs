@@ -51,7 +51,7 @@ pub(super) struct PlaceTraffic {
 const INTERVAL: Duration = Duration::from_millis(2);
 
 /// Time to wait for the last datagrams.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Measures a place once; links have no delay.
 ///
@@ -130,7 +130,7 @@ fn rtt_us(path: Path<'_>, count: u32, interval: Duration) -> Result<f64, Error> 
         frame_len: 100,
         count,
         interval,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
     };
     let median = probe_trips(path, probes)?.median_ns();
     let median = median.ok_or_else(|| Error::Failed("no probe was answered".to_owned()))?;

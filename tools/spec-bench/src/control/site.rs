@@ -21,7 +21,7 @@ use longwire_testbed::support::{Folder, device, wire};
 pub(super) const LINK: &str = "link";
 
 /// Timeout of every wait, longer than any usable machine needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time that probes run before and after the measurement.
 const AROUND: Duration = Duration::from_millis(500);
@@ -174,7 +174,7 @@ fn said(child: &mut ChildGuard) -> Result<Value, Error> {
 fn until(mut done: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
     let began = Instant::now();
     while !done()? {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             return Err(Error::Failed(
                 "the emulator or its traffic did not start".to_owned(),
             ));

@@ -47,7 +47,7 @@ const LINKEM: [(u64, f64); 3] = [(5, 0.21), (30, 0.105), (101, 0.04)];
 const TRIPS_MAX: u32 = 10_000;
 
 /// Additional time after the link's delay in which a response must arrive.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(
     stations: &Stations,
@@ -91,7 +91,7 @@ fn trips(
         frame_len: size,
         count: (fit as u32).clamp(20, TRIPS_MAX),
         interval,
-        patience: there_and_back + PATIENCE,
+        timeout: there_and_back + TIMEOUT,
     };
     probe_trips(stations.path(lane), probes)
 }

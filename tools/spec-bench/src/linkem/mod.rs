@@ -204,8 +204,8 @@ impl Measurement for LinkemArgs {
         let running = stations.start_topology(&text, RunConfig::default())?;
         // The first frames trigger address resolution.
         for lane in lanes.all() {
-            let patience = Duration::from_secs(2);
-            round_trips(stations.path(lane), 2, Duration::ZERO, patience)?;
+            let timeout = Duration::from_secs(2);
+            round_trips(stations.path(lane), 2, Duration::ZERO, timeout)?;
         }
         let bandwidth = bandwidth::measure(&stations, &lanes.rates, self.time())?;
         let delay = delay::measure(&stations, &lanes, &self.size, self.time() / 6)?;

@@ -56,7 +56,7 @@ pub(super) struct Flows {
     /// Interval over which the senders start.
     spread: Nanos,
     /// Timeout of acknowledgements, after which a sender restarts.
-    patience: Nanos,
+    timeout: Nanos,
     /// Unprocessed acknowledgements.
     acks: VecDeque<Ack>,
     /// An interrupted sender with room in its window.
@@ -124,8 +124,8 @@ impl Flow {
 
 impl Flows {
     /// Creates `count` senders, which start in random order over the time `spread` and
-    /// restart after `patience` without acknowledgements.
-    pub fn new(count: u32, spread: Nanos, patience: Nanos) -> Flows {
+    /// restart after `timeout` without acknowledgements.
+    pub fn new(count: u32, spread: Nanos, timeout: Nanos) -> Flows {
         let mut order: Vec<u32> = (0..count).collect();
         let mut chance = Stream::of_seed(1);
         for last in (1..order.len()).rev() {
@@ -137,7 +137,7 @@ impl Flows {
             begun: 0,
             start: None,
             spread,
-            patience,
+            timeout,
             acks: VecDeque::new(),
             current: None,
             watched: 0,
@@ -211,7 +211,7 @@ impl Flows {
         }
         if let Some(sender) = self.flows.get_mut(self.watched)
             && sender.on_the_way() > 0
-            && now.saturating_sub(sender.heard) > self.patience
+            && now.saturating_sub(sender.heard) > self.timeout
         {
             sender.given_up(now);
             self.current = Some(self.watched as u32);
@@ -261,10 +261,10 @@ mod tests {
 
     #[test]
     fn silence_starts_a_sender_again() {
-        let patience = Nanos::from_secs(1);
-        let mut flows = Flows::new(1, Nanos::ZERO, patience);
+        let timeout = Nanos::from_secs(1);
+        let mut flows = Flows::new(1, Nanos::ZERO, timeout);
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 10);
-        assert_eq!(sent(&mut flows, patience, 64), []);
+        assert_eq!(sent(&mut flows, timeout, 64), []);
         let later = Nanos::from_millis(1_001);
         assert_eq!(sent(&mut flows, later, 64), [(0, 10)]);
         // An old acknowledgement has no effect.

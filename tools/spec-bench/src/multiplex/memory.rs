@@ -216,9 +216,9 @@ pub(super) fn run(load: &MultiplexLoad) -> Result<Outcome, Error> {
 }
 
 fn ports(load: &MultiplexLoad, shared: &Arc<Loop>) -> Vec<(String, Port)> {
-    let patience = time_of(4 * QUEUE, load.len, load.rate).saturating_add(Nanos::from_secs(1));
+    let timeout = time_of(4 * QUEUE, load.len, load.rate).saturating_add(Nanos::from_secs(1));
     let sending = SenderPort {
-        flows: Flows::new(load.links, SPREAD, patience),
+        flows: Flows::new(load.links, SPREAD, timeout),
         frame: PairFrame::new(load.len),
         len: load.len,
         heard: Vec::new(),

@@ -191,4 +191,4 @@ fn row(
 }
 
 /// Timeout for events that are normally immediate.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);

@@ -220,7 +220,7 @@ impl Receiver {
             report,
             words,
         };
-        if told.recv_timeout(PATIENCE).is_err() {
+        if told.recv_timeout(TIMEOUT).is_err() {
             let _ = receiver.child.kill();
             let _ = receiver.child.wait();
             let words = receiver.words.join().unwrap_or_default();
@@ -239,7 +239,7 @@ impl Receiver {
         std::thread::sleep(GRACE);
         let child = Pid::from_raw(self.child.id().cast_signed());
         kill(child, Signal::SIGINT).map_err(std::io::Error::from)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
                 break status;

@@ -14,7 +14,7 @@ use nix::time::{ClockId, clock_gettime};
 use crate::run_directory;
 
 /// Maximum wait for a process that is changing settings.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Prefix of the names of records.
 const PREFIX: &str = "settings-";
@@ -37,7 +37,7 @@ impl Directory {
             if !run_directory::is_private(&path) {
                 return None;
             }
-            let lock = lock_within(File::open(&path).ok()?, PATIENCE)?;
+            let lock = lock_within(File::open(&path).ok()?, TIMEOUT)?;
             Some((path, lock))
         };
         Directory { locked: lock() }
@@ -101,8 +101,8 @@ fn next_version(path: &Path) -> PathBuf {
 }
 
 /// Locks a file; `None` if it stays locked by another process.
-fn lock_within(mut file: File, patience: Duration) -> Option<Flock<File>> {
-    let end = Instant::now() + patience;
+fn lock_within(mut file: File, timeout: Duration) -> Option<Flock<File>> {
+    let end = Instant::now() + timeout;
     loop {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Some(lock),

@@ -13,7 +13,7 @@ const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 const BURST: usize = 3_000;
 /// Time limit of a non-blocking call on a busy machine.
 const NOT_BLOCKING: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Frame lengths that every port passes, in bytes.
 pub const LENGTHS: [usize; 6] = [14, 15, 59, 60, 64, 1514];
@@ -78,7 +78,7 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
     let mut got = Vec::new();
     let mut last = Nanos::ZERO;
     while got.len() < sent.frames.len() {
-        assert!(start.elapsed() < PATIENCE, "{} frames came", got.len());
+        assert!(start.elapsed() < TIMEOUT, "{} frames came", got.len());
         let mut seen = 0;
         let called = now();
         let max = 3;
@@ -134,7 +134,7 @@ pub fn check_counts(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     drain(tx);
     let start = Instant::now();
     let mut lost = 0;
-    while got + lost < BURST as u64 && start.elapsed() < PATIENCE {
+    while got + lost < BURST as u64 && start.elapsed() < TIMEOUT {
         got += receive_ours(rx, 64);
         lost = total_losses(tx, rx) - before;
     }
@@ -169,7 +169,7 @@ pub fn check_gone(tx: &mut impl TxPort, rx: &mut impl RxPort, remove: impl FnOnc
     let start = Instant::now();
     let error = loop {
         match rx.receive(now(), 64, &mut |_| {}) {
-            Ok(_) => assert!(start.elapsed() < PATIENCE, "receiving never noticed"),
+            Ok(_) => assert!(start.elapsed() < TIMEOUT, "receiving never noticed"),
             Err(error) => break error,
         }
     };
@@ -177,7 +177,7 @@ pub fn check_gone(tx: &mut impl TxPort, rx: &mut impl RxPort, remove: impl FnOnc
     let error = loop {
         let _ = tx.push(outgoing(&numbered(0, 64)));
         match tx.flush() {
-            Ok(_) => assert!(start.elapsed() < 2 * PATIENCE, "sending never noticed"),
+            Ok(_) => assert!(start.elapsed() < 2 * TIMEOUT, "sending never noticed"),
             Err(error) => break error,
         }
     };
@@ -207,7 +207,7 @@ fn push_or(tx: &mut impl TxPort, bytes: &[u8], mut meanwhile: impl FnMut()) {
             PushResult::Full => tx.flush().unwrap(),
             PushResult::Refused => panic!("a frame of {} bytes was refused", bytes.len()),
         };
-        assert!(start.elapsed() < PATIENCE, "full for ever");
+        assert!(start.elapsed() < TIMEOUT, "full for ever");
         meanwhile();
     }
 }
@@ -224,7 +224,7 @@ fn drain(tx: &mut impl TxPort) {
         if tx.unsent() == 0 {
             return;
         }
-        assert!(start.elapsed() < PATIENCE, "frames are stuck");
+        assert!(start.elapsed() < TIMEOUT, "frames are stuck");
     }
 }
 

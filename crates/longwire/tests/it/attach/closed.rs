@@ -17,7 +17,7 @@ use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use super::node::{RunningNode, attachment};
 use super::{DEVICE, Joined, name_of};
 use crate::common::longwire;
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 use serde_json::json;
 
 const BPF: &str = "/sys/fs/bpf";
@@ -95,7 +95,7 @@ pub(super) fn wait_for_arrivals(joined: &Joined, datagrams: u64) {
     let arrived = || arrived().expect("statistics").rx_packets;
     let enough = arrived() + datagrams;
     while arrived() < enough {
-        assert!(begin.elapsed() < PATIENCE, "nothing arrives");
+        assert!(begin.elapsed() < TIMEOUT, "nothing arrives");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -7,7 +7,7 @@ use longwire_io::net::link_names;
 
 use super::{Attached, name_of, started};
 use crate::common::containerd::{Container, DEVICE, Engine, image, join};
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 
 const NEAR: &str = "10.88.0.1";
 const FAR: &str = "10.88.0.2";
@@ -30,7 +30,7 @@ fn attach(engine: &Engine, container: &Container<'_>, options: &[&str]) -> Attac
 #[track_caller]
 fn assert_clean(container: &Container<'_>) {
     let namespace = container.namespace();
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let names = namespace.run(link_names).expect("entered").expect("names");
         if names.iter().all(|name| !name.starts_with("lw-")) {
@@ -94,7 +94,7 @@ fn a_pause_loses_nothing(engine: &Engine, near: &Container<'_>, far: &Container<
     let mut download = near.spawn(&["sh", "-c", &script]);
     let begin = Instant::now();
     while near.exec(&["sh", "-c", "[ -s /tmp/data ]"]).code != 0 {
-        assert!(begin.elapsed() < PATIENCE, "nothing arrives");
+        assert!(begin.elapsed() < TIMEOUT, "nothing arrives");
     }
     let frozen = near.freeze();
     attached.set(&["rate=100mbit"]);

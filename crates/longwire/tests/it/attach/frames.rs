@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::{DEVICE, Joined, name_of};
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 use crate::common::site::run_in;
 
 const DELAY: Duration = Duration::from_millis(15);
@@ -59,7 +59,7 @@ impl Joined {
         let near = self.near.run(|| UdpSocket::bind(any(0)));
         let far = self.far.run(|| UdpSocket::bind(any(port)));
         let far = far.expect("entered").expect("a socket");
-        far.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        far.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         (near.expect("entered").expect("a socket"), far)
     }
 }

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::{DEVICE, Joined, may_attach, name_of, path_of};
-use crate::common::process::{PATIENCE, RunningProgram};
+use crate::common::process::{RunningProgram, TIMEOUT};
 use crate::common::{longwire, write};
 
 /// Datagrams per direction.
@@ -52,7 +52,7 @@ fn wait_until(control: &str, is_met: impl Fn(&Value) -> bool) {
         if report.code == 0 && is_met(&report.json()) {
             return;
         }
-        assert!(begin.elapsed() < PATIENCE, "{report:?}");
+        assert!(begin.elapsed() < TIMEOUT, "{report:?}");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::node::RunningNode;
 use super::{Joined, name_of, path_of, started};
-use crate::common::process::{PATIENCE, RunningProgram};
+use crate::common::process::{RunningProgram, TIMEOUT};
 
 /// For each, the kernel takes 0.2 s to close links and sockets.
 const INTERFACES: u8 = 24;
@@ -61,7 +61,7 @@ fn wires(joined: &Joined) -> Vec<Wire> {
         Wire { sender, receiver }
     };
     let wires: Vec<Wire> = (0..INTERFACES).map(wire).collect();
-    assert!(passes_by(Instant::now() + PATIENCE, &wires, || false));
+    assert!(passes_by(Instant::now() + TIMEOUT, &wires, || false));
     wires
 }
 
@@ -98,7 +98,7 @@ fn assert_open_at_once(mut program: RunningProgram, wires: &[Wire]) {
         let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
         poll(&mut ended, PollTimeout::ZERO).expect("a process") > 0
     };
-    let passed = passes_by(killed + PATIENCE, wires, is_over);
+    let passed = passes_by(killed + TIMEOUT, wires, is_over);
     let taken = killed.elapsed();
     let _ = program.end();
     let ended = killed.elapsed();

@@ -10,7 +10,7 @@ use longwire_testbed::support::skip;
 use longwire_testbed::{Plan, Side, direct_networks};
 use nix::sys::signal::Signal;
 
-use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
+use crate::common::process::{RunningProgram, TIMEOUT, wait_for_word};
 use crate::common::site::{run_in, well};
 use crate::common::{Ran, longwire};
 
@@ -110,7 +110,7 @@ impl Joined {
     /// namespace's devices some time after its last process.
     #[track_caller]
     fn assert_clean(&self) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             let names = self.near.run(link_names).expect("entered").expect("names");
             if names.iter().all(|name| !name.starts_with("lw-")) {

@@ -58,7 +58,7 @@ impl RunningNode {
     /// Waits until an attachment reaches a state.
     #[track_caller]
     pub(super) fn wait_for(&self, name: &str, state: &str) -> Value {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             let view = self.get(name);
             if view["state"] == state {

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use super::{Ran, ran};
 
 /// Timeout of steps that are instant on an idle machine: only a hang exceeds it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds.
 #[track_caller]
@@ -56,7 +56,7 @@ impl RunningProgram {
     pub fn end(mut self) -> Ran {
         let start = Instant::now();
         while self.child().try_wait().expect("a child").is_none() {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 let _ = self.child().kill();
                 panic!("it does not end: {:?}", ran(self.output()));
             }
@@ -109,7 +109,7 @@ impl Capture {
         const MOMENT: Duration = Duration::from_millis(300);
         let start = Instant::now();
         let mut last = (0, start);
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             let held = records(&self.file).len();
             if held != last.0 {
                 last = (held, Instant::now());
@@ -137,7 +137,7 @@ pub fn wait_for_word(running: &mut RunningProgram, word: &str) {
     });
     let mut said = String::new();
     while !said.contains(word) {
-        match response.recv_timeout(PATIENCE) {
+        match response.recv_timeout(TIMEOUT) {
             Ok(line) => said += &line,
             Err(error) => panic!("no '{word}': {error}; it said: {said}"),
         }

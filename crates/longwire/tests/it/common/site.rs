@@ -10,7 +10,7 @@ use longwire_testbed::support::{Folder, Stations, namespace};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::process::{PATIENCE, RunningProgram, wait_for_word};
+use super::process::{RunningProgram, TIMEOUT, wait_for_word};
 use super::{Ran, ran};
 
 /// The namespaces of the network and of the stations. Station N has the device `eth0`,
@@ -102,7 +102,7 @@ impl Site {
         while self.round_trip(from, to).is_none() {
             let passed = began.elapsed();
             assert!(
-                passed < PATIENCE,
+                passed < TIMEOUT,
                 "no answer of {} in {passed:?}",
                 address(to)
             );

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 use crate::common::site::{run_in, well};
 use crate::control::ControlledRun;
 
@@ -42,7 +42,7 @@ fn wait_for(run: &ControlledRun, words: &str, expected: &str) {
         if text.contains(expected) {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "{words}: {text}");
+        assert!(begun.elapsed() < TIMEOUT, "{words}: {text}");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use longwire_io::net::addr_add;
 use serde_json::json;
 
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 use crate::common::site::{assert_nothing_lost, link};
 use crate::common::{ran, write};
 use crate::control::ControlledRun;
@@ -92,7 +92,7 @@ fn frames_held_by_a_pause_arrive_after_it() {
         if held["queue"]["packets"] == 3 {
             break;
         }
-        assert!(began.elapsed() < PATIENCE, "{held}");
+        assert!(began.elapsed() < TIMEOUT, "{held}");
     }
     let from = controlled.elapsed();
     std::thread::sleep(Duration::from_secs(1));

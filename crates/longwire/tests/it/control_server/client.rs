@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Read timeout: an answer about many links is slow on a busy machine, and only a hang
 /// exceeds this.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An answer.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub fn request(line: &str, headers: &[&str], body: &str) -> String {
 /// Connects to a Unix socket.
 pub fn connect(path: &str) -> UnixStream {
     let stream = UnixStream::connect(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     stream
 }
 
@@ -62,7 +62,7 @@ pub fn ask(path: &str, line: &str, body: &str) -> Answer {
 pub fn ask_tcp(namespace: &NetNamespace, address: &str, text: &str) -> Answer {
     let stream = namespace.run(|| TcpStream::connect(address));
     let stream = stream.expect("it is entered").expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     exchange(stream, text)
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::Stage;
-use crate::common::process::{PATIENCE, RunningProgram};
+use crate::common::process::{RunningProgram, TIMEOUT};
 use crate::common::{Ran, write};
 use longwire_testbed::support::skip;
 
@@ -150,7 +150,7 @@ fn every_query_returns_data_of_a_real_run() {
             let found = ask(&stage, "/api/v1/query", &[("query", &query)]);
             !found.is_some_and(|series| series.iter().any(is_number))
         });
-        assert!(start.elapsed() < PATIENCE, "no data: {without:#?}");
+        assert!(start.elapsed() < TIMEOUT, "no data: {without:#?}");
         std::thread::sleep(Duration::from_millis(500));
     }
     // Figures of certain events are not 0. The switch refuses no frame, and the

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 use crate::common::{ran, write};
 use crate::exec::{User, well};
 
@@ -225,7 +225,7 @@ fn a_signal_ends_the_preparation_of_a_network() {
         let mut child = command.spawn().expect("it starts");
         let begun = Instant::now();
         while !waits_for(child.id(), Signal::SIGINT) {
-            assert!(begun.elapsed() < PATIENCE, "it does not wait for SIGINT");
+            assert!(begun.elapsed() < TIMEOUT, "it does not wait for SIGINT");
             std::thread::sleep(Duration::from_millis(10));
         }
         std::thread::sleep(Duration::from_millis(1_500));
@@ -233,7 +233,7 @@ fn a_signal_ends_the_preparation_of_a_network() {
         let begun = Instant::now();
         kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("it runs");
         while child.try_wait().expect("a child").is_none() {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 let _ = child.kill();
                 panic!("it goes on preparing");
             }

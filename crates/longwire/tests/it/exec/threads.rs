@@ -7,7 +7,7 @@ use longwire_testbed::support::compile_plugin;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 use crate::common::{ran, write};
 use crate::exec::{User, well};
 
@@ -130,7 +130,7 @@ fn signals_end_a_process_whose_plugin_is_slow_to_begin() {
             if let Some(status) = child.try_wait().expect("a child") {
                 break status;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 let _ = child.kill();
                 panic!("it goes on");
             }

@@ -8,7 +8,7 @@ use crate::common::have;
 use crate::exec::User;
 
 /// Maximum time until the screen shows a text, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A terminal on a separate tmux server, which ends on drop.
 struct Terminal<'a> {
@@ -57,7 +57,7 @@ impl Terminal<'_> {
             if screen.to_lowercase().contains(&text.to_lowercase()) {
                 return screen;
             }
-            assert!(start.elapsed() < PATIENCE, "no '{text}': {screen}");
+            assert!(start.elapsed() < TIMEOUT, "no '{text}': {screen}");
             sleep(Duration::from_millis(50));
         }
     }
@@ -169,7 +169,7 @@ fn top_ends_with_its_terminal() {
     drop(terminal);
     let start = Instant::now();
     while std::path::Path::new(&process).exists() {
-        assert!(start.elapsed() < PATIENCE, "top goes on without a terminal");
+        assert!(start.elapsed() < TIMEOUT, "top goes on without a terminal");
         sleep(Duration::from_millis(20));
     }
     let _ = run.kill();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::{Folder, words};
 
-use crate::common::process::PATIENCE;
+use crate::common::process::TIMEOUT;
 use crate::common::wire::wired;
 use crate::common::{pcap, write};
 use crate::interfaces::{Live, RECEIVES, RUNS, start};
@@ -61,7 +61,7 @@ const TIMING: u64 = SYS_NICE | IPC_LOCK;
 #[track_caller]
 fn assert_given_up(running: &mut Live, needed: u64, more: u64) {
     let allowed = TIMING | DAC_READ_SEARCH | needed | more;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let found = capabilities(running.id());
         assert!(found.iter().any(|thread| thread.is_main), "{found:?}");

@@ -62,7 +62,7 @@ impl Wire {
     /// Waits until exactly `frames` frames have arrived.
     pub fn expect_arrived(&self, number: usize, frames: u64) {
         let start = Instant::now();
-        while self.arrived(number) < frames && start.elapsed() < PATIENCE {
+        while self.arrived(number) < frames && start.elapsed() < TIMEOUT {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(self.arrived(number), frames);

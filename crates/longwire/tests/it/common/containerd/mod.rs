@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
 use longwire_testbed::support::{Folder, skip};
 
-use super::process::{PATIENCE, RunningProgram};
+use super::process::{RunningProgram, TIMEOUT};
 use super::site::well;
 use super::{Ran, ran};
 
@@ -86,7 +86,7 @@ impl Engine {
         };
         let begin = Instant::now();
         while engine.ctr(&["version"]).code != 0 {
-            assert!(begin.elapsed() < PATIENCE, "containerd: {}", engine.log());
+            assert!(begin.elapsed() < TIMEOUT, "containerd: {}", engine.log());
             std::thread::sleep(Duration::from_millis(50));
         }
         let image = image::write(&engine.folder);
@@ -261,12 +261,7 @@ impl Container<'_> {
     pub fn wait_for(&self, state: &str) {
         let begin = Instant::now();
         while self.state() != state {
-            assert!(
-                begin.elapsed() < PATIENCE,
-                "{} is {}",
-                self.id,
-                self.state()
-            );
+            assert!(begin.elapsed() < TIMEOUT, "{} is {}", self.id, self.state());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
