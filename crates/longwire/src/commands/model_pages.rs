@@ -86,8 +86,8 @@ static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "router",
         title: "Router",
-        text: "A router at the entry of the link: a hop for `traceroute`, which reports the \
-               link's MTU to senders. Errors return to the ingress port when the packet arrives, \
+        text: "A router at the entry of the link: a hop for `traceroute`. It reports the link's \
+               MTU to senders. Errors return to the ingress port when the packet arrives, \
                without crossing a link; the report counts them as `icmp_sent`. See [router \
                hops](../routers.md#a-link-as-a-router-hop).",
     },

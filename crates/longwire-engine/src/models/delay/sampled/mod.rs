@@ -47,14 +47,13 @@ pub(super) const LOCATION: Param = Param::with_default("location", Unit::Time, "
 /// Correlation with the previous frame.
 pub(super) const CORRELATION: Param = Param::with_default("correlation", Unit::Correlation, "0%")
     .help(
-        "the correlation of each delay with the one before, above -100% and below 100%; the \
-         distribution stays as it is",
+        "correlation with the previous delay, above -100% and below 100%; keeps the distribution",
     );
 
 /// Unit of bare numbers in a file.
 pub(super) const UNIT: Param =
     Param::with_default("unit", Unit::Choice(&["ms", "us", "ns", "s"]), "ms")
-        .help("the unit of delays in the file that are written without one");
+        .help("unit of delays without one");
 
 /// Maximum number of values in a file: 128 MiB.
 pub(super) const VALUES_MAX: usize = 1 << 24;
