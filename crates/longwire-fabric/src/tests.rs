@@ -211,7 +211,7 @@ match = "src=10.0.0.3"
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn links_come_change_and_go_while_frames_cross_them() {
+fn links_are_added_changed_and_removed_under_traffic() {
     let mut site = Site::new(NETWORK);
     assert!(site.takes(1) >= 20 * MS);
     // No link carries it.
@@ -394,7 +394,7 @@ fn impossible() -> Vec<(Value, &'static str, &'static str)> {
 }
 
 #[test]
-fn what_is_refused_says_which_field_and_changes_nothing() {
+fn refusals_name_the_field_and_change_nothing() {
     let site = Site::new(NETWORK);
     for (body, field, reason) in impossible() {
         let told = site.refused(&body);

@@ -189,7 +189,7 @@ fn neighbours_stay_together() {
 }
 
 #[test]
-fn reasons_say_what_limits() {
+fn reasons_name_the_limit() {
     let joined = vec![vec![0, 1, 2, 3]];
     let short: Vec<ShardLink> = (0..4).map(|_| link(49, 1)).collect();
     let plan = planned(&short, &joined, 4);

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_sent_again_while_it_comes_in_time() {
+    fn batches_are_resent_while_they_can_arrive_in_time() {
         let mut sent = SentBatches::default();
         for number in 0..3 {
             assert_eq!(sent.next(), number);

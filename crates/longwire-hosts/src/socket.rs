@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_equal_length_are_sent_together_and_come_one_by_one() {
+    fn datagrams_of_equal_length_are_sent_as_one_and_received_separately() {
         for local in ["127.0.0.1:0", "[::1]:0"] {
             let (mut here, mut there) = (open(local), [open(local), open(local)]);
             exchange(&mut here, &mut there);

@@ -239,7 +239,7 @@ fn bytes_of(number: u32) -> Vec<u8> {
 }
 
 #[test]
-fn frames_come_whole_with_their_releases() {
+fn frames_arrive_complete_with_their_releases() {
     let mut world = World::new(MILLI / 2);
     world.connect();
     let start = world.now;
@@ -282,7 +282,7 @@ fn long_frames_share_datagrams() {
 }
 
 #[test]
-fn frames_of_all_lengths_come_whole_for_every_mtu() {
+fn frames_of_all_lengths_arrive_complete_for_every_mtu() {
     for mtu in [548, 1_400, 1_472, 65_000] {
         let mut world = World::new(MILLI / 2);
         for (index, host) in world.hosts.iter_mut().enumerate() {
@@ -365,7 +365,7 @@ fn late_lost_and_repeated_frames_are_counted() {
 }
 
 #[test]
-fn nothing_is_lost_while_there_is_time_to_send_again() {
+fn nothing_is_lost_while_retransmission_is_possible() {
     // 10 % of datagrams are lost, including requests and resent ones.
     for (jitter, pause) in [(0, 100_000), (MILLI, 100_000), (MILLI, 20 * MILLI)] {
         let mut world = World::new(MILLI / 2);
@@ -547,7 +547,7 @@ fn frames_to_a_host_that_died_are_counted() {
 }
 
 #[test]
-fn frames_of_a_short_outage_come_when_the_new_session_asks_for_them() {
+fn frames_of_a_short_outage_are_resent_to_the_new_session() {
     let mut world = World::new(MILLI / 2);
     world.connect();
     world.loses = 1;

@@ -134,7 +134,7 @@ fn a_flow_label_stands_for_the_ports() {
 }
 
 #[test]
-fn keys_tags_and_spis_tell_flows_apart() {
+fn keys_tags_and_spis_separate_flows() {
     let keyed = |key: u8| {
         let inner = gre(0x2000, 0x0800, &[0, 0, 0, key], &v4(UDP, B, &HTTP));
         hash(&ether(0x0800, &v4(47, C, &inner)))

@@ -60,7 +60,7 @@ fn addresses_decide_the_direction() {
 }
 
 #[test]
-fn who_has_no_address_goes_by_the_station_that_was_learned() {
+fn frames_without_address_use_the_learned_station() {
     let mut sides = sides(&["10.0.0.0/24"]);
     let discover = ipv4([0; 4], [255; 4]);
     let solicit = ipv6("fe80::1", "ff02::1");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_xml_cannot_hold_is_escaped_or_replaced() {
+    fn characters_invalid_in_xml_are_escaped_or_replaced() {
         assert_eq!(
             escaped("<a href=\"x\">&'\u{1}\n</a>"),
             "&lt;a href=&quot;x&quot;&gt;&amp;&#39;\u{fffd} &lt;/a&gt;"

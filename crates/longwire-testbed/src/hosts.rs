@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_names_come_first_and_are_nobody_elses() {
+    fn own_names_take_precedence_and_are_unique() {
         let names = [("near", IpAddr::from([10, 77, 0, 1]))];
         let text = hosts(
             "127.0.0.1 localhost\n1.2.3.4 Near other # x\n5.6.7.8 near\n",

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_stays() {
+    fn committed_files_stay() {
         let mut topology = network();
         let mut draft = topology.begin(Diagnostics::new("change", ADDED), Path::new(""), &files());
         for item in tree::tables(&added(), "link") {

@@ -293,7 +293,7 @@ mod meant_tests {
     use super::suggestion;
 
     #[test]
-    fn what_was_taken_away_is_not_listed() {
+    fn removed_links_are_not_listed() {
         assert_eq!(
             suggestion("nosuch", ["", "adsl1", "adsl2", ""]),
             "known: adsl1, adsl2"

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_with_its_line() {
+    fn non_text_is_refused_with_its_line() {
         assert_eq!(split(&[b"a\n\xff\n"]), Err("line 2: not UTF-8 text".into()));
         let long = vec![b'a'; LINE_MAX + 1];
         assert!(split(&[&long]).unwrap_err().starts_with("line 1: longer"));

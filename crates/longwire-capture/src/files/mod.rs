@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_to_stop_waits_for_no_file() {
+    fn a_stopping_run_waits_for_no_file() {
         let stop = Arc::new(AtomicBool::new(true));
         let (mut reader, _sender) = silent(Duration::from_secs(3600), Some(stop));
         assert!(matches!(reader.next_piece(), Err(FileError::Stopped)));

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_decided_or_never_departs_is_held() {
+    fn undecided_frames_are_logged_as_held() {
         let folder = Folder::new();
         let path = folder.path().join("verdicts.csv");
         let Ok(writer) = LogWriter::create(&path) else {

@@ -171,7 +171,7 @@ fn an_empty_log_is_a_log() {
 }
 
 #[test]
-fn the_name_tells_the_format_to_write_and_the_bytes_the_format_to_read() {
+fn the_name_selects_the_written_and_the_bytes_the_read_format() {
     let dir = Folder::new();
     for name in ["log", "log.txt", "log.csv.gz", "parquet"] {
         let refused = LogWriter::create(dir.file(name)).map(drop);
@@ -284,7 +284,7 @@ fn wrong_lines_are_named() {
 }
 
 #[test]
-fn what_is_no_log_is_told_so() {
+fn non_logs_are_refused() {
     let dir = Folder::new();
     let path = dir.file("log.csv");
     crate::common::write(&path, b"time,rate\n1,2\n");

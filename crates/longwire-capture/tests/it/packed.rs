@@ -71,7 +71,7 @@ fn packed_captures_are_read_as_if_they_were_not() {
 }
 
 #[test]
-fn what_tools_pack_is_read() {
+fn files_compressed_by_tools_are_read() {
     let plain = classic(8_000);
     let (expected, _) = read_all(&plain, false);
     let tools: [(&str, &[&str]); 9] = [
@@ -180,7 +180,7 @@ fn any_byte_may_be_wrong() {
 }
 
 #[test]
-fn places_say_whether_they_are_in_the_packed_file() {
+fn error_positions_name_the_compressed_file() {
     let mut plain = Builder::new(false);
     plain
         .classic(0xa1b2_c3d4, 96, 1)

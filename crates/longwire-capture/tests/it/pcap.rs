@@ -239,7 +239,7 @@ fn other_files_are_named() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_files_are_read_back() {
     let dir = Folder::new();
     for extension in ["pcap", "pcapng"] {
         let path = dir.file(&format!("round.{extension}"));
@@ -308,7 +308,7 @@ fn frames_know_their_interface() {
 }
 
 #[test]
-fn files_that_cannot_be_made_or_found_say_so() {
+fn files_that_cannot_be_created_or_found_are_reported() {
     let dir = Folder::new();
     let error = |r: Result<CaptureWriter, CaptureError>| r.err().unwrap().to_string();
     assert!(error(CaptureWriter::create("x.txt")).contains(".pcapng"));

@@ -21,7 +21,7 @@ fn stamp(n: usize) -> u64 {
 }
 
 #[test]
-fn what_editcap_writes_is_read() {
+fn files_of_editcap_are_read() {
     let dir = Folder::new();
     let frames = frames();
     let source = dir.file("source.pcapng");

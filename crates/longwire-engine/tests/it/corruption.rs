@@ -408,7 +408,7 @@ fn some_checksums_are_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_corrupted_is_refused() {
+fn impossible_corruption_is_refused() {
     for (text, message) in [
         (
             "random:1%,bits=0",

@@ -207,7 +207,7 @@ fn pareto_normal_delays_are_netems_mixture() {
 
 /// The same samples against a nearly right distribution: the tests above can fail.
 #[test]
-fn the_bound_tells_apart_what_is_a_hundredth_off() {
+fn the_bound_detects_a_deviation_of_a_hundredth() {
     let bound = ks_bound(SAMPLES as usize, CONFIDENCE);
     let mut samples = delays("normal:mean=50ms,stddev=10ms", 1);
     assert!(ks_distance(&mut samples, normal(50.1 * MS, 10.0 * MS)) > bound);
@@ -242,7 +242,7 @@ fn a_distribution_without_spread_is_one_delay() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_refused() {
+fn invalid_distributions_are_refused() {
     for (text, message) in [
         (
             "normal:mean=20ms,stddev=1ms,min=30ms",

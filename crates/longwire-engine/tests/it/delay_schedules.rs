@@ -190,7 +190,7 @@ fn a_list_has_a_delay_for_each_frame() {
 }
 
 #[test]
-fn a_sinusoid_goes_up_and_down() {
+fn a_sinusoid_oscillates() {
     let text = "sinusoid:mean=100ms,amplitude=40ms,period=90s,phase=90";
     let mut sinusoid = parse(text, "");
     for lap in [0, 1, 1_000_000] {
@@ -211,7 +211,7 @@ fn a_sinusoid_goes_up_and_down() {
 }
 
 #[test]
-fn what_is_no_schedule_is_refused() {
+fn invalid_schedules_are_refused() {
     for [text, message] in rows(
         "
         steps:at=10s/5ms | steps: at: '10s/5ms': the first time must be 0s

@@ -49,7 +49,7 @@ fn every_nth_frame_has_its_copies() {
 
 /// 100,000 frames at a confidence of 99.98 %; lost frames have no copies.
 #[test]
-fn random_copies_come_with_their_probability() {
+fn random_copies_have_their_probability() {
     let mut plain = link("duplicate=7%", 1);
     let mut lossy = link("duplicate=7% loss=50%", 1);
     let (mut copies, mut of_survivors) = (0, 0);
@@ -162,7 +162,7 @@ fn those_in_turn_stay_in_order() {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn text_round_trips() {
     let text = "nth:every=3,offset=2,copies=2,delay=own";
     assert_eq!(DUPLICATION.parse(text).unwrap().to_string(), text);
     let text = "gap:gap=5,rate=30%,correlation=-10%";

@@ -77,7 +77,7 @@ fn a_base_delay_from_the_trains_file_is_doubtful() {
 
 /// The closest meaningful values.
 #[test]
-fn what_is_no_slip_is_taken_without_a_word() {
+fn plausible_values_are_accepted_silently() {
     for (option, text) in [
         ("loss", "correlated:rate=1%,correlation=99%"),
         ("loss", "correlated:rate=50%,correlation=-100%"),
@@ -209,7 +209,7 @@ fn parts_without_an_effect_are_doubtful() {
 /// 2.5 s at 1,000 frames/s, the maximum over the last frames is at most 2.5 s less the
 /// elapsed time, and close to it.
 #[test]
-fn the_mean_of_jitter_in_order_is_said() {
+fn the_mean_of_ordered_jitter_is_reported() {
     let message = |delay: &str| {
         let doubts = config(&format!("delay={delay}")).doubts;
         assert_eq!(doubts.len(), 1, "{delay}: {doubts:?}");

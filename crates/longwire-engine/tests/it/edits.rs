@@ -81,7 +81,7 @@ fn fields_of_ip_headers_are_rewritten() {
 }
 
 #[test]
-fn what_has_used_up_its_time_to_live_is_dropped() {
+fn packets_with_expired_time_to_live_are_dropped() {
     for (ttl, taken, passes) in [
         (1, 1, false),
         (2, 1, true),
@@ -251,7 +251,7 @@ fn pieces_of_pieces_and_options() {
 }
 
 #[test]
-fn what_may_not_be_cut_is_dropped() {
+fn frames_that_cannot_be_cut_are_dropped() {
     let outcome = |frame: &[u8]| {
         assert!(pieces(600, frame).is_empty());
         cross(&mut crate::common::link("mtu=fragment:600", 1), frame)

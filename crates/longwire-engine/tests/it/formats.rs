@@ -53,7 +53,7 @@ fn stretches(series: &Series) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_trace_says_its_format() {
+fn the_format_of_a_trace_is_detected() {
     let table = "time,rate_mbps\n0,8\n1,4\n";
     assert_eq!(
         stretches(&series(rates(table))),
@@ -296,7 +296,7 @@ fn wrong_models_are_refused_with_their_place() {
 }
 
 #[test]
-fn what_is_no_trace_at_all_is_refused_early() {
+fn non_traces_are_refused_early() {
     let long = vec![b'a'; 70_000];
     let refused = read_pieces(None, Quantity::Rate, &long, 4_096).unwrap_err();
     assert_eq!(refused, "line 1: longer than 65536 bytes");

@@ -26,7 +26,7 @@ fn refusal(filter: &str) -> String {
 
 /// Every example in the help is a valid filter.
 #[test]
-fn what_the_help_names_is_understood() {
+fn names_in_the_help_are_accepted() {
     let named = [
         ("ip, ip6, arp, icmp, icmp6, tcp, udp, sctp", "not ip6"),
         ("vlan [N]", "vlan and vlan 7"),

@@ -71,7 +71,7 @@ fn listed_frames_are_lost() {
 }
 
 #[test]
-fn a_file_says_which_frames_are_lost() {
+fn a_file_selects_the_lost_frames() {
     let contents = "1101\n # 0 is lost\n1 0\n";
     assert_eq!(lost("per-packet:file=x,end=stop", contents, 30), [3, 6]);
     assert_eq!(lost("per-packet:file=x", contents, 14), [3, 6, 9, 12]);
@@ -108,7 +108,7 @@ fn down(model: &mut Box<dyn LossModel>, since: u64) -> bool {
 }
 
 #[test]
-fn outages_come_with_their_period() {
+fn outages_repeat_with_their_period() {
     let mut outage = parse("outage:period=10s,duration=500ms,offset=3s", "");
     for lap in [0, 1, 99] {
         let start = (lap * 10 + 3) * SECOND;
@@ -135,7 +135,7 @@ fn outages_come_with_their_period() {
 }
 
 #[test]
-fn outages_come_at_their_times() {
+fn outages_start_at_their_times() {
     let spans = [(2, 3), (3, 4), (10, 15)];
     let mut once = parse("outages:schedule=2s/1s;3s/1s;10s/5s", "");
     let mut again = parse("outages:schedule=2s/1s; 3s/1s; 10s/5s,repeat=20s", "");
@@ -185,7 +185,7 @@ fn an_outage_meets_the_departure_or_the_arrival() {
 
 /// 60,000 frames per row, within bounds that 99.98 % of correct models keep.
 #[test]
-fn a_trace_says_how_probable_losses_are() {
+fn a_trace_gives_loss_probabilities() {
     let contents = "time_s,loss_percent\n0,0\n60,25\n120,100\n180,1.5\n";
     let rates = [0.0, 0.25, 1.0, 0.015];
     for (end, after) in [("loop", rates[1]), ("hold", rates[3]), ("stop", 0.0)] {

@@ -25,7 +25,7 @@ fn nothing_given_is_a_wire() {
 }
 
 #[test]
-fn what_is_described_reads_back() {
+fn descriptions_round_trip() {
     let links = [
         "",
         "rate=10mbit delay=20ms mtu=1500",
@@ -127,7 +127,7 @@ fn the_default_queue_follows_its_rule() {
 }
 
 #[test]
-fn an_undersized_queue_is_told_what_would_do() {
+fn an_undersized_queue_gets_a_sufficient_size() {
     let would_do = |queue: &str| {
         let config = config(&format!("rate=10mbit delay=20ms queue={queue}"));
         config.queue_undersized().map(|limit| limit.to_string())

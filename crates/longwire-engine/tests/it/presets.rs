@@ -76,7 +76,7 @@ fn round_trips_are_those_of_the_summaries() {
 }
 
 #[test]
-fn what_is_unknown_comes_with_what_is_known() {
+fn unknown_names_list_the_known_ones() {
     let refusal = |text: &str| presets::read(text, &NoLoader).unwrap_err().to_string();
     assert!(refusal("isdn").starts_with("unknown preset 'isdn'; known: dialup, edge"));
     assert!(refusal("").contains("known:"));

@@ -108,7 +108,7 @@ fn a_router_takes_one_hop_and_rewriting_takes_more() {
 }
 
 #[test]
-fn errors_come_from_the_addresses_of_the_router() {
+fn errors_have_the_addresses_of_the_router() {
     let text = "router=hop:address=192.0.2.9,address6=2001:db8::9";
     for (frame, address) in [
         (v4(1, 0, 8), &[192, 0, 2, 9][..]),
@@ -186,7 +186,7 @@ fn only_errors_that_are_sent_take_tokens() {
 }
 
 #[test]
-fn routers_come_and_go_with_changes() {
+fn changes_add_and_remove_routers() {
     let spec: LinkSpec = "mtu=1300".parse().unwrap();
     let mut link = Link::new_changeable(spec.build(&NoLoader).unwrap(), 1, LinkId(0));
     let (frame, mut at) = (v4(1, 0, 8), Nanos::ZERO);

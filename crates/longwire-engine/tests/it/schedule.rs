@@ -34,7 +34,7 @@ fn a_speed_scales_the_whole_and_not_the_steps() {
 }
 
 #[test]
-fn a_stamp_that_goes_back_keeps_its_place() {
+fn a_decreasing_stamp_keeps_its_position() {
     let mut schedule = ReplaySchedule::new(Pace::default(), None);
     assert_eq!(
         due(&mut schedule, &[10, 30, 20, 25, 40]),
@@ -64,7 +64,7 @@ fn a_round_begins_a_mean_gap_after_the_last_frame() {
 }
 
 #[test]
-fn a_rate_goes_on_over_rounds() {
+fn a_rate_continues_across_rounds() {
     let rate = PacketRate::from_packets_per_sec(1_000_000).unwrap();
     let mut schedule = ReplaySchedule::new(Pace::Packets(rate), None);
     assert_eq!(due(&mut schedule, &[0, 9]), [0, 1_000]);

@@ -42,7 +42,7 @@ fn uniform_delays_are_uniform() {
 
 /// The same samples against a nearly right distribution: the test above can fail.
 #[test]
-fn the_bound_tells_apart_what_is_one_percent_off() {
+fn the_bound_detects_a_deviation_of_one_percent() {
     let bound = ks_bound(SAMPLES as usize, CONFIDENCE);
     let mut samples = delays("uniform:min=10ms,max=30ms", 1);
     assert!(ks_distance(&mut samples, uniform(10e6, 30.3e6)) > bound);

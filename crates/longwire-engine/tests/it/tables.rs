@@ -96,7 +96,7 @@ fn a_mapping_reads_what_no_custom_covers() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_are_reported_with_their_line() {
     // In the texts, a slash ends each line.
     for [text, message] in rows(
         "

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_the_interface_tells_the_cause() {
+    fn the_state_of_the_interface_determines_the_cause() {
         let given = |hook| match GivenFrames::new(hook) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => None,
             given => Some(given.expect("counters")),

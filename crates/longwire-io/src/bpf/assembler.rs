@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_is_left_out() {
+    fn unreachable_parts_are_omitted() {
         let mut program = Assembler::default();
         let [used, unused] = [(); 2].map(|()| program.label());
         program.go(used);

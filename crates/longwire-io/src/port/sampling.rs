@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_in_so_many_is_picked() {
+    fn every_nth_frame_is_sampled() {
         let picked = |every| {
             let mut sampler = Sampler::new(every);
             (0..7)
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_comes_again_counts_once() {
+    fn a_repeated_frame_counts_once() {
         let mut sampler = Sampler::new(3);
         let mut picked = Vec::new();
         for _ in 0..6 {

@@ -298,7 +298,7 @@ fn ports_are_found_by_name() {
 }
 
 #[test]
-fn auto_says_what_it_chose() {
+fn auto_reports_its_choice() {
     let Some(pair) = Pair::new() else { return };
     let port = pair.in_port(|| open(PORT)).unwrap();
     assert_eq!(port.name, format!("packet:{PORT}"));

@@ -43,14 +43,14 @@ fn expected() -> Vec<(usize, u32)> {
 }
 
 #[test]
-fn the_pipe_in_memory_tells_how_long_a_frame_was() {
+fn the_memory_pipe_keeps_the_length_on_the_wire() {
     let (mut tx, mut rx) = mem::pipe(Bytes(1 << 20)).unwrap();
     send(&mut tx);
     assert_eq!(lengths(&mut rx), expected());
 }
 
 #[test]
-fn captures_tell_how_long_a_frame_was() {
+fn captures_store_the_length_on_the_wire() {
     for extension in ["pcap", "pcapng"] {
         let dir = Folder::new();
         let path = dir.file(&format!("cut.{extension}"));

@@ -333,7 +333,7 @@ fn budgets_out_of_range_are_refused() {
 }
 
 #[test]
-fn huge_pages_are_had_or_their_lack_is_said() {
+fn huge_pages_are_used_or_their_lack_is_reported() {
     let config = DelayLineConfig {
         budget: Bytes(64 << 20),
         huge_pages: true,

@@ -203,7 +203,7 @@ fn while_nothing_is_known_any_gap_stays_possible() {
 }
 
 #[test]
-fn a_frame_that_comes_too_late_and_a_wire_that_ran_dry_are_counted() {
+fn late_frames_and_idle_wires_are_counted() {
     let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
     while filler.idle(Nanos::from_micros(50), 60).is_some() {}
     let FillStep::Frame(placement) = filler.step(Nanos::from_micros(10), 60) else {

@@ -287,7 +287,7 @@ fn oversized(v6: bool, vlan_tags: usize, jumbo: bool) -> (FrameSpec, Vec<u8>) {
 }
 
 #[test]
-fn what_is_longer_than_an_ip_packet_is_cut_into_packets() {
+fn super_packets_longer_than_ip_are_split() {
     for (v6, vlan_tags, jumbo) in [
         (false, 0, false),
         (false, 2, false),

@@ -101,7 +101,7 @@ fn an_interface_that_is_set_down_ends_sending() {
 /// Like a cable that is pulled out and plugged in again: frames sent meanwhile are lost
 /// and counted, each once, and later frames pass.
 #[test]
-fn a_carrier_that_goes_away_midway_loses_what_is_sent_and_counts_it() {
+fn frames_sent_without_a_carrier_are_lost_and_counted() {
     for (kind, len) in [("packet", 64), ("packet", 6000), ("xdp", 64)] {
         let Some(pair) = Pair::number(1, if len > 1514 { 9000 } else { 1500 }) else {
             return;

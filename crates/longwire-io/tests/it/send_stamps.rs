@@ -152,7 +152,7 @@ fn stamped_frames_are_neither_changed_nor_overtaken() {
 }
 
 #[test]
-fn ports_without_stamps_say_so() {
+fn ports_without_stamps_are_reported() {
     let mut null = registry::open("null", &options()).unwrap();
     assert_eq!(null.tx.sample_every(1), None);
     assert_eq!(null.tx.launch_lead(), None);

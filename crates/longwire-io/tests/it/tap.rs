@@ -55,7 +55,7 @@ fn a_device_is_made_and_vanishes() {
 }
 
 #[test]
-fn a_device_that_was_there_stays_as_it_was() {
+fn an_existing_device_is_left_unchanged() {
     let Some(place) = namespace() else { return };
     place
         .run(|| {
@@ -96,7 +96,7 @@ fn names_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn what_the_kernel_has_no_room_for_is_counted() {
+fn frames_dropped_by_the_kernel_are_counted() {
     let Some((place, mut port)) = station(1, &OpenOptions::default()) else {
         return;
     };

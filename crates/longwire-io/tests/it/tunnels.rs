@@ -440,7 +440,7 @@ fn udp_trains_in_vxlan_are_of_the_inner_header() {
 
 /// 64 KiB plus tunnel headers for each segment are too long for one IP packet.
 #[test]
-fn long_trains_become_two() {
+fn long_trains_are_split() {
     let spec = FrameSpec::tcp(65_000);
     let tunnel = Tunnel {
         carrier: Carrier::Vxlan,

@@ -101,7 +101,7 @@ fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
 }
 
 #[test]
-fn the_program_goes_with_a_killed_process() {
+fn the_program_is_removed_with_a_killed_process() {
     const INNER: &str = "xdp_program::inside_a_process_to_be_killed";
     let Some(pair) = Pair::new() else { return };
     // A child starts in the namespace of the thread that creates it.
@@ -130,7 +130,7 @@ fn the_program_goes_with_a_killed_process() {
     pair.xdp(XdpMode::Best);
 }
 
-/// Run by `the_program_goes_with_a_killed_process` in a separate process.
+/// Run by `the_program_is_removed_with_a_killed_process` in a separate process.
 #[test]
 fn inside_a_process_to_be_killed() {
     if std::env::var_os(CHILD).is_none() {

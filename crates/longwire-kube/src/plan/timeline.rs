@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repetition_without_end_goes_on() {
+    fn an_unlimited_repetition_continues() {
         let timeline = timeline(two_steps(json!({ "every": "30s" })), None).expect("it is right");
         let late = 30 * 1_000_000;
         assert_eq!(delay_at(&timeline, late), (json!("5ms"), Some(seconds(10))));

@@ -101,7 +101,7 @@ fn prefixes_are_kept_and_no_more() {
 
 /// Well-known addresses are preserved, and no other address maps to one.
 #[test]
-fn what_means_something_everywhere_stays() {
+fn special_addresses_are_kept() {
     let mut anonymizer = Anonymizer::new(&KEY, false);
     for same in ["0.0.0.0", "127.0.0.1", "224.0.0.251", "255.255.255.255"] {
         assert_eq!(anonymizer.v4(v4(same)), v4(same));
@@ -124,7 +124,7 @@ fn what_means_something_everywhere_stays() {
 
 /// The cache agrees with the computation, also on collisions.
 #[test]
-fn what_is_remembered_is_right() {
+fn cached_results_are_correct() {
     let mut anonymizer = Anonymizer::new(&KEY, false);
     for _ in 0..2 {
         for n in 0..20_000u32 {

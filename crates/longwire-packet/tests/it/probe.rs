@@ -25,7 +25,7 @@ fn a_probe_fits_the_shortest_frame() {
 }
 
 #[test]
-fn what_is_written_is_found() {
+fn written_keys_are_found() {
     let mut payload = [7; 100];
     assert!(probe().write(&mut payload));
     assert_eq!(Probe::find(&payload), Some(probe()));

@@ -211,7 +211,7 @@ fn a_port_that_sends_at_once_is_given_nothing_early() {
 }
 
 #[test]
-fn stamps_say_when_frames_left_and_not_when_they_were_handed_over() {
+fn stamps_are_departures_not_handovers() {
     let device = Device {
         stamped_after: Some(7_000),
         ..Device::default()

@@ -30,7 +30,7 @@ fn write_cut(path: &str) {
 }
 
 #[test]
-fn cut_frames_take_as_long_as_they_were_and_say_so_at_the_end() {
+fn truncated_frames_count_their_original_length() {
     let folder = Folder::new();
     write_cut(&folder.file("in.pcap"));
     let unlimited = QueueLimit::UNLIMITED;

@@ -105,7 +105,7 @@ fn a_link_may_be_shared_by_ports() {
 /// A path of two links, the second of which another path shares; an order
 /// takes the path away from a class on the way.
 #[test]
-fn paths_share_links_and_orders_come_at_their_time() {
+fn paths_share_links_and_orders_apply_on_time() {
     let classifier = rules(Target::Pass, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);
     let links = [link("delay=2ms"), link("delay=3ms")];
     let paths: [&[u32]; 2] = [&[0, 1], &[1]];

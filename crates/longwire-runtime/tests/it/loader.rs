@@ -38,7 +38,7 @@ fn refusal(path: &str) -> String {
 }
 
 #[test]
-fn a_file_comes_whole_and_in_order() {
+fn a_file_is_read_completely_and_in_order() {
     let contents: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
     let file = Scratch::new(&contents);
     let (mut read, mut pieces) = (Vec::new(), 0);
@@ -52,7 +52,7 @@ fn a_file_comes_whole_and_in_order() {
 }
 
 #[test]
-fn what_takes_the_pieces_ends_the_reading() {
+fn the_consumer_can_end_reading() {
     let file = Scratch::new(&[0; 1 << 20]);
     let mut pieces = 0;
     let ended = FileLoader::new().read(file.path(), &mut |_| {
@@ -63,7 +63,7 @@ fn what_takes_the_pieces_ends_the_reading() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_with_the_reason() {
+fn non_files_are_refused_with_a_reason() {
     assert!(refusal("-").contains("name a file"));
     let folder = std::env::temp_dir();
     assert!(refusal(folder.to_str().expect("a plain name")).contains("directory"));

@@ -32,7 +32,7 @@ fn offsets_and_times_are_read() {
 }
 
 #[test]
-fn what_is_none_is_refused_with_what_would_be() {
+fn invalid_values_are_refused_with_a_remedy() {
     let wrong = [
         "",
         "@",

@@ -208,7 +208,7 @@ fn a_cable_in_memory_wakes_the_thread_at_its_end() {
 
 /// Checks a pipe's descriptor after each step of an exchange.
 #[test]
-fn the_descriptor_of_a_cable_says_whether_frames_wait() {
+fn the_descriptor_of_a_cable_is_readable_with_frames() {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
     fn readable(rx: &PipeRx) -> bool {

@@ -370,7 +370,7 @@ fn a_trace_cut_anywhere_gives_the_frames_before_the_cut() {
 }
 
 #[test]
-fn altered_frames_come_in_their_places() {
+fn altered_frames_keep_their_positions() {
     let path = scratch("long.pcap");
     let mut writer = CaptureWriter::create(&path).unwrap();
     for n in 0..20u32 {

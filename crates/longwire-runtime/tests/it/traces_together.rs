@@ -43,7 +43,7 @@ fn frames(config: TraceConfig, max: usize) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn frames_of_all_traces_come_in_the_order_of_their_stamps_in_every_round() {
+fn merged_traces_are_ordered_by_stamp_in_every_round() {
     for max in [1, 2, 64] {
         let traces = vec![
             trace("short", &[100, 110, 120]),

@@ -37,7 +37,7 @@ fn ports_name_an_interface_and_addresses() {
 }
 
 #[test]
-fn what_no_port_can_be_is_refused_with_its_place() {
+fn invalid_ports_are_refused_with_their_place() {
     let cases = [
         ("attach = { netns = 'blue' }", "net.toml:2:", "no addresses"),
         (

@@ -3,7 +3,7 @@ use std::path::Path;
 use crate::{Class, Direction, Topology, ns};
 
 #[test]
-fn scripts_of_emulab_become_topologies_that_are_right() {
+fn emulab_scripts_convert_to_valid_topologies() {
     let script = "source tb_compat.tcl\nset ns [new Simulator]\n# three nodes in a row, and a LAN\n\
         for {set i 0} {$i < 3} {incr i} {\n  set n($i) [$ns node]\n}\nset r [$ns node]\n\
         set access [$ns duplex-link $n(0) $r 100Mb 10ms DropTail]\n\

@@ -182,7 +182,7 @@ fn paths_are_crossed_backwards_on_the_way_back() {
 }
 
 #[test]
-fn what_is_probably_not_meant_is_warned_of() {
+fn probable_mistakes_are_warned_of() {
     let unused = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\nmatch = \"src=1.1.1.1\"\n");
     assert_eq!(unused.warnings[0].line, 4, "{:?}", unused.warnings);
     let path = good("[[link]]\nname = \"x\"\n[[path]]\nname = \"p\"\nvia = \"x\"\n");
@@ -319,7 +319,7 @@ fn doubtful_values_of_a_change_are_warned_of() {
 }
 
 #[test]
-fn ramps_and_repetitions_come_in_order_of_time_and_without_end() {
+fn ramps_and_unlimited_repetitions_are_ordered_by_time() {
     let text = "[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\
         ramp = { x = { option = \"rate\", from = \"10mbit\", to = \"1mbit\", time = \"2s\", steps = 2 } }\n\
         [[at]]\ntime = \"2s\"\noff = \"x\"\nevery = \"1s\"\ntimes = 2\n";

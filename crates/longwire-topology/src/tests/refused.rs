@@ -130,7 +130,7 @@ const DIVIDED: &str = "[[host]] -- name = 'one' -- address = '192.0.2.1' -- port
     [[host]] -- name = 'two' -- address = '192.0.2.2' -- ports = 'b' -- ";
 
 #[test]
-fn every_refusal_says_where_and_what() {
+fn every_refusal_has_a_place_and_a_reason() {
     for [text, line, field, said] in rows(REFUSED) {
         let problems = refused(&text.replace("DIVIDED ", DIVIDED).replace(" -- ", "\n"));
         assert_eq!(problems.len(), 1, "{text}\n{problems:?}");

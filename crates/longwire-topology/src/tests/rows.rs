@@ -17,7 +17,7 @@ fn read(csv: &str, more: &str) -> Result<Topology, Vec<Problem>> {
 }
 
 #[test]
-fn rows_become_links_with_their_options() {
+fn rows_are_links_with_their_options() {
     let csv = "name,match,template,up-delay,down-rate,shared\n# a remark\n\
                x,\"src=1.1.1.1,dst=2.2.2.2\",slow,5ms,8mbit,\ny,vlan=7,,,,true\n";
     let topology = read(csv, "delay = \"1ms\"\n").expect("good");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_says_nothing() {
+    fn few_frames_yield_no_result() {
         assert_eq!(fit(0, |_, _| 0.0), None);
         assert_eq!(fit(3, |_, _| 0.0), None);
         // All at almost the same time.

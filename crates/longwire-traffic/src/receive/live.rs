@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_anything_was_sent_is_foreign() {
+    fn frames_before_the_first_sent_one_are_foreign() {
         let (mut log, sent) = sent_log("near", "mac".parse().expect("a field"));
         let mut live = LiveComparison::new(sent);
         live.record(&frame(1), Nanos::ZERO);

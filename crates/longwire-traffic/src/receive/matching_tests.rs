@@ -177,7 +177,7 @@ fn nothing_but_equal_frames_works_and_stays_fast() {
 }
 
 #[test]
-fn what_is_behind_the_last_frame_is_not_lost_yet() {
+fn frames_after_the_last_received_one_are_not_lost() {
     let counts = run(100, &[0, 1, 2, 5]).counts();
     assert_eq!((counts.lost, counts.behind_last), (2, 94));
     let counts = run(10, &[99]).counts();

@@ -213,7 +213,7 @@ fn the_seed_decides() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_options_are_refused() {
     for model in [
         "burst:frames=0p",
         "on-off:on=0,off=1ms",

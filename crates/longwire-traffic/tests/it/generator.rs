@@ -141,7 +141,7 @@ fn a_checksum_of_zero_is_written_as_ones() {
 }
 
 #[test]
-fn headers_say_what_was_asked_for() {
+fn headers_have_the_requested_values() {
     let flows = FlowConfig {
         vlans: vec![
             "200".parse().expect("a tag"),
@@ -235,7 +235,7 @@ fn random_flows_are_even() {
 }
 
 #[test]
-fn probes_tell_sequence_and_time() {
+fn probes_carry_sequence_and_time() {
     for (number, frame) in generate(config("60", FlowConfig::default()), 5_000)
         .iter()
         .enumerate()
@@ -319,7 +319,7 @@ fn the_seed_decides_everything() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn values_out_of_range_are_refused() {
     let refused = |config| {
         GeneratorFeed::new(config)
             .err()

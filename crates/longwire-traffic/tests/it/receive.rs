@@ -70,7 +70,7 @@ fn frame(number: u64, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_trace_holds_is_found_again_at_the_port() {
+fn frames_of_a_trace_arrive_at_the_port() {
     let Some(wire) = Wire::new() else { return };
     let folder = Folder::new();
     let (trace, capture) = (folder.file("sent.pcap"), folder.file("came.pcap"));
@@ -130,7 +130,7 @@ fn what_a_trace_holds_is_found_again_at_the_port() {
 }
 
 #[test]
-fn probes_tell_delay_and_loss_at_the_port() {
+fn probes_measure_delay_and_loss_at_the_port() {
     let Some(wire) = Wire::new() else { return };
     let receiving = wire.receive(ReceiveConfig {
         idle: Some(Nanos::from_millis(300)),

@@ -104,7 +104,7 @@ fn uniform_sizes_are_uniform() {
 }
 
 #[test]
-fn what_no_frame_can_be_is_refused() {
+fn matchers_without_possible_frames_are_refused() {
     for text in [
         "13",
         "fixed:size=17,fcs=with",

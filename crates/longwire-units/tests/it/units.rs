@@ -7,7 +7,7 @@ use longwire_units::{UnitError, parse_count, parse_ratio};
 use proptest::prelude::*;
 
 #[test]
-fn what_tc_writes_is_read() {
+fn output_of_tc_is_read() {
     let time = |text: &str| Nanos::from_str(text).unwrap().as_nanos();
     for (text, nanos) in [
         ("0", 0),
@@ -274,7 +274,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn what_is_written_reads_back(
+    fn text_round_trips(
         nanos in up_to(86_400_000_000_000),
         bits in up_to(BitRate::MAX.bits_per_sec()),
         bytes in up_to(Bytes::SETTING_MAX.0),

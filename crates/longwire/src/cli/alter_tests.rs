@@ -21,7 +21,7 @@ fn parse(options: &[&str]) -> Result<AlterArgs, String> {
 }
 
 #[test]
-fn no_option_is_there_twice() {
+fn options_are_unique() {
     Replay::command().debug_assert();
 }
 
@@ -63,7 +63,7 @@ fn options_reach_the_frames() {
 
 /// Without IP, a frame is sent unless addresses are anonymised; then only on request.
 #[test]
-fn unaltered_frames_are_sent_as_asked() {
+fn the_option_decides_about_unaltered_frames() {
     let key = "11".repeat(32);
     let lldp = [&[2; 12][..], &[0x88, 0xcc], &[0; 40]].concat();
     let tunnel = {

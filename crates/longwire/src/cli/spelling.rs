@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_may_have_delays_of_its_own() {
+    fn delay_options_of_the_command_are_kept() {
         let line = "longwire exec --delay 1ms -- tool --delay 20ms 5ms";
         assert_eq!(said(line), "it is right");
     }

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undersized_queue_is_warned_of_with_the_number_that_would_do() {
+    fn a_warning_about_an_undersized_queue_has_a_sufficient_size() {
         // 10 Mbit/s for 40 ms: 50,000 bytes, 34 full frames.
         let small = link("10mbit", Some("10p"), "20ms", "in-order");
         let up = |config| warnings(std::iter::once(("up", config)));

@@ -86,7 +86,7 @@ fn the_busiest_of_many_links_are_shown_and_the_sum_of_the_others() {
 }
 
 #[test]
-fn whatever_happens_there_are_ten_lines() {
+fn a_summary_has_at_most_ten_lines() {
     let late = |name: &str| LinkReport {
         artifacts: [
             ("late", 100),

@@ -221,7 +221,7 @@ fn equal_bounds_of_lateness_are_written_once() {
 }
 
 #[test]
-fn without_frames_there_is_no_verdict() {
+fn no_frames_yield_no_verdict() {
     let mut report = RunReport::default();
     assert_line(&report, Grade::NoFrames, "no verdict: no frame arrived");
     report.inputs = vec![InputReport::default()];

@@ -395,7 +395,7 @@ fn frames_for_which_the_underlay_is_too_slow_are_late_and_decided_as_before() {
 }
 
 #[test]
-fn what_the_underlay_loses_is_sent_again_in_time() {
+fn frames_lost_by_the_underlay_are_resent_in_time() {
     let _alone = crate::alone();
     let Some(cluster) = Cluster::new(2, "rate = '50mbit'\ndelay = '400ms'\n") else {
         return;
@@ -446,7 +446,7 @@ fn three_and_eight_hosts_decide_like_one() {
 }
 
 #[test]
-fn a_host_that_dies_takes_its_links_down_and_comes_back() {
+fn links_of_a_killed_host_stop_until_it_restarts() {
     let _alone = crate::alone();
     let Some(cluster) = Cluster::new(3, "delay = '5ms'\n") else {
         return;

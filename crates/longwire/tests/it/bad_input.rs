@@ -91,7 +91,7 @@ fn negative_and_absurd_numbers_are_refused_with_the_bound() {
 }
 
 #[test]
-fn unknown_models_and_parameters_come_with_the_known_ones() {
+fn unknown_models_and_parameters_list_the_known_ones() {
     refused(
         "
         --delay gauss:mean=5ms | unknown delay model 'gauss'; constant, uniform, normal
@@ -314,7 +314,7 @@ fn outputs_that_would_destroy_something_are_refused() {
 }
 
 #[test]
-fn unknown_commands_models_and_shells_come_with_the_known_ones() {
+fn unknown_commands_models_and_shells_list_the_known_ones() {
     refused_with(
         "
         simulat | 2 | simulate
@@ -332,7 +332,7 @@ fn unknown_commands_models_and_shells_come_with_the_known_ones() {
 }
 
 #[test]
-fn ports_that_cannot_be_are_named_with_what_would_do() {
+fn impossible_ports_are_refused_with_a_remedy() {
     refused_with(
         "
         run packet:nowhere0 packet:nowhere1 | 1 | nowhere0

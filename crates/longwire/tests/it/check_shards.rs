@@ -69,7 +69,7 @@ fn text_and_json_show_the_same_cut() {
 }
 
 #[test]
-fn a_network_that_cannot_be_cut_says_why() {
+fn an_indivisible_network_reports_the_reason() {
     let dir = Folder::new();
     let file = dir.file("network.toml");
     let short = NETWORK.replace("20ms", "20us").replace("5ms", "5us");

@@ -22,7 +22,7 @@ fn between(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn frames_leave_as_asked_for() {
+fn frames_have_the_requested_headers() {
     let dir = Folder::new();
     let out = dir.file("out.pcap");
     let to = format!("pcap:out={out}");

@@ -127,7 +127,7 @@ fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
 }
 
 #[test]
-fn what_makes_no_page_is_refused() {
+fn unusable_page_inputs_are_refused() {
     let dir = Folder::new();
     let (log, report) = simulated(&dir, "parquet", "1");
     let page = dir.file("run.html");

@@ -50,7 +50,7 @@ fn the_others_go_on_without_a_port_that_went_away() {
 }
 
 #[test]
-fn by_default_a_port_that_goes_away_ends_the_run() {
+fn by_default_a_lost_port_ends_the_run() {
     let Some(site) = Site::new(3) else { return };
     let dir = Folder::new();
     let file = dir.file("network.toml");

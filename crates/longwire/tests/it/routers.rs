@@ -206,11 +206,11 @@ fn routes_follow_the_link(protocol: &Protocol) {
 }
 
 #[test]
-fn ospf_routes_go_and_come_with_the_link() {
+fn ospf_routes_follow_the_link() {
     routes_follow_the_link(&OSPF);
 }
 
 #[test]
-fn bgp_routes_go_and_come_with_the_link() {
+fn bgp_routes_follow_the_link() {
     routes_follow_the_link(&BGP);
 }

@@ -193,7 +193,7 @@ fn a_requirement_decides_the_exit_code() {
 }
 
 #[test]
-fn the_report_goes_to_a_file_too() {
+fn the_report_is_also_written_to_a_file() {
     let dir = Folder::new();
     let file = dir.file("report.json");
     let (ran, _) = simulate(&dir, &pcap(&[(EPOCH, 100)]), &["--report", &file]);

@@ -226,7 +226,7 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
 }
 
 #[test]
-fn a_scenario_goes_on_while_frames_are_inside_and_not_for_ever() {
+fn a_scenario_ends_with_the_last_frame_in_flight() {
     let dir = Folder::new();
     let (out, scenario) = (dir.file("out.pcapng"), dir.file("pause.toml"));
     let inputs = inputs(&dir, &[Sent(EPOCH + SECOND, 0, 2, 125)]);

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_are_reported() {
         for (text, said) in [
             ("", "'' is not a code point"),
             ("ef//rest", "'' is not a code point"),

@@ -253,7 +253,7 @@ fn a_link_that_stood_still_for_ever_runs_again() {
 
 /// For each pair of rate kinds, the second sends what the first has not.
 #[test]
-fn the_rest_of_a_frame_goes_on_at_any_rate() {
+fn the_rest_of_a_frame_continues_at_any_rate() {
     let ms = 1_000_000;
     // 1000 bytes from 0 on, a change at 4 ms: after half of the frame, or a quarter.
     for (before, after, departure) in [

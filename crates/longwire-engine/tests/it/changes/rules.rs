@@ -42,7 +42,7 @@ fn lost(verdicts: &Verdicts) -> Vec<bool> {
 }
 
 #[test]
-fn down_loses_what_waits_and_what_comes() {
+fn off_drops_queued_and_arriving_frames() {
     let mut events: Vec<_> = (0..4).map(|_| (0, frame(1_000))).collect();
     events.extend([
         (10 * MS, state(LinkState::Off)),

@@ -51,7 +51,7 @@ fn the_seed_decides_and_both_ways_agree() {
 /// The channel's state depends on the seed, not on the traffic: a lone frame departs as at
 /// the end of a busy period.
 #[test]
-fn the_channel_goes_on_without_traffic() {
+fn the_channel_advances_without_traffic() {
     let rate = "two-state:good=100gbit,bad=0,good-time=2ms,bad-time=5ms";
     let alone: Vec<u64> = (1..400u64)
         .map(|nth| departures(&mut link(rate, "", 0, false), &[(nth * 1_234_567, 64)])[0])

@@ -294,7 +294,7 @@ fn a_derived_queue_below_one_slot_is_doubtful() {
 }
 
 #[test]
-fn a_distribution_of_waits_may_come_from_a_file() {
+fn waits_can_be_drawn_from_a_file() {
     let rate = "slots:wait=samples:file=t;unit=ms,packets=1p";
     let departures = both_ways(rate, "4\n4\n4\n", 0, &[(0, 100); 3]);
     assert_eq!(departures, [4 * MS, 8 * MS, 12 * MS]);

@@ -10,7 +10,7 @@ const PLAIN: &str =
     "wifi:rate=80mbit,preamble=20us,ack=30us,aifs=10us,slot=9us,window=0,contention=0";
 
 #[test]
-fn what_waits_leaves_as_one_and_what_comes_later_waits() {
+fn queued_frames_leave_as_one_aggregate() {
     // 1000 bytes take 100 us. The first is alone; the next three arrive while it is sent,
     // and the last while they are.
     let frames = [

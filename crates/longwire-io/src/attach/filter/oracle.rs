@@ -307,7 +307,7 @@ fn the_kernel_and_the_filter_agree() {
 }
 
 #[test]
-fn what_the_kernel_cannot_test_is_refused() {
+fn filters_beyond_the_kernel_are_refused() {
     for text in ["ether[ip[0]] = 1", "ether[len - 1] = 1"] {
         let filter = Filter::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let mut program = Assembler::default();

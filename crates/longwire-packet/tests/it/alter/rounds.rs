@@ -96,7 +96,7 @@ fn rtp(sequence: u16, time: u32, source: u32) -> Vec<u8> {
 
 /// Ten packets of 20 ms, with wrap-around; the next round continues where this one ended.
 #[test]
-fn rtp_goes_on() {
+fn rtp_streams_continue() {
     let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
     let first_sequence = 65_530u16;
     let first_time = u32::MAX - 500;

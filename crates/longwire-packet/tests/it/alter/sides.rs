@@ -143,7 +143,7 @@ fn the_table_is_bounded() {
 }
 
 #[test]
-fn rules_are_refused_with_what_would_do() {
+fn refused_rules_get_a_remedy() {
     for [rule, message] in rows(
         "
         client | '' is not a network or address such as 10.0.0.0/8

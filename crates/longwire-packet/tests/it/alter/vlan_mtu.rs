@@ -39,7 +39,7 @@ fn tags_are_put_on_taken_off_and_changed() {
 }
 
 #[test]
-fn tags_are_refused_with_what_would_do() {
+fn refused_tags_get_a_remedy() {
     for (text, message) in [
         ("push:4096", "'4096' is not a VLAN, 0 to 4095"),
         ("push:1,pcp=8", "'8' is not 0 to 7"),

@@ -177,7 +177,7 @@ fn static_entries_neither_move_nor_age_and_can_be_taken_back() {
 }
 
 #[test]
-fn a_port_that_goes_down_is_forgotten_and_the_others_are_not() {
+fn only_addresses_of_a_lost_port_are_forgotten() {
     let mut bridge = Bridge::new(BridgeConfig::new(4)).unwrap();
     for number in 1..=4_000 {
         let bytes = frame(BROADCAST, station(number), None);

@@ -179,7 +179,7 @@ fn within_by_fields(inner: &Matcher, outer: &Matcher) -> bool {
 }
 
 #[test]
-fn what_is_said_agrees_with_frames() {
+fn reports_agree_with_frames() {
     let (mut unreachables, mut pairs) = (0, 0);
     for seed in 0..1_500 {
         let mut draw = Universe::new(seed);

@@ -13,7 +13,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_files_are_read_back() {
     for seed in 0..5_000 {
         let matcher = Universe::new(seed).matcher(true);
         let text = matcher.to_string();
@@ -76,7 +76,7 @@ fn forms_that_mean_the_same() {
 }
 
 #[test]
-fn refusals_name_the_field_and_what_would_do() {
+fn refusals_name_the_field_and_a_remedy() {
     for [text, field, says] in rows(
         "
          | empty field | key=value

@@ -226,7 +226,7 @@ fn tshark_finds_the_same() {
 }
 
 #[test]
-fn filters_are_refused_with_what_would_do() {
+fn refused_filters_get_a_remedy() {
     for [filter, message] in rows(
         "
         ip broadcast | column 4: a network's broadcast address is known

@@ -13,7 +13,7 @@ fn assert_says(message: &str, parts: &[&str]) {
 }
 
 #[test]
-fn what_is_no_plugin_is_refused_with_the_reason() {
+fn non_plugins_are_refused_with_a_reason() {
     let missing = refusal("loss", "plugin:file=./no-such-plugin.so");
     assert_says(&missing, &["loss: ", "./no-such-plugin.so", "no such file"]);
     let text = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
@@ -34,7 +34,7 @@ fn another_version_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_hook_that_is_missing_is_named_with_those_there_are() {
+fn a_missing_hook_is_reported_with_the_existing_ones() {
     let tdm = crate::plugins::tools::example("tdm.c");
     let message = refusal(
         "loss",

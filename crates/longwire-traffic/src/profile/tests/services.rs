@@ -142,7 +142,7 @@ fn services_that_do_not_fit_together_fail_together() {
 
 /// A colour-aware policer drops only frames marked as excess.
 #[test]
-fn marked_excess_is_a_stream_of_its_own() {
+fn marked_excess_is_a_separate_stream() {
     let mut test = service("50mbit", Some("20mbit"));
     test.services[0].excess = Some(Headers {
         dscp: Some(12),

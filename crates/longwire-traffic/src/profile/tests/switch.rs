@@ -98,7 +98,7 @@ fn the_table_and_its_speed_are_found() {
 }
 
 #[test]
-fn a_large_table_is_not_the_limit_and_a_dead_switch_says_nothing() {
+fn a_large_table_reaches_the_limit_and_a_dead_switch_yields_no_result() {
     let test = rfc2889(&[Rfc2889Test::Caching, Rfc2889Test::Learning]);
     let report = test
         .run(&mut switch(5_000, f64::INFINITY))

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn toml_and_json_say_the_same() {
+    fn toml_and_json_are_equivalent() {
         let toml = "in = \"2s\"\noff = [\"core\"]\n[set.\"adsl*\"]\nrate = \"5mbit\"\n";
         let json = r#" {"in":"2s","off":["core"],"set":{"adsl*":{"rate":"5mbit"}}}"#;
         assert_eq!(parse(toml), parse(json));

@@ -44,7 +44,7 @@ fn count(link: &Value, field: &str) -> u64 {
 }
 
 #[test]
-fn what_is_lost_is_what_links_report() {
+fn losses_equal_the_reported_ones() {
     let Some(joined) = Joined::new() else { return };
     let (stream, reports) = under_traffic(&joined, || {
         let mut reports = Vec::new();

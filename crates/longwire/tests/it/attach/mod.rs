@@ -342,7 +342,7 @@ fn a_run_ends_with_its_interface() {
 }
 
 #[test]
-fn wrong_places_are_refused_with_what_is_there() {
+fn wrong_places_are_refused_with_the_existing_ones() {
     let Some(joined) = Joined::new() else { return };
     let netns = path_of(&joined.near);
     let cases: [(&[&str], &str); 10] = [

@@ -61,7 +61,7 @@ fn wrong_options_are_refused_with_their_place() {
 }
 
 #[test]
-fn containers_come_and_go_while_the_node_is_away() {
+fn containers_start_and_stop_without_the_node() {
     let Some(mut machine) = Machine::new() else {
         return;
     };

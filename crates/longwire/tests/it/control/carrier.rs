@@ -75,7 +75,7 @@ fn routes_fail_over_to_an_interface_with_a_carrier() {
 }
 
 #[test]
-fn links_that_come_and_go_are_followed() {
+fn added_and_removed_links_are_followed() {
     let Some(run) = ControlledRun::new(1, NETWORK) else {
         return;
     };

@@ -113,7 +113,7 @@ fn frames_held_by_a_pause_arrive_after_it() {
 }
 
 #[test]
-fn links_come_and_go() {
+fn links_are_added_and_removed() {
     let Some(controlled) = started() else { return };
     controlled.takes_to(SECOND, 0.0);
     let matcher = format!("src=10.9.0.1,dst={SECOND}");

@@ -138,7 +138,7 @@ fn watched(controlled: &ControlledRun) {
 }
 
 #[test]
-fn tokens_say_what_may_be_done_over_tcp() {
+fn tokens_determine_the_rights_over_tcp() {
     const TCP: &str = "tcp:127.0.0.1:9470";
     let Some(site) = Site::new(2) else { return };
     let up = site.middle.run(|| link_up("lo"));

@@ -101,7 +101,7 @@ fn check_metrics(text: &str) {
 }
 
 #[test]
-fn statistics_come_as_events() {
+fn statistics_are_sent_as_events() {
     let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);

@@ -184,7 +184,7 @@ fn a_replay_shows_what_it_sends_as_of_now() {
 }
 
 #[test]
-fn a_replay_refuses_changes_and_says_why() {
+fn a_replay_refuses_changes_with_a_reason() {
     let replay = Replay::start("replay TRACE --to null --delay 20ms");
     let options = json!({ "delay": "9ms" }).to_string();
     let change = json!({ "set": { "out": { "delay": "9ms" } } }).to_string();

@@ -10,7 +10,7 @@ use super::client::{ask, connect, request};
 use super::{NETWORK, Stage};
 
 #[test]
-fn the_socket_is_its_owner_s_and_goes_with_the_run() {
+fn the_socket_is_private_and_removed_with_the_run() {
     let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let running = stage.start(NETWORK, &["--control", &socket]);

@@ -28,7 +28,7 @@ fn the_peers_output_has_a_prefix_and_is_not_the_commands() {
 }
 
 #[test]
-fn the_peers_output_goes_to_a_file() {
+fn the_output_of_the_peer_is_written_to_a_file() {
     for user in User::all() {
         // A shell also reports a foreground command that is ended by a signal.
         let peer = "trap 'echo stopped >&2; exit' TERM; echo one; echo two >&2; touch up; \

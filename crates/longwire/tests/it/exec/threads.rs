@@ -105,7 +105,7 @@ fn traces_work_for_every_user() {
 }
 
 #[test]
-fn wrong_options_come_before_what_the_system_forbids() {
+fn invalid_options_are_reported_before_missing_rights() {
     for user in User::all().iter().filter(|user| !user.is_root()) {
         let ended = user.exec(&["--uplink", "--delay", "20parsec", "--", "true"]);
         assert_eq!(ended.code, 2, "{ended:?}");

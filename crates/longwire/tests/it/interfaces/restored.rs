@@ -150,7 +150,7 @@ fn tap_state(place: &NetNamespace) -> (bool, String) {
 }
 
 #[test]
-fn a_tap_device_that_was_there_is_as_before_after_a_kill() {
+fn an_existing_tap_device_is_restored_after_a_kill() {
     let Some(place) = wired(&[("b0", "b1")]) else {
         return;
     };

@@ -12,7 +12,7 @@ fn refused(arguments: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn wrong_usage_is_refused_with_what_would_do() {
+fn wrong_usage_is_refused_with_a_remedy() {
     let dir = Folder::new();
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     let report = dir.file("run.json");

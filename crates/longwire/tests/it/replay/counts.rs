@@ -34,7 +34,7 @@ fn replay(dir: &Folder, options: &[&str]) -> (Ran, Vec<u64>) {
 }
 
 #[test]
-fn as_many_frames_as_asked_for_at_their_times() {
+fn the_requested_number_of_frames_is_sent_on_time() {
     let dir = Folder::new();
     let every = |gap: u64, count: u64| (0..count).map(|n| n * gap).collect::<Vec<u64>>();
     let cases: [(&[&str], Vec<u64>); 12] = [
@@ -84,7 +84,7 @@ fn a_gap_between_rounds_is_kept() {
 }
 
 #[test]
-fn a_pipe_is_sent_as_it_comes() {
+fn a_pipe_is_sent_as_it_is_read() {
     let dir = Folder::new();
     let (trace, out) = (trace(&dir), dir.file("out.pcap"));
     let command = format!(

@@ -53,7 +53,7 @@ fn frames_before_a_fault_are_sent_and_the_fault_is_reported() {
 }
 
 #[test]
-fn of_a_packed_file_that_ends_early_all_that_is_there_is_sent() {
+fn a_truncated_compressed_file_is_sent_up_to_its_end() {
     if !have("gzip") {
         return;
     }

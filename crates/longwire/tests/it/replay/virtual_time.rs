@@ -95,7 +95,7 @@ fn a_long_frame_is_carried() {
 }
 
 #[test]
-fn what_a_file_cannot_take_is_refused() {
+fn options_unsupported_by_files_are_refused() {
     let dir = Folder::new();
     let (trace, out) = (trace(&dir), dir.file("out.pcap"));
     let to = format!("pcap:{out}");
