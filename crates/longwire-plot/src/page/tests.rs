@@ -105,15 +105,15 @@ fn the_numbers_are_those_of_the_report() {
 #[test]
 fn each_part_alone_makes_a_page_that_names_what_is_missing() {
     let html = page(Some(log(&["up", "down"])), None);
-    assert!(html.contains("No report was given"));
+    assert!(html.contains("missing without a report"));
     assert!(
         html.contains("<td>2,000</td><td>1,980</td><td>20</td>"),
         "{html}"
     );
     let html = page(None, Some(report()));
-    assert!(html.contains("No log was given") && !html.contains("class=\"frame\""));
+    assert!(html.contains("No charts over time") && !html.contains("class=\"frame\""));
     let html = page(None, None);
-    assert!(html.contains("No report was given") && html.contains("No log was given"));
+    assert!(html.contains("missing without a report") && html.contains("No charts over time"));
 }
 
 #[test]

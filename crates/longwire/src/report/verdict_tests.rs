@@ -193,7 +193,7 @@ fn lateness_by_the_machine_and_the_start_is_apart() {
     let text = "no artifacts; excused by pauses or the start: a 900 late_paused (18.0% of 5,000 \
                 frames); b 7 late_start (0.14% of 5,000 frames)";
     assert!(verdict.line.ends_with(text), "{verdict:?}");
-    assert!(verdict.hints[0].contains("stood still 2 times, 1.50 ms at the longest"));
+    assert!(verdict.hints[0].contains("paused 2 times, for at most 1.50 ms"));
     assert!(machine_was_busy(&report));
     report.stops.count = 1;
     assert!(!machine_was_busy(&report));
@@ -346,7 +346,7 @@ fn cores_that_others_had_are_named_with_what_was_late() {
     let mut report = report(1_000);
     report.core_wait_s = 2.5;
     let hints = Verdict::of(&report).hints;
-    assert!(hints[0].contains("waited 2.50 s in all"), "{hints:?}");
+    assert!(hints[0].contains("waited 2.50 s in total"), "{hints:?}");
     assert!(machine_was_busy(&report));
     // Causes of loss precede causes of lateness.
     report.ports[1].artifacts.insert("memory".into(), 5);

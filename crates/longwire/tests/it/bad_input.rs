@@ -276,7 +276,7 @@ fn reports_in_place_of_what_is_read_or_written_are_refused() {
     ] {
         let ran = longwire(arguments);
         assert_eq!(ran.code, 2, "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains("would replace"), "{ran:?}");
+        assert!(ran.stderr.contains("is also an input or output"), "{ran:?}");
         assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
         assert!(!Path::new(&out).exists() && !Path::new(&log).exists());
     }

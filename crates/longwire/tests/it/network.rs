@@ -96,5 +96,5 @@ fn a_file_that_is_refused_starts_nothing() {
     // A single port is no link.
     let ended = longwire(&["run", "null"]);
     assert_eq!(ended.code, 2, "{ended:?}");
-    assert!(ended.stderr.contains("two ends"), "{ended:?}");
+    assert!(ended.stderr.contains("missing port B"), "{ended:?}");
 }

@@ -120,7 +120,7 @@ fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
                         .collect::<Vec<_>>()
                 })
         };
-        assert!(alone.contains("No report was given"));
+        assert!(alone.contains("missing without a report"));
         let (with, without) = (row(&html).expect("a row"), row(&alone).expect("a row"));
         assert_eq!(with, without);
     }

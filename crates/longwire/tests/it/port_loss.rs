@@ -42,7 +42,7 @@ fn the_others_go_on_without_a_port_that_went_away() {
     let (report, text) = running.stop_with_words();
     let ports = report["ports"].as_array().expect("ports");
     let error = ports[2]["lost"]["error"].as_str().expect("it is lost");
-    assert!(error.contains("went away"), "{error}");
+    assert!(error.contains("is gone"), "{error}");
     assert!(ports[0]["lost"].is_null() && ports[1]["lost"].is_null());
     let lost = link(&report, "ac.up")["drops"]["port_lost"].as_u64();
     assert!(lost >= Some(3), "{report}");

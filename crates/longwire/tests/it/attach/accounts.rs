@@ -232,7 +232,7 @@ fn an_interface_that_is_moved_away_works_there() {
         .run(|| longwire_io::net::link::move_to("eth0", &third));
     moved.expect("entered").expect("moved");
     let ran = attached.program.end();
-    assert!(ran.stdout.contains("went away"), "{ran:?}");
+    assert!(ran.stdout.contains("is gone"), "{ran:?}");
     let address = longwire_testbed::Plan::USUAL.v4_of(Side::Near);
     let set_up = || {
         longwire_io::net::addr_add("eth0", address.into(), 24)?;

@@ -127,7 +127,7 @@ fn a_restart_ends_the_run(engine: &Engine, near: &Container<'_>, far: &Container
     near.assert_round_trip(FAR, 20.0);
     near.kill();
     let ran = attached.program.end();
-    assert!(ran.stdout.contains("went away"), "{ran:?}");
+    assert!(ran.stdout.contains("is gone"), "{ran:?}");
     near.task(&["delete"]);
     near.task(&["start", "--detach"]);
     join([(near, NEAR), (far, FAR)]);
@@ -161,7 +161,7 @@ fn out_of_memory_is_the_containers_alone() {
     near.bytes(&["touch", "/tmp/go"]);
     near.wait_for("STOPPED");
     let ran = attached.program.end();
-    assert!(ran.stdout.contains("went away"), "{ran:?}");
+    assert!(ran.stdout.contains("is gone"), "{ran:?}");
     let deleted = engine.ctr(&["tasks", "delete", &near.id]);
     assert!(deleted.stderr.contains("exit code 137"), "{deleted:?}");
 }

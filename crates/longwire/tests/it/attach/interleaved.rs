@@ -139,7 +139,7 @@ fn any_order_of_events_leaves_a_working_interface() {
             (Some(run), 2) => {
                 delete(&joined);
                 let ran = run.program.end();
-                assert!(ran.stdout.contains("went away"), "step {step}: {ran:?}");
+                assert!(ran.stdout.contains("is gone"), "step {step}: {ran:?}");
                 join(&joined);
                 drop(std::mem::replace(&mut traffic, flood(&joined)));
             }
@@ -150,7 +150,7 @@ fn any_order_of_events_leaves_a_working_interface() {
                 let moved = joined.near.run(|| link::move_to(DEVICE, &away));
                 moved.expect("entered").expect("moved");
                 let ran = run.program.end();
-                assert!(ran.stdout.contains("went away"), "step {step}: {ran:?}");
+                assert!(ran.stdout.contains("is gone"), "step {step}: {ran:?}");
                 let moved = away.run(|| link::move_to(DEVICE, &joined.near));
                 moved.expect("entered").expect("moved");
                 set_up(&joined.near, Side::Near);
@@ -202,7 +202,7 @@ fn links_end_with_the_namespace() {
     let Joined { near, far, .. } = joined;
     drop(near);
     for ran in [first.program.end(), second.end()] {
-        assert!(ran.stdout.contains("went away"), "{ran:?}");
+        assert!(ran.stdout.contains("is gone"), "{ran:?}");
     }
     let names = far.run(longwire_io::net::link_names).expect("entered");
     assert_eq!(names.expect("names"), ["lo"], "the other ends are gone too");

@@ -337,7 +337,7 @@ fn a_run_ends_with_its_interface() {
         .expect("entered")
         .expect("deleted");
     let ran = attached.program.end();
-    assert!(ran.stdout.contains("went away"), "{ran:?}");
+    assert!(ran.stdout.contains("is gone"), "{ran:?}");
     joined.assert_clean();
 }
 

@@ -116,7 +116,7 @@ fn a_run_is_shown_and_changed_by_keys() {
         terminal.wait_for("delay p50");
         terminal.wait_for("delay=20ms");
         terminal.keys(&["e", "delay=80ms", "Enter"]);
-        terminal.wait_for("z takes it back");
+        terminal.wait_for("z undoes it");
         let screen = terminal.wait_for("up  delay=80ms");
         assert!(screen.contains("link.up"), "{screen}");
         terminal.keys(&["z"]);

@@ -378,7 +378,7 @@ fn the_report_that_simulate_writes_is_one() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let svg = svg(&dir, &[&report]);
     assert!(svg.contains(">queue full</text>"), "{svg}");
-    assert!(svg.contains("no lateness"), "virtual time is no lateness");
+    assert!(svg.contains("no lateness"), "virtual time has no lateness");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn options_unsupported_by_files_are_refused() {
     let over_itself = format!("pcap:{trace}");
     let ran = longwire(&["replay", &trace, "--to", &over_itself]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("would overwrite"), "{ran:?}");
+    assert!(ran.stderr.contains("is also the input"), "{ran:?}");
     assert_eq!(records(&trace).len(), 10);
     let ran = longwire(&[
         "replay", &trace, "--split", "port", "--to", &to, "--to", &to,
