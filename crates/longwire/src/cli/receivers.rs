@@ -45,8 +45,8 @@ impl ReceiverArgs {
         let (ports, namespaces) = (self.receive.len(), self.receive_netns.len());
         if ports != 0 && ports != outputs {
             return Err(Error::Usage(format!(
-                "--receive was given {ports} times and --to {outputs} times; give one --receive for \
-                 each --to, in the same order"
+                "--receive was given {ports} times and --to {outputs} times; give one --receive \
+                 for each --to, in the same order"
             )));
         }
         if namespaces > 1 && namespaces != ports {

@@ -305,7 +305,7 @@ pub enum LaunchBy {
     /// The device if its queueing discipline is etf with offload
     #[default]
     Auto,
-    /// Nobody: hand over each frame when it is due
+    /// None: hand over each frame when it is due
     Off,
     /// The device; refuse the run if it cannot
     Device,
