@@ -168,7 +168,7 @@ fn lost_of_flow(path: Path<'_>, rate: u64, duration: Duration) -> Result<u64, Er
         return Ok(0);
     }
     let flow = UdpFlow {
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         ..UdpFlow::new(FRAME_LEN, rate, duration)
     };
     let datagrams = udp_flow(path, flow)?;

@@ -151,9 +151,9 @@ fn a_carrier_is_kept_if_the_link_is_up_again_while_frames_are_in_transit() {
 fn frames_of_a_short_recovery_leave_with_a_carrier() {
     let orders = vec![
         (0, follow(vec![0])),
-        (20, change(0, LinkState::Down)),
-        (43, change(0, LinkState::Up)),
-        (47, change(0, LinkState::Down)),
+        (20, change(0, LinkState::Off)),
+        (43, change(0, LinkState::On)),
+        (47, change(0, LinkState::Off)),
     ];
     let [_, far, _] = run(["delay=1us", "loss=100%"], orders);
     let mut expected: Vec<Event> = (1..20).step_by(2).map(Frame).collect();

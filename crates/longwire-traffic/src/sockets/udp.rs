@@ -39,7 +39,7 @@ impl UdpFlow {
             per_second,
             count: None,
             duration,
-            patience: Duration::from_millis(200),
+            timeout: Duration::from_millis(200),
             flows: 1,
         }
     }

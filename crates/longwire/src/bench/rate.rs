@@ -77,7 +77,7 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
     // 10 % above capacity saturates the link without flooding it.
     let per_second = (capacity(rate) * 1.1).ceil() as u64;
     let flow = UdpFlow {
-        patience: Duration::from_secs(1),
+        timeout: Duration::from_secs(1),
         ..UdpFlow::new(FULL_FRAME, per_second, duration)
     };
     let got = udp_flow(testbed.path(), flow)?;

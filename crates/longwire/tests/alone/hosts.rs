@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
+use crate::common::process::{RunningProgram, TIMEOUT, wait_for_word};
 use crate::common::recording::{FrameTimes, decided, delivered};
 use crate::common::site::{Network, Site, run_in, well};
 use crate::common::{longwire, write};

@@ -15,7 +15,7 @@ use longwire_testbed::support::{Folder, device, skip, wire};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
+use crate::common::process::{RunningProgram, TIMEOUT, wait_for_word};
 use crate::common::recording::{FrameTimes, delivered};
 use crate::common::site::{Network, Site, run_in, well};
 use crate::common::{longwire, write};
@@ -161,7 +161,7 @@ impl Pods {
             if found.is_some_and(|trip| crosses(trip) == crossing) {
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "{found:?} ms");
+            assert!(began.elapsed() < TIMEOUT, "{found:?} ms");
         }
     }
 

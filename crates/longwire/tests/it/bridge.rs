@@ -245,9 +245,9 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
     let script = dir.file("lease.sh");
     write(&script, LEASE.as_bytes());
     site.said(3, &["chmod", "+x", &script]);
-    let patience = ["-n", "-q", "-f", "-t", "5", "-T", "1"];
+    let timeout = ["-n", "-q", "-f", "-t", "5", "-T", "1"];
     let client = ["udhcpc", "-i", "eth0", "-s", &script];
-    site.said(3, &[&client[..], &patience].concat());
+    site.said(3, &[&client[..], &timeout].concat());
     let has = site.said(3, &["ip", "-4", "addr", "show", "dev", "eth0"]);
     assert!(has.contains("inet 10.9.0.1"), "{has}");
     site.assert_not_early(3, &address(0).to_string(), 200.0);

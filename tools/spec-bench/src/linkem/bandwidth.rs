@@ -51,7 +51,7 @@ pub(super) fn measure(
     let udp = together(lanes, |rate, lane| {
         let per_second = (capacity(rate) * UDP_EXCESS).ceil() as u64;
         let flow = UdpFlow {
-            patience: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
             ..UdpFlow::new(FULL_FRAME, per_second, time)
         };
         let got = udp_flow(stations.path(lane), flow)?;

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::traces::Trace;
-use super::{PATIENCE, ReplayArgs, Testbed};
+use super::{ReplayArgs, TIMEOUT, Testbed};
 use crate::program::{self, cpu_of_children};
 use longwire::Error;
 use longwire_traffic::sockets::Path;

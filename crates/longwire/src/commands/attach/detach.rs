@@ -12,7 +12,7 @@ use super::registry::{self, AttachProcess};
 use crate::{Error, Globals};
 
 /// Time that `detach` waits for a run to end before it kills it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Arguments of `attach detach`.
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
 
 /// Waits for the run's process to end; returns false on timeout.
 fn has_ended(process: &AttachProcess) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while process.is_alive() {
         if Instant::now() > deadline {
             return false;

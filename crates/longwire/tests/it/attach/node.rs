@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::interleaved::join;
 use super::{DEVICE, Joined, name_of, path_of, run_in};
-use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
+use crate::common::process::{RunningProgram, TIMEOUT, wait_for_word};
 use crate::common::ran;
 
 /// A running node with a directory of attachments.

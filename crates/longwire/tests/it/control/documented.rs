@@ -61,6 +61,6 @@ fn every_command_of_the_page_works() {
     // The state after the previous commands.
     let satellite = controlled.json("get satellite");
     assert_eq!(satellite["up"]["options"]["delay"], "270ms");
-    assert_eq!(controlled.json("get adsl1")["up"]["state"], "down");
+    assert_eq!(controlled.json("get adsl1")["up"]["state"], "off");
     controlled.stop();
 }

@@ -64,10 +64,10 @@ fn links_are_set_taken_down_and_up() {
     ];
     controlled.site.at(0, &ping);
     controlled.well("set ab loss=0%");
-    controlled.well("down ab");
+    controlled.well("off ab");
     controlled.is_cut();
     assert_eq!(controlled.json("get ab")["up"]["state"], "off");
-    controlled.well("up ab");
+    controlled.well("on ab");
     controlled.takes(35.0);
     let report = controlled.stop();
     assert!(link(&report, "ab.up")["drops"]["outage"].as_u64() >= Some(4));
@@ -97,7 +97,7 @@ fn frames_held_by_a_pause_arrive_after_it() {
     let from = controlled.elapsed();
     std::thread::sleep(Duration::from_secs(1));
     let paused_s = controlled.elapsed() - from;
-    controlled.well("up ab.up");
+    controlled.well("on ab.up");
     let said = ran(child.wait_with_output().expect("it ends")).stdout;
     assert!(said.contains("3 received"), "{said}");
     let times = said.split_once("min/avg/max/mdev = ").expect("times").1;

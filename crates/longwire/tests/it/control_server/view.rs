@@ -172,7 +172,7 @@ fn an_event_of_the_scenario_is_skipped_to() {
     let skipped = ask(&socket, "POST /v1/scenario/skip", "").json();
     let at = skipped["at_ns"].as_u64().expect("it was skipped to");
     assert!(at < 400_000_000_000, "{skipped}");
-    let is_down = || ask(&socket, "GET /v1/links/home", "").json()["up"]["state"] == "down";
+    let is_down = || ask(&socket, "GET /v1/links/home", "").json()["up"]["state"] == "off";
     eventually("it is not down", is_down);
     let changes = ask(&socket, "GET /v1/changes", "").json();
     assert_eq!(changes["changes"][0]["at_ns"], at, "{changes}");

@@ -8,7 +8,7 @@ use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_testbed::support::{capture, device, namespace, wire};
 
 use crate::common::EPOCH;
-use crate::common::process::{PATIENCE, RunningProgram};
+use crate::common::process::{RunningProgram, TIMEOUT};
 
 /// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The kernel's
 /// network stack sends no frames on them.

@@ -217,7 +217,7 @@ impl Container<'_> {
         freezer.set(true);
         let begin = Instant::now();
         while !freezer.is_frozen() {
-            assert!(begin.elapsed() < PATIENCE, "{} does not freeze", self.id);
+            assert!(begin.elapsed() < TIMEOUT, "{} does not freeze", self.id);
             std::thread::sleep(Duration::from_millis(10));
         }
         freezer
