@@ -370,7 +370,7 @@ fn impossible() -> Vec<(Value, &'static str, &'static str)> {
         (
             json!({ "remove": ["first"], "in": "1s" }),
             "at",
-            "immediately",
+            "cannot be added or removed at a later time",
         ),
         (json!({ "move": { "first": "nowhere" } }), "move", "nowhere"),
         (json!({ "move": { "core": "first" } }), "move", "no matcher"),

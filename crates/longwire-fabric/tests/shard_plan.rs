@@ -227,8 +227,8 @@ fn reasons_name_the_limit() {
     heavy[3] = link(0, 880);
     let plan = planned(&heavy, &[vec![0, 1, 2, 3, 4, 5, 6, 7]], 8);
     assert_eq!(plan.shards, 1);
-    let why = "more shards would gain little: links with 99.4 % of the load are joined by hops \
-               with less than 50us of guaranteed delay, or have plugins";
+    let why = "more shards would gain little: links with 99.4 % of the load are connected by \
+               hops with less than 50us of guaranteed delay, or have plugins";
     assert!(plan.reason.ends_with(why), "{plan:?}");
     let mut one: Vec<ShardLink> = (0..9).map(|_| link(1_000, 5)).collect();
     one[4] = link(1_000, 60);

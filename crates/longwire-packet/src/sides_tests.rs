@@ -164,9 +164,9 @@ fn near_sides_are_parsed_and_printed() {
         ("10.0.0", "not an IP address"),
         ("02:00:00:00:00", "not an IP address"),
         ("2:0:0:0:0:1", "not an IP address"),
-        ("10.0.0.0/33", "not from 0 to 32"),
-        ("::/129", "not from 0 to 128"),
-        ("10.0.0.0/", "not from 0 to 32"),
+        ("10.0.0.0/33", "outside 0..32"),
+        ("::/129", "outside 0..128"),
+        ("10.0.0.0/", "outside 0..32"),
     ] {
         let said = text.parse::<Near>().err().unwrap_or_default();
         assert!(said.contains(complaint), "{text}: {said}");

@@ -174,7 +174,7 @@ fn read(
     }
     let time = time(file, builder);
     if comes_or_goes && time != ChangeTime::Now {
-        let reason = "links and paths cannot be added or removed at a time";
+        let reason = "links and paths cannot be added or removed at a later time";
         let remedy = "remove at and in; to use a link later, add it off and turn it on later";
         builder.refuse(0..0, "at", reason, remedy);
     }

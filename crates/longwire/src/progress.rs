@@ -138,15 +138,13 @@ mod tests {
     fn a_line_has_rate_and_time_left() {
         let took = Duration::from_secs(10);
         let half = line(80_000_000, 5 << 30, Some(20 << 30), took);
-        assert_eq!(
-            half,
-            "25.0% read: 80,000,000 frames, 8,000,000 a second; 30 s left"
-        );
+        let text = "25.0% read: 80,000,000 frames, 8,000,000/s; 30 s left";
+        assert_eq!(half, text);
         let over = line(1, 7, Some(6), took);
-        assert_eq!(over, "100% read: 1 frame, 0 a second; 0 s left");
+        assert_eq!(over, "100% read: 1 frame, 0/s; 0 s left");
         for (done, all) in [(9, None), (0, Some(9))] {
             let unknown = line(20, done, all, took);
-            assert_eq!(unknown, "20 frames, 2 a second so far");
+            assert_eq!(unknown, "20 frames, 2/s so far");
         }
     }
 }

@@ -177,8 +177,8 @@ mod tests {
         assert_eq!(
             unknown.to_string(),
             "no container web; only root can find all: try sudo\n  /run/a: permission denied\n  \
-             absent: /run/b, /run/c\n  With any runtime, --pid with the PID of a process in it \
-             works."
+             absent: /run/b, /run/c\n  For other runtimes, use --pid with a process of the \
+             container."
         );
     }
 }

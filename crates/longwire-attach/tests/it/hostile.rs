@@ -127,7 +127,7 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     // Another process of the same container, as from an `exec`.
     record(999);
     let refusal = tree.refusal(&container("web"));
-    assert!(refusal.contains("PID 10 is another process"), "{refusal}");
+    assert!(refusal.contains("PID 10 was reused"), "{refusal}");
     // A record of another PID is no evidence; crun uses other names.
     let other = json!({ "init_process_pid": 11, "init_process_start": 999 });
     tree.file(

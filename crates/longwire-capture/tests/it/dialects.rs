@@ -73,8 +73,8 @@ fn interfaces_of_other_link_types_are_left_out_and_counted() {
         reader.counts().notes()
     };
     let expected = [
-        "left out 5 records: link type 195 (IEEE 802.15.4) has no conversion to Ethernet",
-        "left out 1 record: longer than 256 KiB",
+        "skipped 5 records: link type 195 (IEEE 802.15.4) has no conversion to Ethernet",
+        "skipped 1 record: longer than 256 KiB",
     ];
     assert_eq!(notes, expected);
 }

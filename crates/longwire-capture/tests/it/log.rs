@@ -290,13 +290,13 @@ fn non_logs_are_refused() {
     crate::common::write(&path, b"time,rate\n1,2\n");
     let said = complaint(&path);
     assert!(
-        said.contains("lacks all of the columns frame, link"),
+        said.contains("without all of the columns frame, link"),
         "{said}"
     );
     let some = COLUMNS.map(|column| column.replace("copy", "copies"));
     crate::common::write(&path, format!("{}\n", some.join(",")).as_bytes());
     let said = complaint(&path);
-    assert!(said.contains("lacks copy of the columns"), "{said}");
+    assert!(said.contains("without copy of the columns"), "{said}");
     crate::common::write(&path, b"");
     assert!(complaint(&path).contains("not a verdict log"));
     crate::common::write(&path, b"PAR1 and nothing else that would be Parquet");

@@ -133,7 +133,7 @@ fn blocks_longer_than_any_buffer_are_skipped() {
     file.bytes[closing] ^= 4;
     let (_, offset, reason) = refusal(&file.bytes);
     assert_eq!(offset, 44 + 20);
-    assert!(reason.contains("at its end"), "{reason}");
+    assert!(reason.contains("with trailing length"), "{reason}");
 }
 
 #[test]

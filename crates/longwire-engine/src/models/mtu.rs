@@ -78,7 +78,7 @@ const BYTES: Param = Param::new("bytes", Unit::Count)
     .within(
         "68",
         "65535",
-        "outside 68..65535 bytes after the MAC header; write 'none' for no limit",
+        "68..65535 bytes after the MAC header; write 'none' for no limit",
     )
     .help("maximum payload after the Ethernet header, 68 to 65535 bytes");
 
@@ -112,7 +112,7 @@ pub static KIND: Kind<Mtu> = Kind {
         Entry {
             info: &ModelInfo {
                 name: "none",
-                summary: "no limit",
+                summary: "no limit on frame length",
                 params: &[],
             },
             build: |_| Ok(Mtu::None),

@@ -159,11 +159,10 @@ fn wrong_lines_are_refused_with_their_number() {
     let table = |contents| refusal("table:file=a.dist,mean=1ms,stddev=1ms", contents);
     assert_eq!(
         table("# remark\n1 2\n3 x4\n"),
-        "table: file: a.dist: line 3: 'x4' is no whole number from -32768 to 32767, as a .dist \
-         file has them"
+        "table: file: a.dist: line 3: 'x4' is not an integer from -32768 to 32767"
     );
-    assert!(table("1\n32768").contains("line 2: '32768' is no"));
-    assert!(table("1.5").contains("line 1: '1.5' is no"));
+    assert!(table("1\n32768").contains("line 2: '32768' is not"));
+    assert!(table("1.5").contains("line 1: '1.5' is not"));
     assert_eq!(table("# nothing\n"), "table: file: a.dist: no entries");
     assert_eq!(
         refusal("table:file=a.dist,mean=1ms,stddev=1ms,min=3ms", "-1 0 1"),

@@ -247,11 +247,11 @@ fn wrong_models_are_refused_with_their_place() {
         ("{\"A\":{},\"B\":{}}".to_owned(), "with one name"),
         (
             "{\"OtherBwConfig\":{}}".to_owned(),
-            "OtherBwConfig is no model of a rate",
+            "unknown rate model OtherBwConfig",
         ),
         (
             "{\"StaticDelayConfig\":{}}".to_owned(),
-            "no model of a rate",
+            "unknown rate model StaticDelayConfig",
         ),
         (
             fixed("\"rate\":\"1Mbps\""),
@@ -263,7 +263,7 @@ fn wrong_models_are_refused_with_their_place() {
         ),
         (
             fixed("\"bw\":\"-1Mbps\""),
-            "bw: '-1Mbps' is not written like",
+            "bw: '-1Mbps' is not of the form 12Mbps",
         ),
         (fixed("\"bw\":12"), "bw: not a text such as 12Mbps"),
         (fixed("\"bw\":{\"gbps\":1}"), "bw: no whole number 'bps'"),
@@ -276,7 +276,7 @@ fn wrong_models_are_refused_with_their_place() {
         ),
         (
             pattern("{\"RepeatedBwPatternConfig\":{\"pattern\":[]}}"),
-            "only the outermost pattern may repeat for ever",
+            "only the outermost pattern may be unlimited",
         ),
         (
             "{\"NormalizedBwConfig\":{\"duration\":\"20s\",\"step\":\"1us\"}}".to_owned(),

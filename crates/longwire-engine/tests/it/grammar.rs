@@ -143,7 +143,7 @@ fn values_are_refused_with_their_unit() {
         uniform:min=5,max=20ms | uniform: min: '5' has no unit: 5ms or 5s
         uniform:5,20ms | '5' has no unit: 5ms or 5%
         uniform:0.5,20ms | '0.5' has no unit: 0.5ms or 50% (a share of 0.5) or 0.5%
-        uniform:5ms,late | uniform: 'late' fits none of its parameters; \
+        uniform:5ms,late | uniform: no parameter takes 'late'; \
             write for example max=20ms or correlation=25%
         ",
     );

@@ -140,12 +140,12 @@ fn faults_of_lists_are_told_with_their_row() {
         (
             Quantity::Loss,
             r#"[{"duration_ms": 1, "rate_kbps": 5}]"#,
-            "no column is called loss",
+            "no column named loss",
         ),
         (
             Quantity::Rate,
             r#"[{"rate_kbps": 5, "x": 1}]"#,
-            "no column is called time",
+            "no column named time",
         ),
         (Quantity::Rate, r#"[{"duration_ms": 1, "#, "EOF"),
     ] {

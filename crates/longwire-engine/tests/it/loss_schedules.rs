@@ -61,7 +61,7 @@ fn listed_frames_are_lost() {
         "
         0 | list: packets: the first frame is number 1
         3;x | list: packets: 'x' is not a number or a range such as 9-12
-        3; | list: packets: '' is no number and no range such as 9-12
+        3; | list: packets: '' is not a number or a range such as 9-12
         9-7 | list: packets: range '9-7' is reversed
         1-2-3 | list: packets: '1-2-3' is not a number or a range such as 9-12
     ",

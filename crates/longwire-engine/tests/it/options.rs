@@ -77,8 +77,7 @@ fn a_refusal_names_its_option() {
         "order: unknown order model 'random'; known: in-order, reorder; \
          or a plain value such as in-order"
     );
-    let range = "is outside outside 68..65535 bytes after the MAC header; write 'none' for no \
-                 limit";
+    let range = "is outside 68..65535 bytes after the MAC header; write 'none' for no limit";
     for text in ["0", "67", "65536", "18446744073709551615"] {
         assert_eq!(refusal("mtu", text), format!("mtu: '{text}' {range}"));
     }

@@ -289,8 +289,8 @@ fn ports_are_found_by_name() {
             "{said}"
         );
     }
-    assert!(error("nosuch0").contains("no interface 'nosuch0' here"));
-    assert!(error("xdp:nosuch0").contains("no interface 'nosuch0' here"));
+    assert!(error("nosuch0").contains("no interface 'nosuch0'; interfaces are "));
+    assert!(error("xdp:nosuch0").contains("no interface 'nosuch0'; interfaces are "));
     assert!(error("pcap:in=a.pcap,in=b.pcap").contains("at most one input"));
     for kind in registry::PORTS {
         assert!(kind.example.starts_with(kind.name), "{}", kind.name);
@@ -302,7 +302,11 @@ fn auto_reports_its_choice() {
     let Some(pair) = Pair::new() else { return };
     let port = pair.in_port(|| open(PORT)).unwrap();
     assert_eq!(port.name, format!("packet:{PORT}"));
-    assert!(port.notes[0].contains("virtual (veth)"), "{:?}", port.notes);
+    assert!(
+        port.notes[0].contains("virtual devices (veth)"),
+        "{:?}",
+        port.notes
+    );
     drop(port);
     let options = OpenOptions {
         offloads: false,

@@ -301,7 +301,7 @@ fn reason(result: Result<registry::Port, PortError>) -> String {
 fn ports_without_a_wire_of_their_own_refuse_with_the_reason() {
     for (port, why) in [
         ("tap:lwgap0", "a TAP device has no wire"),
-        ("pcap:out=never-made.pcap", "a capture is no wire"),
+        ("pcap:out=never-made.pcap", "a capture has no wire"),
         (
             "xdp:eth0",
             "AF_XDP cannot send a wrong frame check sequence",

@@ -160,7 +160,7 @@ fn without_offloads_the_peer_in_the_same_namespace_sends_wire_frames() {
     };
     let port = place.run(|| packet::open(PORT, &options)).unwrap().unwrap();
     assert!(!features().active("tx-tcp-segmentation"));
-    let said = |note: &String| note.starts_with("station0: tx-tcp-segmentation");
+    let said = |note: &String| note.starts_with("station0: disabled tx-tcp-segmentation");
     assert!(port.notes.iter().any(said), "{:?}", port.notes);
     drop(port);
     assert_eq!(features(), before);

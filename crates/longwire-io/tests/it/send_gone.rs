@@ -72,7 +72,7 @@ fn check(kind: &str, len: usize, happen: fn(&Pair)) {
         "{kind} {len} B: {error}"
     );
     let said = error.to_string();
-    assert!(said.contains(&format!("{kind}:{PORT} went away")), "{said}");
+    assert!(said.contains(&format!("{kind}:{PORT} is gone")), "{said}");
     // The error persists: no call blocks or succeeds.
     for _ in 0..3 {
         let _ = tx.push(TxFrame::whole(&frame(1, len), Nanos::ZERO));

@@ -92,7 +92,7 @@ fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
     assert!(
         port.notes
             .iter()
-            .any(|note| note.starts_with("station0: tx-tcp-segmentation")),
+            .any(|note| note.starts_with("station0: disabled tx-tcp-segmentation")),
         "{:?}",
         port.notes
     );

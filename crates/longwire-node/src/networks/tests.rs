@@ -175,7 +175,7 @@ fn special_files_do_not_block() {
     assert!(text(&folder.path().join("mesh"), "network.toml").contains("1ms"));
     let said = site.said.lock().expect("no panic").join("\n");
     assert!(
-        said.contains("other cannot be restarted; remove it: is no regular"),
+        said.contains("other cannot be restarted; remove it: not a regular"),
         "{said}"
     );
     assert!(site.networks.remove("other").is_none());

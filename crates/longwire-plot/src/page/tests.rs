@@ -93,8 +93,8 @@ fn the_numbers_are_those_of_the_report() {
         "<td>1 s</td><td>scenario</td><td>set up: rate 4mbit</td>",
         "1970-01-01 00:00:05 UTC",
         "<td>3</td><td>150 µs</td><td>320 µs</td>",
-        "The rate in force was 10 Mbit/s.",
-        "median 21 ms, p99 21 ms, greatest 21 ms",
+        "The configured rate was 10 Mbit/s.",
+        "median 21 ms, p99 21 ms, maximum 21 ms",
     ] {
         assert!(html.contains(text), "{text}\n{html}");
     }
@@ -172,7 +172,7 @@ fn the_size_is_bounded() {
     let html = page(Some(log), None);
     assert_eq!(html.matches("<section class=\"link\">").count(), LINKS_MAX);
     assert!(html.len() < 1_000_000, "{}", html.len());
-    assert!(html.contains("Charts: 8 of 12 directions"));
+    assert!(html.contains("Charts of 8 of 12 directions"));
 }
 
 /// The data of a chart give back what the log holds: 10 Mbit/s in every whole step.

@@ -188,7 +188,7 @@ fn rounds_end_or_do_not() {
         ..config(&[&pipe])
     };
     let error = TraceFeed::open(repeated).err().unwrap().to_string();
-    assert!(error.contains("once only"), "{error}");
+    assert!(error.contains("only once"), "{error}");
     // The refusal has consumed the pipe's data.
     theirs.write_all(&std::fs::read(&path).unwrap()).unwrap();
     drop(theirs);
@@ -305,7 +305,7 @@ fn interfaces_are_chosen_and_others_are_counted() {
     );
     let notes = all.status().notes;
     assert!(
-        notes[0].starts_with("left out 2 records: link type 195"),
+        notes[0].starts_with("skipped 2 records: link type 195"),
         "{notes:?}"
     );
     for chosen in ["east", "1"] {
@@ -481,9 +481,7 @@ fn frames_that_cannot_be_anonymised_are_reported() {
     assert_eq!(count(&feed, "unaltered_dropped"), 1);
     let notes = feed.status().notes;
     assert!(
-        notes
-            .iter()
-            .any(|note| note.starts_with("left out 1 frame")),
+        notes.iter().any(|note| note.starts_with("dropped 1 frame")),
         "{notes:?}"
     );
 }

@@ -53,7 +53,7 @@ fn invalid_ports_are_refused_with_their_place() {
         (
             "attach = { pid = 7, to = '10.0.0.2/33' }",
             "ports.left.attach.to",
-            "at most 32 bits",
+            "above 32 for IPv4",
         ),
         (
             "attach = { pid = 7, to = '10.0.0.2', filter = 'udp dst' }",

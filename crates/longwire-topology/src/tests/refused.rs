@@ -23,7 +23,7 @@ const REFUSED: &str = "
     [[link]] -- name = 'x' -- preset = 'y' | 6 | link.preset | unknown preset
     [[link]] -- name = 'x' -- match = 'source=1.1.1.1' | 6 | link.match | unknown field
     [[link]] -- name = 'x' -- match = 'src=1.1.1.1,ethertype=arp' | 6 | link.match | \
-        no frame can be so
+        no frame can match
     [[link]] -- name = 'x' -- match = 'in-port=c' | 6 | link.match | no port named 'c'
     c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'any' | 7 | link.match | add in-port=a, \
         the port where frames in direction up arrive and down = { match = 'in-port=b' }
@@ -56,7 +56,7 @@ const REFUSED: &str = "
     [switching] -- storm-burst = 5 | 4 | switching.storm-burst | without storm-limit
     [[at]] -- set = {} | 4 | at.time | no time
     [[at]] -- time = '5s' | 4 | at | no action
-    [[at]] -- time = '5s' -- off = 'x' | 6 | at.down | no link named 'x'
+    [[at]] -- time = '5s' -- off = 'x' | 6 | at.off | no link named 'x'
     [[at]] -- time = '5s' -- pause = 'x*' | 6 | at.pause | no link matches
     [[at]] -- time = '5s' -- move = { x = 'y' } -- [[link]] -- name = 'x' | 6 | at.move | 'y'
     [[link]] -- name = 'x' -- [[link]] -- name = 'y' -- match = 'src=10.0.0.1' -- [[at]] -- \
@@ -64,7 +64,7 @@ const REFUSED: &str = "
     [[link]] -- name = 'x' -- match = 'src=10.0.0.1' -- [[path]] -- name = 'p' -- via = ['x'] -- \
         [[at]] -- time = '5s' -- move = { p = 'x' } | 12 | at.move | 'p' has no matcher
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- [[at]] -- time = '4s' -- \
-        up = 'x' | 10 | at.time | before 5s
+        on = 'x' | 10 | at.time | before 5s
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- times = 2 | 6 | at.every | \
         write every = \"10s\"
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- every = '0s' | 9 | at.every | \
@@ -77,7 +77,7 @@ const REFUSED: &str = "
     [[link]] -- name = 'x{n}' -- count = 150000 -- [[at]] -- time = '5s' -- off = 'x*' -- \
         every = '500ms' | 10 | at.every | write every = \"1.5s\" or more
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- every = '16us' -- [[at]] -- \
-        time = '6s' -- up = 'x' -- every = '16us' | 13 | at.every | 125000 link changes/s
+        time = '6s' -- on = 'x' -- every = '16us' | 13 | at.every | 125000 link changes/s
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- set = { x = { delay = '-1ms' } } | 8 | \
         at.set.x.delay | negative
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- \

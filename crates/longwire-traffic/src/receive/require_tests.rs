@@ -79,7 +79,7 @@ fn unmeasured_figures_are_not_met() {
 #[test]
 fn an_unmet_clause_reports_the_value() {
     let unmet = parse("gap_error.p99<1us").unmet(&report());
-    assert_eq!(unmet, ["gap_error.p99<1us: it was 7 us"]);
+    assert_eq!(unmet, ["gap_error.p99<1us: was 7 us"]);
 }
 
 #[test]

@@ -103,7 +103,7 @@ mod tests {
             other => panic!("{text}: {other:?}"),
         };
         assert_eq!(unmet("out1.received.lost<=1"), Vec::<String>::new());
-        assert_eq!(unmet("received.lost<=1"), ["out2: lost<=1: it was 6"]);
+        assert_eq!(unmet("received.lost<=1"), ["out2: lost<=1: was 6"]);
         assert_eq!(unmet("out3.received.lost<=1").len(), 1);
         assert!(parse("lateness.p99<1us").is_none());
         let refused = parse("received.nonsense=1").and_then(Result::err);

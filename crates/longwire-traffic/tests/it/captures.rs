@@ -56,7 +56,7 @@ fn a_receiver_counts_and_names_the_records_that_it_cannot_examine() {
     let report = receiver.finish();
     assert_eq!((report.packets, report.unseen.unusable), (1, 2));
     // Both the trace and the received capture.
-    let encrypted = "left out 1 record: IEEE 802.11, encrypted";
+    let encrypted = "skipped 1 record: IEEE 802.11, encrypted";
     let notes = report.notes.iter().filter(|note| note.ends_with(encrypted));
     assert_eq!(notes.count(), 2, "{:?}", report.notes);
 }

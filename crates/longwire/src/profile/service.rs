@@ -207,28 +207,28 @@ mod tests {
         );
         for (arguments, said) in [
             (&[][..], "--cir"),
-            (&["--service", "x:eir=1mbit"], "cir is missing"),
+            (&["--service", "x:eir=1mbit"], "no cir"),
             (&["--service", ":cir=1mbit"], "NAME:"),
-            (&["--service", "x:cir"], "no key=value"),
+            (&["--service", "x:cir"], "'cir' is not key=value"),
             (&["--service", "x:cir=fast"], "cir: "),
             (&["--service", "x:cir=1mbit,colour=red"], "excess-dscp"),
             (&["--service", "x:cir=1mbit,dscp=64"], "0 to 63"),
             (
                 &["--service", "x:cir=1mbit,eir=1mbit,excess-priority=1"],
-                "no vlan",
+                "needs vlan",
             ),
-            (&["--service", "x:cir=1mbit,excess-dscp=1"], "no eir"),
+            (&["--service", "x:cir=1mbit,excess-dscp=1"], "needs eir"),
             (
                 &["--service", "x:cir=1mbit", "--service", "x:cir=2mbit"],
                 "is given twice",
             ),
             (
                 &["--service", "x:cir=1mbit", "--cir", "1mbit"],
-                "of one service",
+                "conflict with --service",
             ),
             (
                 &["--service", "x:cir=1mbit", "--eir", "1mbit"],
-                "of one service",
+                "conflict with --service",
             ),
         ] {
             let refused = parsed(arguments).expect_err(said).to_string();

@@ -72,7 +72,7 @@ mod tests {
             change_lines(&changes),
             [
                 "4 changes: -v lists them",
-                "at 6 s by control: set adsl* rate=4mbit; not done: no link is called adsl9",
+                "at 6 s by control: set adsl* rate=4mbit; failed: no link is called adsl9",
             ]
         );
     }

@@ -83,12 +83,12 @@ fn assert_line(report: &RunReport, grade: Grade, line: &str) {
 
 #[test]
 fn a_true_run_is_faithful() {
-    let line = "faithful: 10,000 frames delivered, 99% of them at most 12.0 us late and none more \
-                than 80.0 us, no artifacts";
+    let line = "faithful: 10,000 frames delivered, 99% of them at most 12.0 us late, all at most \
+                80.0 us, no artifacts";
     assert_line(&report(0), Grade::Faithful, line);
     assert!(Verdict::of(&report(0)).hints.is_empty());
-    let line = "faithful: 10,000 frames delivered, 99% of them at most 12.0 us late and none more \
-                than 80.0 us, b 20 late (0.40% of 5,000 frames)";
+    let line = "faithful: 10,000 frames delivered, 99% of them at most 12.0 us late, all at most \
+                80.0 us, b 20 late (0.40% of 5,000 frames)";
     assert_line(&report(20), Grade::Faithful, line);
 }
 
@@ -300,7 +300,7 @@ fn causes_are_named_in_the_order_of_repair() {
     report.stopped_early = true;
     expect_cause(
         &report,
-        "the replay was stopped: 10,000 frames sent, 0 more read",
+        "the replay was stopped: 10,000 frames sent, 0 read but not sent",
     );
     report.error = Some("port A went away".to_owned());
     expect_cause(&report, "the run failed: port A went away");
@@ -386,7 +386,7 @@ fn frames_lost_between_hosts_and_events_not_recorded_have_places() {
 fn frames_that_no_count_has_are_a_fault() {
     let verdict = Verdict::of(&report_of_nothing(&[]));
     assert_eq!(verdict.grade, Grade::NotFaithful);
-    let text = "link.up delivered none of 5,000 frames, and 5,000 of them are not";
+    let text = "link.up delivered none of 5,000 frames, of which 5,000 are not accounted for";
     assert!(verdict.line.contains(text), "{verdict:?}");
 }
 

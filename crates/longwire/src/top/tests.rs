@@ -248,7 +248,7 @@ fn a_search_and_a_lost_run_are_on_the_screen() {
     let query = screen.new_query(rows_of(24)).expect("another selection");
     assert_eq!(query.pattern, "*adsl*");
     screen.update(Update::Lost("it is stuck".to_owned()));
-    assert!(text(&screen).contains("no answer"), "{}", text(&screen));
+    assert!(text(&screen).contains("no response"), "{}", text(&screen));
     assert!(text(&screen).contains("it is stuck"), "{}", text(&screen));
     screen.update(Update::Ended);
     assert!(

@@ -597,8 +597,8 @@ fn hosts_with_different_files_or_names_are_refused() {
     };
     let file = cluster.file("net.toml");
     for (arguments, said) in [
-        (&["run", &file][..], "--host NAME with one of h0, h1"),
-        (&["run", &file, "--host", "h7"], "no host 'h7'"),
+        (&["run", &file][..], "--host NAME, one of h0, h1"),
+        (&["run", &file, "--host", "h7"], "unknown host 'h7'"),
         (&["run", &file, "--host", "h0", "--shards", "2"], "--shards"),
         (&["run", "null", "null", "--host", "h0"], "--host needs"),
         (&["key", &cluster.file("net.key")], "exists"),

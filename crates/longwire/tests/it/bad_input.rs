@@ -83,7 +83,7 @@ fn negative_and_absurd_numbers_are_refused_with_the_bound() {
         --delay nan | --delay; unknown delay model 'nan'
         --queue 0p | --queue; 1p
         --mtu -1 | --mtu; negative
-        --mtu 10 | --mtu; 68 to 65535
+        --mtu 10 | --mtu; 68..65535
         --seed -1 | --seed
         --delay 0.3ns | --delay; 1ns
         ",
@@ -129,7 +129,7 @@ fn unknown_options_and_missing_values_are_reported() {
         --delay 1ms --delay 2ms | --delay; multiple times
         --require latency<5us | --require; lateness.p99
         --require artifacts=0,up.latenes.p99<5us | --require; did you mean 'lateness.p99'
-        --require artifacts | --require; no comparison
+        --require artifacts | --require; is not a comparison
         ",
     );
     refused_with(
@@ -290,7 +290,7 @@ fn outputs_that_would_destroy_something_are_refused() {
     let before = std::fs::read(&capture).unwrap_or_default();
     let ran = longwire(&["simulate", &capture, &capture]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("same file"), "{ran:?}");
+    assert!(ran.stderr.contains("is also IN"), "{ran:?}");
     // The same file under another name.
     let link = dir.path().join("link.pcap");
     assert!(std::os::unix::fs::symlink(&capture, &link).is_ok());

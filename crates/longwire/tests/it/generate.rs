@@ -240,15 +240,15 @@ fn services_share_a_line() {
 fn invalid_options_are_refused() {
     for [arguments, said] in rows(
         "
-        --to null | how fast?
+        --to null | no rate; give --rate
         --to null --rate 10mb | rates are in
         --to null --rate 1mpps --topspeed | cannot be used
         --to null --to null --rate 1mpps | one port
         --to null --rate 1mpps --sizes 59 | the minimum is 60
         --to null --rate 1mpps --sizes big | --sizes
         --to null --rate 1mpps --arrivals late | --arrivals
-        --to null --rate 1mpps --rate-framing atm | counts bits
-        --to null --topspeed --link-rate 1gbit | --rate has
+        --to null --rate 1mpps --rate-framing atm | needs --rate in bits
+        --to null --topspeed --link-rate 1gbit | a link needs; use --rate
         --to null --rate 1mpps --profile rfc2544 | --receive
         --to null --receive null --profile y1564 | --cir
         ",

@@ -66,7 +66,7 @@ const COMMON: &[Choice] = &[
         name: "--shards",
         words: &["--shards", "2"],
         // A single link cannot be sharded.
-        shows: |run| run.has("--one-way") || run.ran.stderr.contains("2 shards of links"),
+        shows: |run| run.has("--one-way") || run.ran.stderr.contains("2 shards on"),
     },
     Choice {
         name: "--view",
@@ -179,7 +179,7 @@ const OF_EXEC: &[Choice] = &[
 /// Options that are always refused here, with the reason in the message.
 const REFUSED_BY_RUN: &[(&str, &str)] = &[
     ("--gap-frames", "a capture is no wire"),
-    ("--carrier", "there is no interface at its other end"),
+    ("--carrier", "no interface at the other end"),
 ];
 
 /// Concurrent runs; they mostly wait.

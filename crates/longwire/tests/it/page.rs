@@ -102,7 +102,7 @@ fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
             html.contains("--seed 7") && html.contains("seed 7"),
             "{html}"
         );
-        assert!(html.contains("The rate in force was 5 Mbit/s."), "{html}");
+        assert!(html.contains("The configured rate was 5 Mbit/s."), "{html}");
         assert_eq!(html.matches("class=\"frame\"").count(), 4);
         // The log alone yields the same counts.
         let ran = longwire(&["report", &log, "-o", &page]);
@@ -140,13 +140,13 @@ fn unusable_page_inputs_are_refused() {
     for (arguments, code, expected) in [
         (vec![&*log, "-o", "x.svg"], 2, "must end in .html"),
         (vec![&log, &other, "-o", &page], 1, "are of different runs"),
-        (vec![&log, &log, "-o", &page], 1, "the second log"),
-        (vec![&report, &report, "-o", &page], 1, "the second report"),
+        (vec![&log, &log, "-o", &page], 1, "a second log"),
+        (vec![&report, &report, "-o", &page], 1, "a second report"),
         (vec![&empty, "-o", &page], 1, "has no links"),
         (
             vec![&log, "-o", &page, "--link", "adsl*"],
             1,
-            "no link fits --link adsl*",
+            "no link matches --link adsl*",
         ),
         (
             vec![&log, "-o", &page, "--direction", "down"],

@@ -46,7 +46,7 @@ fn the_others_go_on_without_a_port_that_went_away() {
     assert!(ports[0]["lost"].is_null() && ports[1]["lost"].is_null());
     let lost = link(&report, "ac.up")["drops"]["port_lost"].as_u64();
     assert!(lost >= Some(3), "{report}");
-    assert!(text.contains("not faithful: port c went away"), "{text}");
+    assert!(text.contains("not faithful: port c was lost"), "{text}");
 }
 
 #[test]
@@ -60,5 +60,5 @@ fn by_default_a_lost_port_ends_the_run() {
     assert_eq!(gone.code, 0, "{gone:?}");
     let ended = running.end();
     assert_eq!(ended.code, 1, "{ended:?}");
-    assert!(ended.stdout.contains("p1 went away"), "{ended:?}");
+    assert!(ended.stdout.contains("p1 is gone"), "{ended:?}");
 }

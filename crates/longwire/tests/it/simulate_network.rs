@@ -335,11 +335,11 @@ fn invalid_combinations_are_refused_with_the_reason() {
     let west = dir.file("west.in.pcap");
     refused(
         &with(&["--out", &format!("east={west}")]),
-        &["is read and would be written"],
+        &["is also an input"],
     );
-    refused(&with(&["--report", &west]), &["would replace"]);
+    refused(&with(&["--report", &west]), &["is also an input or output"]);
     let twice = ["--out", "east=x.pcap", "--out", "west=x.pcap"];
-    refused(&with(&twice), &["same file", "x.pcap"]);
+    refused(&with(&twice), &["'x.pcap' is given twice"]);
     refused(&with(&["--log", "x.txt"]), &["x.txt", ".csv"]);
     refused(&simulate(&dir, NETWORK, &[], &[]), &["--in PORT=CAPTURE"]);
     let unnamed = ["--in".to_owned(), west.clone()];
@@ -347,9 +347,9 @@ fn invalid_combinations_are_refused_with_the_reason() {
         &simulate(&dir, NETWORK, &unnamed, &[]),
         &["at which port", "west, east, south"],
     );
-    refused(&longwire(&["simulate", &west]), &["ends in .toml"]);
+    refused(&longwire(&["simulate", &west]), &["must end in .toml"]);
     let two = ["simulate", &west, "x.pcap", "--in", &west];
-    refused(&longwire(&two), &["--in and --out are for the ports"]);
+    refused(&longwire(&two), &["--in and --out need a topology file"]);
 }
 
 #[test]

@@ -262,9 +262,9 @@ fn frames_without_addresses_go_by_their_station_or_are_counted() {
     assert_eq!(report["unassigned"]["bytes"], 60 + 60 + 5);
     assert_eq!(crate::common::frames(&out).len(), 4);
     let notes = report["notes"].to_string();
-    assert!(notes.contains("left out 3 frames"), "{notes}");
+    assert!(notes.contains("skipped 3 frames"), "{notes}");
     let (ran, ..) = simulate(&dir, &pcap(&frames), "out", &options[..4]);
-    assert!(ran.stderr.contains("warning: left out 3 frames"), "{ran:?}");
+    assert!(ran.stderr.contains("warning: skipped 3 frames"), "{ran:?}");
     // By station only.
     let options = ["--near", "02:00:00:00:00:01", "--json"];
     let (ran, ..) = simulate(&dir, &pcap(&frames), "out", &options);
@@ -280,7 +280,7 @@ fn a_side_that_is_named_wrong_is_remarked() {
     let (ran, ..) = simulate(&dir, &pcap(&input), "out", &["--near", "172.16.0.0/12"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(
-        ran.stderr.contains("link.up: no frame went this way"),
+        ran.stderr.contains("link.up: no frame in this direction"),
         "{ran:?}"
     );
 }
@@ -305,7 +305,7 @@ fn frames_held_at_the_end_are_in_the_log_and_reported() {
             "{queue}: {rows:?}"
         );
         assert!(held.iter().copied().eq(4..9), "{held:?}");
-        let said = "link.up: 5 frames still held when the capture ended";
+        let said = "link.up: 5 frames still queued at the end of the capture";
         assert!(ran.stderr.contains(said), "{ran:?}");
     }
 }
@@ -319,12 +319,12 @@ fn wrong_usage_is_refused_before_anything_is_written() {
     assert!(std::os::unix::fs::symlink(&input, &log).is_ok());
     let cases: [(&[&str], &str); 7] = [
         (&["--near", "nowhere"], "not an IP address"),
-        (&["--near", "10.0.0.0/40"], "not from 0 to 32"),
+        (&["--near", "10.0.0.0/40"], "is outside 0..32"),
         (
             &["--near", "10.0.0.1", "--link", "down"],
             "cannot be used with",
         ),
-        (&["--up-rate", "1mbit"], "--up-rate is for captures of both"),
+        (&["--up-rate", "1mbit"], "--up-rate needs --near"),
         (&["--log", "verdicts.txt"], ".csv or .parquet"),
         (&["--log", &log], "is also IN or OUT"),
         (&["--epoch", "soon"], "--epoch"),

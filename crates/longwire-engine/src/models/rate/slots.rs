@@ -75,7 +75,7 @@ fn read_wait(arguments: &Arguments<'_>, text: &str) -> Result<Box<dyn DelayModel
     let mut doubts = Vec::new();
     let wait = delay::KIND.parse_noting(&model, arguments.loader(), &mut doubts)?;
     if wait.mean() == Nanos::ZERO {
-        return Err(arguments.invalid(format!("wait={text} is not a time; write for example 10ms")));
+        return Err(arguments.invalid(format!("wait={text} is zero; write for example 10ms")));
     }
     doubts.into_iter().for_each(|doubt| arguments.doubt(doubt));
     Ok(wait)

@@ -77,7 +77,7 @@ fn a_chain_must_lead_everywhere() {
             chain("0/1/0;1/0/0;1/0/0"),
             "state 3 is unreachable from state 1",
         ),
-        (chain("1/0/0;1/0/0;0/1/0"), "state 1 leads to no other"),
+        (chain("1/0/0;1/0/0;0/1/0"), "state 1 has no successor"),
         (chain("0/1;1/0"), "3 rows of 3"),
         (chain("0/1/-1;1/0/1;1/1/0"), "negative"),
         (

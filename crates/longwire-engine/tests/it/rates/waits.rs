@@ -250,8 +250,8 @@ fn a_discipline_chooses_at_the_slot() {
 fn a_slot_must_end_and_must_be_waited_for() {
     for (text, said) in [
         ("slots:packets=5p", "'wait' must be given"),
-        ("slots:wait=0s", "wait=0s is no wait"),
-        ("slots:wait=0s..0s", "wait=0s..0s is no wait"),
+        ("slots:wait=0s", "wait=0s is zero"),
+        ("slots:wait=0s..0s", "wait=0s..0s is zero"),
         ("slots:wait=20ms..10ms", "min=20ms is above max=10ms"),
         ("slots:wait=10ms,packets=0p", "a slot of 0 passes nothing"),
         ("slots:wait=10ms,bytes=0b", "a slot of 0 passes nothing"),

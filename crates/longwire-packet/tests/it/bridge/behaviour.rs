@@ -52,7 +52,7 @@ fn settings_that_cannot_be_are_refused() {
     assert_eq!(error, BridgeError::NoPorts);
     assert!(text.contains("at least one"));
     let (_, text) = refused(|config| config.table_max = 0);
-    assert!(text.contains("1 to 16777216"), "{text}");
+    assert!(text.contains("outside 1..16777216"), "{text}");
     let (_, text) = refused(|config| config.switching = Switching::Pairs(vec![(port(0), port(2))]));
     assert_eq!(text, "unknown port 2; the bridge has 2, numbered from 0");
     let (_, text) = refused(|config| config.switching = Switching::Pairs(vec![(port(1), port(1))]));
@@ -74,7 +74,7 @@ fn settings_that_cannot_be_are_refused() {
         }]
     });
     assert!(
-        text.starts_with("01:01:01:01:01:01 is no station's"),
+        text.starts_with("01:01:01:01:01:01 is not a station address"),
         "{text}"
     );
     let (error, _) = refused(|config| {

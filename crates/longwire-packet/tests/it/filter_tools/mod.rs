@@ -229,15 +229,15 @@ fn tshark_finds_the_same() {
 fn refused_filters_get_a_remedy() {
     for [filter, message] in rows(
         "
-        ip broadcast | column 4: a network's broadcast address is known
+        ip broadcast | column 4: IP broadcast needs a netmask; write
         tcp[13 | column 7: the filter ends where ']' should follow
         tcp[13:3] = 1 | column 8: '3' is not a number of bytes: 1, 2 or 4
-        vlan[0] = 1 | column 1: 'vlan' has no bytes to be read; write ether, ip,
+        vlan[0] = 1 | column 1: no bytes of 'vlan'; write ether, ip,
         len > 5 / 0 | column 11: division by zero
         ip[0] and udp | column 7: 'and' is not one of = != < <= > >=
         ip.addr < 10.0.0.1 | column 11: addresses support only == and !=
         ip.src == 2001:db8::1 | column 11: '2001:db8::1' is not an IPv4 address
-        tcp.port in {} | column 15: the set is empty
+        tcp.port in {} | column 15: empty set; write values
         ip.src contains 5 | column 8: 'contains' is not supported
         tcp.nonsense == 5 | column 1: 'tcp.nonsense' is not a test such as
         net 10.0.0.0 mask 255.0.255.0 | column 19: '255.0.255.0' is not a netmask

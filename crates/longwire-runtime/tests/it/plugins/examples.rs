@@ -132,7 +132,7 @@ fn the_plugin_of_the_page_does_what_the_page_says() {
         "{bursts} of {chances}"
     );
     let message = refusal("loss", &format!("plugin:file={file},evry=100"));
-    assert!(message.contains("'every' must be given"), "{message}");
+    assert!(message.contains("missing parameter every="), "{message}");
     let message = refusal("loss", &format!("plugin:file={file},every=9,evry=100"));
     let said = "unknown parameter 'evry'; parameters are every, length";
     assert!(message.ends_with(said), "{message}");

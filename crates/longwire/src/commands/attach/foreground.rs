@@ -97,7 +97,7 @@ struct RunLinks<'a> {
 const FEW: usize = 4;
 
 fn gone_note(interface: &str) -> String {
-    format!("'{interface}' went away, or the link was removed from it")
+    format!("'{interface}' is gone, or its link was removed")
 }
 
 impl<'a> RunLinks<'a> {

@@ -140,7 +140,7 @@ mod tests {
     fn the_only_socket_that_answers_is_meant() {
         let runtime = Runtime::new("one");
         let none = runtime.only().expect_err("there is none");
-        assert!(none.contains("longwire run"), "{none}");
+        assert!(none.contains("start one with --view"), "{none}");
         let (dead, listener) = runtime.socket("a.sock");
         drop(listener);
         let none = runtime.only().expect_err("it is dead");

@@ -185,7 +185,7 @@ fn nothing_passes_once_the_program_is_killed() {
         }
         assert_eq!(joined.round_trip(), None, "closed");
         let listed = longwire(&["attach", "list"]).stdout;
-        assert!(listed.contains("closed, emulator dead"), "{listed}");
+        assert!(listed.contains("its emulator has ended"), "{listed}");
         let refused = longwire(&["attach", "set", &name, "delay=1ms"]);
         assert!(refused.stderr.contains("attach detach"), "{refused:?}");
         let refused = joined.refused(&name_of("other"), &[]);

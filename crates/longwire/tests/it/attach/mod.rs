@@ -381,7 +381,7 @@ fn wrong_places_are_refused_with_the_existing_ones() {
                 "--to",
                 "10.0.0.0/33",
             ],
-            "32 bits",
+            "above 32 for IPv4",
         ),
     ];
     for (words, expected) in cases {

@@ -5,14 +5,16 @@ use serde_json::Value;
 use crate::common::{have, write};
 use crate::exec::{User, well};
 
-/// Prints each carrier change of `eth0` for some seconds.
+/// Waits until `eth0` has lost its carrier as often as the first argument says and has it
+/// again, and until the file of the second argument exists. Writes the number of losses,
+/// which the kernel counts, to the file of the third.
 const WATCH: &str = "#!/bin/sh\n\
-    end=$(($(date +%s) + $1)); last=\n\
-    while [ $(date +%s) -lt $end ]; do\n\
-      now=$(cat /sys/class/net/eth0/carrier)\n\
-      [ \"$now\" = \"$last\" ] || printf '%s ' $now\n\
-      last=$now; sleep 0.01\n\
-    done\n";
+    cd /sys/class/net/eth0; from=$(cat carrier_down_count); cd - >/dev/null\n\
+    lost() { echo $(($(cat /sys/class/net/eth0/carrier_down_count) - from)); }\n\
+    until [ $(lost) -ge $1 ] && [ x$(cat /sys/class/net/eth0/carrier) = x1 ] && [ -e $2 ]; do\n\
+      sleep 0.01\n\
+    done\n\
+    lost >$3.new; mv $3.new $3\n";
 
 /// Returns the port kinds available to a user: `/dev/net/tun` may be closed to others
 /// than root.
@@ -55,33 +57,25 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
         scenario(
             &user,
             &[
-                ("1s", "off = \"link\""),
-                ("2s", "on = \"link\""),
-                ("3s", "off = \"link.up\""),
-                ("4s", "on = \"link.up\""),
+                ("2s", "off = \"link\""),
+                ("3s", "on = \"link\""),
+                ("4s", "off = \"link.up\""),
+                ("5s", "on = \"link.up\""),
             ],
         );
         for kind in kinds(&user) {
             // The peer never listens, so the command does not wait for it.
             let line = format!(
                 "$LONGWIRE exec --port {kind} --carrier --scenario s.toml --report r.json \
-                 --peer 'sh watch 8 >far' --peer-wait 1ms -- sh -c '\
-                 ip monitor link >events & sh watch 9; kill $!; cat events'"
+                 --peer 'sh watch 2 watch far' --peer-wait 1ms -- sh -c '\
+                 ip monitor link >events & sh watch 1 far near; kill $!; cat events'"
             );
+            for end in ["near", "far"] {
+                let _ = std::fs::remove_file(user.dir.file(end));
+            }
             let ended = well(user.shell(&line));
-            assert!(ended.stdout.starts_with("1 0 1 "), "{kind}: {ended:?}");
-            assert!(!ended.stdout.starts_with("1 0 1 0"), "{kind}: {ended:?}");
             assert!(ended.stdout.contains("NO-CARRIER"), "{kind}: {ended:?}");
-            // Its watch ends first, because a TAP device loses its carrier when the run
-            // ends.
-            let far = user.read("far");
-            // A TAP device has no carrier until the link starts, which is after the
-            // peer.
-            assert_eq!(
-                far.strip_prefix("0 ").unwrap_or(&far),
-                "1 0 1 0 1 ",
-                "{kind}"
-            );
+            assert_eq!((&*user.read("near"), &*user.read("far")), ("1\n", "2\n"));
             let report = report(&user);
             assert_eq!((losses(&report, "near"), losses(&report, "far")), (1, 2));
         }
@@ -214,16 +208,24 @@ fn a_port_of_a_file_names_the_links_toward_it() {
                     [[at]]\ntime = \"4s\"\non = \"?\"\n";
         write(&user.dir.file("n.toml"), file.as_bytes());
         write(&user.dir.file("watch"), WATCH.as_bytes());
-        let line = "$LONGWIRE exec n.toml --report r.json --peer 'sh watch 7 >far' \
-                    --peer-wait 1ms -- sh watch 8";
-        let ended = well(user.shell(line));
-        assert_eq!(ended.stdout, "1 ", "near follows no link");
-        // b.down stays up.
-        assert_eq!(user.read("far"), "1 ");
+        let run = |losses: u32| {
+            for end in ["near", "far", "over"] {
+                let _ = std::fs::remove_file(user.dir.file(end));
+            }
+            // All events are over.
+            let line = format!(
+                "$LONGWIRE exec n.toml --report r.json --peer 'sh watch {losses} over far' \
+                 --peer-wait 1ms -- sh -c 'sleep 6; touch over; sh watch 0 far near'"
+            );
+            well(user.shell(&line));
+            assert_eq!(user.read("near"), "0\n", "near follows no link");
+            user.read("far")
+        };
+        // b.down stays on.
+        assert_eq!(run(0), "0\n");
         let file = file.replace("\"?\" }", "[\"a.up\", \"b.up\"] }");
         write(&user.dir.file("n.toml"), file.as_bytes());
-        well(user.shell(line));
-        assert_eq!(user.read("far"), "1 0 1 ");
+        assert_eq!(run(1), "1\n");
         assert_eq!(losses(&report(&user), "far"), 1);
     }
 }

@@ -281,7 +281,7 @@ fn the_link_is_printed_at_the_start_as_without_control() {
             let link = "link, each direction: rate 80mbit, queue 3p, delay 20ms";
             let warnings = [
                 "warning: link, each direction: rate: 10mbps is 80mbit",
-                "warning: link, each direction: a queue of 3p is less",
+                "warning: link, each direction: a queue of 3p is too small",
             ];
             for wanted in warnings.into_iter().chain([link]) {
                 let found = ended.stderr.lines().filter(|line| line.starts_with(wanted));

@@ -91,19 +91,19 @@ fn wrong_hosts_are_refused_with_their_names() {
             (&["n.toml", "--node", "home1=true"], "home1 is near"),
             (
                 &["n.toml", "--node", "x=true"],
-                "there are home1, home2, server",
+                "ports are home1, home2, server",
             ),
-            (&["n.toml", "--node", "server"], "as in core=iperf3 -s"),
+            (&["n.toml", "--node", "server"], "write core=iperf3 -s"),
             (
                 &["n.toml", "--peer", "true", "--node", "home2=true"],
                 "home2 is far",
             ),
-            (&["n.toml", "--address", "x=10.0.0.1/8"], "no port 'x'"),
+            (&["n.toml", "--address", "x=10.0.0.1/8"], "unknown port 'x'"),
             (
                 &["n.toml", "--address", "server=10.0.0.1"],
-                "as in core=10.2.0.1/24",
+                "write core=10.2.0.1/24",
             ),
-            (&["n.toml", "--address", "server=::1/129"], "at most 128"),
+            (&["n.toml", "--address", "server=::1/129"], "above 128"),
             (&["--address", "far=10.0.0.1/8"], "need a topology file"),
             (&["one.toml"], "has 1 port:"),
         ];

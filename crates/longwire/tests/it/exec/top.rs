@@ -117,10 +117,10 @@ fn a_run_is_shown_and_changed_by_keys() {
         terminal.wait_for("delay=20ms");
         terminal.keys(&["e", "delay=80ms", "Enter"]);
         terminal.wait_for("z undoes it");
-        let screen = terminal.wait_for("up  delay=80ms");
+        let screen = terminal.wait_for("on  delay=80ms");
         assert!(screen.contains("link.up"), "{screen}");
         terminal.keys(&["z"]);
-        terminal.wait_for("up  delay=20ms");
+        terminal.wait_for("on  delay=20ms");
         terminal.keys(&["e", "delay=fast", "Enter"]);
         terminal.wait_for("refused: ");
         // The prompt stays open for correction.

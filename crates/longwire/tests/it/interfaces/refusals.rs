@@ -110,7 +110,7 @@ fn too_few_addresses_are_named_with_the_limit() {
         let said = ran(said.expect("a shell"));
         assert_eq!(said.code, 1, "{said:?}");
         for word in [
-            "ulimit -v` allows this process 410 MiB",
+            "ulimit -v` limits the address space to 410 MiB",
             "ulimit -v unlimited",
             "--memory",
         ] {

@@ -77,7 +77,7 @@ fn the_run_s_own_error_is_kept() {
         inside(&place, &words)
     });
     assert_eq!(removed.code, 1, "{removed:?}");
-    for error in ["packet:a0 went away", "/dev/full: cannot write"] {
+    for error in ["packet:a0 is gone", "/dev/full: cannot write"] {
         assert!(removed.stderr.contains(error), "{error}: {removed:?}");
     }
 }

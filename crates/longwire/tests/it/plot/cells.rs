@@ -115,13 +115,13 @@ fn options_of_cells_that_contradict_are_refused() {
     let dir = Folder::new();
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     for (options, expected) in [
-        (vec!["--cell", "a,b"], "1 inputs need as many names"),
-        (vec!["--label", "a,b"], "1 inputs need as many names"),
+        (vec!["--cell", "a,b"], "1 inputs, but 2 names"),
+        (vec!["--label", "a,b"], "1 inputs, but 2 names"),
         (vec!["--columns", "2"], "--columns needs --cell"),
         (vec!["--cell", "a/b", "--columns", "2"], "ROW/COLUMN"),
         (
             vec!["--cell", "a", "--panel", "loss-runs"],
-            "loss-runs is not drawn in cells",
+            "--cell does not support panel loss-runs",
         ),
     ] {
         let ran = longwire(&[&["plot", &input, "-o", &out], &options[..]].concat());

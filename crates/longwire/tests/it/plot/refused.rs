@@ -25,7 +25,7 @@ fn wrong_usage_is_refused_with_a_remedy() {
         LOG -o OUT --panel wave | delay-cdf
         LOG -o OUT --panel lateness | needs a run's report
         REPORT -o OUT --panel delay | needs a verdict log
-        LOG -o OUT --from 1h | the last frame is at 1.0
+        LOG -o OUT --from 1h | is after the last frame, at 1.0
         LOG -o OUT --from 1s --until 1s | must be after
         LOG -o OUT --bin 0s | must be above 0
         LOG -o OUT --bin 1ns | at most 200000 bins
@@ -46,7 +46,7 @@ fn wrong_usage_is_refused_with_a_remedy() {
     let picture = dir.file("in.svg");
     write(&picture, b"");
     let (code, said) = refused(&[&picture, "-o", &picture]);
-    assert!(code == 2 && said.contains("the same file"), "{said}");
+    assert!(code == 2 && said.contains("is also an INPUT"), "{said}");
     assert!(!std::path::Path::new(&out).exists(), "nothing was written");
 }
 
@@ -56,7 +56,7 @@ fn the_height_in_the_error_suffices() {
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     let (_, said) = refused(&[&input, "-o", &out, "--height", "150"]);
     let needed = said
-        .split("they need ")
+        .split("which need ")
         .nth(1)
         .and_then(|rest| rest.split(';').next());
     let ran = longwire(&["plot", &input, "-o", &out, "--height", needed.unwrap_or("")]);
@@ -78,7 +78,7 @@ fn files_that_cannot_be_drawn_are_named_with_the_reason() {
         ),
         ("cut.csv", &text.as_bytes()[..text.len() / 2], ": line 5"),
         ("empty.csv", header.as_bytes(), "empty log"),
-        ("other.csv", b"time,rate\n1,2\n", "lacks all of the columns"),
+        ("other.csv", b"time,rate\n1,2\n", "without all of the"),
         ("nothing.csv", b"", "not a verdict log"),
         ("other.json", b"{\"a\": 1}", "missing field `links`"),
         (
@@ -103,7 +103,7 @@ fn files_that_cannot_be_drawn_are_named_with_the_reason() {
     assert!(code == 1 && said.contains("no.csv"), "{said}");
     let (code, said) = refused(&[&good, "-o", &out, "--link", "adsl*"]);
     assert!(
-        code == 1 && said.contains("no link fits --link adsl*"),
+        code == 1 && said.contains("no link matches --link adsl*"),
         "{said}"
     );
     let (code, said) = refused(&[&good, "-o", "/no/such/dir/out.svg"]);

@@ -96,7 +96,7 @@ fn a_pipe_is_sent_as_it_is_read() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(frames(&out).len(), 100);
     let input = &ran.json()["inputs"][0];
-    assert_eq!(input["name"], "- (stdin)");
+    assert_eq!(input["name"], "the standard input");
 }
 
 /// Skipping frames at the beginning takes time: the replay starts after that.

@@ -104,10 +104,10 @@ fn options_unsupported_by_files_are_refused() {
         --topspeed | --rate
         --loop 0 | --count
         --receive lo | needs a port
-        --view | real time
+        --view | need a live port
         --launch device | holds frames
-        --start-at +1s | give a date
-        --capture c.pcap | the capture already
+        --start-at +1s | needs a date
+        --capture c.pcap | is a capture already
         ",
     ) {
         let options: Vec<&str> = options.split(' ').collect();
