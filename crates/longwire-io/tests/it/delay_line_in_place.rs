@@ -228,16 +228,45 @@ impl Line {
     }
 }
 
+fn run(steps: &[Step]) {
+    let config = DelayLineConfig {
+        budget: Bytes(6 << 17),
+        huge_pages: false,
+    };
+    let (writer, reader) = delay_line(&config).expect("a small budget is to be had");
+    let mut line = Line {
+        writer,
+        reader,
+        number: 0,
+        oracle: Oracle::default(),
+    };
+    for step in steps {
+        line.step(step);
+    }
+}
+
+/// The front follows the jump before the only queued frame, and the writer reuses the
+/// segment of the jump.
+#[test]
+fn a_queued_frame_survives_the_segment_before_it() {
+    use Step::*;
+    let mut steps: Vec<Step> = [0, 61_489, 49, 65, 65].map(Push).into();
+    steps.push(Publish);
+    steps.extend([1_473, 1, 67_681].map(Push));
+    steps.extend([QueueArrived, DropArrived, QueueArrived, Advance]);
+    steps.extend([DecideQueued(true), TakeDecided, QueueArrived, Publish]);
+    steps.extend([DecideQueued(false), DecideQueued(false)]);
+    steps.extend([TakeArrived, DecideArrived, Free, Push(30_000)]);
+    steps.extend([DecideQueued(false), Advance, DropArrived, QueueArrived]);
+    steps.extend([Free, Push(33_297), Push(30_009), DecideQueued(false)]);
+    run(&steps);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn frames_are_decided_where_they_lie(steps in steps()) {
-        let config = DelayLineConfig { budget: Bytes(6 << 17), huge_pages: false };
-        let (writer, reader) = delay_line(&config).expect("a small budget is to be had");
-        let mut line = Line { writer, reader, number: 0, oracle: Oracle::default() };
-        for step in &steps {
-            line.step(step);
-        }
+        run(&steps);
     }
 }

@@ -33,13 +33,12 @@ impl DelayLineReader {
     /// one.
     #[inline]
     pub fn arrived_bytes(&self) -> &[u8] {
-        let place = self.arrived;
-        if place.number < self.read || place.number >= self.seen {
+        if self.arrived.number < self.read || self.arrived.number >= self.seen {
             return &[];
         }
-        // SAFETY: the record is published, and the reader is not past it.
-        let head: Head = unsafe { self.shared.memory.load(place.at) };
-        // SAFETY: as above; its segment cannot be given back while `self` is borrowed.
+        let (place, head) = self.head_at(self.not_passed(self.arrived));
+        // SAFETY: the record is published, and the reader is not past it: its segment cannot
+        // be given back while `self` is borrowed.
         unsafe {
             let at = place.at + head.bytes_at();
             self.shared.memory.slice(at, head.stored())
@@ -69,11 +68,10 @@ impl DelayLineReader {
     /// Decides the arrived frame, if none is queued before it: it leaves at `release`.
     #[inline]
     pub fn decide_arrived(&mut self, release: Nanos) {
-        let place = self.arrived;
-        if place.number < self.read || place.number >= self.seen {
+        if self.arrived.number < self.read || self.arrived.number >= self.seen {
             return;
         }
-        let (place, head) = self.head_at(place);
+        let (place, head) = self.head_at(self.not_passed(self.arrived));
         // SAFETY: the record is published and not passed: it is the reader's, who is
         // borrowed exclusively.
         unsafe {
@@ -234,10 +232,11 @@ impl DelayLineReader {
         None
     }
 
-    /// Replaces a place before the front with the front.
+    /// Replaces a place up to the front with the front: once the front has followed a jump,
+    /// the writer may reuse the segment of the jump.
     #[inline(always)]
     fn not_passed(&self, place: RecordPlace) -> RecordPlace {
-        if place.number >= self.read {
+        if place.number > self.read {
             return place;
         }
         RecordPlace {
