@@ -178,7 +178,7 @@ const OF_EXEC: &[Choice] = &[
 
 /// Options that are always refused here, with the reason in the message.
 const REFUSED_BY_RUN: &[(&str, &str)] = &[
-    ("--gap-frames", "a capture is no wire"),
+    ("--gap-frames", "a capture has no wire"),
     ("--carrier", "no interface at the other end"),
 ];
 

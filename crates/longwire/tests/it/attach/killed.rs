@@ -61,17 +61,22 @@ fn wires(joined: &Joined) -> Vec<Wire> {
         Wire { sender, receiver }
     };
     let wires: Vec<Wire> = (0..INTERFACES).map(wire).collect();
-    assert!(passes_by(Instant::now() + TIMEOUT, &wires, || false));
+    assert!(passes_by(Instant::now() + TIMEOUT, &wires, || false).is_some());
     wires
 }
 
-/// Sends until each interface has passed a datagram; returns false if the time or
-/// `is_over` comes first.
-fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> bool {
+/// Sends until each interface has passed a datagram; returns `None` if the time or
+/// `is_over` comes first, otherwise the longest time between two attempts, during which
+/// nothing was seen.
+fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> Option<Duration> {
     let mut waiting: Vec<&Wire> = wires.iter().collect();
+    let (mut last, mut unseen) = (Instant::now(), Duration::ZERO);
     while !waiting.is_empty() {
-        if Instant::now() > end || is_over() {
-            return false;
+        let now = Instant::now();
+        unseen = unseen.max(now - last);
+        last = now;
+        if now > end || is_over() {
+            return None;
         }
         waiting.retain(|wire| {
             let _ = wire.sender.send(b"x");
@@ -79,7 +84,7 @@ fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> bool {
         });
         std::thread::sleep(Duration::from_micros(200));
     }
-    true
+    Some(unseen.max(last.elapsed()))
 }
 
 /// Kills a program whose links lose everything, and asserts that datagrams pass long
@@ -90,7 +95,8 @@ fn assert_open_at_once(mut program: RunningProgram, wires: &[Wire]) {
         while wire.receiver.recv(&mut [0; 8]).is_ok() {}
     }
     let moment = Instant::now() + Duration::from_millis(50);
-    assert!(!passes_by(moment, wires, || false), "everything is lost");
+    let passed = passes_by(moment, wires, || false);
+    assert!(passed.is_none(), "everything is lost");
     let process = Pidfd::open(program.child().id()).expect("it runs");
     let killed = Instant::now();
     program.signal(Signal::SIGKILL);
@@ -98,18 +104,16 @@ fn assert_open_at_once(mut program: RunningProgram, wires: &[Wire]) {
         let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
         poll(&mut ended, PollTimeout::ZERO).expect("a process") > 0
     };
-    let passed = passes_by(killed + TIMEOUT, wires, is_over);
+    let unseen = passes_by(killed + TIMEOUT, wires, is_over);
     let taken = killed.elapsed();
     let _ = program.end();
     let ended = killed.elapsed();
     println!("open after {taken:?}; the process ended after {ended:?}");
+    let unseen = unseen.expect("all are open before the process has ended");
+    // A busy machine stops this thread too, which then sees the change late.
     assert!(
-        passed,
-        "an interface was open only when the process had ended"
-    );
-    assert!(
-        taken < ended.max(BUSY) / 2,
-        "open after {taken:?}, the end came after {ended:?}"
+        taken.saturating_sub(unseen) < ended.max(BUSY) / 2,
+        "open after {taken:?}, {unseen:?} unseen; the end came after {ended:?}"
     );
 }
 
