@@ -39,6 +39,9 @@ pub struct Core {
     pub(super) steady_until: Nanos,
     /// All events before this time are done.
     pub(super) advanced: Nanos,
+    /// Arrival of the last frame that entered. A change follows it, since a change at the
+    /// time of an arrival precedes the frame when the run is repeated.
+    pub(super) entered: Nanos,
     /// Origin of the switch's time, so that entries expire at the same point when a run
     /// is repeated on another clock.
     pub(super) epoch: Nanos,
@@ -91,6 +94,7 @@ impl Core {
             lanes: Lanes::default(),
             steady_until: Nanos::ZERO,
             advanced: Nanos::ZERO,
+            entered: Nanos::ZERO,
             epoch: Nanos::ZERO,
             counts: CoreCells::default(),
             moved: Vec::new(),
@@ -217,10 +221,16 @@ impl Core {
         self.advanced = until;
     }
 
-    /// Returns the earliest time at which links may change.
+    /// Returns the earliest time at which the network may change.
     fn changeable_from(&self) -> Nanos {
-        let lanes = self.lanes_changeable_from();
-        lanes.max(self.shards.changeable_from())
+        let links = self
+            .lanes_changeable_from()
+            .max(self.shards.changeable_from());
+        let entered = self.entered.max(self.lanes_entered());
+        match entered {
+            Nanos::ZERO => links,
+            _ => links.max(entered.saturating_add(NANO)),
+        }
     }
 
     /// Promises that no new order comes before `until`: see [`Network::stays_until`].
@@ -366,6 +376,7 @@ impl Core {
         meta: FrameMeta,
         target: Option<Target>,
     ) {
+        self.entered = meta.arrival;
         let target = target.unwrap_or_else(|| {
             let key = self.key_of(port, &frame);
             let bytes = self.shards.first.state.frames.bytes(&frame);

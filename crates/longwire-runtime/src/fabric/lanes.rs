@@ -176,6 +176,7 @@ impl Core {
     /// unless the release queue holds earlier frames: then they are queued after those.
     pub(super) fn close_lanes(&mut self) {
         self.lanes.stale = true;
+        self.entered = self.entered.max(self.lanes_entered());
         if !self.shards.first.state.waiting.is_empty() {
             self.clear_lanes();
         }
@@ -376,6 +377,14 @@ impl Core {
                 turn.decide_before(until);
             }
         }
+    }
+
+    /// Returns the arrival of the last frame that entered a lane.
+    pub(super) fn lanes_entered(&self) -> Nanos {
+        let links = self.lanes.open.iter();
+        let links = links.filter_map(|lane| self.shards.first.network.link(lane.link));
+        let times = links.map(Link::last_arrival);
+        times.max().unwrap_or(Nanos::ZERO)
     }
 
     /// Returns the earliest time at which the lanes' links may change.

@@ -1,14 +1,16 @@
 //! Fabrics in virtual time: each frame leaves at the right port and time, and the result
 //! is independent of the number of ports.
 
-use longwire_engine::{Bytes, Nanos, PathId};
-use longwire_packet::bridge::{BridgeConfig, Switching};
+use std::sync::{Arc, Mutex};
+
+use longwire_engine::{Bytes, FrameMeta, Nanos, PathId};
+use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::Matcher;
 use longwire_runtime::fabric::pipeline::run_to_end;
-use longwire_runtime::fabric::{FabricParts, Target};
+use longwire_runtime::fabric::{FabricParts, OutputFrame, Simulation, Target};
 use longwire_testbed::support::frames::udp4;
 
-use crate::common::network::{link, parts, rules};
+use crate::common::network::{self, link, parts, rules};
 use crate::common::{Arrivals, Kept};
 
 /// Returns a numbered UDP frame of station `from` to station `to`.
@@ -191,4 +193,41 @@ fn fragments_cross_the_link_of_their_datagram() {
         let arrival = release.as_nanos() - delay * MS;
         assert!(arrival % MS < 30_000, "{release:?}");
     }
+}
+
+/// Repeated from its report, a change precedes the frames of its time.
+#[test]
+fn a_late_change_follows_the_frames_that_entered() {
+    let rules = rules(Target::Drop, &[("in-port=0", 0), ("in-port=1", 1)]);
+    let links = ["delay=1ms", "delay=1ms"].map(link);
+    let (parts, _) = parts(network::pair(), rules, links, &[&[0], &[1]]);
+    let simulation = Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, None);
+    let mut simulation = simulation.expect("it starts");
+    let mut out = |_: OutputFrame<'_>| Ok::<(), ()>(());
+    let changed = Arc::new(Mutex::new(Vec::new()));
+    let order = |simulation: &mut Simulation, at| {
+        let changed = Arc::clone(&changed);
+        simulation.order(
+            at,
+            Box::new(move |_, at| changed.lock().expect("a list").push(at)),
+        );
+    };
+    let [before, arrival, later] = [4, 5, 6].map(Nanos::from_millis);
+    order(&mut simulation, arrival);
+    let frame = udp4([10, 0, 0, 1], [10, 0, 0, 2], (1, 2), &[0; 30]);
+    let meta = FrameMeta::new(arrival, frame.len() as u32);
+    let entered = simulation.frame(PortIndex(0), meta, &frame, &mut out);
+    entered.expect("nothing fails");
+    for at in [before, arrival, later] {
+        order(&mut simulation, at);
+        simulation
+            .advance(arrival, &mut out)
+            .expect("nothing fails");
+    }
+    simulation.advance(later, &mut out).expect("nothing fails");
+    let after = arrival.saturating_add(Nanos::from_nanos(1));
+    assert_eq!(
+        *changed.lock().expect("a list"),
+        [arrival, after, after, later]
+    );
 }

@@ -28,6 +28,7 @@ impl Core {
         bytes: &[u8],
     ) -> bool {
         self.advanced = meta.arrival;
+        self.entered = meta.arrival;
         let Core {
             shards,
             bridge,
@@ -87,6 +88,7 @@ impl Core {
     /// Copies a frame from its line into the batch.
     fn enter_from_line(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) {
         self.advanced = meta.arrival;
+        self.entered = meta.arrival;
         let since = meta.arrival.saturating_sub(self.epoch);
         let Shards { first, batch, .. } = &mut self.shards;
         let FabricState { frames, ledger, .. } = &mut first.state;
