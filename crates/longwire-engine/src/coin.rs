@@ -7,9 +7,8 @@ use longwire_units::{Correlation, Probability};
 
 use crate::spec::{Arguments, SpecError};
 
-/// A two-state Markov chain. Its outcomes are yes with a given probability and have a given
-/// lag-1 autocorrelation, both exactly: for probability p and correlation c, yes follows
-/// yes with probability p + c (1 - p), and yes follows no with p (1 - c).
+/// A two-state Markov chain with exact mean `p` and lag-1 autocorrelation `c`:
+/// P(yes | yes) = p + c(1 − p), P(yes | no) = p(1 − c).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CorrelatedCoin {
     probability: Probability,

@@ -164,7 +164,7 @@ impl Session {
     /// Decrypts a datagram into `records`.
     ///
     /// # Errors
-    /// It does not belong to this session, or is a duplicate.
+    /// If the datagram is of another session, replayed, or fails authentication.
     pub fn open(&mut self, datagram: &[u8], records: &mut Vec<u8>) -> Result<(), SealError> {
         let header = datagram.first_chunk::<HEADER_LEN>();
         let header = header.ok_or(SealError::Unknown)?;

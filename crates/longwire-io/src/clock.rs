@@ -16,8 +16,7 @@ const TEN_YEARS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 /// Added to CLOCK_MONOTONIC, in nanoseconds.
 static LEAD: AtomicU64 = AtomicU64::new(0);
 
-/// Makes the clock count from ten years before the machine's start. Call it before the
-/// first reading.
+/// Moves the clock's origin to ten years before boot. Call before the first reading.
 pub fn count_from_before_boot() {
     LEAD.store(TEN_YEARS, Ordering::Relaxed);
 }

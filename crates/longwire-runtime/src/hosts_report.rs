@@ -47,8 +47,7 @@ pub struct PeerReport {
     pub frames_received: u64,
     /// Frames lost in transit from it, or at this host's socket (`receive_overflows`).
     pub frames_lost: u64,
-    /// Frames to and from it dropped on this host for lack of memory, because they arrived
-    /// faster than they were forwarded.
+    /// Frames to or from the peer that this host dropped because its buffers were full.
     #[serde(default)]
     pub frames_dropped: u64,
     /// Frames lost in transit from it that arrived when resent.

@@ -107,7 +107,7 @@ impl Networks {
         Names(&self.hosts)
     }
 
-    /// Returns the MAC address of a host's device. Hosts are numbered from 0, near.
+    /// Returns the MAC address of a host's device; host 0 is `near`.
     pub fn mac(&self, host: usize) -> [u8; 6] {
         mac_of(self.hosts[host].number, 0)
     }

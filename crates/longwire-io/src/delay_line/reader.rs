@@ -19,9 +19,8 @@ const PASSED: u32 = 1 << 31;
 /// bandwidth instead of latency.
 const PREFETCH_AHEAD: usize = 4096;
 
-/// Minimum number of published records for prefetching, which could otherwise steal the
-/// writer's lines: the number of the shortest records with bytes or a place (32 bytes)
-/// within that distance.
+/// Prefetch only if more than this many records are published; otherwise the prefetch could
+/// take cache lines from the writer. Assumes the shortest record, 32 bytes.
 const PREFETCH_MIN: u64 = (PREFETCH_AHEAD / 32) as u64;
 
 /// Prefetched bytes of a held frame's record: the head and a short frame.

@@ -51,9 +51,9 @@ const COMPARED: usize = 128;
 pub enum LoopSign {
     /// A station moved repeatedly between two ports.
     StationMoves,
-    /// A flooded frame returned by another port.
+    /// A flooded frame arrived again at another port.
     FrameReturns,
-    /// A flooded frame returned repeatedly by the same port.
+    /// A flooded frame arrived repeatedly at the same port.
     FrameRepeats,
 }
 

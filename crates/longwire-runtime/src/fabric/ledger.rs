@@ -121,7 +121,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the ledger of a shard other than the first, whose ledger
+    /// Creates the ledger of a secondary shard; the first shard's ledger
     /// [gathers](Ledger::gather) its events.
     pub fn of_shard() -> Ledger {
         Ledger::new(None, false).in_order().shared()

@@ -31,7 +31,7 @@ pub(crate) fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     }
 }
 
-/// Returns a frame in the form that ports accept.
+/// Builds the [`TxFrame`] of a descriptor.
 #[inline]
 fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     TxFrame {

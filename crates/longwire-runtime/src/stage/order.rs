@@ -30,7 +30,7 @@ impl PartialOrd for DeparturePlace {
 /// The frames that a port may send before another port must.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    /// Next departure of another port.
+    /// Earliest next departure among the other ports; `None` if they are idle.
     pub before: Option<DeparturePlace>,
     /// All frames with lower numbers are on their lines.
     pub published: u32,

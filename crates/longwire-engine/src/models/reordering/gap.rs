@@ -1,4 +1,5 @@
-//! One frame is sent ahead after a fixed number of others.
+//! Reordering with a minimum gap: a frame skips the delay with probability `rate`, at least
+//! `gap` frames after the last (netem `reorder … gap`).
 
 use alloc::boxed::Box;
 use core::fmt;

@@ -174,7 +174,8 @@ impl XdpRx {
         true
     }
 
-    /// Checks whether the interface still exists, when no frame waits.
+    /// Checks that the interface still exists, every `CHECK_EVERY` or `CHECK_CALLS` calls,
+    /// whichever comes first. Called when the ring is empty.
     #[inline]
     fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
         self.calls += 1;

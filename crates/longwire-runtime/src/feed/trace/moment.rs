@@ -25,7 +25,7 @@ impl Moment {
     }
 }
 
-/// The error for a text that is no [`Moment`].
+/// The error for a text that is not a [`Moment`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MomentError(String);
 
