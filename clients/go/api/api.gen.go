@@ -327,7 +327,7 @@ type Flows struct {
 	SinceS float32 `json:"since_s"`
 }
 
-// FramingOption Bytes that the wire adds to each frame, such as ethernet; default: none
+// FramingOption Per-frame overhead on the wire, such as ethernet; default: none
 type FramingOption = interface{}
 
 // HistoryEvent New samples by direction.
@@ -517,7 +517,7 @@ type NewLink struct {
 		// Duplicate Duplication, such as 1%
 		Duplicate *DuplicateOption `json:"duplicate,omitempty"`
 
-		// Framing Bytes that the wire adds to each frame, such as ethernet; default: none
+		// Framing Per-frame overhead on the wire, such as ethernet; default: none
 		Framing *FramingOption `json:"framing,omitempty"`
 
 		// Loss Loss, such as 1%; repeatable
@@ -554,7 +554,7 @@ type NewLink struct {
 	// First the number of the first; 1 by default
 	First *int `json:"first,omitempty"`
 
-	// Framing Bytes that the wire adds to each frame, such as ethernet; default: none
+	// Framing Per-frame overhead on the wire, such as ethernet; default: none
 	Framing *FramingOption `json:"framing,omitempty"`
 
 	// Loss Loss, such as 1%; repeatable
@@ -610,7 +610,7 @@ type NewLink struct {
 		// Duplicate Duplication, such as 1%
 		Duplicate *DuplicateOption `json:"duplicate,omitempty"`
 
-		// Framing Bytes that the wire adds to each frame, such as ethernet; default: none
+		// Framing Per-frame overhead on the wire, such as ethernet; default: none
 		Framing *FramingOption `json:"framing,omitempty"`
 
 		// Loss Loss, such as 1%; repeatable
@@ -650,7 +650,7 @@ type Options struct {
 	// Duplicate Duplication, such as 1%
 	Duplicate interface{} `json:"duplicate,omitempty"`
 
-	// Framing Bytes that the wire adds to each frame, such as ethernet; default: none
+	// Framing Per-frame overhead on the wire, such as ethernet; default: none
 	Framing interface{} `json:"framing,omitempty"`
 
 	// Loss Loss, such as 1%; repeatable

@@ -362,7 +362,7 @@ link_parts! {
         "Rate, such as 10mbit; default: unlimited";
     /// Bytes that the wire adds to each frame.
     framing: Framing, of Framing, models::FRAMING, "FRAMING", None,
-        "Bytes that the wire adds to each frame, such as ethernet; default: none";
+        "Per-frame overhead on the wire, such as ethernet; default: none";
     /// Queue. The default is tail drop, with a limit derived from rate and delay and
     /// updated when they change.
     queue: Option<Queue>, of Queue, models::QUEUE, "QUEUE", Some("derived"),

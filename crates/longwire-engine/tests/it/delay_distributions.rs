@@ -255,8 +255,8 @@ fn invalid_distributions_are_refused() {
         ),
         (
             "gamma:mean=20ms,stddev=300ms",
-            "delay: gamma: stddev must be mean/100 to 10 times mean, or 0; below, use normal, \
-             which differs by less than 1 %",
+            "delay: gamma: stddev must be 0 or from mean/100 to 10*mean; for less, use \
+             normal (within 1 %)",
         ),
         (
             "pareto:scale=10ms,shape=0",

@@ -57,8 +57,9 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
 pub const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "lognormal",
-        summary: "location plus a lognormal time with this mean and deviation: its logarithm has \
-                  variance ln(1 + (stddev/mean)²) and mean ln(mean) minus half of that",
+        summary: "location plus a lognormally distributed delay with this mean and standard \
+                  deviation: its logarithm has variance ln(1 + (stddev/mean)²) and mean ln(mean) \
+                  minus half of that",
         params: &[
             Param::new("mean", Unit::Time)
                 .help("mean of the time, not of its logarithm, without location"),
@@ -94,8 +95,8 @@ fn build_lognormal(arguments: &Arguments<'_>) -> Built {
 pub const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "gamma",
-        summary: "location plus a gamma time with this mean and deviation: shape (mean/stddev)², \
-                  scale stddev²/mean",
+        summary: "location plus a gamma-distributed delay with this mean and standard deviation: \
+                  shape (mean/stddev)², scale stddev²/mean",
         params: &[
             Param::new("mean", Unit::Time).help("mean, without location"),
             Param::new("stddev", Unit::Time)
@@ -123,8 +124,8 @@ fn build_gamma(arguments: &Arguments<'_>) -> Built {
     // Tolerance for values exactly at the limits.
     let shapes = GAMMA_SHAPE_MIN * (1.0 - 1e-9)..=GAMMA_SHAPE_MAX * (1.0 + 1e-9);
     if !shapes.contains(&shape) {
-        let refusal = "stddev must be mean/100 to 10 times mean, or 0; below, use normal, which \
-                       differs by less than 1 %";
+        let refusal =
+            "stddev must be 0 or from mean/100 to 10*mean; for less, use normal (within 1 %)";
         return Err(arguments.invalid(refusal));
     }
     let formula = Formula::Gamma { shape, scale };
@@ -160,8 +161,8 @@ fn build_pareto_normal(arguments: &Arguments<'_>) -> Built {
 pub const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "exponential",
-        summary: "min plus an exponential time, with this mean in total (Rizzo and Lettieri's \
-                  TLEM, 2016)",
+        summary: "min plus an exponentially distributed delay, with this mean in total (Rizzo and \
+                  Lettieri's TLEM, 2016)",
         params: &[
             Param::new("mean", Unit::Time)
                 .help("mean of the delay, including min, before truncation at max"),
@@ -194,9 +195,9 @@ fn build_exponential(arguments: &Arguments<'_>) -> Built {
 pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "pareto",
-        summary: "location plus a Pareto time of at least scale: above t with probability \
-                  (scale/t)^shape; the mean is scale·shape/(shape-1) for shapes above 1, the \
-                  variance finite for shapes above 2",
+        summary: "location plus a Pareto-distributed delay of at least scale, P(X > t) = \
+                  (scale/t)^shape, with mean scale·shape/(shape-1) for shapes above 1 and finite \
+                  variance for shapes above 2",
         params: &[
             Param::new("scale", Unit::Time).help("minimum of the Pareto time"),
             Param::with_default("shape", Unit::Real, "3")
@@ -220,8 +221,8 @@ pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
 pub const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "weibull",
-        summary: "location plus a Weibull time: above t with probability exp(-(t/scale)^shape); \
-                  the mean is scale·Γ(1 + 1/shape)",
+        summary: "location plus a Weibull-distributed delay, P(X > t) = exp(-(t/scale)^shape), \
+                  with mean scale·Γ(1 + 1/shape)",
         params: &[
             Param::new("scale", Unit::Time)
                 .help("time that a fraction 1/e (36.8 %) of the delays exceeds"),

@@ -28,7 +28,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("file", Unit::File("20.1 20.4\n19.9ms\n22\n"))
             .help("file: delays separated by blanks, commas or newlines; # starts a comment"),
         UNIT,
-        END.help("after the end: loop, repeat; hold, the last delay; stop, no delay"),
+        END.help("after the last delay: loop repeats the file, hold keeps it, stop adds no delay"),
     ],
 };
 

@@ -27,8 +27,9 @@ static INFO: ModelInfo = ModelInfo {
              last step lasts as long as the one before",
         ),
         CHANGE,
-        END.default("hold")
-            .help("after the end: loop, repeat; hold, the last delay; stop, no delay"),
+        END.default("hold").help(
+            "after the last step: loop repeats the steps, hold keeps the delay, stop adds none",
+        ),
     ],
 };
 

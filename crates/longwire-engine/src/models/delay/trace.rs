@@ -24,8 +24,8 @@ static INFO: ModelInfo = ModelInfo {
         ),
         CHANGE,
         END.help(
-            "after the end: loop, repeat; hold, the last delay; stop, no delay; the last row \
-             lasts as long as the one before",
+            "after the last row: loop repeats the trace, hold keeps the last delay, stop adds no \
+             delay; the last row lasts as long as the previous one",
         ),
         TIME_COLUMN,
         TIME_UNIT,

@@ -33,8 +33,8 @@ static INFO: ModelInfo = ModelInfo {
             ..FILE
         },
         END.help(
-            "after the end: loop, repeat; hold, the last probability; stop, no duplicates; the \
-             last row lasts as long as the one before",
+            "after the last row: loop repeats the trace, hold keeps the last probability, stop \
+             adds no duplicates; the last row lasts as long as the previous one",
         ),
         TIME_COLUMN,
         TIME_UNIT,

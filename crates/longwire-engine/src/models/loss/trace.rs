@@ -30,8 +30,8 @@ static INFO: ModelInfo = ModelInfo {
              netem-trace",
         ),
         END.help(
-            "after the end: loop, repeat; hold, the last probability; stop, no losses; the last \
-             row lasts as long as the one before",
+            "after the last row: loop repeats the trace, hold keeps the last probability, stop \
+             loses no frame; the last row lasts as long as the previous one",
         ),
         TIME_COLUMN,
         TIME_UNIT,

@@ -19,9 +19,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "priority",
-    summary: "strict priority of classes of code points (DSCP, RFC 2474, or PCP of the VLAN tag, \
-              802.1Q): a class is served while higher ones are empty; each is a FIFO. At a full \
-              queue, an arrival evicts the latest frames of lower classes, or is dropped",
+    summary: "strict priority by DSCP (RFC 2474) or VLAN PCP (802.1Q), one FIFO per class. When \
+              full, an arrival evicts the newest frames of lower classes, or is dropped",
     params: &[
         Param::with_default(
             "classes",

@@ -34,11 +34,11 @@ pub(super) trait Distribution {
 
 /// Minimum delay.
 pub(super) const MIN: Param =
-    Param::with_default("min", Unit::Time, "0ns").help("minimum delay; lower draws are repeated");
+    Param::with_default("min", Unit::Time, "0ns").help("minimum delay; lower values are redrawn");
 
 /// Maximum delay.
 pub(super) const MAX: Param =
-    Param::with_default("max", Unit::Time, "24h").help("maximum delay; higher draws are repeated");
+    Param::with_default("max", Unit::Time, "24h").help("maximum delay; higher values are redrawn");
 
 /// Constant offset.
 pub(super) const LOCATION: Param = Param::with_default("location", Unit::Time, "0ns")

@@ -18,8 +18,8 @@ pub(super) static INFO: ModelInfo = ModelInfo {
         MAX,
         MAXP,
         Param::new("weight", Unit::Ratio).help(
-            "weight of an arrival in the average queue; default: 0.002, with adaptive=true 1 - \
-             exp(-1 / packets per second)",
+            "EWMA weight of the average queue length; default: 0.002, or 1 - exp(-1 / packets per \
+             second) with adaptive=true",
         ),
         Param::with_default("gentle", BOOLEAN, "true")
             .help("raise the probability from maxp to 1 between max and 2·max"),
