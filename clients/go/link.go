@@ -167,7 +167,7 @@ func missing(name string, err error) error {
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, exec.ErrNotFound):
 		return &StartError{err.Error()}
 	case os.Getenv("LONGWIRE") != "":
-		return &StartError{fmt.Sprintf("the environment variable LONGWIRE names %s, which is no program: set it to the path of longwire, or remove it", name)}
+		return &StartError{fmt.Sprintf("the environment variable LONGWIRE names %s, which is not a program: set it to the path of longwire, or remove it", name)}
 	default:
 		return &StartError{"the program longwire is not on PATH; the environment variable LONGWIRE may name it"}
 	}

@@ -137,7 +137,7 @@ func TestRefusals(t *testing.T) {
 func TestMissingProgramIsNamed(t *testing.T) {
 	t.Setenv("LONGWIRE", "/nowhere/longwire")
 	_, err := longwire.Start(t.Context(), longwire.Options{})
-	if err == nil || !strings.Contains(err.Error(), "LONGWIRE names /nowhere/longwire, which is no program") {
+	if err == nil || !strings.Contains(err.Error(), "LONGWIRE names /nowhere/longwire, which is not a program") {
 		t.Error(err)
 	}
 }

@@ -268,7 +268,7 @@ def test_many_threads_share_a_link() -> None:
 
 def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGWIRE", "/no/such/program")
-    message = "LONGWIRE names /no/such/program, which is no program"
+    message = "LONGWIRE names /no/such/program, which is not a program"
     with pytest.raises(longwire.ProgramNotFoundError, match=message):
         longwire.link()
 

@@ -90,7 +90,7 @@ function missing(error: unknown): string {
     return String(error);
   }
   return named
-    ? `the environment variable LONGWIRE names ${named}, which is no program: set it to the path of longwire, or remove it`
+    ? `the environment variable LONGWIRE names ${named}, which is not a program: set it to the path of longwire, or remove it`
     : "the program longwire is not on PATH; the environment variable LONGWIRE may name it";
 }
 

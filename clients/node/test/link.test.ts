@@ -80,7 +80,7 @@ test("a missing program is named", async () => {
   const before = process.env.LONGWIRE;
   process.env.LONGWIRE = "/nowhere/longwire";
   try {
-    await assert.rejects(link(), /LONGWIRE names \/nowhere\/longwire, which is no program/);
+    await assert.rejects(link(), /LONGWIRE names \/nowhere\/longwire, which is not a program/);
   } finally {
     process.env.LONGWIRE = before;
   }

@@ -99,7 +99,7 @@ impl LinkOptions {
                 let words = text.split([',', ' ']).filter(|word| !word.is_empty());
                 self.to = Some(words.map(str::to_owned).collect());
             }
-            "seed" => self.seed = Some(text.parse().map_err(|_| "is no number")?),
+            "seed" => self.seed = Some(text.parse().map_err(|_| "is not a number")?),
             "attach" => self.attach = Some(text.parse().map_err(|_| "is not true or false")?),
             _ => return Err("is unknown; use link, up, down, to, seed or attach".into()),
         }

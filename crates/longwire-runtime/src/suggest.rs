@@ -142,7 +142,7 @@ pub fn port_error(error: &PortError) -> String {
         let kind = |text: &'_ str| text.split(':').next().unwrap_or_default().to_owned();
         let kinds: Vec<String> = known.split(", ").map(kind).collect();
         if let Some(close) = closest(&kind(text), kinds.iter().map(String::as_str)) {
-            return format!("'{text}' is no port; did you mean '{close}'?");
+            return format!("'{text}' is not a port; did you mean '{close}'?");
         }
     }
     error.to_string()

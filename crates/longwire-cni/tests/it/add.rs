@@ -143,12 +143,12 @@ fn a_stale_attachment_is_replaced() {
 
 #[test]
 fn refusals_of_the_node_have_codes() {
-    let problem = json!({ "field": "link.delay", "reason": "'soon' is no time", "remedy": "" });
-    let wrong = json!({ "error": "link.delay: 'soon' is no time", "problems": [problem] });
+    let problem = json!({ "field": "link.delay", "reason": "'soon' is not a time", "remedy": "" });
+    let wrong = json!({ "error": "link.delay: 'soon' is not a time", "problems": [problem] });
     let plain = json!({ "error": "there is no interface eth0" });
     for (status, body, code, part) in [
-        (400, wrong.clone(), 7, "'soon' is no time"),
-        (422, wrong, 7, "'soon' is no time"),
+        (400, wrong.clone(), 7, "'soon' is not a time"),
+        (422, wrong, 7, "'soon' is not a time"),
         (422, plain.clone(), 101, "no interface eth0"),
         (409, plain.clone(), 101, "no interface eth0"),
         (500, plain, 101, "no interface eth0"),

@@ -303,14 +303,14 @@ mod tests {
     fn a_refused_spec_has_its_place_and_remedy() {
         let mut wrong = slice("n1", 1, 0);
         wrong.reason = Some(Reason::Refused);
-        wrong.message = Some("'soon' is no time".to_owned());
+        wrong.message = Some("'soon' is not a time".to_owned());
         wrong.pointer = Some("/link/delay".to_owned());
         wrong.remedy = Some("write 20ms".to_owned());
         let verdict = &verdicts(2, &[slice("n0", 1, 1), wrong.clone()])[0];
         assert_eq!(verdict.is_true, Some(false));
         assert_eq!(
             verdict.message,
-            "spec/link/delay: 'soon' is no time; write 20ms"
+            "spec/link/delay: 'soon' is not a time; write 20ms"
         );
         // Slices of an earlier generation do not count.
         wrong.observed_generation = 1;

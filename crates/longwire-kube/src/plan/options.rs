@@ -57,7 +57,7 @@ mod tests {
     fn object(value: Value) -> Map<String, Value> {
         match value {
             Value::Object(map) => map,
-            other => panic!("{other} is no object"),
+            other => panic!("{other} is not an object"),
         }
     }
 

@@ -68,8 +68,8 @@ class StandIn:
     def put(self, name: str, spec: dict) -> tuple[int, dict]:
         if "delay" in spec.get("link", {}) and not str(spec["link"]["delay"])[:1].isdigit():
             problem = {"file": "attachment", "pointer": "/link/delay", "field": "delay",
-                       "reason": "'soon' is no time", "remedy": "write a number with a unit: 20ms"}
-            return 422, {"error": "delay: 'soon' is no time", "problems": [problem]}
+                       "reason": "'soon' is not a time", "remedy": "write a number with a unit: 20ms"}
+            return 422, {"error": "delay: 'soon' is not a time", "problems": [problem]}
         with self.lock:
             old = self.attachments.get(name)
             is_new = old is None

@@ -11,7 +11,7 @@ const TO: Field = field(
 /// `[ports.NAME]`.
 pub static PORT: Section = Section {
     name: "port",
-    help: "A port with options, or at an interface in use",
+    help: "A port with options, or attached to an interface in use",
     options: false,
     fields: &[
         field("opens", Kind::Text, "the port to open, such as \"tap:lw0\""),

@@ -53,7 +53,7 @@ struct RttError {
 
 /// Conditions, printed above the result.
 pub(super) const ABOUT: &str = "\
-Through a bare veth pair and through a link: TCP, and 64-byte UDP as fast as it can be sent.
+TCP and 64-byte UDP at full rate, over a bare veth pair and over a link.
 Errors of round trips: measured - base - twice the delay.";
 
 pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {

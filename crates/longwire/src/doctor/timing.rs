@@ -70,8 +70,8 @@ fn throttling() -> Finding {
         None => "unknown".to_owned(),
         Some(-1) => "off".to_owned(),
         Some(runtime) => format!(
-            "spinning real-time threads are throttled for {} in {}; Longwire stays in the normal \
-             class",
+            "spinning real-time threads are throttled for {} in {}; the sender of a replay \
+             requests SCHED_FIFO, and leaves it while busy",
             micros((period - runtime) as f64),
             micros(period as f64)
         ),

@@ -400,11 +400,11 @@ fn outages_of(peer: &PeerReport) -> Option<String> {
     }
     let unsent = match peer.frames_unsent {
         0 => String::new(),
-        unsent => format!(", {} frames for it unsent", count(unsent)),
+        unsent => format!("; {} frames to it were not sent", count(unsent)),
     };
     let times = times(peer.outages);
     Some(format!(
-        "host {} did not respond {times}{unsent}",
+        "host {} stopped responding {times}{unsent}",
         peer.name
     ))
 }

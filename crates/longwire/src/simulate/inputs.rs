@@ -307,7 +307,7 @@ fn port_of(
     let called = ports.iter().position(|port| port.name == name);
     let Some(found) = called.or_else(|| ports.iter().position(device)) else {
         return Err(Error::Usage(format!(
-            "{}: its interface '{name}' is no port; there are {}",
+            "{}: its interface '{name}' is not a port; there are {}",
             reader.name(),
             names(ports)
         )));

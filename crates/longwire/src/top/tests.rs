@@ -204,7 +204,7 @@ fn long_lines_go_on_in_the_next() {
     long.fidelity.verdict = format!("{}the last word", "the network fell short ".repeat(5));
     screen.update(Update::Shown(Box::new(long)));
     assert!(text(&screen).contains("the last word"), "{}", text(&screen));
-    let refusal = format!("{}write 5mbit", "'fast' is no rate; ".repeat(6));
+    let refusal = format!("{}write 5mbit", "'fast' is not a rate; ".repeat(6));
     screen.update(Update::Refused(refusal));
     assert!(text(&screen).contains("write 5mbit"), "{}", text(&screen));
 }

@@ -547,7 +547,7 @@ fn a_machine_that_was_started_again_rejoins_and_is_seen_live() {
     assert_eq!(reports[0]["epoch_ns"], reports[1]["epoch_ns"]);
     let verdict = reports[0]["verdict"]["line"].to_string();
     assert!(
-        verdict.contains("host h1 did not respond once"),
+        verdict.contains("host h1 stopped responding once"),
         "{verdict}"
     );
     let frames = reports[1]["ports"][1]["packets_in"].as_u64();

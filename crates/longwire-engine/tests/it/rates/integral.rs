@@ -138,7 +138,7 @@ fn asking_again_earlier_changes_nothing() {
         "steps:at=0s/8mbit;10ms/0;20ms/0;30ms/16mbit,change=linear",
     ] {
         let Ok(Rate::Model(mut model)) = models::RATE.parse(rate) else {
-            panic!("{rate} is no model");
+            panic!("{rate} is not a model");
         };
         let mut stream = Stream::of_seed(1);
         let mut ready = |millis| model.ready(Nanos::from_millis(millis), &mut stream);

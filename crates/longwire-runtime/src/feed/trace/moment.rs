@@ -33,7 +33,7 @@ impl fmt::Display for MomentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' is no place in a trace; write 30s (after its first frame), \
+            "'{}' is not a position in a trace; write 30s (after its first frame), \
              2026-01-31T12:00:00.5Z, or @1769860800.5 (seconds since 1970)",
             self.0
         )

@@ -78,7 +78,7 @@ fn the_history_of_an_output_has_the_name_of_a_direction_too() {
 fn number(value: &Value) -> f64 {
     value
         .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+        .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 fn column(columns: &Value, name: &str) -> Vec<f64> {

@@ -79,6 +79,6 @@ fn is(value: &Value, kind: &str) -> bool {
         "number" => value.is_number(),
         "boolean" => value.is_boolean(),
         "null" => value.is_null(),
-        _ => panic!("{kind} is no type"),
+        _ => panic!("{kind} is not a type"),
     }
 }

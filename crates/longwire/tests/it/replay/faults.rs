@@ -132,7 +132,7 @@ fn invalid_traces_are_refused_before_anything_is_sent() {
         --filter | tcp prot 80 | 2 | column 5
         --loop | many | 2 | --loop
         --speed | 0x | 2 | --speed
-        --from | soon | 2 | no place in a trace
+        --from | soon | 2 | not a position in a trace
         --to | packet:nowhere9 | 1 | nowhere9
         ",
     ) {
