@@ -17,7 +17,7 @@ export const optionKinds = [
 
 export type OptionKind = (typeof optionKinds)[number];
 
-/** Options that may be given several times. */
+/** Repeatable options. */
 export const listKinds: ReadonlySet<string> = new Set(['loss', 'rewrite']);
 
 export function modelsOf(registry: Registry, kind: string): Model[] {

@@ -24,29 +24,27 @@ skip: not sent";
 pub const MAP: &str = "\
 Replace a network by another, as in 10.0.0.0/8=192.168.0.0/16
 
-The bits after the new prefix stay. May be given several times: the longest matching OLD \
-applies, and each address is mapped once. src:OLD=NEW maps source addresses only, dst:OLD=NEW \
-destinations. Also applies to ARP, neighbour discovery, routes, home addresses and packets \
-quoted in ICMP errors, and with --inner to packets in tunnels. Checksums are updated: correct \
-ones stay correct, wrong ones wrong.";
+The bits after the new prefix stay. Repeatable: the longest matching OLD applies, and each address \
+is mapped once. src:OLD=NEW maps source addresses only, dst:OLD=NEW destinations. Also applies to \
+ARP, neighbour discovery, routes, home addresses and packets quoted in ICMP errors, and with \
+--inner to packets in tunnels. Checksums are updated: correct ones stay correct, wrong ones wrong.";
 
 /// Help of `--anonymize`.
 pub const ANONYMIZE: &str = "\
 Anonymise addresses with a key, keeping prefixes (Crypto-PAn: Fan et al. 2004)
 
-The key is 64 hexadecimal digits: 'openssl rand -hex 32' makes one. Addresses that --map maps are \
-not anonymised. This network, loopback, multicast, broadcast and the link-local prefix stay, and \
-no other address becomes one of them; with ',plain' after the key every address is anonymised, \
-exactly as published. Payload, names in it and Ethernet addresses stay. A frame without IP, \
-or that would keep an IP address, is dropped; --unaltered send sends it.";
+KEY: 64 hexadecimal digits ('openssl rand -hex 32'). Special addresses (this network, loopback, \
+multicast, broadcast, the link-local prefix) are preserved and never produced; KEY,plain \
+anonymises them too, as published. Not anonymised: addresses changed by --map, MAC addresses, \
+payload. Frames without IP, or that would keep an IP address, are dropped unless --unaltered send.";
 
 /// Help of `--loop-addresses`.
 pub const LOOP_ADDRESSES: &str = "\
 Addresses advance by STEP with every round of --loop, so that every round has other flows
 
 STEP: all hosts' addresses, within their last 24 bits. STEP,NETWORK: those of one network, within \
-it; may be given several times, the first that fits counts. Multicast, broadcast and loopback \
-stay. Comes after --map and --anonymize.";
+it; repeatable, the first that fits counts. Multicast, broadcast and loopback stay. Comes after \
+--map and --anonymize.";
 
 /// Help of `--loop-renumber`.
 pub const LOOP_RENUMBER: &str = "\
@@ -64,6 +62,6 @@ Handling of frames that the options cannot alter, or only in part
 send: sent, altered as far as possible (the default)
 drop: not sent (the default with --anonymize)
 
-Counted by reason: no IP, encrypted, truncated in its headers, a packet in a tunnel without \
---inner, or a header of unknown form. Applies to --map, --anonymize, --map-port, --fix-checksums, \
---dscp, --ttl and the changes with every round of --loop.";
+Such frames are counted by reason: no IP, encrypted, truncated headers, tunnelled without --inner, \
+or unknown header. Concerns --map, --anonymize, --map-port, --fix-checksums, --dscp, --ttl, \
+--loop-addresses and --loop-renumber.";

@@ -41,7 +41,7 @@ pub struct BenchArgs {
     /// How the emulator waits in `accuracy`
     #[arg(long, global = true, value_name = "MODE", default_value = "spin")]
     pub wait: Wait,
-    /// Measure few and short rows, to test the benchmark itself
+    /// Run a few short rows, to test the benchmark itself
     #[arg(long, global = true)]
     pub quick: bool,
 }

@@ -14,8 +14,8 @@ use longwire_node::parent;
 #[command(next_help_heading = "Control")]
 #[command(group = ArgGroup::new("api").args(["control", "view"]).multiple(true))]
 pub struct ControlArgs {
-    /// Listen for the control API at a Unix socket of mode 0600, or on TCP with a token,
-    /// such as tcp:127.0.0.1:9470; repeatable
+    /// Listen for the control API on a Unix socket (mode 0600), or on TCP with a token,
+    /// such as tcp:127.0.0.1:9470. Repeatable
     #[arg(long, value_name = "PATH|tcp:ADDR:PORT")]
     pub control: Vec<Address>,
 

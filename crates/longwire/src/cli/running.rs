@@ -74,8 +74,7 @@ pub struct RunningArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub placement: PlacementOption,
 
-    /// Number of shards into which the links of a network are divided, each processed by
-    /// one thread; auto: two per core. Results do not depend on it
+    /// Shards of a network, one thread each; auto: two per core. Does not affect results
     #[arg(long, value_name = "N", default_value = "1")]
     pub shards: ShardCount,
 }

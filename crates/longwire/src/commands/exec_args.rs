@@ -20,9 +20,9 @@ allowed. Without CMD, the link is probed: round trips, one-way delay, throughput
 and loss, next to their expected values.
 
 A topology FILE.toml before the -- replaces the single link, which is named 'link'
-(docs/topology.md). Each of its ports has a host: ports near and far, else the
-first two, are near and far; others have the names of their ports. A topology,
---scenario and --time need a CMD.
+(docs/topology.md). Each port becomes a host of the same name. If no ports are named
+near and far, the first two take these names. A topology, --scenario and --time need
+a CMD.
 
 Only CMD writes to stdout. The report, also with --json, and the peer's output go
 to stderr; --report FILE and --peer-output FILE write files. The exit code is that

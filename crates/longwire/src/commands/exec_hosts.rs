@@ -18,13 +18,13 @@ use crate::Error;
 #[command(next_help_heading = "Commands")]
 pub struct HostArgs {
     /// A command for the host at a port of FILE.toml, run by the shell; CMD
-    /// waits until it listens. May be given several times
+    /// waits until it listens. Repeatable
     #[arg(long, value_name = "PORT=CMD", requires = "command")]
     #[arg(value_parser = parse_node)]
     pub node: Vec<(String, String)>,
 
     /// An address of the host at a port of FILE.toml, in place of the usual
-    /// ones. May be given several times
+    /// ones. Repeatable
     #[arg(long, value_name = "PORT=ADDRESS/LENGTH", conflicts_with = "uplink")]
     #[arg(value_parser = parse_address)]
     pub address: Vec<(String, Prefix)>,

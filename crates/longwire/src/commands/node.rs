@@ -53,7 +53,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct NodeArgs {
-    /// Listen at a Unix socket of mode 0600, or on TCP with a token; default: node.sock in
+    /// Listen on a Unix socket (mode 0600), or on TCP with a token; default: node.sock in
     /// the run directory. Repeatable
     #[arg(long, value_name = "PATH|tcp:ADDR:PORT", help_heading = "Control")]
     pub control: Vec<Address>,

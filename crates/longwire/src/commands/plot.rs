@@ -71,8 +71,8 @@ pub struct PlotArgs {
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub label: Vec<String>,
 
-    /// Draw inputs in separate cells: the name of each input's cell, in order; ROW/COLUMN
-    /// makes a table
+    /// Cell of each input, in order, to draw them separately; ROW/COLUMN places it in a
+    /// grid
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub cell: Vec<String>,
 

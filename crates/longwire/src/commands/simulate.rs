@@ -32,10 +32,9 @@ Each frame is stamped with its release: arrival plus the time on the link, to th
 nanosecond. Its length is that on the wire, also if it was truncated. A frame stamped
 before its predecessor counts as simultaneous with it; the report has their number.
 
-Without --near, all frames take direction --link. With --near, frames from the named
-addresses take up and others down; OUT has both, in order of release. A frame without such
-an address takes the side on which its source MAC address was seen; frames of unknown
-direction are skipped and counted.
+Without --near, all frames go in the direction of --link. With --near, frames from these
+addresses go up and frames to them down; OUT contains both, by release time. Other frames
+follow their source MAC address; if its direction is unknown, they are skipped and counted.
 
 In a topology, frames of the captures at its ports cross its switch, rules and links.
 Schedules, traces and scenarios start with the first frame, or at --epoch.
@@ -66,12 +65,12 @@ pub struct SimulateArgs {
     #[arg(value_name = "OUT")]
     pub output: Option<String>,
 
-    /// Topologies: frames that enter at PORT; repeatable. CAPTURE alone has interfaces
+    /// Topologies: frames that enter at PORT. Repeatable. CAPTURE alone has interfaces
     /// named like ports or their devices, as `run --capture` writes
     #[arg(long = "in", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub inputs: Vec<String>,
 
-    /// Topologies: frames that leave at PORT; repeatable. CAPTURE alone, a .pcapng, gets
+    /// Topologies: frames that leave at PORT. Repeatable. CAPTURE alone, a .pcapng, gets
     /// one interface per port
     #[arg(long = "out", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub outputs: Vec<String>,
@@ -81,8 +80,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
 
-    /// Topologies: number of shards into which the links are divided, each processed by one
-    /// thread; auto: two per core. Results do not depend on it
+    /// Topologies: shards of the network, one thread each; auto: two per core. Does not
+    /// affect results
     #[arg(
         long,
         value_name = "N",
@@ -105,7 +104,7 @@ pub struct SimulateArgs {
     pub direction: Direction,
 
     /// Separate the directions of IN: frames from this address, prefix (10.0.0.0/24) or MAC
-    /// address go up; repeatable
+    /// address go up. Repeatable
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     #[arg(help_heading = "Link")]
     pub near: Vec<Near>,

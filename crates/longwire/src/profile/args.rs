@@ -68,7 +68,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "TIME", default_value = "300s")]
     pub aging_time: Nanos,
 
-    /// y1564: service, such as voice:cir=2mbit,eir=1mbit,sizes=214,dscp=46; repeatable
+    /// y1564: service, such as voice:cir=2mbit,eir=1mbit,sizes=214,dscp=46. Repeatable
     #[arg(long = "service", value_name = "SERVICE", long_help = SERVICE_HELP)]
     pub services: Vec<String>,
 
@@ -99,7 +99,7 @@ pub struct ProfileArgs {
 }
 
 const SERVICE_HELP: &str = "\
-y1564: service, NAME:KEY=VALUE,KEY=VALUE; repeatable. Services are tested one by one, then
+y1564: service, NAME:KEY=VALUE,KEY=VALUE. Repeatable. Services are tested one by one, then
 together.
 
 * cir: guaranteed information rate

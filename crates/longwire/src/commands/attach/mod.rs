@@ -86,11 +86,11 @@ pub struct AttachArgs {
     #[arg(long, help_heading = "Place")]
     pub host_network: bool,
 
-    /// The interface; without it, that of the default route; `all` for each but lo
+    /// Interface; default: that of the default route; `all`: every interface but lo
     #[arg(long, value_name = "NAME", help_heading = "Place")]
     pub interface: Option<String>,
 
-    /// Only packets to and from these addresses; others pass by the link. May be repeated
+    /// Only packets to or from these addresses; others bypass the link. Repeatable
     #[arg(long, value_name = "PREFIX", help_heading = "Place")]
     #[arg(value_delimiter = ',')]
     pub to: Vec<Prefix>,
@@ -113,8 +113,8 @@ pub struct AttachArgs {
     #[arg(long, value_name = "N", help_heading = "Place")]
     pub priority: Option<u8>,
 
-    /// If the program is killed, traffic passes by (open), or nothing passes until
-    /// `detach` (closed). Closed needs a BPF file system at /sys/fs/bpf
+    /// If the program is killed: open bypasses the link; closed blocks traffic until
+    /// `detach` and needs a BPF file system at /sys/fs/bpf
     #[arg(long, value_parser = word::<FailSpec>(["open", "closed"]))]
     #[arg(value_name = "open|closed", default_value = "open")]
     #[arg(help_heading = "Running", hide_possible_values = true)]
@@ -151,7 +151,7 @@ fn filter_help() -> String {
     format!(
         "Only packets that match, as the interface's namespace sends them. Received ones match \
          with source and destination exchanged, so that 'udp dst port 53' takes requests that \
-         it sends and their responses. Others pass by the link. Filters are written \
+         it sends and their responses. Others bypass the link. Filters are written \
          {LANGUAGE}. The kernel evaluates them"
     )
 }
