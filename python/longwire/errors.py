@@ -31,7 +31,7 @@ class ProgramNotFoundError(LongwireError):
 class StartError(LongwireError):
     """The link did not start.
 
-    ``message`` is the program's, for example that the system forbids user namespaces.
+    ``message`` is the program's error text, for example that user namespaces are not permitted.
     """
 
     def __init__(self, message: str) -> None:

@@ -151,7 +151,7 @@ class Run:
                 raise
 
     def change(self, **change: Any) -> dict[str, Any]:
-        """Applies a change like ``longwire ctl apply``, with fields ``set``, ``up``, ``down``,
+        """Applies a change like ``longwire ctl apply``, with fields ``set``, ``on``, ``off``,
         ``pause``, ``move``, ``add``, ``remove``, and ``at`` or ``in`` (here ``in_``).
 
         :raises RefusedError: if the change is invalid; nothing is changed.

@@ -1,8 +1,8 @@
 //! Carrier signalling: a port drops its peer interface's carrier while every link toward
-//! it is down.
+//! it is off.
 //!
 //! The carrier drops only after the frames in transit have left, and returns as soon as a
-//! link is up or has passed frames.
+//! link is on or has passed frames.
 
 use longwire_engine::{LinkId, LinkState};
 use longwire_io::TxPort;
@@ -57,7 +57,7 @@ impl<T: TxPort> Fabric<T> {
                 continue;
             };
             let is_off = self.core.are_off(&carrier.toward);
-            // Also frames that passed while a link was up between two steps.
+            // Also frames that passed while a link was on between two steps.
             let holds = is_off && (output.holds_frames() || self.core.hold_frames(&carrier.toward));
             waits |= holds;
             let no_carrier = is_off && !holds;
