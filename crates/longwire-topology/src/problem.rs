@@ -277,13 +277,19 @@ pub(super) fn suggestion<'a>(text: &str, known: impl IntoIterator<Item = &'a str
     // Removed links and paths have empty names.
     let known = known.into_iter().filter(|name| !name.is_empty());
     let known: Vec<&str> = known.collect();
-    match closest(text, known.iter().copied()) {
+    let state = STATES.iter().find(|(word, _)| *word == text);
+    let state = state.map(|(_, state)| *state);
+    let meant = state.filter(|state| known.contains(state));
+    match meant.or_else(|| closest(text, known.iter().copied())) {
         Some(word) => format!("did you mean '{word}'?"),
         None if known.is_empty() => "none exist".to_owned(),
         None if known.len() <= LISTED_MAX => format!("known: {}", known.join(", ")),
         None => format!("known: {}, …", known[..LISTED_MAX].join(", ")),
     }
 }
+
+/// Words for states that are directions here.
+const STATES: [(&str, &str); 2] = [("down", "off"), ("up", "on")];
 
 /// Maximum names listed.
 const LISTED_MAX: usize = 24;

@@ -195,7 +195,7 @@ impl CaptureReader {
 
     /// Starts a thread that reads ahead and unpacks. The thread calls `at_start` first, for
     /// example to drop privileges that reading an open file does not need. With `repeat` it
-    /// continues at the start after the end, for [`CaptureReader::again`]. No-op if a
+    /// continues at the start after the end, for [`CaptureReader::rewind`]. No-op if a
     /// thread already reads ahead.
     ///
     /// # Errors

@@ -141,10 +141,7 @@ mod tests {
         let conflict = "'kube-shop-ts-ca1900b9-up' has this traffic already; change it (`longwire \
             attach set kube-shop-ts-ca1900b9-up`), remove it, or select a part of the traffic \
             (to, filter)";
-        assert_eq!(
-            text(conflict),
-            "Link shop/ts has this traffic already"
-        );
+        assert_eq!(text(conflict), "Link shop/ts has this traffic already");
         assert!(names_resource(conflict, &resource_of));
         assert_eq!(text("it is kube-shop-ts-ca1900b9."), "it is Link shop/ts.");
         for other in [

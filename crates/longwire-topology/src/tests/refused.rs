@@ -13,6 +13,8 @@ const REFUSED: &str = "
     [[lnik]] -- name = 'x' | 4 | lnik | did you mean 'link'?
     [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rat = '1mbit' | 8 | link.rat | \
         did you mean 'rate'?
+    [[link]] -- name = 'x' -- match = 'any' -- shared = true -- [[at]] -- time = '1s' -- \
+        down = 'x' | 10 | at.down | did you mean 'off'?
     [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rate = 'fast' | 8 | link.rate | fast
     [[link]] -- name = 'x' -- rate = ['1mbit'] | 6 | link.rate | found array
     [[link]] -- name = 'x' -- shared = 'yes' | 6 | link.shared | true or false

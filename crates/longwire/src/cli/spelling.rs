@@ -73,6 +73,11 @@ pub(super) fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error
             },
             _ => netem_values(arguments),
         },
+        ErrorKind::InvalidSubcommand => match &*text(ContextKind::InvalidSubcommand) {
+            "down" => Some("unknown command 'down'; `off` turns links off".to_owned()),
+            "up" => Some("unknown command 'up'; `on` turns links on".to_owned()),
+            _ => None,
+        },
         ErrorKind::ValueValidation
             if error
                 .source()
@@ -225,6 +230,12 @@ mod tests {
         // Other typos are clap's; options of the command are left alone.
         assert!(said("longwire exec --dely 1ms").contains("unexpected argument"));
         assert_eq!(said("longwire exec -- ping --latency"), "it is right");
+    }
+
+    #[test]
+    fn states_are_on_and_off() {
+        assert!(said("longwire ctl down link").ends_with("`off` turns links off"));
+        assert!(said("longwire ctl up link").ends_with("`on` turns links on"));
     }
 
     #[test]
