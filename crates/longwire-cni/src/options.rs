@@ -276,7 +276,7 @@ mod tests {
             ("link", r#"{"rate":"trace:\u002fetc"}"#, "cannot name files"),
             ("up", "loss=plugin:x.so", "cannot name files"),
             ("down", "delay=soon", "link.down.delay: "),
-            ("seed", "-1", "no number"),
+            ("seed", "-1", "not a number"),
             ("attach", "yes", "true or false"),
             ("lnik", "delay=1ms", "unknown"),
         ] {
