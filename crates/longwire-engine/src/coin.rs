@@ -1,6 +1,7 @@
 //! A correlated coin: each toss depends on the previous one.
 
 use alloc::format;
+use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{Correlation, Probability};
@@ -12,21 +13,20 @@ use crate::spec::{Arguments, SpecError};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CorrelatedCoin {
     probability: Probability,
+    correlation: Correlation,
     after_yes: Probability,
     after_no: Probability,
     last: Option<bool>,
 }
 
 impl CorrelatedCoin {
-    /// Reads the coin of a model with this `rate` and `correlation`.
+    /// Reads the parameters `rate` and `correlation`.
     ///
     /// # Errors
     /// If the correlation is impossible for this probability, or never changes the outcome.
-    pub fn read(
-        arguments: &Arguments<'_>,
-        rate: Probability,
-        correlation: Correlation,
-    ) -> Result<CorrelatedCoin, SpecError> {
+    pub fn read(arguments: &Arguments<'_>) -> Result<CorrelatedCoin, SpecError> {
+        let rate: Probability = arguments.required("rate")?;
+        let correlation: Correlation = arguments.required("correlation")?;
         if correlation == Correlation::ONE {
             return Err(arguments.invalid(
                 "correlation=100% would treat all frames like the first; it must be below 100%",
@@ -54,6 +54,7 @@ impl CorrelatedCoin {
         }
         Ok(CorrelatedCoin {
             probability,
+            correlation,
             after_yes: Probability::from_f64(p + c * (1.0 - p)),
             after_no: Probability::from_f64(p * (1.0 - c)),
             last: None,
@@ -71,5 +72,12 @@ impl CorrelatedCoin {
         let outcome = stream.chance(probability);
         self.last = Some(outcome);
         outcome
+    }
+}
+
+impl fmt::Display for CorrelatedCoin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rate, correlation) = (self.probability, self.correlation);
+        write!(f, "rate={rate},correlation={correlation}")
     }
 }

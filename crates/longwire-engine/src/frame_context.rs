@@ -17,6 +17,18 @@ pub struct FrameContext<'a> {
     pub waiting: (Packets, Bytes),
 }
 
+impl FrameContext<'_> {
+    /// Returns a frame of `len` bytes that arrives at `at`, without bytes, at an empty queue.
+    pub(crate) fn alone(at: Nanos, len: u32) -> FrameContext<'static> {
+        FrameContext {
+            frame: FrameMeta::new(at, len),
+            at,
+            bytes: &[],
+            waiting: (Packets(0), Bytes(0)),
+        }
+    }
+}
+
 /// Access to the bytes of a managed link's queued frames.
 pub trait FrameBytes {
     /// Returns the bytes of the frame with this number; empty if unknown.

@@ -29,7 +29,6 @@ extern crate alloc;
 
 mod coin;
 mod fifo;
-mod fragments;
 pub mod frame_context;
 mod held;
 pub mod lane;
@@ -50,7 +49,6 @@ pub mod spec;
 pub mod trace;
 pub mod verdict;
 
-pub use fragments::Fragments;
 pub use frame_context::{FrameBytes, FrameContext};
 pub use lane::{FrameAccess, Lane, LaneHost};
 pub use link::{Link, LinkId, ReplacedParts, SequentialLink};
@@ -60,6 +58,7 @@ pub use longwire_packet::FrameMeta;
 pub use longwire_units::{
     BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,
 };
+pub use models::mtu::Fragments;
 pub use network::{Crossing, EventPlace, Network, PathId, RemovedLink};
 pub use parts::{Doubt, LinkChange, LinkConfig, LinkSpec, LinkState, PARTS, Part, all_models};
 pub use release::ReleaseQueue;

@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use longwire_units::{BitRate, Nanos, Probability};
 
 use crate::loader::Loader;
+use crate::models::delay::ConstantDelay;
 use crate::models::delay::DelayModel;
-use crate::models::delay::constant::ConstantDelay;
 use crate::models::loss::PlacedLoss;
 use crate::models::queue::{Queue, QueueLimit};
 use crate::models::rate::Rate;
@@ -49,6 +49,11 @@ impl<M: PartModel> Setting<M> {
     /// Returns the models, in the given order.
     pub fn models(&self) -> &[ModelSpec<M>] {
         &self.0
+    }
+
+    /// Returns the only or first model of a part.
+    pub(crate) fn first(setting: &Option<Setting<M>>) -> Option<&ModelSpec<M>> {
+        setting.as_ref()?.models().first()
     }
 
     /// Returns the text of each model.
@@ -90,10 +95,8 @@ impl<M: PartModel> Setting<M> {
             *setting = Some(Setting(Vec::new()));
             return Ok(());
         }
-        let model = ModelSpec::parse(kind, text, loader).map_err(|source| OptionError {
-            option: kind.name,
-            source: Box::new(source),
-        })?;
+        let model = ModelSpec::parse(kind, text, loader);
+        let model = model.map_err(|source| OptionError::new(kind, source))?;
         let given = Setting(Vec::from([model]));
         Setting::append(setting, &given, kind, (absent, is_list))
     }
@@ -108,7 +111,9 @@ impl<M: PartModel> Setting<M> {
         match setting {
             Some(Setting(models)) if is_list => {
                 if models.is_empty() || other.0.is_empty() {
-                    return Err(not_alone(kind, absent.unwrap_or_default()));
+                    // Next to models, the word for none would be read as a model's name.
+                    let unknown = kind.unknown(absent.unwrap_or_default());
+                    return Err(OptionError::new(kind, unknown));
                 }
                 models.extend_from_slice(&other.0);
             }
@@ -128,20 +133,17 @@ impl<M: PartModel> Setting<M> {
         };
         let built = models.iter().map(|model| model.build(loader));
         let built: Result<Vec<M>, SpecError> = built.collect();
-        let built = built.map_err(|source| OptionError {
-            option: kind.name,
-            source: Box::new(source),
-        })?;
+        let built = built.map_err(|source| OptionError::new(kind, source))?;
         Ok(Some(H::from_models(built)))
     }
 }
 
-/// Returns the error for the word for no model next to models, where it would be read as a
-/// model's name.
-fn not_alone<M>(kind: &Kind<M>, absent: &str) -> OptionError {
-    OptionError {
-        option: kind.name,
-        source: Box::new(kind.unknown(absent)),
+impl OptionError {
+    fn new<M>(kind: &Kind<M>, source: SpecError) -> OptionError {
+        OptionError {
+            option: kind.name,
+            source: Box::new(source),
+        }
     }
 }
 
@@ -170,21 +172,16 @@ impl LinkSpec {
         text: &str,
         loader: &dyn Loader,
     ) -> Result<(), LinkSpecError> {
-        let Some(part) = Part::named(name) else {
-            let name = name.to_string();
-            return Err(LinkSpecError::Unknown { name });
-        };
-        Ok(part.add(self, text, loader)?)
+        Ok(text::part(name)?.add(self, text, loader)?)
     }
 
     /// Returns every specified value with its part's name, in the order of the help.
     pub fn given(&self) -> Vec<(&'static str, String)> {
-        let mut given = Vec::new();
-        for part in &PARTS {
+        let given = PARTS.iter().flat_map(|part| {
             let texts = part.texts(self).unwrap_or_default();
-            given.extend(texts.into_iter().map(|text| (part.name, text)));
-        }
-        given
+            texts.into_iter().map(|text| (part.name, text))
+        });
+        given.collect()
     }
 
     /// Returns the specified values of the named part; empty for an unknown name.
@@ -220,22 +217,18 @@ impl LinkSpec {
 impl LinkSpec {
     /// Returns the rate, or the mean of a varying one; `None` if infinite or unknown.
     pub fn bit_rate(&self) -> Option<BitRate> {
-        self.rate.as_ref()?.models().first()?.prototype().bit_rate()
+        Setting::first(&self.rate)?.prototype().bit_rate()
     }
 
     /// Returns the mean delay.
     pub fn mean_delay(&self) -> Nanos {
-        let delay = self.delay.as_ref().and_then(|delay| delay.models().first());
-        delay.map_or(Nanos::ZERO, |delay| delay.prototype().mean())
+        Setting::first(&self.delay).map_or(Nanos::ZERO, |delay| delay.prototype().mean())
     }
 
     /// Returns the [`LinkConfig::lookahead`] of the specified link.
     pub fn lookahead(&self) -> Nanos {
-        let delay = self.delay.as_ref().and_then(|delay| delay.models().first());
-        let reordering = self.reordering.as_ref();
-        let reordering = reordering.and_then(|reordering| reordering.models().first());
-        let reordering = reordering.map(|model| &**model.prototype());
-        delay.map_or(Nanos::ZERO, |delay| {
+        let reordering = Setting::first(&self.reordering).map(|model| &**model.prototype());
+        Setting::first(&self.delay).map_or(Nanos::ZERO, |delay| {
             delay_least(&**delay.prototype(), reordering)
         })
     }
@@ -248,8 +241,7 @@ impl LinkSpec {
 
     /// Returns the queue's limit, specified or derived from rate and delay.
     pub fn queue_limit(&self) -> QueueLimit {
-        let queue = self.queue.as_ref().and_then(|queue| queue.models().first());
-        match queue {
+        match Setting::first(&self.queue) {
             Some(queue) => queue.prototype().limit(),
             None => QueueLimit::derived(self.bit_rate(), self.mean_delay()),
         }
@@ -257,7 +249,7 @@ impl LinkSpec {
 
     /// Returns the maximum payload after the MAC header.
     pub fn mtu_bytes(&self) -> Option<u32> {
-        self.mtu.as_ref()?.models().first()?.prototype().bytes()
+        Setting::first(&self.mtu)?.prototype().bytes()
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) struct Losses(Vec<Loss>);
 /// A loss model with its random stream.
 #[derive(Debug)]
 struct Loss {
+    name: &'static str,
     model: Box<dyn LossModel>,
     ecn: LossEcn,
     /// Probability and reason if they are constant; saves the call.
@@ -46,12 +47,18 @@ impl Losses {
         };
         let mut taken: Vec<Loss> = Vec::new();
         for placed in loss.extract_if(.., |loss| loss.place == place) {
-            let PlacedLoss { mut model, ecn, .. } = placed;
-            let namesake = |other: &&Loss| other.model.name() == model.name();
+            let PlacedLoss {
+                name,
+                mut model,
+                ecn,
+                ..
+            } = placed;
+            let namesake = |other: &&Loss| other.name == name;
             let nth = taken.iter().filter(namesake).count() as u32;
             model.start(origin.epoch);
             taken.push(Loss {
-                stream: origin.stream_of(purpose, model.name(), nth),
+                name,
+                stream: origin.stream_of(purpose, name, nth),
                 fixed: model.fixed(),
                 ecn,
                 model,

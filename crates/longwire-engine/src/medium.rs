@@ -241,17 +241,12 @@ impl Medium {
 
     #[inline]
     fn in_turn(&mut self, departure: Nanos, requested: Nanos, edits: Edits) -> Delivery {
+        // The maximum in either order, so that no frame overtakes earlier ones after a change
+        // from `reorder` to `in-order`.
+        self.last_release = requested.max(self.last_release);
         let release = match self.order {
-            OrderPolicy::InOrder => {
-                self.last_release = requested.max(self.last_release);
-                self.last_release
-            }
-            OrderPolicy::Reorder => {
-                // The maximum, so that no frame overtakes earlier ones after a change from
-                // `reorder` to `in-order`.
-                self.last_release = requested.max(self.last_release);
-                requested
-            }
+            OrderPolicy::InOrder => self.last_release,
+            OrderPolicy::Reorder => requested,
         };
         Delivery {
             departure,

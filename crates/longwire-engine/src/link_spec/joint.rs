@@ -1,18 +1,19 @@
 //! Doubts about combinations of values, each of which is valid.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use longwire_packet::frame::FrameMeta;
 use longwire_units::random::Purpose;
-use longwire_units::{Bytes, Nanos, Packets};
+use longwire_units::{Bytes, Nanos};
 
 use crate::frame_context::FrameContext;
+use crate::link_spec::Setting;
+use crate::models;
 use crate::models::delay::DelayModel;
 use crate::models::order::OrderPolicy;
 use crate::models::rate::slots::Caps;
-use crate::models::{self};
 use crate::origin::Origin;
 use crate::parts::{Doubt, LinkSpec};
 
@@ -39,8 +40,7 @@ impl LinkSpec {
             (models::QUEUE.name, self.queue_doubt()),
             (models::FRAMING.name, self.framing_doubt()),
         ];
-        let doubts = doubts.into_iter();
-        let doubts = doubts.filter_map(|(option, message)| {
+        let doubts = doubts.into_iter().filter_map(|(option, message)| {
             let message = message?;
             Some(Doubt { option, message })
         });
@@ -48,12 +48,12 @@ impl LinkSpec {
     }
 
     fn has_rate(&self) -> bool {
-        let rate = self.rate.as_ref().and_then(|rate| rate.models().first());
+        let rate = Setting::first(&self.rate);
         rate.is_some_and(|rate| !rate.prototype().is_unlimited())
     }
 
     fn queue_doubt(&self) -> Option<String> {
-        let queue = self.queue.as_ref()?.models().first()?;
+        let queue = Setting::first(&self.queue)?;
         let text = queue.text();
         (!self.has_rate() && text != "unlimited").then(|| {
             format!(
@@ -64,14 +64,14 @@ impl LinkSpec {
     }
 
     fn framing_doubt(&self) -> Option<String> {
-        let framing = self.framing.as_ref()?.models().first()?;
+        let framing = Setting::first(&self.framing)?;
         let text = framing.text();
         (!self.has_rate() && text != "none")
             .then(|| format!("{text} has no effect without a rate; add a rate"))
     }
 
     fn reordering_doubt(&self) -> Option<String> {
-        let reordering = self.reordering.as_ref()?.models().first()?;
+        let reordering = Setting::first(&self.reordering)?;
         let gap = models::REORDERING.arguments("gap", reordering.text())?;
         if self.delay.is_none() || self.mean_delay() == Nanos::ZERO {
             return Some("frames cannot be sent ahead without a delay; add a delay".to_string());
@@ -86,11 +86,11 @@ impl LinkSpec {
 
     /// Returns the doubt about in-order jitter that raises the mean delay.
     fn order_doubt(&self) -> Option<String> {
-        let order = self.order.as_ref().and_then(|order| order.models().first());
+        let order = Setting::first(&self.order);
         if order.is_some_and(|order| *order.prototype() == OrderPolicy::Reorder) {
             return None;
         }
-        let delay = self.delay.as_ref()?.models().first()?;
+        let delay = Setting::first(&self.delay)?;
         let model = delay.prototype();
         // A plugin has no state yet.
         let unknown = models::DELAY.arguments("plugin", delay.text()).is_some();
@@ -111,7 +111,7 @@ impl LinkSpec {
 
     /// Returns the doubt about slots larger than the derived queue.
     fn slots_doubt(&self) -> Option<String> {
-        let rate = self.rate.as_ref()?.models().first()?;
+        let rate = Setting::first(&self.rate)?;
         let slots = models::RATE.arguments("slots", rate.text())?;
         let slot = Bytes(Caps::read(&slots).ok()?.full_bytes()?);
         let derived = self.queue_limit().bytes.filter(|_| self.queue.is_none());
@@ -125,12 +125,7 @@ impl LinkSpec {
 
     /// Returns the doubt about a CellReplay base delay that is added twice.
     fn base_delay_doubt(&self) -> Option<String> {
-        let [rate] = self.rate.as_ref()?.models() else {
-            return None;
-        };
-        let [delay] = self.delay.as_ref()?.models() else {
-            return None;
-        };
+        let (rate, delay) = (Setting::first(&self.rate)?, Setting::first(&self.delay)?);
         let rate = models::RATE.arguments("cellreplay", rate.text())?;
         let delay = models::DELAY.arguments("trace", delay.text())?;
         if rate.word("trains") != delay.word("file") {
@@ -151,7 +146,7 @@ impl LinkSpec {
 }
 
 /// Returns the mean delay in nanoseconds, as drawn and as raised to keep the order.
-fn means_in_order(mut model: alloc::boxed::Box<dyn DelayModel>) -> (u64, u64) {
+fn means_in_order(mut model: Box<dyn DelayModel>) -> (u64, u64) {
     let origin = Origin {
         seed: 0,
         link: 0,
@@ -163,12 +158,7 @@ fn means_in_order(mut model: alloc::boxed::Box<dyn DelayModel>) -> (u64, u64) {
     let (mut latest, mut drawn, mut raised) = (0, 0u128, 0u128);
     for number in 0..FRAMES_DRAWN {
         let at = number * 1_000_000_000 / FRAMES_PER_SEC;
-        let frame = FrameContext {
-            frame: FrameMeta::new(Nanos::from_nanos(at), 1_514),
-            at: Nanos::from_nanos(at),
-            bytes: &[],
-            waiting: (Packets(0), Bytes(0)),
-        };
+        let frame = FrameContext::alone(Nanos::from_nanos(at), 1_514);
         let delay = model.draw(&frame, &mut stream).as_nanos();
         latest = at.saturating_add(delay).max(latest);
         if number >= FRAMES_DRAWN / 2 {

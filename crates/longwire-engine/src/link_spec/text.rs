@@ -31,6 +31,13 @@ fn names() -> String {
     names.join(", ")
 }
 
+/// Returns the part with this name.
+pub(super) fn part(name: &str) -> Result<&'static Part, LinkSpecError> {
+    Part::named(name).ok_or_else(|| LinkSpecError::Unknown {
+        name: name.to_string(),
+    })
+}
+
 /// Splits a line into `NAME=VALUE` pairs. A value may contain spaces: a word without `=`,
 /// or with a comparison (`==`, `>=`), continues the previous value.
 pub(super) fn read(line: &str, loader: &dyn Loader) -> Result<LinkSpec, LinkSpecError> {
@@ -50,10 +57,7 @@ pub(super) fn read(line: &str, loader: &dyn Loader) -> Result<LinkSpec, LinkSpec
     }
     let mut spec = LinkSpec::default();
     for (name, value) in pairs {
-        let Some(part) = Part::named(name) else {
-            let name = name.to_string();
-            return Err(LinkSpecError::Unknown { name });
-        };
+        let part = part(name)?;
         if part.texts(&spec).is_some() && !part.is_repeated {
             return Err(LinkSpecError::Repeated(part.name));
         }

@@ -3,7 +3,6 @@
 //! A frame has the bytes that a port delivers: the 14-byte Ethernet header and the payload,
 //! without FCS.
 
-use alloc::format;
 use core::fmt;
 
 use longwire_packet::frame::ETHERNET_HEADER_LEN;
@@ -123,8 +122,7 @@ impl fmt::Display for Framing {
     }
 }
 
-/// Registry entry of `none`.
-pub const NONE_ENTRY: Entry<Framing> = Entry {
+const NONE_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "none",
         summary: "no overhead: the Ethernet header of 14 bytes and the payload",
@@ -133,8 +131,7 @@ pub const NONE_ENTRY: Entry<Framing> = Entry {
     build: |_| Ok(Framing::NONE),
 };
 
-/// Registry entry of `ethernet`.
-pub const ETHERNET_ENTRY: Entry<Framing> = Entry {
+const ETHERNET_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "ethernet",
         summary: "24 bytes per frame: preamble, frame check sequence and gap (IEEE 802.3); at \
@@ -144,8 +141,7 @@ pub const ETHERNET_ENTRY: Entry<Framing> = Entry {
     build: |_| Ok(Framing::ETHERNET),
 };
 
-/// Registry entry of `atm`.
-pub const ATM_ENTRY: Entry<Framing> = Entry {
+const ATM_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "atm",
         summary: "ATM cells of 53 bytes with 48 of payload, padded, with AAL5 trailer (ITU-T \
@@ -197,8 +193,7 @@ fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     })
 }
 
-/// Registry entry of `docsis`.
-pub const DOCSIS_ENTRY: Entry<Framing> = Entry {
+const DOCSIS_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "docsis",
         summary: "DOCSIS service rate: the Ethernet frame with its frame check sequence, at least \
@@ -215,8 +210,7 @@ pub const DOCSIS_ENTRY: Entry<Framing> = Entry {
     },
 };
 
-/// Registry entry of `wireguard`.
-pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
+const WIREGUARD_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "wireguard",
         summary: "WireGuard tunnel over Ethernet: the packet padded to 16 bytes up to the \
@@ -225,15 +219,14 @@ pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
         params: &[
             Param::with_default("over", Unit::Choice(&["ipv4", "ipv6"]), "ipv4")
                 .help("outer IP protocol"),
+            // From the minimum of an IPv4 link (RFC 791, section 3.2).
             Param::with_default("mtu", Unit::Count, "1420")
+                .within("68", "65535", "68..65535")
                 .help("MTU of the tunnel's interface, 68 to 65535 bytes: `ip link show wg0`"),
         ],
     },
     build: build_wireguard,
 };
-
-/// Minimum MTU of an IPv4 link (RFC 791, section 3.2).
-const TUNNEL_MTU_MIN: u64 = 68;
 
 /// Outer protocols of a tunnel, with their header lengths.
 static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
@@ -241,10 +234,6 @@ static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
 fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let over = arguments.choice("over")?;
     let mtu = arguments.read("mtu", parse_count)?;
-    if !(TUNNEL_MTU_MIN..=BYTES_MAX).contains(&mtu) {
-        let message = format!("mtu={mtu} is outside {TUNNEL_MTU_MIN}..{BYTES_MAX}");
-        return Err(arguments.invalid(message));
-    }
     Ok(Framing {
         overhead: -(ETHERNET_HEADER_LEN as i32),
         minimum: 1,
@@ -256,8 +245,7 @@ fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     })
 }
 
-/// Registry entry of `wifi`.
-pub const WIFI_ENTRY: Entry<Framing> = Entry {
+const WIFI_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "wifi",
         summary: "subframe of an A-MPDU (IEEE 802.11-2020, 9.7.1): delimiter, QoS data header, \
@@ -275,8 +263,7 @@ pub const WIFI_ENTRY: Entry<Framing> = Entry {
     },
 };
 
-/// Registry entry of `bytes`.
-pub const BYTES_ENTRY: Entry<Framing> = Entry {
+const BYTES_ENTRY: Entry<Framing> = Entry {
     info: &BYTES_INFO,
     build: build_bytes,
 };
@@ -285,13 +272,18 @@ static BYTES_INFO: ModelInfo = ModelInfo {
     name: "bytes",
     summary: "fixed overhead per frame, then padding to whole cells",
     params: &[
+        // The longest header that may be subtracted has the limit of tc.
         Param::with_default("overhead", Unit::Signed, "0")
+            .within("-64", "65535", "-64..65535; -14 counts IP packets")
             .help("bytes per frame, -64 to 65535; negative like in tc: -14 counts IP packets"),
         Param::with_default("cell", Unit::Count, "1")
+            .within("1", "65535", "1..65535")
             .help("payload bytes per cell (48 for ATM); the last one is padded"),
         Param::with_default("cell-header", Unit::Count, "0")
+            .within("0", "65535", "0..65535")
             .help("overhead bytes per cell (5 for ATM)"),
         Param::with_default("minimum", Unit::Count, "0")
+            .within("0", "65535", "0..65535")
             .help("minimum bytes of a frame with overhead; at least 1 if the overhead is negative"),
     ],
 };
@@ -302,33 +294,14 @@ fn least(overhead: i32) -> u32 {
     u32::from(overhead < 0)
 }
 
-/// Maximum overhead of any wire; more is an error.
-const BYTES_MAX: u64 = 65_535;
-
-/// Longest header that may be subtracted; same limit as tc.
-const OVERHEAD_MIN: i64 = -64;
-
 fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
-    let bounded = |key: &'static str, least: u64| {
-        let value = arguments.read(key, parse_count)?;
-        if value < least || value > BYTES_MAX {
-            let message = format!("{key}={value} is outside {least}..{BYTES_MAX}");
-            return Err(arguments.invalid(message));
-        }
-        Ok(value as u32)
-    };
-    let overhead = arguments.read("overhead", parse_signed)?;
-    if !(OVERHEAD_MIN..=BYTES_MAX as i64).contains(&overhead) {
-        let message = format!(
-            "overhead={overhead} is outside {OVERHEAD_MIN}..{BYTES_MAX}; -14 counts IP packets"
-        );
-        return Err(arguments.invalid(message));
-    }
+    let overhead = arguments.read("overhead", parse_signed)? as i32;
+    let count = |key| arguments.read(key, parse_count).map(|count| count as u32);
     Ok(Framing {
-        overhead: overhead as i32,
-        minimum: bounded("minimum", 0)?.max(least(overhead as i32)),
-        cell: bounded("cell", 1)?,
-        cell_header: bounded("cell-header", 0)?,
+        overhead,
+        minimum: count("minimum")?.max(least(overhead)),
+        cell: count("cell")?,
+        cell_header: count("cell-header")?,
         profile: Profile::Bytes,
         ..Framing::NONE
     })

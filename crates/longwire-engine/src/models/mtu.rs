@@ -42,23 +42,6 @@ impl Mtu {
                 && len > mtu.saturating_add(mac_header_len(header))
         })
     }
-
-    /// Fragments a frame that must be offered in fragments, passing each to `take`; returns
-    /// `false` if the frame must be offered unchanged. `piece` is scratch memory.
-    #[inline]
-    pub(crate) fn fragment(
-        self,
-        frame: &[u8],
-        piece: &mut Vec<u8>,
-        take: impl FnMut(&[u8]),
-    ) -> bool {
-        match self {
-            Mtu::Fragment(mtu) if self.is_exceeded(frame.len() as u32, frame) => {
-                fragment(frame, mtu, piece, take).is_some()
-            }
-            _ => false,
-        }
-    }
 }
 
 impl PartModel for Mtu {}
@@ -85,6 +68,58 @@ const BYTES: Param = Param::new("bytes", Unit::Count)
 fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
     let bytes = arguments.read(BYTES.name, parse_count)?;
     Ok(bytes as u32)
+}
+
+/// The fragments of one frame; memory is reused between frames.
+///
+/// ```
+/// use longwire_engine::{Fragments, models::mtu::Mtu};
+///
+/// let mut fragments = Fragments::default();
+/// let frame = [0; 1_514];
+/// // A link without an MTU is offered the frame as it is.
+/// assert!(!fragments.cut(Mtu::None, &frame));
+/// ```
+#[derive(Debug, Default)]
+pub struct Fragments {
+    bytes: Vec<u8>,
+    /// End of each fragment in `bytes`.
+    ends: Vec<usize>,
+    /// Scratch memory.
+    piece: Vec<u8>,
+}
+
+impl Fragments {
+    /// Fragments a frame that exceeds a fragmenting MTU. Returns `false` if the frame is to
+    /// be offered unchanged.
+    #[inline]
+    pub fn cut(&mut self, mtu: Mtu, frame: &[u8]) -> bool {
+        match mtu {
+            Mtu::Fragment(bytes) if mtu.is_exceeded(frame.len() as u32, frame) => {
+                self.cut_long(bytes, frame)
+            }
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn cut_long(&mut self, mtu: u32, frame: &[u8]) -> bool {
+        let Fragments { bytes, ends, piece } = self;
+        bytes.clear();
+        ends.clear();
+        let cut = fragment(frame, mtu, piece, |fragment| {
+            bytes.extend_from_slice(fragment);
+            ends.push(bytes.len());
+        });
+        cut.is_some()
+    }
+
+    /// Returns the fragments of the last frame, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = core::iter::once(0).chain(self.ends.iter().copied());
+        let ranges = starts.zip(&self.ends);
+        ranges.map(|(start, end)| &self.bytes[start..*end])
+    }
 }
 
 /// MTU policies.

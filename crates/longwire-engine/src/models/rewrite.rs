@@ -11,10 +11,8 @@ use longwire_units::random::Stream;
 use longwire_units::{Nanos, parse_count};
 
 use crate::loader::Loader;
-use crate::models::{Entry, Kind, PartModel};
+use crate::models::{Entry, Kind, PartModel, plugin};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-
-pub mod plugin;
 
 /// A model that changes frames' bytes, but not their length.
 pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
@@ -65,10 +63,12 @@ static IP_INFO: ModelInfo = ModelInfo {
     summary: "changes fields of IPv4 and IPv6 headers, and updates the IPv4 header checksum; \
               other frames are not changed",
     params: &[
-        Param::with_default("ttl", Unit::Count, "0").help(
-            "decrement of the time to live or hop limit, 0 to 255; packets with no more are \
+        Param::with_default("ttl", Unit::Count, "0")
+            .within("0", "255", "0..255")
+            .help(
+                "decrement of the time to live or hop limit, 0 to 255; packets with no more are \
              dropped. Neighbour discovery and link-local multicast keep theirs",
-        ),
+            ),
         Param::with_default("dscp", Unit::Text("46"), "keep")
             .help("DSCP, 0 to 63 (RFC 2474), or keep"),
         Param::with_default(
@@ -97,8 +97,7 @@ pub(super) struct IpRewrite {
 }
 
 fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecError> {
-    let ttl = arguments.read("ttl", parse_count)?;
-    let ttl = u8::try_from(ttl).map_err(|_| arguments.invalid("ttl is outside 0..255"))?;
+    let ttl = arguments.read("ttl", parse_count)? as u8;
     let dscp = match arguments.word("dscp") {
         None | Some("keep") => None,
         Some(_) => match arguments.read("dscp", parse_count)? {
@@ -172,6 +171,6 @@ pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
             info: &IP_INFO,
             build: build_ip,
         },
-        plugin::ENTRY,
+        plugin::REWRITE,
     ],
 };

@@ -17,9 +17,9 @@ use alloc::vec::Vec;
 use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
-use crate::fragments::Fragments;
 use crate::lane::{FrameAccess, Lane};
 use crate::link::{Link, LinkId};
+use crate::models::mtu::Fragments;
 use crate::models::mtu::Mtu;
 use crate::release::{ReleaseQueue, Sequence};
 use crate::verdict::{Delivery, DropReason};

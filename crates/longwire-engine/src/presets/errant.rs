@@ -32,28 +32,15 @@ pub static INFO: ModelInfo = ModelInfo {
             ),
         )
         .help("ERRANT's profiles.csv"),
-        column("operator", "operator; required if several rows match"),
-        column("country", "country; required if several rows match"),
-        column("rat", "technology; required if several rows match"),
-        column("quality", "signal quality; required if several rows match"),
+        Param::new("operator", Unit::Text("1")).help("operator; required if several rows match"),
+        Param::new("country", Unit::Text("norway")).help("country; required if several rows match"),
+        Param::new("rat", Unit::Text("4G")).help("technology; required if several rows match"),
+        Param::new("quality", Unit::Text("good")).help(
+            "signal quality; required if several rows \
+                                                        match",
+        ),
     ],
 };
-
-/// Defines a parameter that selects rows.
-const fn column(name: &'static str, help: &'static str) -> Param {
-    Param {
-        name,
-        unit: Unit::Text(match name.as_bytes() {
-            b"operator" => "1",
-            b"country" => "norway",
-            b"rat" => "4G",
-            _ => "good",
-        }),
-        default: None,
-        help,
-        range: None,
-    }
-}
 
 /// Selection of rows: parameters and their columns.
 const KEYS: [(&str, &str); 4] = [
@@ -74,21 +61,16 @@ pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> 
     let arguments = Arguments::parse(&INFO, parameters, loader)?;
     let mut table = ErrantTable::default();
     arguments.lines("file", &mut |_, line| table.line(&arguments, line))?;
-    let refuse = |message: String| arguments.file_error("file", message);
-    match table.fitting.as_slice() {
-        [row] => Ok(row.clone()),
-        [] => Err(refuse(format!(
-            "no row for {}; the rows are for {}",
-            describe_request(&arguments),
-            table.rows.join(", ")
-        ))),
-        _ => Err(refuse(format!(
-            "several rows for {}; set more of operator, country, rat and quality; the rows are \
-             for {}",
-            describe_request(&arguments),
-            table.rows.join(", ")
-        ))),
-    }
+    let (request, rows) = (describe_request(&arguments), table.rows.join(", "));
+    let message = match table.fitting.as_slice() {
+        [row] => return Ok(row.clone()),
+        [] => format!("no row for {request}; the rows are for {rows}"),
+        _ => format!(
+            "several rows for {request}; set more of operator, country, rat and quality; the rows \
+             are for {rows}"
+        ),
+    };
+    Err(arguments.file_error("file", message))
 }
 
 /// Returns the parameters as text.
@@ -141,18 +123,15 @@ impl ErrantTable {
             let is = cell(place)?;
             fits &= arguments
                 .word(key)
-                .is_none_or(|describe_request| describe_request.eq_ignore_ascii_case(is));
+                .is_none_or(|requested| requested.eq_ignore_ascii_case(is));
             row.push(is);
         }
         if self.rows.len() < SHOWN {
             self.rows.push(row.join("/"));
         }
         if fits && self.fitting.len() < 2 {
-            let (down, up, latency) = (
-                cell(KEYS.len())?,
-                cell(KEYS.len() + 1)?,
-                cell(KEYS.len() + 2)?,
-            );
+            let value = |nth: usize| cell(KEYS.len() + nth);
+            let (down, up, latency) = (value(0)?, value(1)?, value(2)?);
             self.fitting.push(link(down, up, latency)?);
         }
         Ok(())

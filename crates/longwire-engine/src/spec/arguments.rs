@@ -106,6 +106,11 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
+    /// Returns the model's name.
+    pub fn model_name(&self) -> &'static str {
+        self.model.name
+    }
+
     /// Returns the value of `key`, or its default.
     ///
     /// # Errors
@@ -126,7 +131,7 @@ impl<'a> Arguments<'a> {
     where
         T: FromStr<Err = UnitError>,
     {
-        if self.text(key).is_none() {
+        if self.word(key).is_none() {
             return Ok(None);
         }
         self.required(key).map(Some)
@@ -142,7 +147,7 @@ impl<'a> Arguments<'a> {
         key: &'static str,
         parse: impl Fn(&str) -> Result<T, UnitError>,
     ) -> Result<T, SpecError> {
-        let text = self.text(key).ok_or_else(|| self.missing(key))?;
+        let text = self.word(key).ok_or_else(|| self.missing(key))?;
         let in_range = self
             .param(key)
             .map_or(Ok(()), |param| param.check_range(text));
@@ -183,7 +188,7 @@ impl<'a> Arguments<'a> {
             Some(Unit::Choice(words)) => words,
             _ => &[],
         };
-        let text = self.text(key).unwrap_or("");
+        let text = self.word(key).unwrap_or("");
         let found = words.iter().position(|word| *word == text);
         found.ok_or_else(|| SpecError::Choice {
             model: self.model.name,
@@ -194,27 +199,37 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the text of `key`, or its default, or `None`.
-    pub fn word(&self, key: &'static str) -> Option<&str> {
-        self.text(key)
+    pub fn word(&self, key: &str) -> Option<&str> {
+        let index = self.model.params.iter().position(|p| p.name == key)?;
+        self.values[index]
+            .as_deref()
+            .or(self.model.params[index].default)
+    }
+
+    /// Returns the model's name with those of `params` that have a value or a default, as
+    /// written: the notation of a model that reads a file.
+    pub(crate) fn text(&self, params: &[Param]) -> String {
+        let mut text = self.model.name.to_owned();
+        for (key, word) in params
+            .iter()
+            .filter_map(|p| Some((p.name, self.word(p.name)?)))
+        {
+            let mark = if text.len() == self.model.name.len() {
+                ':'
+            } else {
+                ','
+            };
+            text.extend([mark]);
+            text += key;
+            text += "=";
+            text += word;
+        }
+        text
     }
 
     /// Returns every `key=value` that no other parameter took, in order.
     pub fn rest(&self) -> &[(String, String)] {
         &self.rest
-    }
-
-    /// Reads the whole file that `key` names. For large files use [`Arguments::lines`].
-    ///
-    /// # Errors
-    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader cannot
-    /// read it.
-    pub fn file(&self, key: &'static str) -> Result<Vec<u8>, SpecError> {
-        let mut contents = Vec::new();
-        self.pieces(key, &mut |piece| {
-            contents.extend_from_slice(piece);
-            Ok(())
-        })?;
-        Ok(contents)
     }
 
     /// Reads the file that `key` names line by line, buffering at most one line of up to 64
@@ -241,7 +256,7 @@ impl<'a> Arguments<'a> {
         SpecError::Content {
             model: self.model.name,
             key,
-            path: self.text(key).unwrap_or_default().to_owned(),
+            path: self.word(key).unwrap_or_default().to_owned(),
             message: message.into(),
         }
     }
@@ -251,7 +266,7 @@ impl<'a> Arguments<'a> {
         SpecError::File {
             model: self.model.name,
             key,
-            path: self.text(key).unwrap_or_default().to_owned(),
+            path: self.word(key).unwrap_or_default().to_owned(),
             message,
         }
     }
@@ -319,13 +334,6 @@ impl<'a> Arguments<'a> {
     pub(crate) fn example(&self, key: &str) -> &'static str {
         self.param(key)
             .map_or("value", |param| param.unit.example())
-    }
-
-    fn text(&self, key: &str) -> Option<&str> {
-        let index = self.model.params.iter().position(|p| p.name == key)?;
-        self.values[index]
-            .as_deref()
-            .or(self.model.params[index].default)
     }
 }
 

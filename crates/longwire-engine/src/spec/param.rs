@@ -1,11 +1,8 @@
-//! Parameter tables, and readers shared by several models.
-
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+//! Parameter tables.
 
 use longwire_units::{UnitError, parse_count, parse_ratio, parse_real};
 
-use crate::spec::{Arguments, Param, ParamRange, Unit};
+use crate::spec::{Param, ParamRange, Unit};
 
 impl Param {
     /// Creates a parameter without default and help.
@@ -69,16 +66,5 @@ impl Param {
             Unit::Ratio => parse_ratio(text),
             _ => parse_real(text),
         }
-    }
-}
-
-impl Arguments<'_> {
-    /// Returns those of `params` that were specified, for a model's description.
-    pub(crate) fn given(&self, params: &[Param]) -> Vec<(&'static str, String)> {
-        let given = params.iter().filter_map(|param| {
-            let word = self.word(param.name)?;
-            Some((param.name, word.to_string()))
-        });
-        given.collect()
     }
 }

@@ -34,18 +34,14 @@ enum Values {
     },
 }
 
-/// Reads the probabilities named by a model's parameters: those of this folder, and the two
-/// of the quantity, as in [`super::read_table`].
+/// Reads the probabilities named by a model's parameters: those of this folder, and the
+/// column and the unit of the quantity, such as `loss-column` and `loss-unit`.
 ///
 /// # Errors
-/// As [`super::read_table`].
-pub fn read_chances(
-    arguments: &Arguments<'_>,
-    quantity: Quantity,
-    column: &'static str,
-    unit: &'static str,
-) -> Result<Chances, SpecError> {
-    let values = match super::read(arguments, quantity, column, unit)? {
+/// If a line is invalid (the message has its number), or the trace does not support the
+/// [`End`].
+pub fn read_chances(arguments: &Arguments<'_>, quantity: Quantity) -> Result<Chances, SpecError> {
+    let values = match super::read(arguments, quantity, false)? {
         Contents::Series(series, _) => Values::Independent {
             series,
             last: (0, Probability::ZERO),
@@ -75,11 +71,6 @@ fn probability(steps: u64) -> Probability {
 }
 
 impl Chances {
-    /// Returns the continuation after the end.
-    pub fn end(&self) -> End {
-        self.end
-    }
-
     /// Called once, before any other function; `epoch` is the origin of times.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;

@@ -107,6 +107,8 @@ const DOCUMENT_MAX: usize = 16 << 20;
 pub struct TraceReader {
     format: Option<Format>,
     mapping: Mapping,
+    /// The values are interpolated linearly.
+    for_ramps: bool,
     /// Text buffered until the format is known.
     head: Vec<u8>,
     reader: Option<FormatReader>,
@@ -144,8 +146,18 @@ impl TraceReader {
         TraceReader {
             format,
             mapping,
+            for_ramps: false,
             head: Vec::new(),
             reader: None,
+        }
+    }
+
+    /// Reads a series for linear interpolation, which only tables support.
+    #[must_use]
+    pub fn for_ramps(self) -> TraceReader {
+        TraceReader {
+            for_ramps: true,
+            ..self
         }
     }
 
@@ -208,7 +220,7 @@ impl TraceReader {
                 let text = core::str::from_utf8(&bytes).map_err(|_| "not UTF-8 text")?;
                 let document = netem_trace::document(text)?;
                 if let Some(rows) = netem_trace::objects(&document) {
-                    let mut table = TableReader::new(self.mapping);
+                    let mut table = TableReader::new(self.mapping, false);
                     table.objects(rows)?;
                     return table.finish().map(|series| Contents::Series(series, false));
                 }
@@ -237,13 +249,18 @@ impl TraceReader {
     }
 
     /// Creates the reader of a format and passes it the buffered text.
-    fn choose(&mut self, format: Format) -> Result<(), String> {
+    fn choose(&mut self, mut format: Format) -> Result<(), String> {
+        if self.for_ramps {
+            check_ramps(format)?;
+            format = Format::Table;
+        }
         check(format, &self.mapping)?;
         let lines = |lines| FormatReader::Lines(Box::default(), lines);
         let mut reader = match format {
-            Format::Table => lines(Lines::Table(Box::new(TableReader::new(
-                self.mapping.clone(),
-            )))),
+            Format::Table => {
+                let table = TableReader::new(self.mapping.clone(), self.for_ramps);
+                lines(Lines::Table(Box::new(table)))
+            }
             Format::Mahimahi => lines(Lines::Mahimahi(ScheduleReader::default())),
             Format::Pensieve => lines(Lines::Pensieve(PensieveReader::default())),
             Format::CellReplay => lines(Lines::CellReplay(TrainsReader::default())),
@@ -283,12 +300,9 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     Ok(())
 }
 
-/// Rejects the first line of a trace whose values cannot be interpolated linearly.
-///
-/// # Errors
-/// If the format holds no interpolatable values.
-pub(super) fn check_ramps(line: &str) -> Result<(), String> {
-    let format = Format::of(line.trim_start_matches('\u{feff}').trim());
+/// Rejects formats whose values cannot be interpolated linearly. A table of numbers may
+/// look like a Pensieve trace.
+fn check_ramps(format: Format) -> Result<(), String> {
     match format {
         Format::Table | Format::Pensieve => Ok(()),
         Format::CellReplay => Err(

@@ -22,14 +22,12 @@ pub mod schedule;
 pub mod series;
 pub mod table;
 pub mod trains;
-mod written;
 
 pub use chances::{Chances, read_chances};
 pub use format::{Contents, Format, Patterns, TraceReader};
 pub use quantity::Quantity;
 pub use series::{Cursor, END, End, Series, SeriesBuilder, Stretch};
 pub use table::{Mapping, RowTimes, TableReader};
-pub use written::ModelText;
 
 /// Path of the trace. The example has the columns of the examples of [`TIME_COLUMN`] and
 /// [`WHERE`], and one per quantity.
@@ -77,7 +75,7 @@ pub enum Recording {
 /// If a line is invalid (the message has its number), or the trace does not support the
 /// [`End`].
 pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
-    match read(arguments, Quantity::Rate, "rate-column", "rate-unit")? {
+    match read(arguments, Quantity::Rate, false)? {
         Contents::Series(series, _) => Ok(Recording::Series(series)),
         Contents::Schedule(schedule) => Ok(Recording::Schedule(schedule)),
         Contents::Trains(_) | Contents::Patterns(..) => {
@@ -86,20 +84,15 @@ pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
     }
 }
 
-/// Reads one quantity over time by the parameters of its model: those of this module that
-/// the model has, and the two of the quantity, passed as `column` and `unit`, such as
-/// `delay-column` and `delay-unit`.
+/// Reads delays over time by the parameters of its model: those of this module,
+/// `delay-column` and `delay-unit`. `for_ramps`: the delays are interpolated linearly,
+/// which only tables support.
 ///
 /// # Errors
 /// If a line is invalid (the message has its number), or the trace does not support the
 /// [`End`].
-pub fn read_table(
-    arguments: &Arguments<'_>,
-    quantity: Quantity,
-    column: &'static str,
-    unit: &'static str,
-) -> Result<Series, SpecError> {
-    let series = match read(arguments, quantity, column, unit)? {
+pub fn read_delays(arguments: &Arguments<'_>, for_ramps: bool) -> Result<Series, SpecError> {
+    let series = match read(arguments, Quantity::Delay, for_ramps)? {
         Contents::Series(series, _) => Ok(series),
         Contents::Trains(trains) => trains.base_delays(),
         Contents::Schedule(_) | Contents::Patterns(..) => {
@@ -109,40 +102,16 @@ pub fn read_table(
     series.map_err(|message| arguments.file_error(FILE.name, message))
 }
 
-/// Like [`read_table`], for a linearly interpolated series, which only tables support.
-///
-/// # Errors
-/// As [`read_table`].
-pub fn read_ramps(
-    arguments: &Arguments<'_>,
-    quantity: Quantity,
-    column: &'static str,
-    unit: &'static str,
-) -> Result<Series, SpecError> {
-    let mapping = mapping(arguments, quantity, column, unit)?;
-    let mut guess = mapping == Mapping::usual(quantity);
-    let mut reader = TableReader::for_ramps(mapping);
-    arguments.lines(FILE.name, &mut |_, line| {
-        if guess && !line.trim().is_empty() && !line.trim_start().starts_with('#') {
-            guess = false;
-            format::check_ramps(line)?;
-        }
-        reader.line(line)
-    })?;
-    let series = reader.finish();
-    let series = series.map_err(|message| arguments.file_error(FILE.name, message))?;
-    check_end(arguments, &series, false)?;
-    Ok(series)
-}
-
 fn read(
     arguments: &Arguments<'_>,
     quantity: Quantity,
-    column: &'static str,
-    unit: &'static str,
+    for_ramps: bool,
 ) -> Result<Contents, SpecError> {
-    let mapping = mapping(arguments, quantity, column, unit)?;
+    let mapping = mapping(arguments, quantity)?;
     let mut reader = TraceReader::new(format(arguments)?, mapping);
+    if for_ramps {
+        reader = reader.for_ramps();
+    }
     arguments.pieces(FILE.name, &mut |piece| reader.feed(piece))?;
     let contents = reader.finish();
     let contents = contents.map_err(|message| arguments.file_error(FILE.name, message))?;
@@ -169,12 +138,7 @@ fn format(arguments: &Arguments<'_>) -> Result<Option<Format>, SpecError> {
 }
 
 /// Returns the mapping given by the parameters.
-fn mapping(
-    arguments: &Arguments<'_>,
-    quantity: Quantity,
-    column: &'static str,
-    unit: &'static str,
-) -> Result<Mapping, SpecError> {
+fn mapping(arguments: &Arguments<'_>, quantity: Quantity) -> Result<Mapping, SpecError> {
     let times = match arguments.word(TIME_COLUMN.name) {
         None => RowTimes::Usual,
         Some(text) => match text.parse::<Nanos>() {
@@ -189,11 +153,12 @@ fn mapping(
         })?;
         Ok::<_, SpecError>((name.trim().to_owned(), value.trim().to_owned()))
     });
-    let text = |key| arguments.word(key).map(String::from);
+    let text = |key: &str| arguments.word(key).map(String::from);
+    let name = quantity.name();
     Ok(Mapping {
         quantity,
-        column: text(column),
-        unit: text(unit),
+        column: text(&format!("{name}-column")),
+        unit: text(&format!("{name}-unit")),
         times,
         time_unit: text(TIME_UNIT.name),
         filter: filter.transpose()?,

@@ -33,27 +33,6 @@ pub struct Model {
     pub repeats: bool,
 }
 
-/// Syntax of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
-    /// JavaScript Object Notation, RFC 8259.
-    Json,
-    /// TOML 1.0.
-    Toml,
-}
-
-impl Syntax {
-    /// Detects the syntax: objects begin with a brace in JSON, but never in TOML.
-    pub fn of(text: &str) -> Syntax {
-        let text = text.trim_start_matches('\u{feff}').trim_start();
-        if text.starts_with('{') || begins_list(text) {
-            Syntax::Json
-        } else {
-            Syntax::Toml
-        }
-    }
-}
-
 /// Whether the text begins with a JSON list rather than a TOML table header.
 pub fn begins_list(text: &str) -> bool {
     let inner = text.trim_start_matches(|c: char| c == '[' || c.is_whitespace());
@@ -79,17 +58,18 @@ const PATTERN: [u64; 2] = [Quantity::LOSS_STEPS / 10, Quantity::LOSS_STEPS / 5];
 /// # Errors
 /// A fault and its position.
 pub fn document(text: &str) -> Result<Value, String> {
-    let syntax = Syntax::of(text);
     let text = text.trim_start_matches('\u{feff}');
-    match syntax {
-        Syntax::Json => serde_json::from_str(text).map_err(|error| error.to_string()),
-        Syntax::Toml => toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            let lines = text.as_bytes()[..at.min(text.len())].iter();
-            let line = lines.filter(|byte| **byte == b'\n').count() + 1;
-            format!("line {line}: {}", error.message())
-        }),
+    let start = text.trim_start();
+    // Objects begin with a brace in JSON, but never in TOML.
+    if start.starts_with('{') || begins_list(start) {
+        return serde_json::from_str(text).map_err(|error| error.to_string());
     }
+    toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let lines = text.as_bytes()[..at.min(text.len())].iter();
+        let line = lines.filter(|byte| **byte == b'\n').count() + 1;
+        format!("line {line}: {}", error.message())
+    })
 }
 
 /// Returns the rows of a list of objects, unless they are models.

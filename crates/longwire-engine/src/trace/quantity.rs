@@ -127,8 +127,8 @@ impl Quantity {
                 scaled(text, 1).map_err(wrong)?;
                 let unit = self.example_unit();
                 Err(format!(
-                    "{name}: '{text}' has no unit; name the column {name}_{unit}, write {text}{unit}, \
-                     or say {name}-unit={unit}"
+                    "{name}: '{text}' has no unit; name the column {name}_{unit}, write \
+                     {text}{unit}, or say {name}-unit={unit}"
                 ))
             }
         }

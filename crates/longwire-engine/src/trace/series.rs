@@ -200,10 +200,10 @@ pub struct SeriesBuilder {
 }
 
 impl SeriesBuilder {
-    /// Creates a builder for linear interpolation, which needs the last of equal rows.
-    pub fn for_ramps() -> SeriesBuilder {
+    /// Creates a builder; linear interpolation needs the last of equal rows.
+    pub fn new(for_ramps: bool) -> SeriesBuilder {
         SeriesBuilder {
-            for_ramps: true,
+            for_ramps,
             ..SeriesBuilder::default()
         }
     }

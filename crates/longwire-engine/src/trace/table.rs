@@ -87,21 +87,13 @@ struct Column {
 }
 
 impl TableReader {
-    /// Creates a reader for `mapping`.
-    pub fn new(mapping: Mapping) -> TableReader {
+    /// Creates a reader for `mapping`; `for_ramps`: for a linearly interpolated series.
+    pub fn new(mapping: Mapping, for_ramps: bool) -> TableReader {
         TableReader {
             mapping,
             columns: None,
-            rows: SeriesBuilder::default(),
+            rows: SeriesBuilder::new(for_ramps),
             elapsed: 0,
-        }
-    }
-
-    /// Creates a reader for `mapping`, for a linearly interpolated series.
-    pub fn for_ramps(mapping: Mapping) -> TableReader {
-        TableReader {
-            rows: SeriesBuilder::for_ramps(),
-            ..TableReader::new(mapping)
         }
     }
 
@@ -254,7 +246,7 @@ impl Columns {
         header: &[String],
         width: usize,
     ) -> Result<Columns, String> {
-        let find = |requested: Option<&str>, quantity, place, unit: &Option<String>| {
+        let find = |requested: Option<&String>, quantity, place, unit: &Option<String>| {
             let index = match requested {
                 Some(name) => named(name, header, width)?,
                 None => usual(quantity, header, width, place)?,
@@ -264,31 +256,22 @@ impl Columns {
                 scale: scale(quantity, unit.as_deref(), header.get(index))?,
             })
         };
+        let time_column = |name| find(name, Quantity::Time, 0, &mapping.time_unit);
         let time = match &mapping.times {
             RowTimes::Every(_) => None,
+            RowTimes::Column(name) => Some(time_column(Some(name))?),
             RowTimes::Usual => {
-                let durations = header.iter().find(|cell| is_duration(cell));
-                let named = find(None, Quantity::Time, 0, &mapping.time_unit);
-                match (named, durations) {
-                    (Err(_), Some(name)) => Some(find(
-                        Some(name.as_str()),
-                        Quantity::Time,
-                        0,
-                        &mapping.time_unit,
-                    )?),
-                    (time, _) => Some(time?),
-                }
+                let duration = header.iter().find(|cell| is_duration(cell));
+                let named = time_column(None);
+                Some(match duration {
+                    Some(_) if named.is_err() => time_column(duration)?,
+                    _ => named?,
+                })
             }
-            RowTimes::Column(name) => Some(find(
-                Some(name.as_str()),
-                Quantity::Time,
-                0,
-                &mapping.time_unit,
-            )?),
         };
         // Without names, times come first, then values.
         let place = usize::from(time.is_some());
-        let column = mapping.column.as_deref();
+        let column = mapping.column.as_ref();
         let value = find(column, mapping.quantity, place, &mapping.unit)?;
         let filter = mapping.filter.as_ref();
         let filter = filter

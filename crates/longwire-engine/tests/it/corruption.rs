@@ -3,6 +3,7 @@
 use crate::common::{assert_binomial, refusal};
 use longwire_engine::{DropReason, Verdict};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, Sample};
+use longwire_testbed::support::rows;
 use proptest::prelude::*;
 
 const CONFIDENCE: f64 = 0.9998;
@@ -409,17 +410,13 @@ fn some_checksums_are_left_alone() {
 
 #[test]
 fn impossible_corruption_is_refused() {
-    for (text, message) in [
-        (
-            "random:1%,bits=0",
-            "corrupt: random: bits is outside 1..524280, the bits of the longest frame",
-        ),
-        (
-            "offset:offset=65535",
-            "corrupt: offset: offset=65535 is beyond any frame; the maximum is 65534",
-        ),
-        ("ber:0.6", "corrupt: ber: rate: '0.6' is outside 0 to 0.5"),
-    ] {
+    for [text, message] in rows(
+        "
+        random:1%,bits=0    | corrupt: random: bits: '0' is outside 1 to 524280, the bits of the longest frame
+        offset:offset=65535 | corrupt: offset: offset: '65535' is outside 0 to 65534, the last byte of the longest frame
+        ber:0.6             | corrupt: ber: rate: '0.6' is outside 0 to 0.5
+        ",
+    ) {
         assert_eq!(refusal("corrupt", text), message);
     }
 }

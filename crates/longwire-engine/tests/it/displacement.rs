@@ -43,7 +43,7 @@ fn every_nth_frame_has_its_copies() {
     );
     assert_eq!(
         refusal("duplicate", "nth:every=1,copies=101"),
-        "duplicate: nth: copies is outside 1..100"
+        "duplicate: nth: copies: '101' is outside 1 to 100"
     );
 }
 

@@ -17,7 +17,7 @@ fn slips_are_refused() {
         delay   | steps:at=0s/20ms;10s/50ms;10s/60ms,change=linear | same time
         rate    | steps:at=0s/20mbit;10s/50mbit;10s/60mbit | is not after the previous step
         rate    | steps:at=0s/20mbit;                      | '' is not TIME/RATE
-        framing | bytes:overhead=-5000                     | overhead=-5000 is outside -64..65535
+        framing | bytes:overhead=-5000                     | overhead: '-5000' is outside -64..65535
         framing | bytes:overhead=-65                       | outside -64..65535
         delay   | 20ms,                                    | a comma with nothing after
         delay   | normal:mean=20ms,stddev=1ms,             | normal: 'mean=20ms,stddev=1ms,' has a comma

@@ -174,7 +174,7 @@ fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
         0p | tail-drop: a queue of 0 passes no frame; the minimum is 1p
         ",
     );
-    let cell = "bytes: cell=0 is outside 1..65535";
+    let cell = "bytes: cell: '0' is outside 1..65535";
     assert_eq!(refusal(&models::FRAMING, "bytes:cell=0"), cell);
 }
 

@@ -18,7 +18,7 @@ const FRAMES: usize = 4_000_000;
 /// Returns which frames are lost.
 fn losses(model: &str, seed: u64) -> Vec<bool> {
     let mut placed = LOSS.parse(model).unwrap_or_else(|error| panic!("{error}"));
-    let name = placed.model.name();
+    let name = placed.name;
     let mut stream = Stream::of_model(seed, 0, Purpose::MediumLoss, name, 0);
     let frame = frame_context(0, 1000);
     let judge = |_| placed.model.judge(&frame, &mut stream).is_some();
@@ -275,7 +275,7 @@ fn impossible_chains_are_refused() {
         state:p13=60%,p31=1%,p14=50% | state: p13=60% plus p14=50% is above 100%
         state:p13=1%,p31=60%,p32=41% | state: p31=60% plus p32=41% is above 100%
         correlated:rate=1%,correlation=-2% | correlated: correlation=-2% is impossible at rate=1%; the minimum is -1.0101%
-        burst:start=1%,length=0 | burst: length is outside 1..1000000 frames
+        burst:start=1%,length=0 | burst: length: '0' is outside 1 to 1000000 frames
         gilbert:p=1% | gilbert: 'r' must be given, for example r=1%
     ",
     ) {

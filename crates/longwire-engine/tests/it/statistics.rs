@@ -2,7 +2,7 @@
 //! fixed seed makes the outcome deterministic.
 
 use crate::common::{assert_binomial, frame, ks_bound, ks_distance, link, release, verdicts};
-use longwire_engine::models::loss::bit_error::BitErrorLoss;
+use longwire_engine::models::loss::packet::BitErrorLoss;
 use longwire_engine::{DropReason, Verdict};
 use longwire_testbed::support::binomial_interval;
 

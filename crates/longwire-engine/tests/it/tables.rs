@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const SECOND: u64 = 1_000_000_000;
 
 fn read(mapping: &Mapping, text: &str) -> Result<Series, String> {
-    let mut reader = TableReader::new(mapping.clone());
+    let mut reader = TableReader::new(mapping.clone(), false);
     for (number, line) in text.lines().enumerate() {
         let place = |message| format!("line {}: {message}", number + 1);
         reader.line(line).map_err(place)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longwire_engine::models::delay::constant::ConstantDelay;
+use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{Pauses, RunConfig, RunReport, WaitMode, host};
 use serde::Serialize;

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use clap::Args;
-use longwire_engine::models::delay::constant::ConstantDelay;
+use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{Sink, Source};

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use longwire_engine::models::delay::constant::ConstantDelay;
+use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::models::{self, rate::Rate};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::Sink;

@@ -2,15 +2,15 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
+use core::fmt;
 
+use longwire_units::random::Stream;
 use longwire_units::special::{GAMMA_SHAPE_MAX, gamma_quantile, gamma_tails, normal_above};
-use longwire_units::{Nanos, parse_real};
+use longwire_units::{Correlation, Nanos, parse_real};
 
 use super::DelayModel;
-use super::sampled::{
-    CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled, without_spread,
-};
+use super::sampled::{CORRELATION, LOCATION, MAX, MIN, Sampler, Tails};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
@@ -22,8 +22,7 @@ const MEAN: Param = Param::new("mean", Unit::Time).help("mean, before truncation
 const STDDEV: Param =
     Param::new("stddev", Unit::Time).help("standard deviation (jitter), before truncation");
 
-/// Registry entry of the normal distribution.
-pub const NORMAL: Entry<Box<dyn DelayModel>> = Entry {
+pub(super) const NORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "normal",
         summary: "normal distribution, truncated at the bounds and at 0, which shifts the mean",
@@ -33,18 +32,13 @@ pub const NORMAL: Entry<Box<dyn DelayModel>> = Entry {
 };
 
 fn build_normal(arguments: &Arguments<'_>) -> Built {
-    let common = Common::read(arguments)?;
-    let of = MeanAndDeviation::read(arguments)?;
-    if of.stddev == Nanos::ZERO {
-        return without_spread(arguments, common, of.text("normal"), of.mean_ns());
-    }
-    let formula = Formula::Normal {
-        mean: of.mean_ns(),
-        stddev: of.stddev_ns(),
-    };
-    let model = sampled(arguments, common, of.text("normal"), formula)?;
-    if of.stddev > of.mean {
-        let (MeanAndDeviation { mean, stddev }, left) = (of, model.mean());
+    let model = build_by_spread(arguments, |mean, stddev| {
+        Ok(Formula::Normal { mean, stddev })
+    })?;
+    let (mean, stddev): (Nanos, Nanos) =
+        (arguments.required("mean")?, arguments.required("stddev")?);
+    if stddev > mean {
+        let left = model.mean();
         arguments.doubt(format!(
             "stddev={stddev} is above mean={mean}: draws below 0 are repeated, so the mean \
              becomes {left}; use lognormal or gamma"
@@ -53,8 +47,24 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
     Ok(model)
 }
 
-/// Registry entry of the lognormal distribution.
-pub const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
+/// Builds a distribution of this mean and standard deviation in nanoseconds; without
+/// deviation, all delays are equal.
+fn build_by_spread(
+    arguments: &Arguments<'_>,
+    formula: impl Fn(f64, f64) -> Result<Formula, SpecError>,
+) -> Built {
+    let (mean, stddev): (Nanos, Nanos) =
+        (arguments.required("mean")?, arguments.required("stddev")?);
+    let text = format!("{}:mean={mean},stddev={stddev}", arguments.model_name());
+    let sampler = Sampler::new(arguments, text, &[])?;
+    let (mean, stddev) = (mean.as_nanos() as f64, stddev.as_nanos() as f64);
+    if stddev == 0.0 {
+        return sampler.constant(mean);
+    }
+    sampler.formula(formula(mean, stddev)?)
+}
+
+pub(super) const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "lognormal",
         summary: "location plus a lognormally distributed delay with this mean and standard \
@@ -74,25 +84,20 @@ pub const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
 };
 
 fn build_lognormal(arguments: &Arguments<'_>) -> Built {
-    let common = Common::read(arguments)?;
-    let of = MeanAndDeviation::read(arguments)?;
-    if of.mean == Nanos::ZERO {
+    if arguments.required::<Nanos>("mean")? == Nanos::ZERO {
         return Err(arguments.invalid("mean=0 does not vary; the minimum is 1ns"));
     }
-    if of.stddev == Nanos::ZERO {
-        return without_spread(arguments, common, of.text("lognormal"), of.mean_ns());
-    }
-    let ratio = of.stddev_ns() / of.mean_ns();
-    let variance = libm::log1p(ratio * ratio);
-    let formula = Formula::Lognormal {
-        mean: libm::log(of.mean_ns()) - variance / 2.0,
-        stddev: libm::sqrt(variance),
-    };
-    sampled(arguments, common, of.text("lognormal"), formula)
+    build_by_spread(arguments, |mean, stddev| {
+        let ratio = stddev / mean;
+        let variance = libm::log1p(ratio * ratio);
+        Ok(Formula::Lognormal {
+            mean: libm::log(mean) - variance / 2.0,
+            stddev: libm::sqrt(variance),
+        })
+    })
 }
 
-/// Registry entry of the gamma distribution.
-pub const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
+pub(super) const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "gamma",
         summary: "location plus a gamma-distributed delay with this mean and standard deviation: \
@@ -114,26 +119,21 @@ pub const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
 const GAMMA_SHAPE_MIN: f64 = 0.01;
 
 fn build_gamma(arguments: &Arguments<'_>) -> Built {
-    let common = Common::read(arguments)?;
-    let of = MeanAndDeviation::read(arguments)?;
-    if of.stddev == Nanos::ZERO {
-        return without_spread(arguments, common, of.text("gamma"), of.mean_ns());
-    }
-    let ratio = of.mean_ns() / of.stddev_ns();
-    let (shape, scale) = (ratio * ratio, of.stddev_ns() / ratio);
-    // Tolerance for values exactly at the limits.
-    let shapes = GAMMA_SHAPE_MIN * (1.0 - 1e-9)..=GAMMA_SHAPE_MAX * (1.0 + 1e-9);
-    if !shapes.contains(&shape) {
-        let refusal =
-            "stddev must be 0 or from mean/100 to 10*mean; for less, use normal (within 1 %)";
-        return Err(arguments.invalid(refusal));
-    }
-    let formula = Formula::Gamma { shape, scale };
-    sampled(arguments, common, of.text("gamma"), formula)
+    build_by_spread(arguments, |mean, stddev| {
+        let ratio = mean / stddev;
+        let (shape, scale) = (ratio * ratio, stddev / ratio);
+        // Tolerance for values exactly at the limits.
+        let shapes = GAMMA_SHAPE_MIN * (1.0 - 1e-9)..=GAMMA_SHAPE_MAX * (1.0 + 1e-9);
+        if !shapes.contains(&shape) {
+            let refusal =
+                "stddev must be 0 or from mean/100 to 10*mean; for less, use normal (within 1 %)";
+            return Err(arguments.invalid(refusal));
+        }
+        Ok(Formula::Gamma { shape, scale })
+    })
 }
 
-/// Registry entry of netem's mixture of a normal and a Pareto distribution.
-pub const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
+pub(super) const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "pareto-normal",
         summary: "1/4 of a normal and 3/4 of a Pareto variable of shape 3 with equal rank \
@@ -141,24 +141,14 @@ pub const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
                   truncated at the bounds and at 0, which shifts the mean",
         params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
     },
-    build: build_pareto_normal,
+    build: |arguments| {
+        build_by_spread(arguments, |mean, stddev| {
+            Ok(Formula::ParetoNormal { mean, stddev })
+        })
+    },
 };
 
-fn build_pareto_normal(arguments: &Arguments<'_>) -> Built {
-    let common = Common::read(arguments)?;
-    let of = MeanAndDeviation::read(arguments)?;
-    if of.stddev == Nanos::ZERO {
-        return without_spread(arguments, common, of.text("pareto-normal"), of.mean_ns());
-    }
-    let formula = Formula::ParetoNormal {
-        mean: of.mean_ns(),
-        stddev: of.stddev_ns(),
-    };
-    sampled(arguments, common, of.text("pareto-normal"), formula)
-}
-
-/// Registry entry of the shifted exponential distribution.
-pub const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
+pub(super) const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "exponential",
         summary: "min plus an exponentially distributed delay, with this mean in total (Rizzo and \
@@ -175,24 +165,22 @@ pub const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
 };
 
 fn build_exponential(arguments: &Arguments<'_>) -> Built {
-    let common = Common::read(arguments)?.without_own(&["min"]);
     let (min, mean): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("mean")?);
     if min > mean {
         return Err(arguments.invalid(format!("min={min} is above mean={mean}")));
     }
     let text = format!("exponential:mean={mean},min={min}");
+    let sampler = Sampler::new(arguments, text, &["min"])?;
     if min == mean {
-        return without_spread(arguments, common, text, mean.as_nanos() as f64);
+        return sampler.constant(mean.as_nanos() as f64);
     }
-    let formula = Formula::Exponential {
+    sampler.formula(Formula::Exponential {
         min: min.as_nanos() as f64,
         scale: mean.saturating_sub(min).as_nanos() as f64,
-    };
-    sampled(arguments, common, text, formula)
+    })
 }
 
-/// Registry entry of the Pareto distribution.
-pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
+pub(super) const PARETO: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "pareto",
         summary: "location plus a Pareto-distributed delay of at least scale, P(X > t) = \
@@ -209,16 +197,10 @@ pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
             CORRELATION,
         ],
     },
-    build: |arguments| {
-        build_scaled(arguments, "pareto", |scale, shape| Formula::Pareto {
-            scale,
-            shape,
-        })
-    },
+    build: |arguments| build_scaled(arguments, |scale, shape| Formula::Pareto { scale, shape }),
 };
 
-/// Registry entry of the Weibull distribution.
-pub const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
+pub(super) const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "weibull",
         summary: "location plus a Weibull-distributed delay, P(X > t) = exp(-(t/scale)^shape), \
@@ -235,56 +217,74 @@ pub const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
             CORRELATION,
         ],
     },
-    build: |arguments| {
-        build_scaled(arguments, "weibull", |scale, shape| Formula::Weibull {
-            scale,
-            shape,
-        })
-    },
+    build: |arguments| build_scaled(arguments, |scale, shape| Formula::Weibull { scale, shape }),
 };
 
 /// Builds a distribution with a scale and a shape.
-fn build_scaled(
-    arguments: &Arguments<'_>,
-    name: &str,
-    formula: impl Fn(f64, f64) -> Formula,
-) -> Built {
-    let common = Common::read(arguments)?;
+fn build_scaled(arguments: &Arguments<'_>, formula: impl Fn(f64, f64) -> Formula) -> Built {
     let scale: Nanos = arguments.required("scale")?;
     let shape = arguments.read("shape", parse_real)?;
     if scale == Nanos::ZERO {
         return Err(arguments.invalid("scale=0 does not vary; the minimum is 1ns"));
     }
-    let text = format!("{name}:scale={scale},shape={shape}");
-    let formula = formula(scale.as_nanos() as f64, shape);
-    sampled(arguments, common, text, formula)
+    let text = format!("{}:scale={scale},shape={shape}", arguments.model_name());
+    let sampler = Sampler::new(arguments, text, &[])?;
+    sampler.formula(formula(scale.as_nanos() as f64, shape))
 }
 
-/// Mean and standard deviation, parameters of most distributions.
-#[derive(Clone, Copy)]
-struct MeanAndDeviation {
-    mean: Nanos,
-    stddev: Nanos,
+pub(super) const UNIFORM: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "uniform",
+        summary: "uniform distribution from min to max, inclusive",
+        params: &[
+            Param::new("min", Unit::Time).help("minimum delay"),
+            Param::new("max", Unit::Time).help("maximum delay"),
+            CORRELATION,
+        ],
+    },
+    build: build_uniform,
+};
+
+fn build_uniform(arguments: &Arguments<'_>) -> Built {
+    let (min, max): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("max")?);
+    let text = format!("uniform:min={min},max={max}");
+    // Rejects reversed bounds.
+    let sampler = Sampler::new(arguments, text, &["min", "max"])?;
+    let correlation: Correlation = arguments.required(CORRELATION.name)?;
+    if correlation == Correlation::ZERO || min == max {
+        return Ok(Box::new(UniformDelay { min, max }));
+    }
+    sampler.formula(Formula::Uniform {
+        min: min.as_nanos() as f64,
+        span: max.saturating_sub(min).as_nanos() as f64,
+    })
 }
 
-impl MeanAndDeviation {
-    fn read(arguments: &Arguments<'_>) -> Result<MeanAndDeviation, SpecError> {
-        Ok(MeanAndDeviation {
-            mean: arguments.required("mean")?,
-            stddev: arguments.required("stddev")?,
-        })
+/// A uniform delay.
+#[derive(Clone, Copy, Debug)]
+struct UniformDelay {
+    min: Nanos,
+    max: Nanos,
+}
+
+impl DelayModel for UniformDelay {
+    fn draw(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
+        let span = self.max.saturating_sub(self.min).as_nanos();
+        self.min
+            .saturating_add(Nanos::from_nanos(stream.up_to(span)))
     }
 
-    fn mean_ns(&self) -> f64 {
-        self.mean.as_nanos() as f64
+    fn least(&self) -> Nanos {
+        self.min
     }
 
-    fn stddev_ns(&self) -> f64 {
-        self.stddev.as_nanos() as f64
+    fn mean(&self) -> Nanos {
+        let span = self.max.saturating_sub(self.min).as_nanos();
+        self.min.saturating_add(Nanos::from_nanos(span / 2))
     }
 
-    fn text(&self, name: &str) -> String {
-        format!("{name}:mean={},stddev={}", self.mean, self.stddev)
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "uniform:min={},max={}", self.min, self.max)
     }
 }
 
@@ -373,8 +373,9 @@ fn pareto_normal_tails(target: f64) -> Tails {
     tails((low + high) / 2.0)
 }
 
-impl Distribution for Formula {
-    fn tails(&self, time: f64) -> Tails {
+impl Formula {
+    /// Returns the tail probabilities at `time`.
+    pub fn tails(&self, time: f64) -> Tails {
         match *self {
             Formula::Normal { mean, stddev } => normal_tails((time - mean) / stddev),
             Formula::Lognormal { .. } if time <= 0.0 => Tails::LOWEST,
@@ -400,7 +401,8 @@ impl Distribution for Formula {
         }
     }
 
-    fn quantile(&self, at: Tails) -> f64 {
+    /// Returns the quantile at this position. Never called with a tail of zero.
+    pub fn quantile(&self, at: Tails) -> f64 {
         match *self {
             Formula::Normal { mean, stddev } => mean + at.normal() * stddev,
             Formula::Lognormal { mean, stddev } => libm::exp(mean + at.normal() * stddev),

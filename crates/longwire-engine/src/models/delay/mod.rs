@@ -10,22 +10,14 @@ use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
 use crate::loader::Loader;
-use crate::models::{Kind, PartModel};
-use crate::spec::SpecError;
+use crate::models::{Entry, Kind, PartModel, plugin};
+use crate::spec::{ModelInfo, Param, SpecError, Unit};
 
-pub mod cdf;
-pub mod constant;
 mod distributions;
-pub mod per_packet;
-pub mod plugin;
+mod files;
 mod sampled;
-pub mod samples;
 mod schedule;
-pub mod sinusoid;
-pub mod steps;
-pub mod table;
-pub mod trace;
-pub mod uniform;
+mod sinusoid;
 
 /// A distribution of propagation delays.
 pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
@@ -86,7 +78,7 @@ impl PartModel for Box<dyn DelayModel> {
 impl Default for Box<dyn DelayModel> {
     /// No delay.
     fn default() -> Box<dyn DelayModel> {
-        Box::new(constant::ConstantDelay(Nanos::ZERO))
+        Box::new(ConstantDelay(Nanos::ZERO))
     }
 }
 
@@ -96,13 +88,44 @@ impl fmt::Display for dyn DelayModel {
     }
 }
 
+const CONSTANT: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "constant",
+        summary: "the same delay for every frame",
+        params: &[Param::new("delay", Unit::Time).help("one-way propagation delay")],
+    },
+    build: |arguments| Ok(Box::new(ConstantDelay(arguments.required("delay")?))),
+};
+
+/// A constant delay.
+#[derive(Clone, Copy, Debug)]
+pub struct ConstantDelay(pub Nanos);
+
+impl DelayModel for ConstantDelay {
+    fn draw(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
+        self.0
+    }
+
+    fn fixed(&self) -> Option<Nanos> {
+        Some(self.0)
+    }
+
+    fn mean(&self) -> Nanos {
+        self.0
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 /// Delay models.
 pub static KIND: Kind<Box<dyn DelayModel>> = Kind {
     name: "delay",
     example: "20ms",
     entries: &[
-        constant::ENTRY,
-        uniform::ENTRY,
+        CONSTANT,
+        distributions::UNIFORM,
         distributions::NORMAL,
         distributions::LOGNORMAL,
         distributions::GAMMA,
@@ -110,13 +133,13 @@ pub static KIND: Kind<Box<dyn DelayModel>> = Kind {
         distributions::PARETO,
         distributions::PARETO_NORMAL,
         distributions::WEIBULL,
-        table::ENTRY,
-        samples::ENTRY,
-        cdf::ENTRY,
-        per_packet::ENTRY,
-        trace::ENTRY,
-        steps::ENTRY,
+        files::TABLE,
+        files::SAMPLES,
+        files::CDF,
+        files::PER_PACKET,
+        schedule::TRACE,
+        schedule::STEPS,
         sinusoid::ENTRY,
-        plugin::ENTRY,
+        plugin::DELAY,
     ],
 };

@@ -1,7 +1,8 @@
-//! Delays as a function of time, for steps and traces.
+//! Delays as a function of time: steps, or a recorded trace.
 
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 use longwire_units::Nanos;
@@ -9,17 +10,19 @@ use longwire_units::random::Stream;
 
 use super::DelayModel;
 use crate::frame_context::FrameContext;
-use crate::spec::{Arguments, Param, SpecError, Unit};
-use crate::trace::{Cursor, End, Series};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::{
+    Cursor, END, End, FILE, Series, SeriesBuilder, TIME_COLUMN, TIME_UNIT, WHERE, read_delays,
+};
 
 /// Transition between delays.
-pub(super) const CHANGE: Param =
-    Param::with_default("change", Unit::Choice(&["step", "linear"]), "step")
-        .help("step: each delay holds until the next time; linear: delays are interpolated");
+const CHANGE: Param = Param::with_default("change", Unit::Choice(&["step", "linear"]), "step")
+    .help("step: each delay holds until the next time; linear: delays are interpolated");
 
 /// Transition between delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+enum Change {
     /// Immediate.
     Step,
     /// Interpolates linearly; the last entry wraps to the first of the next lap, or holds.
@@ -28,34 +31,26 @@ pub(super) enum Change {
 
 impl Change {
     /// Reads the parameter [`CHANGE`].
-    pub fn read(arguments: &Arguments<'_>) -> Result<Change, SpecError> {
+    fn read(arguments: &Arguments<'_>) -> Result<Change, SpecError> {
         Ok(match arguments.choice(CHANGE.name)? {
             0 => Change::Step,
             _ => Change::Linear,
         })
     }
-
-    /// Returns the word for the parameter.
-    pub fn word(self) -> &'static str {
-        match self {
-            Change::Step => "step",
-            Change::Linear => "linear",
-        }
-    }
 }
 
 /// Delays as a function of time since an epoch.
 #[derive(Clone, Debug)]
-pub(super) struct DelaySchedule {
-    pub series: Series,
-    pub change: Change,
-    pub end: End,
-    pub epoch: Nanos,
+struct DelaySchedule {
+    series: Series,
+    change: Change,
+    end: End,
+    epoch: Nanos,
     cursor: Cursor,
 }
 
 impl DelaySchedule {
-    pub fn new(series: Series, change: Change, end: End) -> DelaySchedule {
+    fn new(series: Series, change: Change, end: End) -> DelaySchedule {
         DelaySchedule {
             series,
             change,
@@ -68,7 +63,7 @@ impl DelaySchedule {
     /// Returns the delay of a frame that enters the medium at `at`. Before the epoch, the
     /// first delay; after the end of a schedule that stops, zero.
     #[inline]
-    pub fn at(&mut self, at: Nanos) -> Nanos {
+    fn at(&mut self, at: Nanos) -> Nanos {
         let since = at.saturating_sub(self.epoch);
         let stretch = self.series.at(&mut self.cursor, since, self.end);
         let Some(delay) = stretch.value else {
@@ -84,7 +79,7 @@ impl DelaySchedule {
     }
 
     /// Returns a lower bound of all delays.
-    pub fn least(&self) -> Nanos {
+    fn least(&self) -> Nanos {
         let least = self.series.values().iter().min();
         match (self.end, least) {
             (End::Stop, _) | (_, None) => Nanos::ZERO,
@@ -93,7 +88,7 @@ impl DelaySchedule {
     }
 
     /// Returns the long-term mean; for a schedule that stops, the mean until then.
-    pub fn mean(&self) -> Nanos {
+    fn mean(&self) -> Nanos {
         if self.change == Change::Step || self.end == End::Hold {
             return Nanos::from_nanos(self.series.mean(self.end));
         }
@@ -121,12 +116,10 @@ impl DelaySchedule {
 
 /// A delay model that follows a schedule.
 #[derive(Clone, Debug)]
-pub(super) struct ScheduledDelay {
-    /// Name and source parameter, in the user's notation.
-    pub head: String,
-    pub schedule: DelaySchedule,
-    /// Other specified parameters.
-    pub given: Vec<(&'static str, String)>,
+struct ScheduledDelay {
+    /// The model in the user's notation.
+    text: String,
+    schedule: DelaySchedule,
 }
 
 impl DelayModel for ScheduledDelay {
@@ -148,11 +141,7 @@ impl DelayModel for ScheduledDelay {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DelaySchedule { change, end, .. } = &self.schedule;
-        write!(f, "{},change={},end={end}", self.head, change.word())?;
-        self.given
-            .iter()
-            .try_for_each(|(key, word)| write!(f, ",{key}={word}"))
+        f.write_str(&self.text)
     }
 }
 
@@ -165,4 +154,100 @@ fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
     } else {
         from - way as u64
     }
+}
+
+pub(super) const STEPS: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "steps",
+        summary: "delays that change at given times after the start of the link; a frame has the \
+                  delay at the time it enters the medium",
+        params: &[
+            Param::new("at", Unit::Text("0s/20ms;10s/50ms;15s/20ms")).help(
+                "TIME/DELAY;TIME/DELAY…: the delay from each time on; the first time is 0s, and \
+                 the last step lasts as long as the one before",
+            ),
+            CHANGE,
+            END.default("hold").help(
+                "after the last step: loop repeats the steps, hold keeps the delay, stop adds none",
+            ),
+        ],
+    },
+    build: build_steps,
+};
+
+fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let text = arguments.read("at", |text| Ok(text.to_string()))?;
+    let refuse = |step: &str, message: &str| arguments.invalid(format!("at: '{step}': {message}"));
+    let mut builder = SeriesBuilder::new(true);
+    let mut last = None;
+    for step in text.split(';').map(str::trim) {
+        let Some((time, delay)) = step.split_once('/') else {
+            return Err(refuse(step, "write TIME/DELAY, for example 10s/50ms"));
+        };
+        let read = |text: &str| {
+            let time = text.trim().parse::<Nanos>();
+            time.map_err(|error| refuse(step, &error.to_string()))
+        };
+        let (time, delay) = (read(time)?, read(delay)?);
+        if builder.is_empty() && time != Nanos::ZERO {
+            return Err(refuse(step, "the first time must be 0s"));
+        }
+        if last.replace(time) == Some(time) {
+            return Err(refuse(step, "same time as the previous step; remove one"));
+        }
+        builder
+            .push(time.as_nanos(), delay.as_nanos())
+            .map_err(|_| refuse(step, "time is before the previous step's"))?;
+    }
+    let end = End::read(arguments)?;
+    let series = builder.finish();
+    let series = series.map_err(|message| arguments.invalid(format!("at: {message}")))?;
+    if series.length() == Nanos::MAX && end == End::Stop {
+        let message = "end=stop needs two steps; one has no end";
+        return Err(arguments.invalid(message));
+    }
+    Ok(Box::new(ScheduledDelay {
+        text: arguments.text(STEPS.info.params),
+        schedule: DelaySchedule::new(series, Change::read(arguments)?, end),
+    }))
+}
+
+pub(super) const TRACE: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "trace",
+        summary: "delays over time from a table; a frame has the delay at the time it enters the \
+                  medium, counted from the start of the link",
+        params: &[
+            FILE.help(
+                "file: rows of time and delay, separated by commas, tabs or blanks; the first row \
+                 may name columns and units, such as time_s,delay_ms",
+            ),
+            CHANGE,
+            END.help(
+                "after the last row: loop repeats the trace, hold keeps the last delay, stop adds \
+                 no delay; the last row lasts as long as the previous one",
+            ),
+            TIME_COLUMN,
+            TIME_UNIT,
+            DELAY_COLUMN,
+            DELAY_UNIT,
+            WHERE,
+        ],
+    },
+    build: build_trace,
+};
+
+const DELAY_COLUMN: Param =
+    Param::new("delay-column", Unit::Text("delay_ms")).help("column of delays, by name or number");
+
+const DELAY_UNIT: Param = Param::new("delay-unit", Unit::Choice(&["ms", "us", "ns", "s"]))
+    .help("unit of delays without one; default: that of the column's name");
+
+fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let change = Change::read(arguments)?;
+    let series = read_delays(arguments, change == Change::Linear)?;
+    Ok(Box::new(ScheduledDelay {
+        text: arguments.text(TRACE.info.params),
+        schedule: DelaySchedule::new(series, change, End::read(arguments)?),
+    }))
 }

@@ -14,7 +14,7 @@ use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "sinusoid",
@@ -31,30 +31,26 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let sinusoid = Sinusoid {
-        mean: arguments.required("mean")?,
-        amplitude: arguments.required("amplitude")?,
-        period: arguments.required("period")?,
-        phase: arguments.read("phase", parse_real)?,
-        epoch: Nanos::ZERO,
-    };
-    let Sinusoid {
-        mean,
-        amplitude,
-        period,
-        ..
-    } = sinusoid;
+    let (mean, amplitude): (Nanos, Nanos) = (
+        arguments.required("mean")?,
+        arguments.required("amplitude")?,
+    );
+    let period = arguments.required("period")?;
     if amplitude > mean {
-        let message = format!(
-            "amplitude={amplitude} is above mean={mean}; delays cannot be \
-                               negative"
-        );
-        return Err(arguments.invalid(message));
+        return Err(arguments.invalid(format!(
+            "amplitude={amplitude} is above mean={mean}; delays cannot be negative"
+        )));
     }
     if period == Nanos::ZERO {
         return Err(arguments.invalid("period=0; the minimum is 1ns"));
     }
-    Ok(Box::new(sinusoid))
+    Ok(Box::new(Sinusoid {
+        mean,
+        amplitude,
+        period,
+        phase: arguments.read("phase", parse_real)?,
+        epoch: Nanos::ZERO,
+    }))
 }
 
 /// A sinusoid.
@@ -96,13 +92,8 @@ impl DelayModel for Sinusoid {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Sinusoid {
-            mean,
-            amplitude,
-            period,
-            phase,
-            ..
-        } = self;
+        let (mean, amplitude) = (self.mean, self.amplitude);
+        let (period, phase) = (self.period, self.phase);
         write!(
             f,
             "sinusoid:mean={mean},amplitude={amplitude},period={period},phase={phase}"

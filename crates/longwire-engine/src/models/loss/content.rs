@@ -15,7 +15,6 @@ use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
-/// Registry entry.
 pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
@@ -60,10 +59,6 @@ struct ContentLoss {
 }
 
 impl LossModel for ContentLoss {
-    fn name(&self) -> &'static str {
-        INFO.name
-    }
-
     /// Draws only for matching frames: matching is deterministic.
     fn reads_bytes(&self) -> bool {
         true

@@ -10,34 +10,22 @@ use longwire_units::{Nanos, Probability};
 
 use crate::frame_context::FrameContext;
 use crate::loader::Loader;
-use crate::models::{Kind, PartModel};
+use crate::models::{Kind, PartModel, plugin};
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
-pub mod bit_error;
-pub mod burst;
-pub mod content;
-pub mod correlated;
-pub mod gilbert;
-pub mod gilbert_elliott;
-pub mod list;
-pub mod nth;
-pub mod outage;
-pub mod outages;
+mod chains;
+mod content;
+mod numbered;
+mod outages;
 pub mod packet;
-pub mod per_packet;
-pub mod plugin;
-pub mod state;
-pub mod trace;
+mod trace;
 
 /// A loss model's decision about one frame.
 pub type LossDecision = Option<DropReason>;
 
 /// A process that loses frames.
 pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
-    /// Returns its registered name, which determines its random stream.
-    fn name(&self) -> &'static str;
-
     /// Returns the probability and the reason if they are constant. One draw then decides
     /// without a call of [`LossModel::judge`], which must decide the same from the same
     /// draw.
@@ -106,6 +94,8 @@ pub enum LossEcn {
 /// A loss model and its place.
 #[derive(Clone, Debug)]
 pub struct PlacedLoss {
+    /// Name of the model, which determines its random stream.
+    pub name: &'static str,
     /// Its place.
     pub place: LossPlace,
     /// Treatment of ECN-capable frames.
@@ -136,17 +126,21 @@ impl fmt::Display for PlacedLoss {
 }
 
 /// Point at which the model acts; every loss model has this parameter.
-const PLACE: Param = Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
-    .help("medium: after serialisation; entry: before the queue");
+pub(super) const PLACE: Param =
+    Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
+        .help("medium: after serialisation; entry: before the queue");
 
 /// Marks instead of losses; every loss model has this parameter.
-const ECN: Param = Param::with_default("ecn", Unit::Choice(&["drop", "mark", "mark-only"]), "drop")
-    .help(
+pub(super) const ECN: Param =
+    Param::with_default("ecn", Unit::Choice(&["drop", "mark", "mark-only"]), "drop").help(
         "mark: mark ECN-capable IP packets (CE) instead of dropping them, like netem's ecn; \
          mark-only: never drop; drop: drop all",
     );
 
-fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<PlacedLoss, SpecError> {
+pub(super) fn placed(
+    arguments: &Arguments,
+    model: impl LossModel + 'static,
+) -> Result<PlacedLoss, SpecError> {
     let place = match arguments.choice(PLACE.name)? {
         0 => LossPlace::Medium,
         _ => LossPlace::Entry,
@@ -157,6 +151,7 @@ fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<Plac
         _ => LossEcn::MarkOnly,
     };
     Ok(PlacedLoss {
+        name: arguments.model_name(),
         place,
         ecn,
         model: Box::new(model),
@@ -168,20 +163,20 @@ pub static KIND: Kind<PlacedLoss> = Kind {
     name: "loss",
     example: "1%",
     entries: &[
-        packet::ENTRY,
-        bit_error::ENTRY,
-        nth::ENTRY,
-        list::ENTRY,
-        per_packet::ENTRY,
-        burst::ENTRY,
-        gilbert::ENTRY,
-        gilbert_elliott::ENTRY,
-        state::ENTRY,
-        correlated::ENTRY,
-        outage::ENTRY,
-        outages::ENTRY,
+        packet::PACKET,
+        packet::BIT_ERROR,
+        numbered::NTH,
+        numbered::LIST,
+        numbered::PER_PACKET,
+        chains::BURST,
+        chains::GILBERT,
+        chains::GILBERT_ELLIOTT,
+        chains::STATE,
+        chains::CORRELATED,
+        outages::OUTAGE,
+        outages::OUTAGES,
         content::ENTRY,
         trace::ENTRY,
-        plugin::ENTRY,
+        plugin::LOSS,
     ],
 };

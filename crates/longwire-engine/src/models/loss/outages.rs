@@ -1,4 +1,4 @@
-//! Scheduled outages of the medium.
+//! Outages of the medium: periodic, or at given times.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -14,24 +14,96 @@ use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
-/// Registry entry.
-pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "outages",
-    summary: "outages at given times after the start of the link: drops frames whose last bit \
-              enters the medium, or with at=entry that arrive, during one",
-    params: &[
-        Param::new("schedule", Unit::Text("2ms/1ms;10ms/5ms"))
-            .help("START/DURATION;START/DURATION…"),
-        Param::with_default("repeat", Unit::Time, "0ns")
-            .help("period of the schedule; 0: no repetition"),
-        PLACE,
-        ECN,
-    ],
+pub(super) const OUTAGE: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "outage",
+        summary: "periodic outages: drops frames whose last bit enters the medium, or with \
+                  at=entry that arrive, during one",
+        params: &[
+            Param::new("period", Unit::Time).help("time between starts of outages"),
+            Param::new("duration", Unit::Time).help("duration of each outage"),
+            Param::with_default("offset", Unit::Time, "0ns")
+                .help("start of the first outage, from the start of the link"),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: build_outage,
 };
 
-fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+fn build_outage(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let outage = OutageLoss {
+        period: arguments.required("period")?,
+        duration: arguments.required("duration")?,
+        offset: arguments.required("offset")?,
+        first: Nanos::ZERO,
+    };
+    let OutageLoss {
+        period, duration, ..
+    } = outage;
+    if period == Nanos::ZERO {
+        return Err(arguments.invalid("period=0; the minimum is 1ns"));
+    }
+    if duration > period {
+        let message = format!("duration={duration} is above period={period}");
+        return Err(arguments.invalid(message));
+    }
+    placed(arguments, outage)
+}
+
+/// Loss in periodic outages.
+#[derive(Clone, Copy, Debug)]
+struct OutageLoss {
+    period: Nanos,
+    duration: Nanos,
+    offset: Nanos,
+    /// Start of the first outage.
+    first: Nanos,
+}
+
+impl LossModel for OutageLoss {
+    fn start(&mut self, epoch: Nanos) {
+        self.first = epoch.saturating_add(self.offset);
+    }
+
+    fn judge(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
+        let since = frame.at.as_nanos().checked_sub(self.first.as_nanos())?;
+        let down = since % self.period.as_nanos() < self.duration.as_nanos();
+        down.then_some(DropReason::Outage)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutageLoss {
+            period,
+            duration,
+            offset,
+            ..
+        } = self;
+        write!(
+            f,
+            "outage:period={period},duration={duration},offset={offset}"
+        )
+    }
+}
+
+pub(super) const OUTAGES: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "outages",
+        summary: "outages at given times after the start of the link: drops frames whose last bit \
+                  enters the medium, or with at=entry that arrive, during one",
+        params: &[
+            Param::new("schedule", Unit::Text("2ms/1ms;10ms/5ms"))
+                .help("START/DURATION;START/DURATION…"),
+            Param::with_default("repeat", Unit::Time, "0ns")
+                .help("period of the schedule; 0: no repetition"),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: build_outages,
+};
+
+fn build_outages(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let text = arguments.read("schedule", |text| Ok(text.to_string()))?;
     let outages = read_outages(&text);
     let outages = outages.map_err(|message| arguments.invalid(format!("schedule: {message}")))?;
@@ -90,10 +162,6 @@ struct OutagesLoss {
 }
 
 impl LossModel for OutagesLoss {
-    fn name(&self) -> &'static str {
-        INFO.name
-    }
-
     fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;
     }

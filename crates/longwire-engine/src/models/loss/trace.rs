@@ -1,7 +1,6 @@
 //! Recorded loss over time.
 
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use alloc::string::String;
 use core::fmt;
 
 use longwire_units::Nanos;
@@ -11,11 +10,9 @@ use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::{Chances, read_chances};
-use crate::trace::{END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
+use crate::trace::{Chances, END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE, read_chances};
 use crate::verdict::DropReason;
 
-/// Registry entry.
 pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
@@ -50,12 +47,18 @@ const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "rati
     .help("unit of probabilities without one; default: that of the column's name, or ratio");
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let chances = read_chances(arguments, Quantity::Loss, LOSS_COLUMN.name, LOSS_UNIT.name)?;
-    let keys = [TIME_COLUMN, TIME_UNIT, LOSS_COLUMN, LOSS_UNIT, WHERE];
+    let keys = [
+        FILE,
+        END,
+        TIME_COLUMN,
+        TIME_UNIT,
+        LOSS_COLUMN,
+        LOSS_UNIT,
+        WHERE,
+    ];
     let trace = TraceLoss {
-        file: arguments.word(FILE.name).unwrap_or_default().to_string(),
-        given: arguments.given(&keys),
-        chances,
+        text: arguments.text(&keys),
+        chances: read_chances(arguments, Quantity::Loss)?,
     };
     placed(arguments, trace)
 }
@@ -63,16 +66,12 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 /// Recorded loss.
 #[derive(Clone, Debug)]
 struct TraceLoss {
-    file: String,
-    given: Vec<(&'static str, String)>,
+    /// The model in the user's notation.
+    text: String,
     chances: Chances,
 }
 
 impl LossModel for TraceLoss {
-    fn name(&self) -> &'static str {
-        INFO.name
-    }
-
     fn start(&mut self, epoch: Nanos) {
         self.chances.start(epoch);
     }
@@ -83,10 +82,6 @@ impl LossModel for TraceLoss {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (file, end) = (&self.file, self.chances.end());
-        write!(f, "trace:file={file},end={end}")?;
-        self.given
-            .iter()
-            .try_for_each(|(key, word)| write!(f, ",{key}={word}"))
+        f.write_str(&self.text)
     }
 }

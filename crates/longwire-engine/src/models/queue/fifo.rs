@@ -1,13 +1,16 @@
-//! A managed FIFO with tail drop, for rates that aggregate frames, which cannot be decided
-//! at arrival, and for changeable links.
+//! Managed FIFOs. That with tail drop is for rates that aggregate frames, which cannot be
+//! decided at arrival, and for changeable links.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
 use longwire_units::{Bytes, Nanos, Packets};
 
-use super::{Discipline, QueueContext, QueueLimit, QueuedFrame};
+use super::{Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
 use crate::fifo::Fifo;
+use crate::models::Entry;
+use crate::spec::ModelInfo;
 use crate::verdict::DropReason;
 
 /// A first-in, first-out queue.
@@ -40,9 +43,7 @@ impl ManagedFifo {
     /// Whether the queue exceeds its limit with `more` frames and bytes added.
     pub(crate) fn exceeds(&self, more: (u64, u64)) -> bool {
         let (Packets(packets), Bytes(bytes)) = self.line.occupancy();
-        let limit = &self.limit;
-        limit.packets.is_some_and(|most| packets + more.0 > most.0)
-            || limit.bytes.is_some_and(|most| bytes + more.1 > most.0)
+        self.limit.is_exceeded_by(packets + more.0, bytes + more.1)
     }
 
     /// Sets the limit for later arrivals.
@@ -96,6 +97,70 @@ impl Discipline for ManagedFifo {
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.limit, f)
+    }
+}
+
+pub(super) const HEAD_DROP: Entry<Queue> = Entry {
+    info: &ModelInfo {
+        name: "head-drop",
+        summary: "FIFO; a full queue drops the oldest frames, so senders learn of losses one \
+                  queueing delay earlier (Yin and Hluchyj 1990)",
+        params: &[parameters::limit("1000p"), parameters::LIMIT_BYTES],
+    },
+    build: |arguments| {
+        let limit = parameters::read_limit(arguments)?;
+        Ok(Queue::Managed(Box::new(HeadDrop::new(limit))))
+    },
+};
+
+/// FIFO with head drop. A frame that would not fit into the empty queue is dropped itself,
+/// and no other. Drops are [`DropReason::QueueFull`].
+#[derive(Clone, Debug)]
+pub struct HeadDrop {
+    limit: QueueLimit,
+    line: FrameLine,
+}
+
+impl HeadDrop {
+    /// Creates an empty queue.
+    pub fn new(limit: QueueLimit) -> HeadDrop {
+        HeadDrop {
+            limit,
+            line: FrameLine::default(),
+        }
+    }
+}
+
+impl Discipline for HeadDrop {
+    fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
+        let hopeless = |most: Bytes| u64::from(frame.len) > most.0;
+        if self.limit.bytes.is_some_and(hopeless) {
+            return context.dropped(&frame, DropReason::QueueFull);
+        }
+        while !self.line.fits(&self.limit, frame.len) {
+            match self.line.pop() {
+                Some(oldest) => context.dropped(&oldest, DropReason::QueueFull),
+                None => return context.dropped(&frame, DropReason::QueueFull),
+            }
+        }
+        self.line.push(frame);
+    }
+
+    fn dequeue(&mut self, _now: Nanos, _context: &mut QueueContext) -> Option<QueuedFrame> {
+        self.line.pop()
+    }
+
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        self.line.give_up(frames);
+    }
+
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HEAD_DROP.info.name)?;
+        parameters::write_limit(f, &self.limit)
     }
 }
 

@@ -30,7 +30,10 @@ static INFO: ModelInfo = ModelInfo {
         codel::TARGET,
         codel::INTERVAL,
         codel::MTU,
-        Param::with_default("flows", Unit::Count, "1024").help("number of flow queues, 1 to 65536"),
+        // 65536 queues have 4.5 MiB.
+        Param::with_default("flows", Unit::Count, "1024")
+            .within("1", "65536", "1 to 65536")
+            .help("number of flow queues, 1 to 65536"),
         Param::with_default("quantum", Unit::Size, "1514b")
             .help("bytes per round and queue; at least 64b"),
         Param::new("ce-threshold", Unit::Time).help(
@@ -40,18 +43,10 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Maximum number of queues: 4.5 MiB.
-const FLOWS_MAX: u64 = 65_536;
-
 /// Minimum quantum; a smaller one would only take more turns.
 const QUANTUM_MIN: Bytes = Bytes(64);
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
-    let flows = arguments.read("flows", parse_count)?;
-    if !(1..=FLOWS_MAX).contains(&flows) {
-        let message = format!("flows={flows} is outside 1..{FLOWS_MAX}");
-        return Err(arguments.invalid(message));
-    }
     let quantum: Bytes = arguments.required("quantum")?;
     if quantum < QUANTUM_MIN {
         let message = format!("quantum={quantum} is too small; the minimum is {QUANTUM_MIN}");
@@ -59,7 +54,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     }
     let law = FqCodelLaw {
         codel: CodelLaw::read(arguments)?,
-        flows: flows as u32,
+        flows: arguments.read("flows", parse_count)? as u32,
         quantum,
         ce_threshold: arguments.optional("ce-threshold")?,
     };
@@ -130,8 +125,6 @@ pub struct FqCodel {
     backlogs: Vec<u64>,
     new: FlowList,
     old: FlowList,
-    /// Frames and bytes held.
-    held: (u64, u64),
 }
 
 /// One queue.
@@ -182,16 +175,13 @@ struct FlowLine<'a> {
     pool: &'a mut Pool,
     line: &'a mut PoolLine,
     backlog: &'a mut u64,
-    held: &'a mut (u64, u64),
 }
 
 impl CodelLine for FlowLine<'_> {
     #[inline]
     fn pop(&mut self) -> Option<QueuedFrame> {
         let frame = self.pool.pop(self.line)?;
-        let len = u64::from(frame.len);
-        *self.backlog -= len;
-        *self.held = (self.held.0 - 1, self.held.1 - len);
+        *self.backlog -= u64::from(frame.len);
         Some(frame)
     }
 
@@ -219,14 +209,7 @@ impl FqCodel {
             backlogs: vec![0; law.flows as usize],
             new: FlowList::EMPTY,
             old: FlowList::EMPTY,
-            held: (0, 0),
         }
-    }
-
-    fn exceeds_limit(&self) -> bool {
-        let (packets, bytes) = self.held;
-        self.limit.packets.is_some_and(|most| packets > most.0)
-            || self.limit.bytes.is_some_and(|most| bytes > most.0)
     }
 
     #[cold]
@@ -250,7 +233,6 @@ impl FqCodel {
             pool: &mut self.pool,
             line: &mut self.flows[index].line,
             backlog: &mut self.backlogs[index],
-            held: &mut self.held,
         }
     }
 
@@ -262,7 +244,6 @@ impl FqCodel {
             pool: &mut self.pool,
             line: &mut flow.line,
             backlog: &mut self.backlogs[index as usize],
-            held: &mut self.held,
         };
         let law = &self.law.codel;
         let mut frame = flow.codel.dequeue(law, now, &mut line, context)?;
@@ -283,17 +264,15 @@ impl Discipline for FqCodel {
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
         let index = self.law.flow_of(frame.flow);
-        let len = u64::from(frame.len);
         let flow = &mut self.flows[index as usize];
         self.pool.push(&mut flow.line, frame);
-        self.backlogs[index as usize] += len;
-        self.held = (self.held.0 + 1, self.held.1 + len);
+        self.backlogs[index as usize] += u64::from(frame.len);
         if !flow.active {
             flow.active = true;
             flow.credits = self.law.quantum.0 as i64;
             self.new.push(&mut self.flows, index);
         }
-        while self.exceeds_limit() {
+        while context.exceeds(&self.limit) {
             self.drop_from_largest(context);
         }
     }

@@ -20,7 +20,6 @@ pub mod drr;
 pub mod dualpi2;
 pub mod fifo;
 pub mod fq_codel;
-pub mod head_drop;
 pub mod limit;
 pub mod pie;
 pub mod priority;
@@ -306,7 +305,7 @@ pub static KIND: Kind<Queue> = Kind {
     entries: &[
         limit::ENTRY,
         limit::UNLIMITED_ENTRY,
-        head_drop::ENTRY,
+        fifo::HEAD_DROP,
         red::ENTRY,
         codel::ENTRY,
         fq_codel::ENTRY,

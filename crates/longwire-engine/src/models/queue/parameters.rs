@@ -3,7 +3,7 @@
 use alloc::format;
 use core::fmt;
 
-use longwire_units::{Bytes, Nanos, Packets, parse_real};
+use longwire_units::{Bytes, Nanos, Packets};
 
 use super::{HeaderFields, QueueLimit};
 use crate::spec::{Arguments, Param, SpecError, Unit};
@@ -86,19 +86,6 @@ pub(super) fn read_time(
         return Err(arguments.invalid(message));
     }
     Ok(time)
-}
-
-/// Maximum gain: far above any use, and keeps products finite.
-const GAIN_MAX: f64 = 1e6;
-
-/// Reads a gain of 0 to 10^6 Hz.
-pub(super) fn read_gain(arguments: &Arguments, key: &'static str) -> Result<f64, SpecError> {
-    let gain = arguments.read(key, parse_real)?;
-    if !(0.0..=GAIN_MAX).contains(&gain) {
-        let message = format!("{key}={gain} is outside 0..{GAIN_MAX}");
-        return Err(arguments.invalid(message));
-    }
-    Ok(gain)
 }
 
 /// Reads a size of at least one byte.

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use longwire_units::{Bytes, Nanos, Probability};
+use longwire_units::{Bytes, Nanos, Probability, parse_real};
 
 use super::fifo::FrameLine;
 use super::ticks::Ticks;
@@ -27,9 +27,12 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("target", Unit::Time, "15ms").help("target delay"),
         Param::with_default("tupdate", Unit::Time, "15ms")
             .help("update interval of the probability; at least 10us"),
+        // Up to far above any use, so that products are finite.
         Param::with_default("alpha", Unit::Real, "0.125")
+            .within("0", "1000000", "0 to 1000000 Hz")
             .help("change of the probability per second of deviation from target, in Hz"),
         Param::with_default("beta", Unit::Real, "1.25")
+            .within("0", "1000000", "0 to 1000000 Hz")
             .help("change of the probability per second of change in delay, in Hz"),
         MAX_BURST,
         MEAN_PACKET,
@@ -50,8 +53,8 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let law = PieLaw {
         target: arguments.required("target")?,
         tupdate: parameters::read_time(arguments, "tupdate", Nanos::from_micros(10))?,
-        alpha: parameters::read_gain(arguments, "alpha")?,
-        beta: parameters::read_gain(arguments, "beta")?,
+        alpha: arguments.read("alpha", parse_real)?,
+        beta: arguments.read("beta", parse_real)?,
         max_burst: arguments.required("max-burst")?,
         mean_packet: arguments.required("mean-packet")?,
         ecn: parameters::read_bool(arguments, "ecn")?,
@@ -285,18 +288,13 @@ impl Discipline for Pie {
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(INFO.name)?;
         parameters::write_limit(f, &self.limit)?;
-        write!(f, ",{}", self.law)
-    }
-}
-
-impl fmt::Display for PieLaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (target, tupdate) = (self.target, self.tupdate);
-        write!(f, "target={target},tupdate={tupdate}")?;
-        write!(f, ",alpha={},beta={}", self.alpha, self.beta)?;
-        let (max_burst, mean_packet) = (self.max_burst, self.mean_packet);
+        let law = &self.law;
+        let (target, tupdate) = (law.target, law.tupdate);
+        write!(f, ",target={target},tupdate={tupdate}")?;
+        write!(f, ",alpha={},beta={}", law.alpha, law.beta)?;
+        let (max_burst, mean_packet) = (law.max_burst, law.mean_packet);
         write!(f, ",max-burst={max_burst},mean-packet={mean_packet}")?;
-        let (ecn, threshold) = (self.ecn, self.ecn_threshold);
+        let (ecn, threshold) = (law.ecn, law.ecn_threshold);
         write!(f, ",ecn={ecn},ecn-threshold={threshold}")
     }
 }

@@ -1,23 +1,22 @@
 //! Short and long bursts on a cellular link, after CellReplay.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos};
 
-use super::mahimahi::{OPPORTUNITY, OVERHEAD, counted, sizes};
-use super::opportunities::Opportunities;
+use super::mahimahi::{OPPORTUNITY, OVERHEAD, Opportunities, counted, sizes};
 use super::{Rate, RateModel};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::ModelText;
 use crate::trace::schedule::ScheduleReader;
 use crate::trace::trains::{Trains, TrainsReader, interpolated};
 
 /// Registry entry.
-pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "cellreplay",
@@ -71,7 +70,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         heavy_until: None,
         delivers: arguments.choice(BASE_DELAY.name)? == 1,
         delivered: Nanos::ZERO,
-        written: ModelText::of(arguments, &INFO),
+        text: arguments.text(INFO.params),
     })))
 }
 
@@ -94,7 +93,8 @@ struct CellReplay {
     delivers: bool,
     /// When the last packet leaves the model, including the base delay.
     delivered: Nanos,
-    written: ModelText,
+    /// The model in the user's notation.
+    text: String,
 }
 
 impl RateModel for CellReplay {
@@ -140,7 +140,7 @@ impl RateModel for CellReplay {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.written, f)
+        f.write_str(&self.text)
     }
 }
 

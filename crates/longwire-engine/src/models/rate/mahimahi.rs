@@ -2,21 +2,21 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Bytes, Nanos, parse_signed};
 
-use super::opportunities::Opportunities;
 use super::{Rate, RateModel};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::schedule::{OpportunitySchedule, ScheduleReader};
-use crate::trace::{End, ModelText};
+use crate::trace::End;
+use crate::trace::schedule::{OpportunityCursor, OpportunitySchedule, ScheduleReader};
 
 /// Registry entry.
-pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "mahimahi",
@@ -37,7 +37,9 @@ pub(super) const OPPORTUNITY: Param = Param::with_default("opportunity", Unit::S
     .help("bytes per opportunity; mahimahi's 1504b are 1500 of IP and 4 of its TUN header");
 
 /// Bytes added to each frame.
-pub(super) const OVERHEAD: Param = Param::with_default("overhead", Unit::Signed, "-10").help(
+pub(super) const OVERHEAD: Param = Param::with_default("overhead", Unit::Signed, "-10")
+    .within("-65535", "65535", "-65535..65535")
+    .help(
     "bytes added to each frame's length; -10 counts like mahimahi: without 14 of Ethernet, with 4 \
      of the TUN header",
 );
@@ -50,9 +52,6 @@ const OVERHEAD_USUAL: i64 = -10;
 /// Maximum bytes per opportunity: 1 GiB, beyond all use.
 const OPPORTUNITY_MAX: u64 = 1 << 30;
 
-/// Maximum absolute overhead.
-const OVERHEAD_MAX: i64 = 65_535;
-
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let mut reader = ScheduleReader::default();
     arguments.lines("file", &mut |_, line| reader.line(line))?;
@@ -63,12 +62,12 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         _ => End::Stop,
     };
     let (size, overhead) = sizes(arguments)?;
-    let written = ModelText::of(arguments, &INFO);
+    let text = arguments.text(INFO.params);
     let opportunities = Opportunities::new(schedule, size, end == End::Loop);
     Ok(Rate::Model(Box::new(Mahimahi {
         opportunities,
         overhead,
-        written,
+        text,
     })))
 }
 
@@ -80,10 +79,6 @@ pub(super) fn sizes(arguments: &Arguments<'_>) -> Result<(u64, i64), SpecError> 
         return Err(arguments.invalid(message));
     }
     let overhead = arguments.read(OVERHEAD.name, parse_signed)?;
-    if overhead.abs() > OVERHEAD_MAX {
-        let message = format!("overhead={overhead} is outside -{OVERHEAD_MAX}..{OVERHEAD_MAX}");
-        return Err(arguments.invalid(message));
-    }
     Ok((size, overhead))
 }
 
@@ -98,16 +93,17 @@ pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
 pub(crate) struct Mahimahi {
     opportunities: Opportunities,
     overhead: i64,
-    written: ModelText,
+    /// The model in the user's notation.
+    text: String,
 }
 
 impl Mahimahi {
     /// Creates a link with mahimahi's opportunity size and overhead.
-    pub fn usual(schedule: OpportunitySchedule, end: End, written: ModelText) -> Mahimahi {
+    pub fn usual(schedule: OpportunitySchedule, end: End, text: String) -> Mahimahi {
         Mahimahi {
             opportunities: Opportunities::new(schedule, SIZE_USUAL, end == End::Loop),
             overhead: OVERHEAD_USUAL,
-            written,
+            text,
         }
     }
 }
@@ -134,6 +130,107 @@ impl RateModel for Mahimahi {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.written, f)
+        f.write_str(&self.text)
+    }
+}
+
+/// Delivers frames in FIFO order, by the rules of mahimahi's `LinkQueue`:
+///
+/// * An opportunity delivers its bytes at its instant. Bytes without a waiting frame are
+///   lost.
+/// * A frame that needs more bytes continues with the next opportunity, and departs at the
+///   one that delivers its last byte. The remainder of that opportunity goes to the next
+///   frame, if that was already waiting.
+/// * A frame that arrives at the instant of an opportunity misses it.
+#[derive(Clone, Debug)]
+pub(super) struct Opportunities {
+    schedule: OpportunitySchedule,
+    repeats: bool,
+    /// Bytes per opportunity.
+    size: u64,
+    epoch: u64,
+    next: OpportunityCursor,
+    /// Time and remaining bytes of the last used opportunity.
+    current: u64,
+    left: u64,
+}
+
+impl Opportunities {
+    /// Creates a possibly repeating schedule of opportunities of `size` bytes.
+    pub fn new(schedule: OpportunitySchedule, size: u64, repeats: bool) -> Opportunities {
+        Opportunities {
+            schedule,
+            repeats,
+            size,
+            epoch: 0,
+            next: OpportunityCursor::default(),
+            current: 0,
+            left: 0,
+        }
+    }
+
+    /// Sets the origin of the schedule.
+    pub fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch.as_nanos();
+    }
+
+    /// Returns the next opportunity at or after `from` with bytes left.
+    #[inline]
+    pub fn ready(&mut self, from: Nanos) -> Nanos {
+        let since = self.since_epoch(from);
+        if self.left > 0 && since <= self.current {
+            return from.max(self.instant(Some(self.current)));
+        }
+        self.left = 0;
+        self.schedule.skip(&mut self.next, since, self.repeats);
+        self.instant(self.schedule.time(&self.next)).max(from)
+    }
+
+    /// Returns when the last of `bytes` is delivered, for a frame that arrived at `arrival`
+    /// and is the head at `at`; [`Nanos::MAX`] means never.
+    #[inline]
+    pub fn deliver(&mut self, arrival: Nanos, at: Nanos, bytes: u64) -> Nanos {
+        let arrival = self.since_epoch(arrival);
+        let at = self.since_epoch(at);
+        let mut need = bytes;
+        if self.left > 0 && at <= self.current && arrival < self.current {
+            let share = need.min(self.left);
+            self.left -= share;
+            need -= share;
+            if need == 0 {
+                return self.instant(Some(self.current));
+            }
+        }
+        self.left = 0;
+        let least = at.max(arrival.saturating_add(1));
+        self.schedule.skip(&mut self.next, least, self.repeats);
+        // Usually one; avoids an expensive division.
+        let count = if need <= self.size {
+            1
+        } else {
+            need.div_ceil(self.size)
+        };
+        let last = self.schedule.take(&mut self.next, count, self.repeats);
+        if let Some(last) = last {
+            self.current = last;
+            self.left = count * self.size - need;
+        }
+        self.instant(last)
+    }
+
+    /// Returns the mean rate over a lap, exact to less than 1 bit/s.
+    pub fn mean(&self) -> Option<BitRate> {
+        let bits = u128::from(self.schedule.count()) * u128::from(self.size) * 8;
+        let rate = bits * 1_000_000_000 / u128::from(self.schedule.length().as_nanos());
+        BitRate::from_bits_per_sec(u64::try_from(rate).ok()?)
+    }
+
+    fn since_epoch(&self, at: Nanos) -> u64 {
+        at.as_nanos().saturating_sub(self.epoch)
+    }
+
+    fn instant(&self, since: Option<u64>) -> Nanos {
+        let since = since.and_then(|since| self.epoch.checked_add(since));
+        since.map_or(Nanos::MAX, Nanos::from_nanos)
     }
 }

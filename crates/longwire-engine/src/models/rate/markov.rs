@@ -1,41 +1,36 @@
-//! A rate that follows a Markov chain.
+//! Rates that follow a continuous-time Markov chain.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::fmt::{self, Display};
-use dyn_clone::DynClone;
 
 use longwire_units::random::Stream;
-use longwire_units::{BitRate, Nanos, parse_real};
+use longwire_units::{Nanos, parse_real};
 
-use super::chain::{Chain, ChainState};
-use super::steps::{RateOrZero, rate_or_zero};
-use super::varying::Varying;
-use super::{Rate, RateModel};
-use crate::frame_context::FrameContext;
+use super::Rate;
+use super::schedule::{RateOrZero, rate_or_zero};
+use super::varying::{RateSource, RateStretch, varying};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// Registry entry.
-pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "markov",
-    summary: "continuous-time Markov chain with a rate per state, exponential holding times and \
-              weighted transitions",
-    params: &[
-        Param::new("rates", Unit::Text("10mbit;5mbit;0"))
-            .help("rate of each state, RATE;RATE;…; 0 stops the link"),
-        Param::new("times", Unit::Text("5s;2s;100ms"))
-            .help("mean holding time of each state, TIME;TIME;…; at least 1us"),
-        Param::new("matrix", Unit::Text("0/9/1;5/0/5;1/1/0")).help(
-            "transition weights, one row per state, W/W;W/W; default: all other states are \
-             equally likely",
-        ),
-    ],
+pub(super) const MARKOV: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "markov",
+        summary: "continuous-time Markov chain with a rate per state, exponential holding times \
+                  and weighted transitions",
+        params: &[
+            Param::new("rates", Unit::Text("10mbit;5mbit;0"))
+                .help("rate of each state, RATE;RATE;…; 0 stops the link"),
+            Param::new("times", Unit::Text("5s;2s;100ms"))
+                .help("mean holding time of each state, TIME;TIME;…; at least 1us"),
+            Param::new("matrix", Unit::Text("0/9/1;5/0/5;1/1/0")).help(
+                "transition weights, one row per state, W/W;W/W; default: all other states are \
+                 equally likely",
+            ),
+        ],
+    },
+    build: build_markov,
 };
 
 /// Maximum number of states.
@@ -43,9 +38,9 @@ const STATES_MAX: usize = 64;
 
 /// Minimum mean holding time: shorter states cost a draw each and are better replaced by
 /// their mean rate.
-pub(super) const TIME_MIN: Nanos = Nanos::from_micros(1);
+const TIME_MIN: Nanos = Nanos::from_micros(1);
 
-fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+fn build_markov(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let text = |key| arguments.read(key, |text| Ok(text.to_string()));
     let invalid = |message: String| arguments.invalid(message);
     let rates = list(&text("rates")?, "rates", |item| {
@@ -67,20 +62,11 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         .word("matrix")
         .map(|text| matrix(text, rates.len()));
     let matrix = matrix.transpose().map_err(invalid)?;
-    let states = rates.iter().zip(&times).map(|(rate, time)| ChainState {
-        rate: *rate,
-        time: *time,
-    });
-    let states: Vec<ChainState> = states.collect();
-    let written = MarkovText {
-        rates,
-        times,
-        matrix: matrix.clone(),
-    };
-    let weights = matrix.unwrap_or_else(|| uniform(states.len()));
-    Ok(Rate::Model(Box::new(
-        Markov::new(states, weights, Box::new(written)).map_err(invalid)?,
-    )))
+    let text = text_of(&rates, &times, matrix.as_deref());
+    let weights = matrix.unwrap_or_else(|| uniform(rates.len()));
+    let states = rates.into_iter().zip(times);
+    let states = states.map(|(rate, time)| ChainState { rate, time });
+    markov(arguments, states.collect(), weights, text)
 }
 
 /// Parses `ITEM;ITEM;…`.
@@ -117,7 +103,7 @@ fn matrix(text: &str, states: usize) -> Result<Vec<Vec<f64>>, String> {
 }
 
 /// Returns equal weights for all other states.
-pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
+fn uniform(states: usize) -> Vec<Vec<f64>> {
     let mut rows = vec![vec![1.0; states]; states];
     for (index, row) in rows.iter_mut().enumerate() {
         row[index] = 0.0;
@@ -125,103 +111,290 @@ pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
     rows
 }
 
-/// The model's notation.
-#[derive(Clone, Debug)]
-struct MarkovText {
-    rates: Vec<u64>,
-    times: Vec<Nanos>,
-    matrix: Option<Vec<Vec<f64>>>,
-}
-
-impl Display for MarkovText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rates = self.rates.iter().map(|rate| RateOrZero(*rate).to_string());
-        let times = self.times.iter().map(Nanos::to_string);
-        let join = |items: Vec<String>| items.join(";");
-        write!(
-            f,
-            "markov:rates={},times={}",
-            join(rates.collect()),
-            join(times.collect())
-        )?;
-        let Some(matrix) = &self.matrix else {
-            return Ok(());
-        };
+/// Returns the model in the user's notation.
+fn text_of(rates: &[u64], times: &[Nanos], matrix: Option<&[Vec<f64>]>) -> String {
+    let join = |items: Vec<String>| items.join(";");
+    let rates = rates.iter().map(|rate| RateOrZero(*rate).to_string());
+    let times = times.iter().map(Nanos::to_string);
+    let (rates, times) = (join(rates.collect()), join(times.collect()));
+    let mut text = format!("markov:rates={rates},times={times}");
+    if let Some(matrix) = matrix {
         let row = |row: &Vec<f64>| {
             let weights: Vec<String> = row.iter().map(f64::to_string).collect();
             weights.join("/")
         };
-        write!(f, ",matrix={}", join(matrix.iter().map(row).collect()))
+        text += ",matrix=";
+        text += &join(matrix.iter().map(row).collect());
+    }
+    text
+}
+
+/// Creates a chain over these states with these transition weights.
+///
+/// # Errors
+/// If a holding time is too short, a state has no transition or cannot be reached again, or
+/// every rate is 0.
+fn markov(
+    arguments: &Arguments<'_>,
+    states: Vec<ChainState>,
+    weights: Vec<Vec<f64>>,
+    text: String,
+) -> Result<Rate, SpecError> {
+    if let Some(state) = states.iter().find(|state| state.time < TIME_MIN) {
+        let time = state.time;
+        return Err(arguments.invalid(format!("mean time {time} is below {TIME_MIN}")));
+    }
+    let chain = Chain::new(states, weights).map_err(|message| arguments.invalid(message))?;
+    match chain.mean_rate() {
+        0 => Err(arguments.invalid("all rates are 0; no frame would pass")),
+        mean => Ok(varying(chain, mean, text)),
     }
 }
 
-/// A rate that follows a chain.
-#[derive(Clone, Debug)]
-pub(super) struct Markov {
-    mean: Option<BitRate>,
-    line: Varying<Chain>,
-    written: Box<dyn Describe>,
+pub(super) const TWO_STATE: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "two-state",
+        summary: "alternates between a good and a bad rate, each held for an exponential time; \
+                  bad=0 makes an on-off link",
+        params: &[
+            Param::new("good", Unit::Rate).help("rate of the good state"),
+            Param::new("bad", Unit::Rate).help("rate of the bad state; 0 stops the link"),
+            Param::new("good-time", Unit::Time).help(
+                "mean duration of the good state; at least \
+                                                      1us",
+            ),
+            Param::new("bad-time", Unit::Time).help("mean duration of the bad state; at least 1us"),
+        ],
+    },
+    build: build_two_state,
+};
+
+fn build_two_state(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let state = |rate, time| {
+        Ok::<ChainState, SpecError>(ChainState {
+            rate: arguments.read(rate, rate_or_zero)?,
+            time: arguments.required(time)?,
+        })
+    };
+    let good = state("good", "good-time")?;
+    let bad = state("bad", "bad-time")?;
+    let text = format!(
+        "two-state:good={},bad={},good-time={},bad-time={}",
+        RateOrZero(good.rate),
+        RateOrZero(bad.rate),
+        good.time,
+        bad.time
+    );
+    markov(arguments, vec![good, bad], uniform(2), text)
 }
 
-/// Notation of the model.
-pub(super) trait Describe: DynClone + Display + fmt::Debug + Send + Sync {}
+/// A state of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ChainState {
+    /// Rate in bit/s; at 0 the link stands still.
+    rate: u64,
+    /// Mean time in the state.
+    time: Nanos,
+}
 
-dyn_clone::clone_trait_object!(Describe);
+/// After this many states without a frame, the chain has forgotten its state: it continues
+/// from a state drawn from the stationary distribution instead of stepping through the
+/// states in between.
+const FORGOTTEN: u32 = 10_000;
 
-impl<T: Clone + Display + fmt::Debug + Send + Sync> Describe for T {}
+/// The chain in continuous time. It starts in a state drawn from the stationary
+/// distribution, and exponential holding times are memoryless, so it is stationary. Its
+/// states depend on the seed, not on the traffic, except for those that [`FORGOTTEN`]
+/// skips.
+#[derive(Clone, Debug)]
+struct Chain {
+    states: Vec<ChainState>,
+    /// Transitions of each state.
+    next: Vec<Choice>,
+    /// Each state, weighted by its share of time.
+    share: Choice,
+    shares: Vec<f64>,
+    current: usize,
+    /// End of the current state, in nanoseconds since the epoch; 0 before the first call.
+    until: u64,
+    begun: bool,
+}
 
-impl Markov {
-    /// Creates a chain over these states with these transition weights.
+/// A weighted random choice.
+#[derive(Clone, Debug)]
+struct Choice {
+    /// Cumulative weights, in units of 2^-64.
+    sums: Vec<u64>,
+    /// The last index with a positive weight.
+    last: usize,
+    /// The only index with a positive weight, if unique: no draw is needed.
+    only: bool,
+}
+
+impl Choice {
+    fn new(weights: &[f64]) -> Choice {
+        let total: f64 = weights.iter().sum();
+        let mut sum = 0.0;
+        let sums = weights.iter().map(|weight| {
+            sum += weight;
+            // The conversion saturates.
+            (sum / total * 18_446_744_073_709_551_616.0) as u64
+        });
+        Choice {
+            sums: sums.collect(),
+            last: weights
+                .iter()
+                .rposition(|weight| *weight > 0.0)
+                .unwrap_or(0),
+            only: weights.iter().filter(|weight| **weight > 0.0).count() == 1,
+        }
+    }
+
+    fn draw(&self, stream: &mut Stream) -> usize {
+        if self.only {
+            return self.last;
+        }
+        let draw = stream.next_u64();
+        self.sums.partition_point(|sum| *sum <= draw).min(self.last)
+    }
+}
+
+impl Chain {
+    /// Creates a chain with weight `weights[i][j]` for the transition from state `i` to
+    /// `j`.
     ///
     /// # Errors
-    /// If a holding time is too short, a state has no transition or cannot be reached
-    /// again, or every rate is 0.
-    pub fn new(
-        states: Vec<ChainState>,
-        weights: Vec<Vec<f64>>,
-        written: Box<dyn Describe>,
-    ) -> Result<Markov, String> {
-        if let Some(state) = states.iter().find(|state| state.time < TIME_MIN) {
-            return Err(format!("mean time {} is below {TIME_MIN}", state.time));
+    /// If a state has no transition, or does not reach every other one.
+    fn new(states: Vec<ChainState>, weights: Vec<Vec<f64>>) -> Result<Chain, String> {
+        for (index, row) in weights.iter().enumerate() {
+            let others = row.iter().enumerate().filter(|(to, _)| *to != index);
+            if !others.clone().any(|(_, weight)| *weight > 0.0) {
+                return Err(format!(
+                    "state {} has no successor; give it a weight",
+                    index + 1
+                ));
+            }
         }
-        let chain = Chain::new(states, weights)?;
-        let mean = chain.mean_rate();
-        if mean == 0 {
-            return Err("all rates are 0; no frame would pass".to_string());
+        if let Some((from, to)) = unreachable(&weights) {
+            return Err(format!(
+                "state {} is unreachable from state {}; the chain must be irreducible",
+                to + 1,
+                from + 1
+            ));
         }
-        Ok(Markov {
-            mean: BitRate::from_bits_per_sec(mean),
-            line: Varying::new(chain),
-            written,
+        let visits = stationary(&weights);
+        let time = |(visits, state): (&f64, &ChainState)| visits * state.time.as_nanos() as f64;
+        let times: Vec<f64> = visits.iter().zip(&states).map(time).collect();
+        let total: f64 = times.iter().sum();
+        Ok(Chain {
+            next: weights.iter().map(|row| Choice::new(row)).collect(),
+            share: Choice::new(&times),
+            shares: times.iter().map(|time| time / total).collect(),
+            states,
+            current: 0,
+            until: 0,
+            begun: false,
         })
     }
-}
 
-impl RateModel for Markov {
-    fn start(&mut self, epoch: Nanos) {
-        self.line.start(epoch);
+    /// Returns the long-term mean rate, rounded to the nearest bit/s.
+    fn mean_rate(&self) -> u64 {
+        let rates = self.shares.iter().zip(&self.states);
+        let mean: f64 = rates.map(|(share, state)| share * state.rate as f64).sum();
+        (mean + 0.5) as u64
     }
 
-    #[inline]
-    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
-        self.line.ready(from, stream)
+    /// Continues at `since` from a state of the stationary distribution.
+    fn begin(&mut self, since: u64, stream: &mut Stream) {
+        self.current = self.share.draw(stream);
+        self.hold(since, stream);
     }
 
-    #[inline]
-    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
-        self.line.serve(frame.at, wire_bits, stream)
-    }
-
-    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
-        self.line.resume(frame.at, work, stream)
-    }
-
-    /// Returns the mean rate weighted by time share, to 53 bits.
-    fn mean(&self) -> Option<BitRate> {
-        self.mean
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.written.fmt(f)
+    fn hold(&mut self, since: u64, stream: &mut Stream) {
+        let time = stream.exponential(self.states[self.current].time);
+        self.until = since.saturating_add(time.as_nanos());
     }
 }
+
+impl RateSource for Chain {
+    fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch {
+        if !self.begun {
+            self.begun = true;
+            self.begin(0, stream);
+        }
+        let mut passed = 0;
+        while self.until <= since && since < u64::MAX {
+            passed += 1;
+            if passed > FORGOTTEN {
+                self.begin(since, stream);
+                continue;
+            }
+            self.current = self.next[self.current].draw(stream);
+            self.hold(self.until, stream);
+        }
+        RateStretch {
+            end: self.until,
+            rate: self.states[self.current].rate,
+        }
+    }
+
+    fn mean(&self) -> Option<u64> {
+        Some(self.mean_rate().max(1))
+    }
+}
+
+/// Returns two states such that the first never reaches the second.
+fn unreachable(weights: &[Vec<f64>]) -> Option<(usize, usize)> {
+    (0..weights.len()).find_map(|from| {
+        let mut reached = vec![false; weights.len()];
+        let mut open = vec![from];
+        reached[from] = true;
+        while let Some(state) = open.pop() {
+            for (to, weight) in weights[state].iter().enumerate() {
+                if *weight > 0.0 && !reached[to] {
+                    reached[to] = true;
+                    open.push(to);
+                }
+            }
+        }
+        let missed = reached.iter().position(|reached| !reached)?;
+        Some((from, missed))
+    })
+}
+
+/// Returns the relative frequency of entering each state, by the elimination of Grassmann,
+/// Taksar and Heyman (1985), which never subtracts and so does not cancel.
+fn stationary(weights: &[Vec<f64>]) -> Vec<f64> {
+    let mut matrix: Vec<Vec<f64>> = weights
+        .iter()
+        .map(|row| {
+            let total: f64 = row.iter().sum();
+            row.iter().map(|weight| weight / total).collect()
+        })
+        .collect();
+    for last in (1..matrix.len()).rev() {
+        let leaving: f64 = matrix[last][..last].iter().sum();
+        let row: Vec<f64> = matrix[last][..last].to_vec();
+        for earlier in matrix[..last].iter_mut() {
+            earlier[last] /= leaving;
+            let into = earlier[last];
+            for (weight, onward) in earlier.iter_mut().zip(&row) {
+                *weight += into * onward;
+            }
+        }
+    }
+    let mut visits = vec![1.0];
+    for state in 1..matrix.len() {
+        let entered = visits
+            .iter()
+            .zip(&matrix)
+            .map(|(visits, row)| visits * row[state]);
+        let entered: f64 = entered.sum();
+        visits.push(entered);
+    }
+    visits
+}
+
+#[cfg(test)]
+#[path = "markov_tests.rs"]
+mod tests;

@@ -5,33 +5,26 @@ use core::{fmt, mem};
 
 use dyn_clone::DynClone;
 
-use longwire_packet::frame::FrameMeta;
 use longwire_units::random::Stream;
-use longwire_units::{BitRate, Bytes, Nanos, Packets};
+use longwire_units::{BitRate, Nanos};
 
 use crate::frame_context::FrameContext;
 use crate::loader::Loader;
 use crate::models::framing::Framing;
-use crate::models::{Kind, PartModel};
-use crate::spec::SpecError;
+use crate::models::{Entry, Kind, PartModel, plugin};
+use crate::spec::{ModelInfo, Param, SpecError, Unit};
 
-pub mod cellreplay;
-mod chain;
-mod fixed;
-pub mod mahimahi;
-pub mod markov;
-mod opportunities;
-pub mod plugin;
+mod cellreplay;
+mod mahimahi;
+mod markov;
 mod ramp;
+mod schedule;
 mod serializer;
-pub mod slots;
-pub mod steps;
-pub mod tdm;
-pub mod token_bucket;
-pub mod trace;
-pub mod two_state;
+pub(crate) mod slots;
+mod tdm;
+mod token_bucket;
 mod varying;
-pub mod wifi;
+mod wifi;
 
 pub use serializer::Serializer;
 use varying::NANOBITS;
@@ -327,13 +320,7 @@ impl Transmitter {
         match &mut self.modelled {
             None => drop(self.exact.resume(at, work)),
             Some(modelled) if work > 0 && modelled.model.unsent(at).is_some() => {
-                let no_frame = FrameContext {
-                    frame: FrameMeta::new(at, 0),
-                    at,
-                    bytes: &[],
-                    waiting: (Packets(0), Bytes(0)),
-                };
-                modelled.resume(&no_frame, work);
+                modelled.resume(&FrameContext::alone(at, 0), work);
             }
             Some(_) => {}
         }
@@ -467,23 +454,42 @@ impl ModelState {
     }
 }
 
+const FIXED: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "fixed",
+        summary: "departure = max(departure of the previous frame, arrival) + bits / rate, exact: \
+                  the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
+        params: &[Param::new("rate", Unit::Rate).help("bit rate, including framing")],
+    },
+    build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
+};
+
+const UNLIMITED: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "unlimited",
+        summary: "infinitely fast: a frame departs when it arrives",
+        params: &[],
+    },
+    build: |_| Ok(Rate::Unlimited),
+};
+
 /// Rate models.
 pub static KIND: Kind<Rate> = Kind {
     name: "rate",
     example: "10mbit",
     entries: &[
-        fixed::ENTRY,
-        fixed::UNLIMITED_ENTRY,
-        steps::ENTRY,
-        trace::ENTRY,
+        FIXED,
+        UNLIMITED,
+        schedule::STEPS,
+        schedule::TRACE,
         mahimahi::ENTRY,
         cellreplay::ENTRY,
         tdm::ENTRY,
         slots::ENTRY,
         token_bucket::ENTRY,
-        two_state::ENTRY,
-        markov::ENTRY,
+        markov::TWO_STATE,
+        markov::MARKOV,
         wifi::ENTRY,
-        plugin::ENTRY,
+        plugin::RATE,
     ],
 };

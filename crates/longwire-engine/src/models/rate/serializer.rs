@@ -2,7 +2,7 @@
 
 use longwire_units::{BitRate, Nanos};
 
-use super::varying::NANOBITS;
+use super::varying::divide;
 use crate::models::framing::Framing;
 
 /// The serialiser of one link.
@@ -125,22 +125,11 @@ impl Serializer {
     }
 
     fn time(&self, len: u32, rate: BitRate) -> Time {
-        let (bits, rate) = (self.framing.wire_bits(len), rate.bits_per_sec());
-        // Every frame of a real wire takes the short division; only up to 2^32 cells of
-        // 2^17 bytes need more than 64 bits.
-        if let Some(scaled) = bits.checked_mul(NANOBITS) {
-            return Time {
-                len,
-                nanos: scaled / rate,
-                remainder: scaled % rate,
-            };
-        }
-        let scaled = u128::from(bits) * u128::from(NANOBITS);
+        let (nanos, remainder) = divide(self.framing.wire_bits(len), 0, rate);
         Time {
             len,
-            // Beyond the end of the clock: the frame never departs.
-            nanos: u64::try_from(scaled / u128::from(rate)).unwrap_or(u64::MAX),
-            remainder: (scaled % u128::from(rate)) as u64,
+            nanos,
+            remainder,
         }
     }
 }

@@ -7,7 +7,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use longwire_packet::frame::FrameMeta;
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Bytes, Nanos, Packets};
 
@@ -21,7 +20,7 @@ use crate::models::{Entry, is_scheduled};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// Registry entry.
-pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "slots",
@@ -144,13 +143,8 @@ struct Slots {
 impl Slots {
     /// Starts the wait for the next slot at `after`; returns when the slot opens.
     fn next_slot(&mut self, after: Nanos, stream: &mut Stream) -> Nanos {
-        let frame_context = FrameContext {
-            frame: FrameMeta::new(after, 0),
-            at: after,
-            bytes: &[],
-            waiting: (Packets(0), Bytes(0)),
-        };
-        let opens = after.saturating_add(self.wait.draw(&frame_context, stream));
+        let wait = self.wait.draw(&FrameContext::alone(after, 0), stream);
+        let opens = after.saturating_add(wait);
         self.until = Some(opens);
         self.left = self.caps.left();
         opens

@@ -7,14 +7,14 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Bytes, Nanos};
 
-use super::varying::NANOBITS;
+use super::varying::divide;
 use super::{Rate, RateModel};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// Registry entry.
-pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "token-bucket",
@@ -96,24 +96,10 @@ impl RateClock {
     #[inline]
     fn time(&mut self, bits: u64) -> Moment {
         if bits != self.last.0 {
-            self.last = (bits, self.divide(bits));
+            let (nanos, part) = divide(bits, 0, self.rate);
+            self.last = (bits, Moment { nanos, part });
         }
         self.last.1
-    }
-
-    fn divide(&self, bits: u64) -> Moment {
-        let rate = self.rate.bits_per_sec();
-        if let Some(work) = bits.checked_mul(NANOBITS) {
-            return Moment {
-                nanos: work / rate,
-                part: work % rate,
-            };
-        }
-        let work = u128::from(bits) * u128::from(NANOBITS);
-        Moment {
-            nanos: u64::try_from(work / u128::from(rate)).unwrap_or(u64::MAX),
-            part: (work % u128::from(rate)) as u64,
-        }
     }
 
     #[inline]

@@ -1,10 +1,14 @@
 //! Exact serialisation at a rate that changes over time.
 
+use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt;
 
-use longwire_units::Nanos;
 use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos};
 
+use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::trace::{Cursor, End, Series};
 
 /// Billionths in a bit: 1 bit/s sends one billionth per nanosecond.
@@ -15,27 +19,15 @@ const STRETCHES_MAX: u32 = 10_000;
 
 /// A period of constant rate. Times are nanoseconds since the link's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateStretch {
+pub(super) struct RateStretch {
     /// End; `u64::MAX` means never.
     pub end: u64,
     /// Rate in bit/s; 0 while the link stands still.
     pub rate: u64,
 }
 
-impl RateStretch {
-    /// Returns the stretch of a series at `since` nanoseconds.
-    #[inline]
-    pub fn of(series: &Series, cursor: &mut Cursor, since: u64, end: End) -> RateStretch {
-        let stretch = series.at(cursor, Nanos::from_nanos(since), end);
-        RateStretch {
-            end: stretch.end.as_nanos(),
-            rate: stretch.value.unwrap_or(0),
-        }
-    }
-}
-
 /// A source of piecewise constant rates.
-pub trait RateSource: fmt::Debug + Send {
+pub(super) trait RateSource: Clone + fmt::Debug + Send + Sync + 'static {
     /// Returns the stretch at `since` nanoseconds after the epoch. Times never decrease.
     fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch;
 
@@ -50,6 +42,58 @@ pub trait RateSource: fmt::Debug + Send {
     fn mean(&self) -> Option<u64> {
         None
     }
+
+    /// Returns the stretch at any time, if rates are a function of time.
+    fn stretch_at(&self, _since: u64) -> Option<RateStretch> {
+        None
+    }
+}
+
+/// Rates of a series.
+#[derive(Clone, Debug)]
+pub(super) struct SeriesSource {
+    series: Series,
+    cursor: Cursor,
+    end: End,
+    lap: Option<(u64, u128)>,
+}
+
+impl SeriesSource {
+    /// Creates a source with this continuation after the end of the series.
+    pub fn new(series: Series, end: End) -> SeriesSource {
+        let length = series.length();
+        let repeats = end == End::Loop && length < Nanos::MAX;
+        SeriesSource {
+            lap: repeats.then(|| (length.as_nanos(), series.integral())),
+            series,
+            cursor: Cursor::default(),
+            end,
+        }
+    }
+}
+
+impl RateSource for SeriesSource {
+    fn stretch(&mut self, since: u64, _stream: &mut Stream) -> RateStretch {
+        let since = Nanos::from_nanos(since);
+        let stretch = self.series.at(&mut self.cursor, since, self.end);
+        RateStretch {
+            end: stretch.end.as_nanos(),
+            rate: stretch.value.unwrap_or(0),
+        }
+    }
+
+    fn lap(&self) -> Option<(u64, u128)> {
+        self.lap
+    }
+
+    fn stretch_at(&self, since: u64) -> Option<RateStretch> {
+        let since = Nanos::from_nanos(since);
+        let stretch = self.series.at(&mut self.cursor.clone(), since, self.end);
+        Some(RateStretch {
+            end: stretch.end.as_nanos(),
+            rate: stretch.value.unwrap_or(0),
+        })
+    }
 }
 
 /// A serialiser at the rate of a source.
@@ -58,7 +102,7 @@ pub trait RateSource: fmt::Debug + Send {
 /// The last departure is at `at + carry / rate`; reported departures are rounded down,
 /// without accumulated error.
 #[derive(Clone, Debug)]
-pub struct Varying<S> {
+pub(super) struct Varying<S> {
     source: S,
     epoch: u64,
     /// The current stretch, and when it was found: earlier time is past, or at rate 0.
@@ -82,11 +126,6 @@ impl<S: RateSource> Varying<S> {
             carry: 0,
             left: 0,
         }
-    }
-
-    /// Sets the origin of the source's times.
-    pub fn start(&mut self, epoch: Nanos) {
-        self.epoch = epoch.as_nanos();
     }
 
     /// Returns the earliest time, at or after `from`, with a non-zero rate.
@@ -194,38 +233,104 @@ impl<S: RateSource> Varying<S> {
             self.carry = 0;
         }
     }
-}
 
-/// A source whose rates are a function of time.
-pub trait TimedSource: RateSource {
-    /// Returns the stretch at any time.
-    fn stretch_at(&self, since: u64) -> RateStretch;
-}
-
-impl<S: TimedSource> Varying<S> {
     /// Returns the work between `at` and the last departure, plus work that never
-    /// completes, in billionths of a bit.
-    pub fn unsent(&self, at: Nanos) -> u128 {
+    /// completes, in billionths of a bit; `None` unless rates are a function of time.
+    pub fn unsent(&self, at: Nanos) -> Option<u128> {
         let mut since = at.as_nanos().saturating_sub(self.epoch);
         let mut work = u128::from(self.carry) + self.left;
+        self.source.stretch_at(since)?;
         if let Some((length, sent)) = self.source.lap() {
             let laps = self.at.saturating_sub(since) / length;
             work += u128::from(laps) * sent;
             since += laps * length;
         }
         while since < self.at {
-            let RateStretch { end, rate } = self.source.stretch_at(since);
+            let RateStretch { end, rate } = self.source.stretch_at(since)?;
             let end = end.min(self.at);
             work += u128::from(rate) * u128::from(end - since);
             since = end;
         }
-        work
+        Some(work)
     }
 
-    /// Discards transmissions after `at`.
+    /// Discards transmissions after `at`, if rates are a function of time.
     pub fn rewind(&mut self, at: Nanos) {
-        self.at = at.as_nanos().saturating_sub(self.epoch);
-        (self.carry, self.left) = (0, 0);
-        (self.found, self.stretch) = (self.at, self.source.stretch_at(self.at));
+        let since = at.as_nanos().saturating_sub(self.epoch);
+        if let Some(stretch) = self.source.stretch_at(since) {
+            (self.at, self.carry, self.left) = (since, 0, 0);
+            (self.found, self.stretch) = (since, stretch);
+        }
     }
+}
+
+/// A rate model that serves at the rate of a source.
+#[derive(Clone, Debug)]
+struct VaryingRate<S> {
+    line: Varying<S>,
+    mean: Option<BitRate>,
+    /// The model in the user's notation.
+    text: String,
+}
+
+/// Creates the rate model of a source with this long-term mean in bit/s and notation.
+pub(super) fn varying(source: impl RateSource, mean: u64, text: String) -> Rate {
+    Rate::Model(Box::new(VaryingRate {
+        line: Varying::new(source),
+        mean: BitRate::from_bits_per_sec(mean),
+        text,
+    }))
+}
+
+impl<S: RateSource> RateModel for VaryingRate<S> {
+    fn start(&mut self, epoch: Nanos) {
+        self.line.epoch = epoch.as_nanos();
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        self.line.ready(from, stream)
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        self.line.serve(frame.at, wire_bits, stream)
+    }
+
+    fn unsent(&self, at: Nanos) -> Option<u128> {
+        self.line.unsent(at)
+    }
+
+    fn rewind(&mut self, at: Nanos) {
+        self.line.rewind(at);
+    }
+
+    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
+        self.line.resume(frame.at, work, stream)
+    }
+
+    fn mean(&self) -> Option<BitRate> {
+        self.mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Returns the time to send a number of bits and a carry in billionths of a bit: whole
+/// nanoseconds, which saturate, and the remainder.
+#[inline]
+pub(super) fn divide(bits: u64, carry: u64, rate: BitRate) -> (u64, u64) {
+    let rate = rate.bits_per_sec();
+    // Every frame of a real wire takes the short division; only up to 2^32 cells of 2^17
+    // bytes need more than 64 bits.
+    let work = bits.checked_mul(NANOBITS);
+    if let Some(work) = work.and_then(|work| work.checked_add(carry)) {
+        return (work / rate, work % rate);
+    }
+    let work = u128::from(bits) * u128::from(NANOBITS) + u128::from(carry);
+    let rate = u128::from(rate);
+    let nanos = u64::try_from(work / rate).unwrap_or(u64::MAX);
+    (nanos, (work % rate) as u64)
 }

@@ -1,20 +1,19 @@
 //! A Wi-Fi station: waits for the medium, then sends queued frames as one aggregate.
 
 use alloc::boxed::Box;
-use alloc::format;
 use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Bytes, Nanos, parse_count};
 
-use super::varying::NANOBITS;
+use super::varying::{NANOBITS, divide};
 use super::{Aggregate, Rate, RateModel};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// Registry entry.
-pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 /// Creates a time parameter.
 const fn time(name: &'static str, default: &'static str, help: &'static str) -> Param {
@@ -28,9 +27,13 @@ static INFO: ModelInfo = ModelInfo {
               and 10.23.2)",
     params: &[
         Param::new("rate", Unit::Rate).help("rate of the physical layer"),
-        Param::with_default("frames", Unit::Count, "64").help(
-            "maximum frames in an aggregate: 64 with a basic block ack, 1 for no aggregation",
-        ),
+        // 802.11be's block ack covers 1024 frames.
+        Param::with_default("frames", Unit::Count, "64")
+            .within("1", "1024", "1 to 1024")
+            .help(
+                "maximum frames in an aggregate: 64 with a basic block ack, 1 for no \
+                   aggregation",
+            ),
         Param::with_default("bytes", Unit::Size, "65535b").help(
             "maximum bytes in an aggregate, for frames of up to 1514 bytes: 65535b in 802.11n, \
              1048575b in 802.11ac",
@@ -53,6 +56,7 @@ static INFO: ModelInfo = ModelInfo {
         ),
         time("slot", "9us", "slot time of the backoff"),
         Param::with_default("window", Unit::Count, "15")
+            .within("0", "32767", "0 to 32767")
             .help("contention window: the backoff is uniform from 0 to this number of slots"),
         time(
             "contention",
@@ -62,24 +66,10 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Maximum number of frames in an aggregate (802.11be's block ack covers 1024).
-const FRAMES_MAX: u64 = 1024;
-
 /// Length of a full frame in bytes, for which an aggregate reserves space.
 const FRAME: u64 = 1514;
 
-/// Maximum contention window.
-const WINDOW_MAX: u64 = 32_767;
-
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
-    let count = |key: &'static str, least: u64, most: u64| {
-        let value = arguments.read(key, parse_count)?;
-        if (least..=most).contains(&value) {
-            Ok(value)
-        } else {
-            Err(arguments.invalid(format!("{key}={value} is outside {least}..{most}")))
-        }
-    };
     let time = |key| arguments.required::<Nanos>(key);
     let rate: BitRate = arguments.required("rate")?;
     let bytes: Bytes = arguments.required("bytes")?;
@@ -89,14 +79,14 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     }
     Ok(Rate::Model(Box::new(Wifi {
         rate,
-        frames: count("frames", 1, FRAMES_MAX)? as u32,
+        frames: arguments.read("frames", parse_count)? as u32,
         bytes,
         duration,
         preamble: time("preamble")?,
         ack: time("ack")?,
         aifs: time("aifs")?,
         slot: time("slot")?,
-        window: count("window", 0, WINDOW_MAX)?,
+        window: arguments.read("window", parse_count)?,
         contention: time("contention")?,
         epoch: 0,
         end: 0,
@@ -173,19 +163,8 @@ impl RateModel for Wifi {
             begin = at;
             self.carry = 0;
         }
-        let rate = self.rate.bits_per_sec();
-        let work = wire_bits.checked_mul(NANOBITS);
-        let time = match work.and_then(|work| work.checked_add(self.carry)) {
-            Some(work) => {
-                self.carry = work % rate;
-                work / rate
-            }
-            None => {
-                let work = u128::from(wire_bits) * u128::from(NANOBITS) + u128::from(self.carry);
-                self.carry = (work % u128::from(rate)) as u64;
-                u64::try_from(work / u128::from(rate)).unwrap_or(u64::MAX)
-            }
-        };
+        let (time, carry) = divide(wire_bits, self.carry, self.rate);
+        self.carry = carry;
         let begun = begin.saturating_add(self.preamble.as_nanos());
         self.end = begun.saturating_add(time);
         self.draw_gap(stream);

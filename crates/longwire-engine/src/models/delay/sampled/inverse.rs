@@ -178,7 +178,7 @@ impl Octaves {
 
 /// Points of a distribution function, linearly interpolated.
 #[derive(Clone, Debug)]
-pub(super) struct Points {
+pub struct Points {
     /// Non-decreasing.
     values: Box<[f64]>,
     /// Lower tail probability of each value; `None` if evenly spaced from 0 to 1.

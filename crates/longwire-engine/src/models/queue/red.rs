@@ -4,28 +4,121 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-mod law;
-
-pub use law::RedLaw;
-
-use longwire_units::{BitRate, Nanos};
+use longwire_units::{BitRate, Bytes, Nanos, Packets, Probability, parse_ratio};
 
 use super::fifo::FrameLine;
-use super::parameters;
+use super::parameters::{self, BOOLEAN};
 use super::ticks::Ticks;
 use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame};
 use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
-/// Registry entry.
-pub const ENTRY: Entry<Queue> = Entry {
-    info: &law::INFO,
+pub(super) const ENTRY: Entry<Queue> = Entry {
+    info: &INFO,
     build: |arguments| {
         let limit = parameters::read_limit(arguments)?;
         let law = RedLaw::read(arguments)?;
         Ok(Queue::Managed(Box::new(Red::new(limit, law))))
     },
 };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "red",
+    summary: "random early detection (Floyd and Jacobson 1993), gentle (Floyd 2000) and adaptive \
+              (Floyd, Gummadi and Shenker 2001)",
+    params: &[
+        parameters::limit("1000p"),
+        parameters::LIMIT_BYTES,
+        MIN,
+        MAX,
+        MAXP,
+        Param::new("weight", Unit::Ratio).help(
+            "EWMA weight of the average queue length; default: 0.002, or 1 - exp(-1 / packets per \
+             second) with adaptive=true",
+        ),
+        Param::with_default("gentle", BOOLEAN, "true")
+            .help("raise the probability from maxp to 1 between max and 2·max"),
+        Param::with_default("adaptive", BOOLEAN, "false")
+            .help("adapt maxp every 500ms to keep the average half way between min and max"),
+        Param::with_default("unit", Unit::Choice(&["packets", "bytes"]), "packets").help(
+            "unit of the queue length; with bytes, min and max count mean packets, and drops are \
+             proportional to frame length",
+        ),
+        PACKET,
+        Param::new("bandwidth", Unit::Rate)
+            .help("service rate assumed for idle times; default: the link's, or 10mbit if unknown"),
+        parameters::ecn("false"),
+    ],
+};
+
+const MIN: Param = Param::with_default("min", Unit::Packets, "5p")
+    .help("average queue below which nothing is dropped");
+
+const MAX: Param = Param::with_default("max", Unit::Packets, "15p")
+    .help("average queue at which the probability is maxp");
+
+const MAXP: Param = Param::with_default("maxp", Unit::Probability, "10%")
+    .help("drop probability at max; with adaptive=true, the initial one");
+
+const PACKET: Param = Param::with_default("packet", Unit::Size, "1000b")
+    .help("mean packet length, for idle times, weights and unit=bytes");
+
+/// The parameters of RED's control law.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedLaw {
+    /// Average below which no frame is dropped.
+    pub min: Packets,
+    /// Average at which the probability is `maxp`; at least `min`, and not zero.
+    pub max: Packets,
+    /// Probability at `max`; initial value with `adaptive`.
+    pub maxp: Probability,
+    /// Weight of an arrival in the average, 0 to 1.
+    pub weight: Option<f64>,
+    /// Whether the probability continues to rise above `max`.
+    pub gentle: bool,
+    /// Whether `maxp` adapts.
+    pub adaptive: bool,
+    /// Whether the queue is measured in bytes.
+    pub in_bytes: bool,
+    /// Mean packet size; not zero.
+    pub packet: Bytes,
+    /// Rate for counting idle time in packets.
+    pub bandwidth: Option<BitRate>,
+    /// Whether ECN-capable frames are marked instead of dropped.
+    pub ecn: bool,
+}
+
+impl RedLaw {
+    pub(super) fn read(arguments: &Arguments) -> Result<RedLaw, SpecError> {
+        let weight = match arguments.word("weight") {
+            Some(_) => Some(arguments.read("weight", parse_ratio)?),
+            None => None,
+        };
+        let law = RedLaw {
+            min: arguments.required::<Packets>("min")?,
+            max: arguments.required::<Packets>("max")?,
+            maxp: arguments.required::<Probability>("maxp")?,
+            weight,
+            gentle: parameters::read_bool(arguments, "gentle")?,
+            adaptive: parameters::read_bool(arguments, "adaptive")?,
+            in_bytes: arguments.choice("unit")? == 1,
+            packet: parameters::read_size(arguments, "packet")?,
+            bandwidth: arguments.optional("bandwidth")?,
+            ecn: parameters::read_bool(arguments, "ecn")?,
+        };
+        if law.max < law.min {
+            return Err(arguments.invalid("max is below min; 3·min is common"));
+        }
+        if law.max == Packets(0) {
+            return Err(arguments.invalid("max=0p drops all frames; the minimum is max=1p"));
+        }
+        if law.weight == Some(0.0) {
+            return Err(arguments.invalid("weight=0 freezes the average; 0.002 is common"));
+        }
+        Ok(law)
+    }
+}
 
 /// Weight recommended by the paper of 1993 (section 6).
 const WEIGHT: f64 = 0.002;
@@ -287,8 +380,22 @@ impl Discipline for Red {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(law::INFO.name)?;
+        f.write_str(INFO.name)?;
         parameters::write_limit(f, &self.limit)?;
-        write!(f, ",{}", self.law)
+        let law = &self.law;
+        write!(f, ",min={},max={},maxp={}", law.min, law.max, law.maxp)?;
+        if let Some(weight) = law.weight {
+            write!(f, ",weight={weight}")?;
+        }
+        let unit = if law.in_bytes { "bytes" } else { "packets" };
+        let (gentle, adaptive, packet) = (law.gentle, law.adaptive, law.packet);
+        write!(
+            f,
+            ",gentle={gentle},adaptive={adaptive},unit={unit},packet={packet}"
+        )?;
+        if let Some(bandwidth) = law.bandwidth {
+            write!(f, ",bandwidth={bandwidth}")?;
+        }
+        write!(f, ",ecn={}", law.ecn)
     }
 }

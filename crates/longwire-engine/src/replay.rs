@@ -1,9 +1,38 @@
-//! Due times of a trace's frames.
+//! The replay schedule: due times of a trace's frames.
+//!
+//! A [`ReplaySchedule`] receives each frame's timestamp and length, in trace order, and
+//! returns its due time relative to the start of the replay. Each time is computed from the
+//! start, not from the previous frame, so rounding does not accumulate.
 
-use longwire_units::{Nanos, PacketRate, Speed};
+use longwire_units::{BitRate, Nanos, PacketRate, Speed};
 
-use super::Pace;
+use crate::models::framing::Framing;
 use crate::models::rate::Serializer;
+
+/// The pace of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// The trace's timestamps, scaled by a speed.
+    Trace(Speed),
+    /// A saturated wire: each frame is sent when its predecessor's last bit has left.
+    Bits {
+        /// The wire's rate.
+        rate: BitRate,
+        /// Framing added to a frame's bytes.
+        framing: Framing,
+    },
+    /// A fixed rate in frames/s, evenly spaced.
+    Packets(PacketRate),
+    /// As fast as the port accepts frames.
+    TopSpeed,
+}
+
+impl Default for Pace {
+    /// The original pace.
+    fn default() -> Pace {
+        Pace::Trace(Speed::UNCHANGED)
+    }
+}
 
 /// Gap between rounds of a trace whose duration is zero.
 const ROUND_GAP: Nanos = Nanos::from_millis(1);

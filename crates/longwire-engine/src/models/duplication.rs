@@ -1,0 +1,256 @@
+//! Duplication: frames that arrive several times.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::fmt;
+
+use dyn_clone::DynClone;
+
+use longwire_units::random::Stream;
+use longwire_units::{Nanos, Probability, parse_count};
+
+use crate::frame_context::FrameContext;
+use crate::models::{Entry, Kind, PartModel};
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::{Chances, END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE, read_chances};
+
+/// Copies of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copies {
+    /// Copies in addition to the frame itself.
+    pub count: u32,
+    /// Whether each copy draws a delay from the link's delay model; otherwise all share the
+    /// frame's.
+    pub own_delay: bool,
+}
+
+/// A process that duplicates frames on the medium.
+pub trait DuplicationModel: DynClone + fmt::Debug + Send + Sync {
+    /// Called once, first; `epoch` is the origin of schedules.
+    fn start(&mut self, _epoch: Nanos) {}
+
+    /// Decides the copies of this frame. Called for every frame that reaches the medium,
+    /// even if it is lost there.
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies>;
+
+    /// Writes the model in the user's notation.
+    ///
+    /// # Errors
+    /// If writing to `f` fails.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+dyn_clone::clone_trait_object!(DuplicationModel);
+
+impl PartModel for Box<dyn DuplicationModel> {}
+
+impl fmt::Display for dyn DuplicationModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)
+    }
+}
+
+/// Duplication models.
+pub static KIND: Kind<Box<dyn DuplicationModel>> = Kind {
+    name: "duplicate",
+    example: "1%",
+    entries: &[RANDOM, NTH, TRACE],
+};
+
+const RANDOM: Entry<Box<dyn DuplicationModel>> = Entry {
+    info: &ModelInfo {
+        name: "random",
+        summary: "duplicates frames on the medium independently with the same probability; lost \
+                  frames have no copies",
+        params: &[
+            Param::new("rate", Unit::Probability).help("probability that a frame is duplicated"),
+            COPIES,
+            DELAY,
+        ],
+    },
+    build: build_random,
+};
+
+/// Number of copies.
+const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
+    .within("1", "100", "1 to 100")
+    .help("number of copies besides the frame, 1 to 100");
+
+/// Delay of copies.
+const DELAY: Param = Param::with_default("delay", Unit::Choice(&["same", "own"]), "same")
+    .help("same: copies arrive with the frame; own: each draws a delay");
+
+/// Reads [`COPIES`] and [`DELAY`].
+fn copies(arguments: &Arguments<'_>) -> Result<Copies, SpecError> {
+    Ok(Copies {
+        count: arguments.read(COPIES.name, parse_count)? as u32,
+        own_delay: arguments.choice(DELAY.name)? == 1,
+    })
+}
+
+/// Writes the copies as the last parameters of a model.
+impl fmt::Display for Copies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let delay = if self.own_delay { "own" } else { "same" };
+        write!(f, ",copies={},delay={delay}", self.count)
+    }
+}
+
+fn build_random(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
+    Ok(Box::new(RandomDuplication {
+        rate: arguments.required("rate")?,
+        copies: copies(arguments)?,
+    }))
+}
+
+/// Independent duplication.
+#[derive(Clone, Copy, Debug)]
+struct RandomDuplication {
+    rate: Probability,
+    copies: Copies,
+}
+
+impl DuplicationModel for RandomDuplication {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies> {
+        stream.chance(self.rate).then_some(self.copies)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "random:rate={}{}", self.rate, self.copies)
+    }
+}
+
+const NTH: Entry<Box<dyn DuplicationModel>> = Entry {
+    info: &ModelInfo {
+        name: "nth",
+        summary: "duplicates every n-th frame that reaches the medium; lost frames have no copies",
+        params: &[
+            Param::new("every", Unit::Count)
+                .help("distance between duplicated frames; 1 duplicates all"),
+            Param::with_default("offset", Unit::Count, "0").help("frames to skip first"),
+            COPIES,
+            DELAY,
+        ],
+    },
+    build: build_nth,
+};
+
+fn build_nth(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
+    let every = arguments.read("every", parse_count)?;
+    let offset: u64 = arguments.read("offset", parse_count)?;
+    if every == 0 {
+        return Err(arguments.invalid("every=0 duplicates none; the minimum is 1"));
+    }
+    Ok(Box::new(NthDuplication {
+        every,
+        offset,
+        copies: copies(arguments)?,
+        left: offset.saturating_add(every),
+    }))
+}
+
+/// Duplication by count.
+#[derive(Clone, Copy, Debug)]
+struct NthDuplication {
+    every: u64,
+    offset: u64,
+    copies: Copies,
+    /// Frames until the next duplicated one, inclusive.
+    left: u64,
+}
+
+impl DuplicationModel for NthDuplication {
+    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<Copies> {
+        self.left -= 1;
+        if self.left > 0 {
+            return None;
+        }
+        self.left = self.every;
+        Some(self.copies)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (every, offset, copies) = (self.every, self.offset, self.copies);
+        write!(f, "nth:every={every},offset={offset}{copies}")
+    }
+}
+
+const TRACE: Entry<Box<dyn DuplicationModel>> = Entry {
+    info: &ModelInfo {
+        name: "trace",
+        summary: "duplicates with a probability over time from a table, or from a duplicate model \
+                  of the crate netem-trace, whose patterns depend on the number of duplicated \
+                  frames in a row; times count from the start of the link",
+        params: &[
+            Param {
+                help: "file: rows of time and probability, separated by commas, tabs or blanks; \
+                       the first row may name columns and units, such as time_s,duplicate_percent; \
+                       or JSON or TOML of netem-trace",
+                unit: Unit::File(EXAMPLE),
+                ..FILE
+            },
+            END.help(
+                "after the last row: loop repeats the trace, hold keeps the last probability, stop \
+                 adds no duplicates; the last row lasts as long as the previous one",
+            ),
+            TIME_COLUMN,
+            TIME_UNIT,
+            DUPLICATE_COLUMN,
+            DUPLICATE_UNIT,
+            WHERE,
+            COPIES,
+            DELAY,
+        ],
+    },
+    build: build_trace,
+};
+
+/// A small table with the columns of the parameters' examples.
+const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";
+
+const DUPLICATE_COLUMN: Param = Param::new("duplicate-column", Unit::Text("duplicate_percent"))
+    .help("column of probabilities, by name or number");
+
+const DUPLICATE_UNIT: Param = Param::new("duplicate-unit", Unit::Choice(&["percent", "ratio"]))
+    .help("unit of probabilities without one; default: that of the column's name, or ratio");
+
+fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
+    let keys = [
+        FILE,
+        END,
+        TIME_COLUMN,
+        TIME_UNIT,
+        DUPLICATE_COLUMN,
+        DUPLICATE_UNIT,
+        WHERE,
+    ];
+    Ok(Box::new(TraceDuplication {
+        text: arguments.text(&keys),
+        chances: read_chances(arguments, Quantity::Duplication)?,
+        copies: copies(arguments)?,
+    }))
+}
+
+/// Recorded duplication.
+#[derive(Clone, Debug)]
+struct TraceDuplication {
+    /// The model and the parameters of its trace, in the user's notation.
+    text: String,
+    chances: Chances,
+    copies: Copies,
+}
+
+impl DuplicationModel for TraceDuplication {
+    fn start(&mut self, epoch: Nanos) {
+        self.chances.start(epoch);
+    }
+
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies> {
+        let chosen = self.chances.toss(frame.at, stream);
+        chosen.then_some(self.copies)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.text, self.copies)
+    }
+}

@@ -1,0 +1,343 @@
+//! Losses in runs: Markov chains and bursts.
+
+use alloc::format;
+use core::fmt;
+
+use longwire_units::random::Stream;
+use longwire_units::{Probability, parse_count};
+
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::coin::CorrelatedCoin;
+use crate::frame_context::FrameContext;
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::verdict::DropReason;
+
+pub(super) const GILBERT: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "gilbert",
+        summary: "simple Gilbert model (Gilbert 1960, all frames lost in the bad state): p/(p + r) \
+                  of all frames are lost, in runs of mean length 1/r",
+        params: &[
+            Param::new("p", Unit::Probability).help("probability per frame from good to bad"),
+            Param::new("r", Unit::Probability).help("probability per frame from bad to good"),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: |arguments| build_two_states(arguments, None),
+};
+
+pub(super) const GILBERT_ELLIOTT: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "gilbert-elliott",
+        summary: "two states with independent losses in each (Elliott 1963; netem's gemodel, whose \
+                  1-h is loss-bad and 1-k is loss-good); p/(p + r) of all frames meet the bad \
+                  state",
+        params: &[
+            Param::new("p", Unit::Probability).help("probability per frame from good to bad"),
+            Param::new("r", Unit::Probability).help("probability per frame from bad to good"),
+            Param::with_default("loss-good", Unit::Probability, "0%")
+                .help("loss probability in the good state"),
+            Param::with_default("loss-bad", Unit::Probability, "100%")
+                .help("loss probability in the bad state"),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: |arguments| {
+        let losses = [
+            arguments.required("loss-good")?,
+            arguments.required("loss-bad")?,
+        ];
+        build_two_states(arguments, Some(losses))
+    },
+};
+
+fn build_two_states(
+    arguments: &Arguments<'_>,
+    losses: Option<[Probability; 2]>,
+) -> Result<PlacedLoss, SpecError> {
+    let model = TwoStateLoss {
+        p: arguments.required("p")?,
+        r: arguments.required("r")?,
+        losses,
+        bad: false,
+    };
+    placed(arguments, model)
+}
+
+/// Two-state loss. Starts in the good state; each frame first moves the state and is then
+/// decided by it.
+#[derive(Clone, Copy, Debug)]
+struct TwoStateLoss {
+    p: Probability,
+    r: Probability,
+    /// Loss probabilities in the good and the bad state; `None` if the good state loses no
+    /// frame and the bad state all, which takes no draw.
+    losses: Option<[Probability; 2]>,
+    bad: bool,
+}
+
+impl LossModel for TwoStateLoss {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
+        let leaves = if self.bad { self.r } else { self.p };
+        self.bad ^= stream.chance(leaves);
+        let lost = match self.losses {
+            None => self.bad,
+            Some(losses) => stream.chance(losses[usize::from(self.bad)]),
+        };
+        lost.then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (p, r) = (self.p, self.r);
+        match self.losses {
+            None => write!(f, "gilbert:p={p},r={r}"),
+            Some([good, bad]) => write!(
+                f,
+                "gilbert-elliott:p={p},r={r},loss-good={good},loss-bad={bad}"
+            ),
+        }
+    }
+}
+
+pub(super) const STATE: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "state",
+        summary: "the four-state Markov model of netem's loss state (Salsano, Ludovici, Ordine, \
+                  Giannuzzi 2012): 1 received in a gap, 2 received in a burst, 3 lost in a burst, \
+                  4 lost in a gap",
+        params: &[
+            Param::new("p13", Unit::Probability).help("probability from gap to burst"),
+            Param::new("p31", Unit::Probability)
+                .help("probability from loss in burst to gap; 1 - p13 makes losses independent"),
+            Param::with_default("p32", Unit::Probability, "0%")
+                .help("probability from loss in burst to reception in burst"),
+            Param::with_default("p23", Unit::Probability, "100%")
+                .help("probability from reception in burst to loss in burst"),
+            Param::with_default("p14", Unit::Probability, "0%")
+                .help("probability from gap to an isolated loss, always followed by gap"),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: build_state,
+};
+
+fn build_state(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let probability = |name| arguments.required::<Probability>(name);
+    let (p13, p31) = (probability("p13")?, probability("p31")?);
+    let (p32, p23, p14) = (
+        probability("p32")?,
+        probability("p23")?,
+        probability("p14")?,
+    );
+    let sum = |names: [&str; 2], p: Probability, q: Probability| {
+        p.checked_add(q).ok_or_else(|| {
+            let [one, other] = names;
+            arguments.invalid(format!("{one}={p} plus {other}={q} is above 100%"))
+        })
+    };
+    let model = StateLoss {
+        leaves_gap: sum(["p13", "p14"], p13, p14)?,
+        leaves_loss: sum(["p31", "p32"], p31, p32)?,
+        p13,
+        p31,
+        p32,
+        p23,
+        p14,
+        state: LossState::ReceivedInGap,
+    };
+    placed(arguments, model)
+}
+
+/// The paper's states 1 to 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LossState {
+    ReceivedInGap,
+    ReceivedInBurst,
+    LostInBurst,
+    LostInGap,
+}
+
+/// Four-state loss. Starts in a gap; each frame first moves the state and is then decided
+/// by it.
+#[derive(Clone, Copy, Debug)]
+struct StateLoss {
+    p13: Probability,
+    p31: Probability,
+    p32: Probability,
+    p23: Probability,
+    p14: Probability,
+    leaves_gap: Probability,
+    leaves_loss: Probability,
+    state: LossState,
+}
+
+impl StateLoss {
+    /// Returns the next state; one draw decides between all transitions of a state.
+    fn next(&self, draw: u64) -> LossState {
+        match self.state {
+            LossState::ReceivedInGap if self.p14.accepts(draw) => LossState::LostInGap,
+            LossState::ReceivedInGap if self.leaves_gap.accepts(draw) => LossState::LostInBurst,
+            LossState::ReceivedInGap | LossState::LostInGap => LossState::ReceivedInGap,
+            LossState::ReceivedInBurst if self.p23.accepts(draw) => LossState::LostInBurst,
+            LossState::ReceivedInBurst => LossState::ReceivedInBurst,
+            LossState::LostInBurst if self.p32.accepts(draw) => LossState::ReceivedInBurst,
+            LossState::LostInBurst if self.leaves_loss.accepts(draw) => LossState::ReceivedInGap,
+            LossState::LostInBurst => LossState::LostInBurst,
+        }
+    }
+}
+
+impl LossModel for StateLoss {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
+        self.state = self.next(stream.next_u64());
+        matches!(self.state, LossState::LostInBurst | LossState::LostInGap)
+            .then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StateLoss {
+            p13,
+            p31,
+            p32,
+            p23,
+            p14,
+            ..
+        } = self;
+        write!(f, "state:p13={p13},p31={p31},p32={p32},p23={p23},p14={p14}")
+    }
+}
+
+pub(super) const CORRELATED: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "correlated",
+        summary: "two-state Markov chain with exactly this loss rate and correlation of \
+                  consecutive losses; after a loss, a frame is lost with rate + correlation·(1 - \
+                  rate)",
+        params: &[
+            Param::new("rate", Unit::Probability).help("share of lost frames"),
+            Param::new("correlation", Unit::Correlation)
+                .help("correlation of consecutive losses, below 100%"),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: |arguments| placed(arguments, CorrelatedLoss(CorrelatedCoin::read(arguments)?)),
+};
+
+/// Correlated loss.
+#[derive(Clone, Copy, Debug)]
+struct CorrelatedLoss(CorrelatedCoin);
+
+impl LossModel for CorrelatedLoss {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
+        self.0.toss(stream).then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "correlated:{}", self.0)
+    }
+}
+
+pub(super) const BURST: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "burst",
+        summary: "loss bursts that start with a fixed probability per frame; length/(length + \
+                  1/start - 1) of all frames are lost",
+        params: &[
+            Param::new("start", Unit::Probability).help(
+                "probability that a burst starts at a \
+                                                         frame",
+            ),
+            Param::new("length", Unit::Count)
+                .within("1", "1000000", "1 to 1000000 frames")
+                .help("frames per burst, 1 to 1000000; the mean unless distribution=fixed"),
+            Param::with_default(
+                "distribution",
+                Unit::Choice(&["fixed", "geometric", "uniform"]),
+                "fixed",
+            )
+            .help(
+                "distribution of burst lengths: fixed, geometric from 1, or uniform from 1 to \
+                 2·length - 1",
+            ),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: build_burst,
+};
+
+/// Distribution of burst lengths, in the order of the parameter's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BurstLengths {
+    Fixed,
+    Geometric,
+    Uniform,
+}
+
+const DISTRIBUTIONS: [(BurstLengths, &str); 3] = [
+    (BurstLengths::Fixed, "fixed"),
+    (BurstLengths::Geometric, "geometric"),
+    (BurstLengths::Uniform, "uniform"),
+];
+
+fn build_burst(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let burst = BurstLoss {
+        start: arguments.required("start")?,
+        length: arguments.read("length", parse_count)?,
+        distribution: DISTRIBUTIONS[arguments.choice("distribution")?],
+        left: 0,
+    };
+    placed(arguments, burst)
+}
+
+/// Burst loss.
+#[derive(Clone, Copy, Debug)]
+struct BurstLoss {
+    start: Probability,
+    length: u64,
+    distribution: (BurstLengths, &'static str),
+    /// Remaining frames of the burst.
+    left: u64,
+}
+
+impl BurstLoss {
+    fn draw_length(&self, stream: &mut Stream) -> u64 {
+        match self.distribution.0 {
+            BurstLengths::Fixed => self.length,
+            BurstLengths::Uniform => 1 + stream.up_to(2 * self.length - 2),
+            BurstLengths::Geometric => {
+                // By inversion; a mean of 1 divides by minus infinity.
+                let log_goes_on = libm::log1p(-1.0 / self.length as f64);
+                1 + (libm::log(stream.unit()) / log_goes_on) as u64
+            }
+        }
+    }
+}
+
+impl LossModel for BurstLoss {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
+        if self.left == 0 {
+            if !stream.chance(self.start) {
+                return None;
+            }
+            self.left = self.draw_length(stream);
+        }
+        self.left -= 1;
+        Some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BurstLoss {
+            start,
+            length,
+            distribution: (_, word),
+            ..
+        } = self;
+        write!(f, "burst:start={start},length={length},distribution={word}")
+    }
+}

@@ -1,0 +1,266 @@
+//! Losses by frame number: every n-th frame, a list, or a file with one entry per frame.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use longwire_units::parse_count;
+use longwire_units::random::Stream;
+
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::verdict::DropReason;
+
+pub(super) const NTH: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "nth",
+        summary: "drops every n-th frame that reaches the model",
+        params: &[
+            Param::new("every", Unit::Count).help("distance between lost frames; 1 drops all"),
+            Param::with_default("offset", Unit::Count, "0").help("frames to skip first"),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: build_nth,
+};
+
+fn build_nth(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let every = arguments.read("every", parse_count)?;
+    let offset: u64 = arguments.read("offset", parse_count)?;
+    if every == 0 {
+        return Err(arguments.invalid("every=0 drops none; the minimum is 1"));
+    }
+    let nth = NthLoss {
+        every,
+        offset,
+        left: offset.saturating_add(every),
+    };
+    placed(arguments, nth)
+}
+
+/// Loss by count.
+#[derive(Clone, Copy, Debug)]
+struct NthLoss {
+    every: u64,
+    offset: u64,
+    /// Frames until the next lost one, inclusive.
+    left: u64,
+}
+
+impl LossModel for NthLoss {
+    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
+        self.left -= 1;
+        if self.left > 0 {
+            return None;
+        }
+        self.left = self.every;
+        Some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "nth:every={},offset={}", self.every, self.offset)
+    }
+}
+
+pub(super) const LIST: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "list",
+        summary: "drops frames by number; the first one that reaches the model is 1",
+        params: &[
+            Param::new("packets", Unit::Text("3;7;9-12"))
+                .help("numbers and ranges of numbers, separated by semicolons"),
+            END,
+            PLACE,
+            ECN,
+        ],
+    },
+    build: build_list,
+};
+
+/// Continuation after the end of a list of losses.
+pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
+    .help("after the last number: stop, no losses; loop, repeat");
+
+/// Returns the word of [`END`].
+pub(super) fn end_word(loops: bool) -> &'static str {
+    if loops { "loop" } else { "stop" }
+}
+
+fn build_list(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let text = arguments.read("packets", |text| Ok(text.to_string()))?;
+    let ranges = read_ranges(&text);
+    let ranges = ranges.map_err(|message| arguments.invalid(format!("packets: {message}")))?;
+    let list = ListLoss {
+        text,
+        ranges,
+        loops: arguments.choice(END.name)? == 1,
+        number: 0,
+        next: 0,
+    };
+    placed(arguments, list)
+}
+
+/// Parses ranges as first and last number, sorted and not adjacent.
+fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
+    let mut ranges = Vec::new();
+    for item in text.split(';').map(str::trim) {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let number = |text: &str| match parse_count(text.trim()) {
+            Ok(0) => Err("the first frame is number 1".to_string()),
+            Ok(number) => Ok(number),
+            Err(_) => Err(format!("'{item}' is not a number or a range such as 9-12")),
+        };
+        let range = (number(first)?, number(last)?);
+        if range.0 > range.1 {
+            return Err(format!("range '{item}' is reversed"));
+        }
+        ranges.push(range);
+    }
+    ranges.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(before) if range.0 <= before.1.saturating_add(1) => {
+                before.1 = before.1.max(range.1);
+            }
+            _ => merged.push(range),
+        }
+    }
+    Ok(merged)
+}
+
+/// Loss by number.
+#[derive(Clone, Debug)]
+struct ListLoss {
+    text: String,
+    ranges: Vec<(u64, u64)>,
+    loops: bool,
+    /// Number of the last frame.
+    number: u64,
+    /// Index of the current or next range.
+    next: usize,
+}
+
+impl LossModel for ListLoss {
+    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
+        self.number = self.number.saturating_add(1);
+        let (first, last) = *self.ranges.get(self.next)?;
+        let lost = (first..=last).contains(&self.number);
+        if self.number == last {
+            self.next += 1;
+            if self.loops && self.next == self.ranges.len() {
+                (self.number, self.next) = (0, 0);
+            }
+        }
+        lost.then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = end_word(self.loops);
+        write!(f, "list:packets={},end={end}", self.text)
+    }
+}
+
+pub(super) const PER_PACKET: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: "per-packet",
+        summary: "losses from a file with an entry per frame that reaches the model: 0, lost, or \
+                  1, kept (like Link'Em's loss lists)",
+        params: &[
+            Param::new("file", Unit::File("1110111\n1 1 0 1\n")).help(
+                "file: a 0 or 1 per frame; blanks and newlines are ignored, # starts a \
+                       comment",
+            ),
+            END.default("loop"),
+            PLACE,
+            ECN,
+        ],
+    },
+    build: build_per_packet,
+};
+
+/// Maximum number of frames: 128 MiB.
+const FRAMES_MAX: u64 = 1 << 30;
+
+fn build_per_packet(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let mut list = PerPacketLoss {
+        file: arguments.word("file").unwrap_or_default().to_string(),
+        loops: arguments.choice(END.name)? == 1,
+        lost: Arc::default(),
+        frames: 0,
+        next: 0,
+    };
+    arguments.lines("file", &mut |_, line| list.read_line(line))?;
+    if list.frames == 0 {
+        return Err(arguments.file_error("file", "no entries"));
+    }
+    placed(arguments, list)
+}
+
+/// Loss by list.
+#[derive(Clone, Debug)]
+struct PerPacketLoss {
+    file: String,
+    loops: bool,
+    /// One bit per frame; shared by clones.
+    lost: Arc<Vec<u64>>,
+    frames: u64,
+    next: u64,
+}
+
+impl PerPacketLoss {
+    fn read_line(&mut self, line: &str) -> Result<(), String> {
+        let text = line.split('#').next().unwrap_or_default();
+        for (place, mark) in text.chars().enumerate() {
+            match mark {
+                '0' | '1' => self.push(mark == '0')?,
+                mark if mark.is_whitespace() => {}
+                mark => {
+                    let column = place + 1;
+                    return Err(format!("column {column}: '{mark}' is neither 0 nor 1"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, lost: bool) -> Result<(), String> {
+        if self.frames == FRAMES_MAX {
+            return Err(format!("more than {FRAMES_MAX} frames"));
+        }
+        let words = Arc::make_mut(&mut self.lost);
+        if self.frames.is_multiple_of(64) {
+            words.push(0);
+        }
+        if let Some(word) = words.last_mut() {
+            *word |= u64::from(lost) << (self.frames % 64);
+        }
+        self.frames += 1;
+        Ok(())
+    }
+}
+
+impl LossModel for PerPacketLoss {
+    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
+        if self.next == self.frames {
+            if !self.loops {
+                return None;
+            }
+            self.next = 0;
+        }
+        let word = self.lost[(self.next / 64) as usize];
+        let lost = word >> (self.next % 64) & 1 == 1;
+        self.next += 1;
+        lost.then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = end_word(self.loops);
+        write!(f, "per-packet:file={},end={end}", self.file)
+    }
+}

@@ -1,0 +1,260 @@
+//! Rates as a function of time: steps, stepwise or linear, or a recorded trace.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos, UnitError};
+
+use super::mahimahi::Mahimahi;
+use super::ramp::{Ramps, Step};
+use super::varying::{SeriesSource, varying};
+use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::{self, End, FORMAT, Recording, SeriesBuilder};
+
+pub(super) const STEPS: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "steps",
+        summary: "a rate that changes at given times since the start of the link, in steps or \
+                  linearly",
+        params: &[
+            Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit")).help(
+                "times and rates, TIME/RATE;TIME/RATE, quoted for the shell; a rate of 0 stops the \
+                 link",
+            ),
+            Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise")
+                .help("step: the rate changes at the given time; linear: it is interpolated"),
+            Param::new("period", Unit::Time)
+                .help("time after which the steps repeat; default: the last rate holds"),
+        ],
+    },
+    build: build_steps,
+};
+
+/// Maximum number of steps, which come from a command line.
+const STEPS_MAX: usize = 100_000;
+
+/// Parses a rate; 0 stops the link.
+pub(super) fn rate_or_zero(text: &str) -> Result<u64, UnitError> {
+    match text.parse::<BitRate>() {
+        Ok(rate) => Ok(rate.bits_per_sec()),
+        Err(UnitError::ZeroRate { .. }) => Ok(0),
+        Err(_) if text == "0" => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Formats a rate or 0.
+pub(super) struct RateOrZero(pub u64);
+
+impl fmt::Display for RateOrZero {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match BitRate::from_bits_per_sec(self.0) {
+            Some(rate) => rate.fmt(f),
+            None => f.write_str("0"),
+        }
+    }
+}
+
+fn build_steps(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let text = arguments.read("at", |text| Ok(String::from(text)))?;
+    let invalid = |message: String| arguments.invalid(format!("at: {message}"));
+    let steps = read_steps(&text).map_err(invalid)?;
+    let period: Option<Nanos> = arguments.optional("period")?;
+    if let (Some(period), Some(last)) = (period, steps.last())
+        && period.as_nanos() <= last.time
+    {
+        let last = Nanos::from_nanos(last.time);
+        let message = format!("period={period} is before the last step, at {last}");
+        return Err(arguments.invalid(message));
+    }
+    if steps.iter().all(|step| step.rate == 0) {
+        return Err(arguments.invalid("all rates are 0; no frame would pass"));
+    }
+    let linear = arguments.choice("change")? == 1;
+    let mean = mean_of(&steps, period, linear);
+    let text = text_of(&steps, period, linear);
+    if linear {
+        return Ok(Rate::Model(Box::new(LinearRate {
+            line: Ramps::new(&steps, period).map_err(invalid)?,
+            mean: BitRate::from_bits_per_sec(mean),
+            text,
+        })));
+    }
+    let mut rows = SeriesBuilder::default();
+    for step in &steps {
+        rows.push(step.time, step.rate).map_err(invalid)?;
+    }
+    // Without a period, the last step never ends.
+    let series = rows.finish_at(period.map_or(u64::MAX, Nanos::as_nanos));
+    let source = SeriesSource::new(series.map_err(invalid)?, End::Loop);
+    Ok(varying(source, mean, text))
+}
+
+fn read_steps(text: &str) -> Result<Vec<Step>, String> {
+    let mut steps: Vec<Step> = Vec::new();
+    for item in text.split(';').map(str::trim) {
+        let (time, rate) = item
+            .split_once('/')
+            .ok_or_else(|| format!("'{item}' is not TIME/RATE, such as 10s/5mbit"))?;
+        let time = time.trim().parse::<Nanos>();
+        let time = time.map_err(|error| format!("{error}"))?.as_nanos();
+        let rate = rate_or_zero(rate.trim()).map_err(|error| format!("{error}"))?;
+        match steps.last() {
+            None if time > 0 => return Err("the first step must be at 0s".into()),
+            Some(last) if time <= last.time => {
+                return Err(format!("'{item}' is not after the previous step"));
+            }
+            _ if steps.len() == STEPS_MAX => {
+                return Err(format!(
+                    "more than {STEPS_MAX} steps; use the model trace with a table"
+                ));
+            }
+            _ => steps.push(Step { time, rate }),
+        }
+    }
+    if steps.is_empty() {
+        Err("no steps".into())
+    } else {
+        Ok(steps)
+    }
+}
+
+/// Returns the mean of one period, rounded to the nearest bit/s; without a period, the last
+/// rate or, if that is 0, the mean before it.
+fn mean_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> u64 {
+    let last = steps[steps.len() - 1];
+    let end = match (period, last.rate) {
+        (Some(period), _) => period.as_nanos(),
+        (None, 0) => last.time,
+        (None, rate) => return rate,
+    };
+    // Back to the first step.
+    let back = Step {
+        time: end,
+        ..steps[0]
+    };
+    let ends = steps[1..].iter().chain([&back]);
+    let terms = steps.iter().zip(ends).map(|(from, to)| {
+        let rates = if linear {
+            from.rate + to.rate
+        } else {
+            2 * from.rate
+        };
+        u128::from(rates) * u128::from(to.time - from.time)
+    });
+    // Doubled, because the mean of a linear change is half a sum.
+    let sum: u128 = terms.sum();
+    ((sum + u128::from(end)) / (2 * u128::from(end))) as u64
+}
+
+/// Returns the model in the user's notation.
+fn text_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> String {
+    let step = |step: &Step| {
+        let time = Nanos::from_nanos(step.time);
+        format!("{time}/{}", RateOrZero(step.rate))
+    };
+    let steps: Vec<String> = steps.iter().map(step).collect();
+    let change = if linear { "linear" } else { "stepwise" };
+    let period = period.map_or(String::new(), |period| format!(",period={period}"));
+    format!("steps:at={},change={change}{period}", steps.join(";"))
+}
+
+/// A rate that changes linearly between steps.
+#[derive(Clone, Debug)]
+struct LinearRate {
+    line: Ramps,
+    mean: Option<BitRate>,
+    /// The model in the user's notation.
+    text: String,
+}
+
+impl RateModel for LinearRate {
+    fn start(&mut self, epoch: Nanos) {
+        self.line.start(epoch);
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
+        self.line.ready(from)
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+        self.line.serve(frame.at, wire_bits)
+    }
+
+    fn unsent(&self, at: Nanos) -> Option<u128> {
+        Some(self.line.unsent(at))
+    }
+
+    fn rewind(&mut self, at: Nanos) {
+        self.line.rewind(at);
+    }
+
+    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, _stream: &mut Stream) -> Nanos {
+        self.line.resume(frame.at, work)
+    }
+
+    fn mean(&self) -> Option<BitRate> {
+        self.mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+pub(super) const TRACE: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "trace",
+        summary: "recorded rate: a table of times and rates, a mahimahi trace, or another format \
+                  (docs/traces.md)",
+        params: &[
+            trace::FILE,
+            trace::END,
+            FORMAT,
+            trace::TIME_COLUMN,
+            trace::TIME_UNIT,
+            Param::new("rate-column", Unit::Text("rate_mbps"))
+                .help("column of rates, by name or number"),
+            Param::new(
+                "rate-unit",
+                Unit::Choice(&["bit", "kbit", "mbit", "gbit", "byte", "kbyte", "mbyte"]),
+            )
+            .help("unit of rates, per second; default: that of the column's name or of the values"),
+            trace::WHERE,
+        ],
+    },
+    build: build_trace,
+};
+
+fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let end = End::read(arguments)?;
+    let text = arguments.text(TRACE.info.params);
+    match trace::read_rates(arguments)? {
+        Recording::Series(series) => {
+            // The mean over the trace, or over its infinite continuation.
+            let mean = series.mean(end);
+            if mean == 0 && end == End::Loop {
+                let message = "all rates are 0; no frame would pass";
+                return Err(arguments.file_error(trace::FILE.name, message));
+            }
+            Ok(varying(SeriesSource::new(series, end), mean, text))
+        }
+        Recording::Schedule(schedule) => {
+            if end == End::Hold {
+                let message = "opportunities have no last rate; write end=loop or end=stop";
+                return Err(arguments.invalid(message));
+            }
+            let model = Mahimahi::usual(schedule, end, text);
+            Ok(Rate::Model(Box::new(model)))
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Deliberate reordering: frames held back or sent ahead. The order policy decides whether
+//! jitter may reorder.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use dyn_clone::DynClone;
+
+use longwire_units::random::Stream;
+use longwire_units::{Nanos, Probability, parse_count};
+
+use crate::coin::CorrelatedCoin;
+use crate::frame_context::FrameContext;
+use crate::models::delay::DelayModel;
+use crate::models::{Entry, Kind, PartModel};
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+
+/// The displacement of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Displacement {
+    /// Adds this to the frame's delay, and later frames overtake it.
+    Hold(Nanos),
+    /// Sends the frame without delay, and it overtakes earlier frames.
+    Hurry,
+}
+
+/// A process that displaces frames.
+pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
+    /// Called once, first; `epoch` is the origin of schedules.
+    fn start(&mut self, _epoch: Nanos) {}
+
+    /// Decides whether this frame is displaced. Called for every frame that reaches the
+    /// medium, even if it is lost there.
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement>;
+
+    /// Whether it may send frames ahead ([`Displacement::Hurry`]), so that the delay is not
+    /// a lower bound.
+    fn sends_ahead(&self) -> bool {
+        true
+    }
+
+    /// Writes the model in the user's notation.
+    ///
+    /// # Errors
+    /// If writing to `f` fails.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+dyn_clone::clone_trait_object!(ReorderingModel);
+
+impl PartModel for Box<dyn ReorderingModel> {}
+
+/// Returns a lower bound of departure to release, including copies and displaced frames.
+pub(crate) fn delay_least(
+    delay: &dyn DelayModel,
+    reordering: Option<&dyn ReorderingModel>,
+) -> Nanos {
+    match reordering {
+        Some(model) if model.sends_ahead() => Nanos::ZERO,
+        _ => delay.least(),
+    }
+}
+
+impl fmt::Display for dyn ReorderingModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)
+    }
+}
+
+/// Reordering models.
+pub static KIND: Kind<Box<dyn ReorderingModel>> = Kind {
+    name: "reorder",
+    example: "hold:1%,5ms",
+    entries: &[HOLD, GAP],
+};
+
+const HOLD: Entry<Box<dyn ReorderingModel>> = Entry {
+    info: &ModelInfo {
+        name: "hold",
+        summary: "holds frames back with a fixed probability, so that later ones overtake (Rizzo \
+                  and Lettieri's TLEM, 2016)",
+        params: &[
+            Param::new("rate", Unit::Probability).help("probability that a frame is held back"),
+            Param::new("time", Unit::Time).help("time in addition to its delay"),
+        ],
+    },
+    build: |arguments| {
+        Ok(Box::new(Hold {
+            rate: arguments.required("rate")?,
+            time: arguments.required("time")?,
+        }))
+    },
+};
+
+/// Independent holding.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    rate: Probability,
+    time: Nanos,
+}
+
+impl ReorderingModel for Hold {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement> {
+        stream
+            .chance(self.rate)
+            .then_some(Displacement::Hold(self.time))
+    }
+
+    fn sends_ahead(&self) -> bool {
+        false
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hold:rate={},time={}", self.rate, self.time)
+    }
+}
+
+const GAP: Entry<Box<dyn ReorderingModel>> = Entry {
+    info: &ModelInfo {
+        name: "gap",
+        summary: "sends frames ahead, without delay: after each one, gap - 1 frames are delayed as \
+                  usual, then each is sent ahead with this probability until one is (netem's \
+                  reorder with gap)",
+        params: &[
+            Param::with_default("gap", Unit::Count, "1")
+                .help("minimum distance between frames sent ahead, from 1"),
+            Param::with_default("rate", Unit::Probability, "100%")
+                .help("probability that an eligible frame is sent ahead"),
+            Param::with_default("correlation", Unit::Correlation, "0%")
+                .help("correlation of consecutive decisions, below 100%; their rate is kept"),
+        ],
+    },
+    build: build_gap,
+};
+
+fn build_gap(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecError> {
+    let gap = arguments.read("gap", parse_count)?;
+    if gap == 0 {
+        return Err(arguments.invalid("gap=0; the minimum is 1"));
+    }
+    Ok(Box::new(Gap {
+        gap,
+        coin: CorrelatedCoin::read(arguments)?,
+        delayed: 0,
+    }))
+}
+
+/// Frames sent ahead.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    gap: u64,
+    coin: CorrelatedCoin,
+    /// Frames delayed since the last one sent ahead.
+    delayed: u64,
+}
+
+impl ReorderingModel for Gap {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement> {
+        if self.delayed + 1 < self.gap || !self.coin.toss(stream) {
+            self.delayed = self.delayed.saturating_add(1);
+            return None;
+        }
+        self.delayed = 0;
+        Some(Displacement::Hurry)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "gap:gap={},{}", self.gap, self.coin)
+    }
+}
