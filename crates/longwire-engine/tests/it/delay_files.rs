@@ -1,6 +1,6 @@
 //! Delay distributions from files: contents, draws, and rejected lines.
 
-use crate::common::files::{Contents, file, frame_context};
+use crate::common::files::{self, Contents, frame_context};
 use crate::common::{ks_bound, ks_distance};
 use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
@@ -11,16 +11,11 @@ const SAMPLES: usize = 200_000;
 const MS: f64 = 1e6;
 
 fn parse(model: &str, contents: &str) -> Box<dyn DelayModel> {
-    DELAY
-        .parse_with(model, &file(contents))
-        .unwrap_or_else(|error| panic!("{model}: {error}"))
+    files::parse(&DELAY, model, contents)
 }
 
 fn refusal(model: &str, contents: &str) -> String {
-    match DELAY.parse_with(model, &file(contents)) {
-        Ok(model) => panic!("{model} was read from {contents:?}"),
-        Err(error) => error.to_string(),
-    }
+    files::parse_error(&DELAY, model, contents)
 }
 
 fn draws(model: &mut dyn DelayModel, seed: u64) -> Vec<f64> {

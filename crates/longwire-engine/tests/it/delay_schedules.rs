@@ -1,10 +1,9 @@
 //! Scheduled and listed delays: times count from the epoch, and ends follow the model.
 
-use crate::common::files::{file, frame_context, stream};
+use crate::common::files::{self, frame_context, stream};
 use longwire_engine::Nanos;
 use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
-use longwire_testbed::support::rows;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -13,17 +12,13 @@ const SECOND: u64 = 1_000_000_000;
 const EPOCH: u64 = 12_345_678_901;
 
 fn parse(model: &str, contents: &str) -> Box<dyn DelayModel> {
-    let model = DELAY.parse_with(model, &file(contents));
-    let mut model = model.unwrap_or_else(|error| panic!("{error}"));
+    let mut model = files::parse(&DELAY, model, contents);
     model.start(Nanos::from_nanos(EPOCH));
     model
 }
 
 fn refusal(model: &str, contents: &str) -> String {
-    DELAY
-        .parse_with(model, &file(contents))
-        .unwrap_err()
-        .to_string()
+    files::parse_error(&DELAY, model, contents)
 }
 
 /// Returns the delay of a frame at this time after the epoch.
@@ -212,20 +207,6 @@ fn a_sinusoid_oscillates() {
 
 #[test]
 fn invalid_schedules_are_refused() {
-    for [text, message] in rows(
-        "
-        steps:at=10s/5ms | steps: at: '10s/5ms': the first time must be 0s
-        steps:at=0s/5ms;1s | steps: at: '1s': write TIME/DELAY, for example 10s/50ms
-        steps:at=0s/5ms;9s/1ms;8s/2ms | steps: at: '8s/2ms': time is before the previous step's
-        steps:at=0s/5ms;1s/5 | steps: at: '1s/5': '5' has no unit: 5ms or 5s
-        steps:at=0s/5ms,end=stop | steps: end=stop needs two steps; one has no end
-        sinusoid:mean=1ms,amplitude=2ms,period=1s | sinusoid: amplitude=2ms is above mean=1ms; delays cannot be negative
-        sinusoid:mean=1ms,amplitude=1ms,period=0 | sinusoid: period=0; the minimum is 1ns
-        sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400 | sinusoid: phase: '400' is outside -360 to 360 degrees
-    ",
-    ) {
-        assert_eq!(refusal(text, ""), message);
-    }
     let list = |contents| refusal("per-packet:file=l.txt", contents);
     assert_eq!(
         list("1 2\n3 -4\n"),

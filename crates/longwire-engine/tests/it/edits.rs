@@ -1,30 +1,16 @@
 //! Marks, rewritten headers and fragments: only the intended fields and checksums change,
 //! and checksums are right.
 
-use longwire_engine::{DropReason, Link, Verdict};
+use longwire_engine::{DropReason, Verdict};
 use longwire_packet::header::{Ecn, IpHeader};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, header_holds, ipv6};
 use proptest::prelude::*;
 
-/// Passes one frame through a link; returns its bytes or its drop reason.
-fn cross(link: &mut Link, frame: &[u8]) -> Result<Vec<u8>, DropReason> {
-    let meta = crate::common::frame(0, frame.len() as u32);
-    match link.offer(meta, frame) {
-        Verdict::Deliver(delivery) => {
-            let mut bytes = frame.to_vec();
-            link.edit(&delivery, &mut bytes);
-            Ok(bytes)
-        }
-        Verdict::Drop(reason) => Err(reason),
-        Verdict::Queued => panic!("queued"),
-    }
-}
+use crate::common::{cross, link};
 
 fn rewritten(rewrite: &str, frame: &[u8]) -> Result<Vec<u8>, DropReason> {
-    cross(
-        &mut crate::common::link(&format!("rewrite={rewrite}"), 1),
-        frame,
-    )
+    let crossed = cross(&mut link(&format!("rewrite={rewrite}"), 1), 0, frame);
+    crossed.map(|(_, bytes)| bytes)
 }
 
 /// Returns the positions of differing bytes, except for the IPv4 header checksum.
@@ -123,7 +109,7 @@ fn marks_are_put_on_packets_that_take_them() {
         ];
         for (ethertype, version, packet) in packets {
             let frame = ethernet(&[9], ethertype, &packet);
-            let mut link = crate::common::link("", 1);
+            let mut link = link("", 1);
             let Verdict::Deliver(mut delivery) = link.offer(crate::common::frame(0, 64), &frame)
             else {
                 panic!("not delivered");
@@ -145,7 +131,7 @@ fn marks_are_put_on_packets_that_take_them() {
 
 /// Returns the fragments of a frame; empty if it is not fragmented.
 fn pieces(mtu: u32, frame: &[u8]) -> Vec<Vec<u8>> {
-    let link = crate::common::link(&format!("mtu=fragment:{mtu}"), 1);
+    let link = link(&format!("mtu=fragment:{mtu}"), 1);
     let mut fragments = longwire_engine::Fragments::default();
     let cut = fragments.cut(link.mtu(), frame);
     let pieces: Vec<Vec<u8>> = fragments.iter().map(<[u8]>::to_vec).collect();
@@ -254,36 +240,28 @@ fn pieces_of_pieces_and_options() {
 fn frames_that_cannot_be_cut_are_dropped() {
     let outcome = |frame: &[u8]| {
         assert!(pieces(600, frame).is_empty());
-        cross(&mut crate::common::link("mtu=fragment:600", 1), frame)
+        cross(&mut link("mtu=fragment:600", 1), 0, frame).map(|(_, bytes)| bytes)
     };
     let long = [0; 1_000];
     let kept_whole = Ipv4 {
         fragment: 0x4000,
         ..PLAIN4
     };
-    let dropped = Err(DropReason::Mtu);
-    assert_eq!(
-        outcome(&ethernet(&[], 0x0800, &kept_whole.packet(17, &long))),
-        dropped
-    );
-    assert_eq!(
-        outcome(&ethernet(&[], 0x86dd, &ipv6(0, &[], 17, &long))),
-        dropped
-    );
-    assert_eq!(outcome(&ethernet(&[], 0x0806, &long)), dropped);
     // Its end would exceed that of the longest packet.
     let behind = Ipv4 {
         fragment: 0x1fff,
         ..PLAIN4
     };
-    assert_eq!(
-        outcome(&ethernet(&[], 0x0800, &behind.packet(17, &long))),
-        dropped
-    );
-    // Truncated: incomplete.
-    let mut short = ethernet(&[], 0x0800, &PLAIN4.packet(17, &long));
-    short.truncate(900);
-    assert_eq!(outcome(&short), dropped);
+    let whole = ethernet(&[], 0x0800, &PLAIN4.packet(17, &long));
+    for (name, frame) in [
+        ("DF", ethernet(&[], 0x0800, &kept_whole.packet(17, &long))),
+        ("IPv6", ethernet(&[], 0x86dd, &ipv6(0, &[], 17, &long))),
+        ("ARP", ethernet(&[], 0x0806, &long)),
+        ("end", ethernet(&[], 0x0800, &behind.packet(17, &long))),
+        ("incomplete", whole[..900].to_vec()),
+    ] {
+        assert_eq!(outcome(&frame), Err(DropReason::Mtu), "{name}");
+    }
     // Frames that fit pass.
     let fits = ethernet(&[], 0x0800, &kept_whole.packet(17, &long[..580]));
     assert_eq!(outcome(&fits).map(|bytes| bytes.len()), Ok(614));

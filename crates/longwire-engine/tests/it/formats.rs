@@ -1,42 +1,20 @@
 //! Trace formats: detection, parsing, and rejection with position and reason.
 
 use longwire_engine::Nanos;
-use longwire_engine::trace::{
-    Contents, Cursor, End, Format, Mapping, Quantity, Series, TraceReader,
-};
+use longwire_engine::trace::{Contents, Cursor, End, Format, Mapping, Quantity, Series};
 use longwire_testbed::support::rows;
+
+use crate::common::traces::{read, read_pieces, read_usual, stretches};
 
 const SECOND: u64 = 1_000_000_000;
 const MBIT: u64 = 1_000_000;
 
-/// Reads a trace in pieces of this size.
-fn read_pieces(
-    format: Option<Format>,
-    quantity: Quantity,
-    text: &[u8],
-    piece: usize,
-) -> Result<Contents, String> {
-    let mut reader = TraceReader::new(format, Mapping::usual(quantity));
-    text.chunks(piece)
-        .try_for_each(|piece| reader.feed(piece))?;
-    reader.finish()
-}
-
-/// Reads a trace, independently of the division into pieces.
-fn read(format: Option<Format>, quantity: Quantity, text: &str) -> Result<Contents, String> {
-    let whole = read_pieces(format, quantity, text.as_bytes(), usize::MAX);
-    for piece in [1, 2, 7, 64] {
-        assert_eq!(
-            read_pieces(format, quantity, text.as_bytes(), piece),
-            whole,
-            "{text}"
-        );
-    }
-    whole
-}
-
 fn rates(text: &str) -> Result<Contents, String> {
-    read(None, Quantity::Rate, text)
+    read_usual(Quantity::Rate, text)
+}
+
+fn rates_as(format: Format, text: &str) -> Result<Contents, String> {
+    read(Some(format), &Mapping::usual(Quantity::Rate), text)
 }
 
 fn series(contents: Result<Contents, String>) -> Series {
@@ -45,11 +23,6 @@ fn series(contents: Result<Contents, String>) -> Series {
         Ok(Contents::Trains(trains)) => trains.base_delays().expect("trains have delays"),
         other => panic!("no series: {other:?}"),
     }
-}
-
-/// Values and times of one lap.
-fn stretches(series: &Series) -> Vec<(u64, u64)> {
-    series.stretches().collect()
 }
 
 #[test]
@@ -88,14 +61,14 @@ fn the_format_of_a_trace_is_detected() {
 fn a_format_may_be_said() {
     // Two numbers could be a table of milliseconds and kbit/s.
     let text = "0 1\n1000 2\n2000 3\n";
-    let pensieve = series(read(Some(Format::Pensieve), Quantity::Rate, text));
+    let pensieve = series(rates_as(Format::Pensieve, text));
     assert_eq!(pensieve.length(), Nanos::from_secs(2_000));
-    let refused = read(Some(Format::Mahimahi), Quantity::Rate, text).unwrap_err();
+    let refused = rates_as(Format::Mahimahi, text).unwrap_err();
     assert_eq!(
         refused,
         "line 1: '0 1' is not a whole number of milliseconds"
     );
-    let refused = read(Some(Format::NetemTrace), Quantity::Rate, text).unwrap_err();
+    let refused = rates_as(Format::NetemTrace, text).unwrap_err();
     assert!(refused.starts_with("line 1: "), "{refused}");
 }
 
@@ -128,7 +101,7 @@ fn pensieves_rates_hold_up_to_their_times() {
 #[test]
 fn cellreplays_trains_hold_base_delays() {
     let text = "0 20 0 1\n100 30 0 2\n150 30 0\n200 25 1 1\n";
-    let delays = series(read(None, Quantity::Delay, text));
+    let delays = series(read_usual(Quantity::Delay, text));
     let mut cursor = Cursor::default();
     let mut at = |milli| {
         let since = Nanos::from_millis(milli);
@@ -154,7 +127,7 @@ fn cellreplays_trains_hold_base_delays() {
         0 20 0/2 86400001 0/ | line 2: a base delay of 86400001 ms is above 24h
         ",
     ) {
-        let read = read(None, Quantity::Delay, &text.replace('/', "\n"));
+        let read = read_usual(Quantity::Delay, &text.replace('/', "\n"));
         assert_eq!(read, Err(message.to_owned()), "{text}");
     }
 }
@@ -185,7 +158,7 @@ fn netem_traces_patterns_are_unrolled() {
     let lap = [(MBIT, SECOND / 2), (2_500_000, SECOND / 2), (0, SECOND)];
     assert_eq!(stretches(&series(rates(toml))), [lap, lap].concat());
     let delay = "{\"StaticDelayConfig\":{\"delay\":\"20ms\",\"duration\":\"1m\"}}";
-    let delays = series(read(None, Quantity::Delay, delay));
+    let delays = series(read_usual(Quantity::Delay, delay));
     assert_eq!(stretches(&delays), [(20_000_000, 60 * SECOND)]);
 }
 
@@ -237,57 +210,30 @@ fn netem_traces_normal_rates_have_their_law() {
 
 #[test]
 fn wrong_models_are_refused_with_their_place() {
-    let pattern = |inner: &str| {
-        format!("{{\"RepeatedBwPatternConfig\":{{\"pattern\":[{inner}],\"count\":1}}}}")
-    };
-    let fixed = |fields: &str| format!("{{\"StaticBwConfig\":{{{fields}}}}}");
-    for (text, message) in [
-        ("{\"StaticBwConfig\":".to_owned(), "EOF while parsing"),
-        ("a = 1\nb =\n".to_owned(), "line 2: "),
-        ("{\"A\":{},\"B\":{}}".to_owned(), "with one name"),
-        (
-            "{\"OtherBwConfig\":{}}".to_owned(),
-            "unknown rate model OtherBwConfig",
-        ),
-        (
-            "{\"StaticDelayConfig\":{}}".to_owned(),
-            "unknown rate model StaticDelayConfig",
-        ),
-        (
-            fixed("\"rate\":\"1Mbps\""),
-            "unknown key 'rate'; known: bw, duration",
-        ),
-        (
-            fixed("\"bw\":\"1\""),
-            "StaticBwConfig: bw: '1' is not of the form 12Mbps",
-        ),
-        (
-            fixed("\"bw\":\"-1Mbps\""),
-            "bw: '-1Mbps' is not of the form 12Mbps",
-        ),
-        (fixed("\"bw\":12"), "bw: not a text such as 12Mbps"),
-        (fixed("\"bw\":{\"gbps\":1}"), "bw: no whole number 'bps'"),
-        (fixed("\"bw\":\"11Tbps\""), "too large"),
-        (fixed("\"duration\":\"0s\""), "zero duration"),
-        (pattern(""), "zero duration"),
-        (
-            pattern(&fixed("\"bw\":1")),
-            "RepeatedBwPatternConfig: pattern 1: StaticBwConfig: bw",
-        ),
-        (
-            pattern("{\"RepeatedBwPatternConfig\":{\"pattern\":[]}}"),
-            "only the outermost pattern may be unlimited",
-        ),
-        (
-            "{\"NormalizedBwConfig\":{\"duration\":\"20s\",\"step\":\"1us\"}}".to_owned(),
-            "more than 10000000 values",
-        ),
-        (
-            "{\"TraceBwConfig\":[[1]]}".to_owned(),
-            "row 1: not a list such as",
-        ),
-        ("{\"TraceBwConfig\":[[-1,[1]]]}".to_owned(), "negative"),
-    ] {
+    for [text, message] in rows(
+        r#"
+        {"StaticBwConfig":         | EOF while parsing
+        a = 1/b =/                 | line 2:
+        {"A":{},"B":{}}            | with one name
+        {"OtherBwConfig":{}}       | unknown rate model OtherBwConfig
+        {"StaticDelayConfig":{}}   | unknown rate model StaticDelayConfig
+        {"StaticBwConfig":{"rate":"1Mbps"}}   | unknown key 'rate'; known: bw, duration
+        {"StaticBwConfig":{"bw":"1"}}         | StaticBwConfig: bw: '1' is not of the form 12Mbps
+        {"StaticBwConfig":{"bw":"-1Mbps"}}    | bw: '-1Mbps' is not of the form 12Mbps
+        {"StaticBwConfig":{"bw":12}}          | bw: not a text such as 12Mbps
+        {"StaticBwConfig":{"bw":{"gbps":1}}}  | bw: no whole number 'bps'
+        {"StaticBwConfig":{"bw":"11Tbps"}}    | too large
+        {"StaticBwConfig":{"duration":"0s"}}  | zero duration
+        {"RepeatedBwPatternConfig":{"pattern":[],"count":1}} | zero duration
+        {"RepeatedBwPatternConfig":{"pattern":[{"StaticBwConfig":{"bw":1}}],"count":1}} | RepeatedBwPatternConfig: pattern 1: StaticBwConfig: bw
+        {"RepeatedBwPatternConfig":{"pattern":[{"RepeatedBwPatternConfig":{"pattern":[]}}],"count":1}} | only the outermost pattern may be unlimited
+        {"NormalizedBwConfig":{"duration":"20s","step":"1us"}} | more than 10000000 values
+        {"TraceBwConfig":[[1]]}      | row 1: not a list such as
+        {"TraceBwConfig":[[-1,[1]]]} | negative
+        "#,
+    ) {
+        // A slash ends a line.
+        let text = text.replace('/', "\n");
         let refused = rates(&text).expect_err(&text);
         assert!(refused.contains(message), "{text}: {refused}");
     }
@@ -298,9 +244,15 @@ fn wrong_models_are_refused_with_their_place() {
 #[test]
 fn non_traces_are_refused_early() {
     let long = vec![b'a'; 70_000];
-    let refused = read_pieces(None, Quantity::Rate, &long, 4_096).unwrap_err();
+    let refused = read_pieces(None, &Mapping::usual(Quantity::Rate), &long, 4_096).unwrap_err();
     assert_eq!(refused, "line 1: longer than 65536 bytes");
-    let binary = read_pieces(None, Quantity::Rate, b"\xff\xfe\x00\n1\n", 4_096).unwrap_err();
+    let binary = read_pieces(
+        None,
+        &Mapping::usual(Quantity::Rate),
+        b"\xff\xfe\x00\n1\n",
+        4_096,
+    )
+    .unwrap_err();
     assert_eq!(binary, "line 1: not UTF-8 text");
     assert_eq!(rates(""), Err("it is empty".to_owned()));
     assert_eq!(rates("#\n\n#"), Err("it is empty".to_owned()));
@@ -309,7 +261,13 @@ fn non_traces_are_refused_early() {
     let json = format!("{{{spaces}\"StaticBwConfig\":{{}}}}");
     assert_eq!(stretches(&series(rates(&json))), [(12 * MBIT, SECOND)]);
     let endless = format!("{{{}", " ".repeat(17 << 20));
-    let refused = read_pieces(None, Quantity::Rate, endless.as_bytes(), 65_536).unwrap_err();
+    let refused = read_pieces(
+        None,
+        &Mapping::usual(Quantity::Rate),
+        endless.as_bytes(),
+        65_536,
+    )
+    .unwrap_err();
     assert!(refused.contains("longer than 16 MB"), "{refused}");
 }
 
@@ -327,12 +285,22 @@ fn a_long_trace_is_read_in_good_time() {
             row % 997
         );
     }
-    let series = series(read_pieces(None, Quantity::Rate, text.as_bytes(), 65_536));
+    let series = series(read_pieces(
+        None,
+        &Mapping::usual(Quantity::Rate),
+        text.as_bytes(),
+        65_536,
+    ));
     assert_eq!(series.values().len(), 300_000);
     assert_eq!(series.length(), Nanos::from_secs(30_000));
     let opportunities: String = (0..1_000_000u32)
         .map(|line| format!("{}\n", 1 + line / 83))
         .collect();
-    let schedule = read_pieces(None, Quantity::Rate, opportunities.as_bytes(), 65_536);
+    let schedule = read_pieces(
+        None,
+        &Mapping::usual(Quantity::Rate),
+        opportunities.as_bytes(),
+        65_536,
+    );
     assert!(matches!(schedule, Ok(Contents::Schedule(schedule)) if schedule.count() == 1_000_000));
 }

@@ -84,10 +84,6 @@ fn wireguard_does_not_pad_beyond_the_mtu() {
         framing("wireguard:over=ipv6,mtu=1380").to_string(),
         "wireguard:over=ipv6,mtu=1380"
     );
-    for mtu in ["0", "67", "65536"] {
-        let text = format!("wireguard:mtu={mtu}");
-        assert!(models::FRAMING.parse(&text).is_err(), "{text}");
-    }
 }
 
 /// A full packet of 1420 bytes, WireGuard's usual MTU, becomes 1500 bytes over IPv6; the
@@ -120,9 +116,6 @@ fn overhead_may_be_negative_but_a_frame_takes_a_byte() {
     assert_eq!(wire_bytes("bytes:overhead=-64", 60), 1);
     assert_eq!(wire_bytes("bytes:overhead=-4,minimum=64", 60), 64);
     assert_eq!(wire_bytes("bytes:overhead=38,minimum=84", 46), 84);
-    for text in ["bytes:overhead=-65", "bytes:overhead=65536", "bytes:cell=0"] {
-        assert!(models::FRAMING.parse(text).is_err(), "{text}");
-    }
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! The grammar of models: accepted texts, and error messages.
+//! The grammar of models: accepted texts.
 
 use longwire_engine::models;
 use longwire_testbed::support::rows;
@@ -11,24 +11,10 @@ fn written<M: std::fmt::Display>(kind: &models::Kind<M>, text: &str) -> String {
     }
 }
 
-fn refusal<M>(kind: &models::Kind<M>, text: &str) -> String {
-    match kind.parse(text) {
-        Ok(_) => panic!("'{text}' was read"),
-        Err(error) => error.to_string(),
-    }
-}
-
 /// Checks a table of texts and the models' own notation.
 fn assert_written<M: std::fmt::Display>(kind: &models::Kind<M>, table: &str) {
     for [text, expected] in rows(table) {
         assert_eq!(written(kind, text), expected, "{text}");
-    }
-}
-
-/// Checks a table of rejected texts and their messages.
-fn assert_refused<M>(kind: &models::Kind<M>, table: &str) {
-    for [text, message] in rows(table) {
-        assert_eq!(refusal(kind, text), message, "{text}");
     }
 }
 
@@ -78,104 +64,6 @@ fn names_keys_and_bare_values_are_read() {
         assert_eq!(written(&models::FRAMING, framing), framing);
     }
     assert_eq!(written(&models::ORDER, "reorder"), "reorder");
-}
-
-#[test]
-fn models_and_parameters_that_do_not_exist_are_refused() {
-    let names = models::DELAY.entries.iter().map(|entry| entry.info.name);
-    let names = names.collect::<Vec<_>>().join(", ");
-    assert!(names.starts_with("constant, uniform, "), "{names}");
-    let known = format!("known: {names}; or a plain value such as 20ms");
-    for (text, name) in [
-        ("gauss:mean=20ms", "gauss"),
-        ("fast", "fast"),
-        ("Constant", "Constant"),
-        ("delay=20ms", "delay=20ms"),
-        ("20ms:5ms", "20ms"),
-        (":20ms", ""),
-    ] {
-        let message = format!("unknown delay model '{name}'; {known}");
-        assert_eq!(refusal(&models::DELAY, text), message, "{text}");
-    }
-    assert_eq!(
-        refusal(&models::DELAY, "uniform:mean=20ms"),
-        "uniform has no parameter 'mean'; it takes min, max, correlation"
-    );
-    assert_eq!(
-        refusal(&models::ORDER, "reorder:often"),
-        "reorder has no parameter 'often'; it takes no parameters"
-    );
-    assert_eq!(
-        refusal(&models::FRAMING, "24"),
-        "unknown framing model '24'; known: none, ethernet, atm, docsis, \
-         wireguard, wifi, bytes; \
-         or a plain value such as ethernet"
-    );
-}
-
-#[test]
-fn missing_repeated_and_empty_values_are_refused() {
-    assert_eq!(refusal(&models::DELAY, "  "), "nothing given; write 20ms");
-    assert_refused(
-        &models::DELAY,
-        "
-         | nothing given; write 20ms
-        uniform | uniform: 'min' must be given, for example min=20ms
-        uniform:10ms | uniform: 'max' must be given, for example max=20ms
-        uniform:min=,max=2ms | uniform: nothing after 'min='; write for example min=20ms
-        uniform:min=1ms,min=2ms | uniform: 'min' is given twice
-        1ms,2ms | constant: 'delay' is given twice
-        uniform:min=2ms,max=1ms | uniform: min=2ms is above max=1ms
-        exponential:1ms,2ms | exponential: min=2ms is above mean=1ms
-        ",
-    );
-}
-
-/// The error of a plain value names only its unit, that of a named one also the parameter.
-#[test]
-fn values_are_refused_with_their_unit() {
-    assert_refused(
-        &models::DELAY,
-        "
-        20 | '20' has no unit: 20ms or 20s
-        10minutes | '10minutes': unknown unit 'minutes'; times are in ns, us, ms, s, min or h
-        -5ms | '-5ms' is negative; the minimum is 0
-        uniform:min=5,max=20ms | uniform: min: '5' has no unit: 5ms or 5s
-        uniform:5,20ms | '5' has no unit: 5ms or 5%
-        uniform:0.5,20ms | '0.5' has no unit: 0.5ms or 50% (a share of 0.5) or 0.5%
-        uniform:5ms,late | uniform: no parameter takes 'late'; \
-            write for example max=20ms or correlation=25%
-        ",
-    );
-    assert_refused(
-        &models::LOSS,
-        "
-        1 | '1' has no unit: 1%
-        0.01 | '0.01' has no unit: 1% (a share of 0.01) or 0.01%
-        1%,at=exit | packet: at: 'exit' is none of medium, entry
-        ",
-    );
-    let zero = "'0bit' is zero; write 'unlimited' for a link without a rate";
-    assert_eq!(refusal(&models::RATE, "0bit"), zero);
-}
-
-/// A queue limit is in packets or bytes: the error for any other value names both, and an
-/// out-of-range value has a separate error.
-#[test]
-fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
-    assert_refused(
-        &models::QUEUE,
-        "
-        100 | '100' has no unit: 100p or 100kb
-        64tb | tail-drop: no parameter takes '64tb'; write for example packets=100p or bytes=64kb
-        1.5p | '1.5p' is finer than the resolution of 1p
-        2000gb | '2000gb' is too large; the maximum is 1024gb
-        tail-drop | tail-drop: no limit; write packets=…, bytes=… or both, for example 100p or 64kb
-        0p | tail-drop: a queue of 0 passes no frame; the minimum is 1p
-        ",
-    );
-    let cell = "bytes: cell: '0' is outside 1..65535";
-    assert_eq!(refusal(&models::FRAMING, "bytes:cell=0"), cell);
 }
 
 proptest! {

@@ -1,7 +1,10 @@
 //! JSON lists as traces: rows of named values as of the simulator Sabre, rows of
 //! netem-trace's recordings, and lists of its models.
 
-use longwire_engine::trace::{Contents, Format, Mapping, Quantity, RowTimes, Series, TraceReader};
+use longwire_engine::trace::{Contents, Format, Mapping, Quantity, RowTimes};
+use longwire_testbed::support::rows;
+
+use crate::common::traces::{self, read, read_usual};
 
 const MS: u64 = 1_000_000;
 const KBIT: u64 = 1_000;
@@ -15,30 +18,11 @@ const SABRE: &str = r#"[
     {"duration_ms": 1000, "bandwidth_kbps": null, "latency_ms": 20}
 ]"#;
 
-fn read_with(format: Option<Format>, mapping: &Mapping, text: &str) -> Result<Contents, String> {
-    let read = |piece: usize| {
-        let mut reader = TraceReader::new(format, mapping.clone());
-        let mut pieces = text.as_bytes().chunks(piece);
-        pieces.try_for_each(|piece| reader.feed(piece))?;
-        reader.finish()
-    };
-    let whole = read(usize::MAX);
-    for piece in [1, 7] {
-        assert_eq!(read(piece), whole, "{text}");
-    }
-    whole
-}
-
-fn read(quantity: Quantity, text: &str) -> Result<Contents, String> {
-    read_with(None, &Mapping::usual(quantity), text)
-}
-
 fn stretches(contents: Result<Contents, String>) -> Vec<(u64, u64)> {
-    let series: Series = match contents {
-        Ok(Contents::Series(series, false)) => series,
+    match contents {
+        Ok(Contents::Series(series, false)) => traces::stretches(&series),
         other => panic!("no series: {other:?}"),
-    };
-    series.stretches().collect()
+    }
 }
 
 #[test]
@@ -51,18 +35,18 @@ fn rows_with_durations_are_rates_and_delays() {
         .replacen('\n', &" ".repeat(70_000), 1)
         .replace('\n', "");
     for text in [SABRE, &line, &long, &format!("\u{feff}{SABRE}\n")] {
-        assert_eq!(stretches(read(Quantity::Rate, text)), rates);
-        assert_eq!(stretches(read(Quantity::Delay, text)), delays);
+        assert_eq!(stretches(read_usual(Quantity::Rate, text)), rates);
+        assert_eq!(stretches(read_usual(Quantity::Delay, text)), delays);
     }
-    let named = read_with(Some(Format::Json), &Mapping::usual(Quantity::Rate), SABRE);
+    let named = read(Some(Format::Json), &Mapping::usual(Quantity::Rate), SABRE);
     assert_eq!(stretches(named), rates);
     // The series begins with the first value.
     let late = SABRE.replace("1051", "null");
     let later = [(46_500, 3_791 * MS)];
-    assert_eq!(stretches(read(Quantity::Rate, &late)), later);
+    assert_eq!(stretches(read_usual(Quantity::Rate, &late)), later);
     // The same as a table.
     let table = "duration_ms,bandwidth_kbps\n1020,1051\n2791,46.5\n1000,\n";
-    assert_eq!(stretches(read(Quantity::Rate, table)), rates);
+    assert_eq!(stretches(read_usual(Quantity::Rate, table)), rates);
 }
 
 #[test]
@@ -77,7 +61,7 @@ fn rows_have_the_columns_of_tables() {
         ..Mapping::usual(Quantity::Rate)
     };
     let expected = [(4 * MBIT, 3_000 * MS), (2 * MBIT, 3_000 * MS)];
-    assert_eq!(stretches(read_with(None, &mapping, text)), expected);
+    assert_eq!(stretches(read(None, &mapping, text)), expected);
     let every = Mapping {
         times: RowTimes::Every(500 * MS),
         ..Mapping::usual(Quantity::Loss)
@@ -85,7 +69,7 @@ fn rows_have_the_columns_of_tables() {
     let text = r#"[{"loss": 0.5}, {"loss": 0.25}]"#;
     let half = Quantity::LOSS_STEPS / 2;
     let expected = [(half, 500 * MS), (half / 2, 500 * MS)];
-    assert_eq!(stretches(read_with(None, &every, text)), expected);
+    assert_eq!(stretches(read(None, &every, text)), expected);
 }
 
 #[test]
@@ -95,68 +79,48 @@ fn recorded_rows_and_models_need_no_object_around_them() {
         r#"[["25ms", ["2Mbps", "4Mbps", "4Mbps"]], ["2ms", ["1Mbps"]]]"#,
         "[\n  [\n    25.0,\n    [2.0, 4.0, 4.0]\n  ],\n  [2, [1]]\n]\n",
     ] {
-        assert_eq!(stretches(read(Quantity::Rate, text)), expected, "{text}");
+        assert_eq!(
+            stretches(read_usual(Quantity::Rate, text)),
+            expected,
+            "{text}"
+        );
     }
     let models = r#"[{"StaticBwConfig": {"bw": "2Mbps", "duration": "25ms"}},
         {"TraceBwConfig": [["25ms", ["4Mbps", "4Mbps"]], ["2ms", ["1Mbps"]]]}]"#;
-    assert_eq!(stretches(read(Quantity::Rate, models)), expected);
+    assert_eq!(stretches(read_usual(Quantity::Rate, models)), expected);
     let toml = "[StaticDelayConfig]\ndelay = \"5ms\"\nduration = \"1s\"\n";
     assert_eq!(
-        stretches(read(Quantity::Delay, toml)),
+        stretches(read_usual(Quantity::Delay, toml)),
         [(5 * MS, 1_000 * MS)]
     );
 }
 
 #[test]
 fn faults_of_lists_are_told_with_their_row() {
-    for (quantity, text, expected) in [
-        (Quantity::Rate, "[]", "zero duration"),
-        (Quantity::Rate, "[1, 2]", "pattern 1: a model is written"),
-        (
-            Quantity::Rate,
-            r#"[{"duration_ms": 1, "rate_kbps": 5}, 7]"#,
-            "row 2: not an object",
-        ),
-        (
-            Quantity::Rate,
-            r#"[{"duration_ms": 1, "rate_kbps": -5}]"#,
-            "row 1: rate: '-5' is negative",
-        ),
-        (
-            Quantity::Rate,
-            r#"[{"duration_ms": 1, "rate_kbps": {}}, {}]"#,
-            "a model is written",
-        ),
-        (
-            Quantity::Rate,
-            r#"[{"duration_ms": 1, "rate_kbps": 1}, {"rate_kbps": []}]"#,
-            "row 2: '[]' is neither a number nor text",
-        ),
-        (
-            Quantity::Rate,
-            r#"[{"duration_ms": 1, "rate": 5}]"#,
-            "row 1: rate: '5' has no unit",
-        ),
-        (
-            Quantity::Loss,
-            r#"[{"duration_ms": 1, "rate_kbps": 5}]"#,
-            "no column named loss",
-        ),
-        (
-            Quantity::Rate,
-            r#"[{"rate_kbps": 5, "x": 1}]"#,
-            "no column named time",
-        ),
-        (Quantity::Rate, r#"[{"duration_ms": 1, "#, "EOF"),
-    ] {
-        let error = read(quantity, text).expect_err(text);
+    for [text, expected] in rows(
+        r#"
+        []                                               | zero duration
+        [1, 2]                                           | pattern 1: a model is written
+        [{"duration_ms": 1, "rate_kbps": 5}, 7]          | row 2: not an object
+        [{"duration_ms": 1, "rate_kbps": -5}]            | row 1: rate: '-5' is negative
+        [{"duration_ms": 1, "rate_kbps": {}}, {}]        | a model is written
+        [{"duration_ms": 1, "rate_kbps": 1}, {"rate_kbps": []}] | row 2: '[]' is neither a number nor text
+        [{"duration_ms": 1, "rate": 5}]                  | row 1: rate: '5' has no unit
+        [{"rate_kbps": 5, "x": 1}]                       | no column named time
+        [{"duration_ms": 1,                              | EOF
+        "#,
+    ) {
+        let error = read_usual(Quantity::Rate, text).expect_err(text);
         assert!(error.contains(expected), "{text}: {error}");
     }
+    let rates = r#"[{"duration_ms": 1, "rate_kbps": 5}]"#;
+    let error = read_usual(Quantity::Loss, rates).expect_err("rates are no losses");
+    assert!(error.contains("no column named loss"), "{error}");
     let mapping = Mapping {
         column: Some("down".to_owned()),
         ..Mapping::usual(Quantity::Rate)
     };
     let model = r#"[{"StaticBwConfig": {"bw": "2Mbps", "duration": "25ms"}}]"#;
-    let error = read_with(None, &mapping, model).expect_err("a model has no columns");
+    let error = read(None, &mapping, model).expect_err("a model has no columns");
     assert!(error.contains("has no columns"), "{error}");
 }

@@ -10,9 +10,10 @@ use longwire_engine::{
     BitRate, DropReason, FrameContext, Hook, Link, LinkId, LinkSpec, Loader, Nanos, NoLoader,
     PARTS, Packets, Plugin, Probability, TakePiece, Verdict,
 };
+use longwire_testbed::support::rows;
 use longwire_units::random::Stream;
 
-use crate::common::{config, frame, refusal, spec, verdicts};
+use crate::common::{config, frame, spec, verdicts};
 
 #[test]
 fn a_specification_is_printed_as_it_was_written() {
@@ -95,29 +96,17 @@ fn typed_builders_equal_their_texts() {
 
 #[test]
 fn the_word_for_no_model_stands_alone() {
-    for (line, message) in [
-        (
-            "loss=none loss=1%",
-            "loss: unknown loss model 'none'; known: packet, ",
-        ),
-        (
-            "loss=1% loss=none",
-            "loss: unknown loss model 'none'; known: packet, ",
-        ),
-        (
-            "loss=none loss=none",
-            "loss: unknown loss model 'none'; known: packet, ",
-        ),
-        (
-            "rewrite=none rewrite=ip:ttl=1",
-            "rewrite: unknown rewrite model 'none'; known: ip, ",
-        ),
-    ] {
+    for [line, message] in rows(
+        "
+        loss=none loss=1%             | loss: unknown loss model 'none'; known: packet,
+        loss=1% loss=none             | loss: unknown loss model 'none'; known: packet,
+        loss=none loss=none           | loss: unknown loss model 'none'; known: packet,
+        rewrite=none rewrite=ip:ttl=1 | rewrite: unknown rewrite model 'none'; known: ip,
+        ",
+    ) {
         let error = line.parse::<LinkSpec>().unwrap_err().to_string();
         assert!(error.starts_with(message), "{line}: {error}");
     }
-    // `derived` is a value of the option `queue` only.
-    assert!(refusal("delay", "derived").contains("'derived'"));
 }
 
 /// Two files and a plugin, with a record of reads and loads.

@@ -27,36 +27,28 @@ fn refusal(filter: &str) -> String {
 /// Every example in the help is a valid filter.
 #[test]
 fn names_in_the_help_are_accepted() {
-    let named = [
-        ("ip, ip6, arp, icmp, icmp6, tcp, udp, sctp", "not ip6"),
-        ("vlan [N]", "vlan and vlan 7"),
-        (
-            "proto N",
-            "ip proto 6 or ip6 proto 17 or ether proto 0x88cc",
-        ),
-        ("[PROTOCOL] [src|dst] host|net", "src host 10.0.0.1"),
-        ("net|port|portrange", "tcp dst port 80 or udp portrange 5-9"),
-        ("ether [src|dst] host", "ether src host 02:00:00:00:00:01"),
-        (
-            "[ether|ip|ip6] multicast",
-            "ether multicast or ip multicast",
-        ),
-        ("ether broadcast", "ether broadcast"),
-        ("less N, greater N", "less 100 or greater 1000"),
-        ("tcp[13] & 2 != 0", "tcp[13] & 2 != 0"),
-        ("ip.addr == 10.0.0.0/8", "ip.addr == 10.0.0.0/8"),
-        ("tcp.port in {80, 443}", "tcp.port in {80, 443}"),
-        (
-            "len, ttl, dscp, ecn",
-            "len > 9 and ttl 5 and dscp ef and ecn = 1",
-        ),
-        ("flag syn", "flag syn"),
-        ("fragment", "fragment"),
-        ("bytes OFFSET HEX", "bytes 14 4500"),
-        ("and, or, not and parentheses", "not (ip and tcp) or udp"),
-    ];
-    for (text, filter) in named {
-        assert!(LANGUAGE.contains(text), "{text}");
+    for [text, filter] in rows(
+        "
+        ip, ip6, arp, icmp, icmp6, tcp, udp, sctp | not ip6
+        vlan [N]                     | vlan and vlan 7
+        proto N                      | ip proto 6 or ip6 proto 17 or ether proto 0x88cc
+        [PROTOCOL] [src¦dst] host¦net | src host 10.0.0.1
+        net¦port¦portrange           | tcp dst port 80 or udp portrange 5-9
+        ether [src¦dst] host         | ether src host 02:00:00:00:00:01
+        [ether¦ip¦ip6] multicast     | ether multicast or ip multicast
+        ether broadcast              | ether broadcast
+        less N, greater N            | less 100 or greater 1000
+        tcp[13] & 2 != 0             | tcp[13] & 2 != 0
+        ip.addr == 10.0.0.0/8        | ip.addr == 10.0.0.0/8
+        tcp.port in {80, 443}        | tcp.port in {80, 443}
+        len, ttl, dscp, ecn          | len > 9 and ttl 5 and dscp ef and ecn = 1
+        flag syn                     | flag syn
+        fragment                     | fragment
+        bytes OFFSET HEX             | bytes 14 4500
+        and, or, not and parentheses | not (ip and tcp) or udp
+        ",
+    ) {
+        assert!(LANGUAGE.contains(&text.replace('¦', "|")), "{text}");
         assert!(Filter::parse(filter).is_ok(), "{filter}");
     }
     for word in "ip ip6 arp icmp icmp6 tcp udp sctp".split(' ') {
@@ -94,40 +86,25 @@ fn all() -> Vec<(char, Vec<u8>)> {
     let part = |fragment| Ipv4 { fragment, ..PLAIN4 }.packet(17, &udp4);
     let hop_by_hop: (u8, &[u8]) = (0, &[0, 0, 1, 4, 0, 0, 0, 0]);
     let later_part: (u8, &[u8]) = (44, &[0, 0, 0, 8, 0, 0, 0, 9]);
+    let v4 = |packet: &[u8]| ethernet(&[], 0x0800, packet);
+    let v6 = |packet: &[u8]| ethernet(&[], 0x86dd, packet);
+    let tagged = |packet: &[u8]| ethernet(&[100, 8], 0x86dd, packet);
+    let ping = transport(4, 1, (0, 0), 0, &[0; 56]);
     vec![
         // SYN, to 443, EF, ECT(0), its last hops.
-        (
-            'a',
-            ethernet(&[], 0x0800, &expedited.packet(6, &tcp(4, 0x02, 0))),
-        ),
+        ('a', v4(&expedited.packet(6, &tcp(4, 0x02, 0)))),
         // DNS in VLAN 7.
         ('b', ethernet(&[7], 0x0800, &PLAIN4.packet(17, &udp4))),
-        (
-            'c',
-            ethernet(
-                &[],
-                0x0800,
-                &PLAIN4.packet(1, &transport(4, 1, (0, 0), 0, &[0; 56])),
-            ),
-        ),
+        ('c', v4(&PLAIN4.packet(1, &ping))),
         // ACK and PSH, a kilobyte, CE.
-        (
-            'd',
-            ethernet(&[], 0x86dd, &ipv6(3, &[], 6, &tcp(6, 0x18, 1_000))),
-        ),
+        ('d', v6(&ipv6(3, &[], 6, &tcp(6, 0x18, 1_000)))),
         // After an extension header, in VLAN 8 of provider VLAN 100.
-        (
-            'e',
-            ethernet(&[100, 8], 0x86dd, &ipv6(0, &[hop_by_hop], 17, &udp6)),
-        ),
+        ('e', tagged(&ipv6(0, &[hop_by_hop], 17, &udp6))),
         ('f', ethernet(&[], 0x0806, &[0; 46])),
         // A first fragment, and a later one.
-        ('g', ethernet(&[], 0x0800, &part(0x2000))),
-        ('h', ethernet(&[], 0x0800, &part(0x0010))),
-        (
-            'i',
-            ethernet(&[], 0x86dd, &ipv6(0, &[later_part], 17, &udp6)),
-        ),
+        ('g', v4(&part(0x2000))),
+        ('h', v4(&part(0x0010))),
+        ('i', v6(&ipv6(0, &[later_part], 17, &udp6))),
         ('j', vec![0xff; 9]),
     ]
 }
@@ -213,30 +190,20 @@ fn filters_match_what_they_say() {
 #[test]
 fn filters_are_refused_at_their_column() {
     const WHAT: &str = "a test such as ip, udp, port 53, src net 10.0.0.0/8 or len > 100";
-    let nothing = format!("the filter ends where {WHAT} should follow");
-    for (filter, column, message) in [
-        ("ip and", 7, nothing),
-        (
-            "ip udp",
-            4,
-            "unexpected 'udp'; join tests with 'and' or 'or'".to_owned(),
-        ),
-        (
-            "(ip or udp",
-            11,
-            "the filter ends where ')' should follow".to_owned(),
-        ),
-        ("ip)", 3, "unmatched ')'".to_owned()),
-        ("ip and cheese", 8, format!("'cheese' is not {WHAT}")),
-        ("ü and ip", 1, format!("'ü' is not {WHAT}")),
-        ("(ü)", 2, format!("'ü' is not {WHAT}")),
-        ("ip and (ü)", 9, format!("'ü' is not {WHAT}")),
-    ] {
-        assert_eq!(
-            refusal(filter),
-            format!("column {column}: {message}"),
-            "{filter}"
-        );
+    for [filter, column, message] in rows(
+        "
+        ip and        | 7  | the filter ends where WHAT should follow
+        ip udp        | 4  | unexpected 'udp'; join tests with 'and' or 'or'
+        (ip or udp    | 11 | the filter ends where ')' should follow
+        ip)           | 3  | unmatched ')'
+        ip and cheese | 8  | 'cheese' is not WHAT
+        ü and ip      | 1  | 'ü' is not WHAT
+        (ü)           | 2  | 'ü' is not WHAT
+        ip and (ü)    | 9  | 'ü' is not WHAT
+        ",
+    ) {
+        let message = format!("column {column}: {}", message.replace("WHAT", WHAT));
+        assert_eq!(refusal(filter), message, "{filter}");
     }
     let deep = "more than 32 nested parentheses and negations";
     let open = format!("{}ip", "(".repeat(40));

@@ -2,7 +2,7 @@
 
 use longwire_engine::{DropReason, Verdict};
 
-use crate::common::{assert_binomial, config, link, refusal, verdicts};
+use crate::common::{assert_binomial, config, link, verdicts};
 
 const CONFIDENCE: f64 = 0.9998;
 
@@ -97,8 +97,4 @@ fn a_limit_that_lowers_the_loss_is_doubted() {
         let doubts = config(&format!("loss=packet:{loss}")).doubts;
         assert_eq!(doubts, [], "{loss}");
     }
-    assert_eq!(
-        refusal("loss", "packet:1%,run-max=0"),
-        "loss: packet: run-max=0 drops none; the minimum is 1"
-    );
 }

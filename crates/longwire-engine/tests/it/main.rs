@@ -33,6 +33,7 @@ mod presets;
 mod quantities;
 mod queues;
 mod rates;
+mod refusals;
 mod registry;
 mod release;
 mod router;

@@ -4,22 +4,16 @@
 use longwire_testbed::support::rows;
 use std::collections::HashMap;
 
-use longwire_engine::trace::{Contents, Mapping, Quantity, TraceReader};
+use longwire_engine::trace::{Contents, Quantity};
 use longwire_engine::{Nanos, models};
 
 use crate::common::files::{file, frame_context, stream};
+use crate::common::traces::read_usual;
 
 /// Returns a model file's parts by name.
 fn parts(text: &'static str) -> HashMap<&'static str, &'static str> {
     let parts = text.split("== ").filter(|part| !part.is_empty());
     parts.map(|part| part.split_once('\n').unwrap()).collect()
-}
-
-/// Reads a document of a quantity.
-fn read(quantity: Quantity, text: &str) -> Contents {
-    let mut reader = TraceReader::new(None, Mapping::usual(quantity));
-    let contents = reader.feed(text.as_bytes()).and_then(|()| reader.finish());
-    contents.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// Merges rows of time and value with equal neighbours, as series do.
@@ -44,13 +38,13 @@ fn values(part: &str) -> Vec<(String, u64)> {
 
 /// Returns one repetition of a document, as the reader parses it.
 fn contents(quantity: Quantity, text: &str) -> Vec<(String, u64)> {
-    match read(quantity, text) {
-        Contents::Series(series, false) => joined(
+    match read_usual(quantity, text) {
+        Ok(Contents::Series(series, false)) => joined(
             series
                 .stretches()
                 .map(|(value, time)| (value.to_string(), time)),
         ),
-        Contents::Patterns(patterns, false) => {
+        Ok(Contents::Patterns(patterns, false)) => {
             let shown = |steps: &u64| match *steps as f64 / Quantity::LOSS_STEPS as f64 {
                 whole if whole.fract() == 0.0 => format!("{whole:.1}"),
                 part => part.to_string(),
@@ -83,7 +77,7 @@ macro_rules! files {
 }
 
 #[test]
-fn rates_are_read_in_every_form() {
+fn models_are_read_in_every_form() {
     files!(
         Quantity::Rate,
         "bw-trace",
@@ -95,30 +89,18 @@ fn rates_are_read_in_every_form() {
         "bw-sawtooth-only-rising",
         "bw-repeated"
     );
-}
-
-#[test]
-fn delays_are_read_in_every_form() {
     files!(
         Quantity::Delay,
         "delay-static",
         "delay-static-default",
         "delay-repeated"
     );
-}
-
-#[test]
-fn loss_patterns_are_read_in_every_form() {
     files!(
         Quantity::Loss,
         "loss-static",
         "loss-static-default",
         "loss-repeated"
     );
-}
-
-#[test]
-fn duplication_patterns_are_read_in_every_form() {
     files!(
         Quantity::Duplication,
         "duplicate-static",

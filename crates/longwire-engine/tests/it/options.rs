@@ -1,12 +1,9 @@
 //! Options of one direction as text: parsed, overlaid, printed; default and undersized
 //! queues; the MTU.
 
-use crate::common::{config, frame, link, refusal, spec};
+use crate::common::{config, frame, link, spec};
 use longwire_engine::models::queue::QueueLimit;
-use longwire_engine::{
-    BitRate, Bytes, DropReason, LinkConfig, LinkSpec, LinkSpecError, Nanos, NoLoader, Packets,
-    Verdict,
-};
+use longwire_engine::{BitRate, Bytes, DropReason, LinkConfig, Nanos, Packets, Verdict};
 
 /// Returns every part of the link as one line.
 fn described(config: &LinkConfig) -> String {
@@ -51,42 +48,6 @@ fn absence_can_be_written() {
     assert_eq!(config.mtu.bytes(), None);
     assert_eq!(config.queue_limit(), QueueLimit::UNLIMITED);
     assert!(config.loss.is_empty());
-}
-
-#[test]
-fn a_refusal_names_its_option() {
-    assert_eq!(
-        refusal("rate", "10"),
-        "rate: '10' has no unit: 10mbit or 10kbit"
-    );
-    assert_eq!(
-        refusal("delay", "-1ms"),
-        "delay: '-1ms' is negative; the minimum is 0"
-    );
-    assert_eq!(
-        refusal("framing", "sonet"),
-        "framing: unknown framing model 'sonet'; known: none, ethernet, atm, docsis, \
-         wireguard, wifi, bytes; \
-         or a plain value such as ethernet"
-    );
-    assert_eq!(refusal("queue", ""), "queue: nothing given; write 100p");
-    assert_eq!(refusal("loss", "2"), "loss: '2' has no unit: 2%");
-    assert_eq!(refusal("corrupt", "2"), "corrupt: '2' has no unit: 2%");
-    assert_eq!(
-        refusal("order", "random"),
-        "order: unknown order model 'random'; known: in-order, reorder; \
-         or a plain value such as in-order"
-    );
-    let range = "is outside 68..65535 bytes after the MAC header; write 'none' for no limit";
-    for text in ["0", "67", "65536", "18446744073709551615"] {
-        assert_eq!(refusal("mtu", text), format!("mtu: '{text}' {range}"));
-    }
-    assert_eq!(
-        refusal("mtu", "1500b"),
-        "mtu: '1500b' is not a number; write for example 1000"
-    );
-    let error = LinkSpec::new().set("mtu", "0", &NoLoader).unwrap_err();
-    assert!(matches!(error, LinkSpecError::Option(error) if error.option == "mtu"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! In-memory files: a loader with fixed contents.
 
+use longwire_engine::models::Kind;
 use longwire_engine::{FrameContext, Loader, TakePiece};
 use longwire_units::random::Stream;
 
@@ -21,6 +22,21 @@ impl Loader for Contents<'_> {
     fn read(&self, _path: &str, take: TakePiece<'_>) -> Result<(), String> {
         self.text.chunks(self.piece).try_for_each(take)
     }
+}
+
+/// Parses a model whose files all have these contents.
+pub fn parse<M>(kind: &Kind<M>, text: &str, contents: &str) -> M {
+    let model = kind.parse_with(text, &file(contents));
+    model.unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Returns the error of such a model.
+pub fn parse_error<M>(kind: &Kind<M>, text: &str, contents: &str) -> String {
+    let model = kind.parse_with(text, &file(contents));
+    let error = model
+        .err()
+        .unwrap_or_else(|| panic!("{text} was read from {contents:?}"));
+    error.to_string()
 }
 
 /// Files by name.

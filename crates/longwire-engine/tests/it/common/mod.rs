@@ -6,8 +6,11 @@ pub mod composition;
 pub mod fates;
 pub mod files;
 pub mod special;
+pub mod traces;
 
-use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
+use longwire_engine::{
+    Delivery, DropReason, FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, Verdict,
+};
 use longwire_testbed::support::binomial_interval;
 
 /// Returns the specification in a line such as `rate=10mbit loss=1%`.
@@ -35,6 +38,21 @@ pub fn refusal(option: &str, text: &str) -> String {
 
 pub fn frame(arrival: u64, len: u32) -> FrameMeta {
     FrameMeta::new(Nanos::from_nanos(arrival), len)
+}
+
+/// Offers a frame; returns its delivery and its edited bytes, or the reason of its drop.
+pub fn cross(link: &mut Link, at: u64, bytes: &[u8]) -> Result<(Delivery, Vec<u8>), DropReason> {
+    match link.offer(frame(at, bytes.len() as u32), bytes) {
+        Verdict::Deliver(delivery) => {
+            let mut bytes = bytes.to_vec();
+            if delivery.edits.any() {
+                link.edit(&delivery, &mut bytes);
+            }
+            Ok((delivery, bytes))
+        }
+        Verdict::Drop(reason) => Err(reason),
+        Verdict::Queued => panic!("queued"),
+    }
 }
 
 /// The verdicts of `count` frames of 1000 bytes, `gap` nanoseconds apart.

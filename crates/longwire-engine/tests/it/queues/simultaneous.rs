@@ -4,7 +4,7 @@ use longwire_engine::DropReason;
 use longwire_engine::models;
 
 use crate::queues::link::{Fate, Run, link, run_engine};
-use crate::queues::traffic::{Draws, Packet, Pattern};
+use crate::queues::traffic::{Packet, Pattern};
 
 /// 1000 bytes take a millisecond.
 const RATE: u64 = 8_000_000;
@@ -71,37 +71,6 @@ fn a_link_that_falls_free_takes_the_next_frame_before_another_is_queued() {
     for queue in ["3p", "priority:limit=2p", "drr:limit=2p", "codel:limit=2p"] {
         let expected = [sent(1), sent(2), sent(3), sent(4), full];
         assert_eq!(departures(queue, &arrivals), expected, "{queue}");
-    }
-}
-
-/// Disciplines with one class, which drop only at their limit, decide as tail drop with a
-/// limit of one more frame, for arrivals at departure instants.
-#[test]
-fn disciplines_agree_with_tail_drop() {
-    const LONG: &str = "target=1000s,interval=1000s";
-    for seed in 0..400 {
-        let mut draws = Draws::new(seed);
-        let mut at = 0;
-        let packets = (0..300).map(|number| {
-            at += draws.choose(&[0, 0, 0, 1, 7, 10, 25]) * SERVICE / 10;
-            Packet::plain(number, at)
-        });
-        let pattern = Pattern {
-            rate: RATE,
-            packets: packets.collect(),
-        };
-        let limit = draws.between(1, 12);
-        let expected = run_engine(&pattern, &format!("{}p", limit + 1), 1);
-        let full = Fate::Dropped(DropReason::QueueFull);
-        assert!(expected.contains(&full), "{seed}");
-        for queue in [
-            format!("priority:limit={limit}p"),
-            format!("drr:limit={limit}p"),
-            format!("codel:limit={limit}p,{LONG}"),
-        ] {
-            let found = run_engine(&pattern, &queue, 1);
-            assert_eq!(found, expected, "{queue}, pattern {seed}");
-        }
     }
 }
 

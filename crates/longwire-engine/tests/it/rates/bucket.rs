@@ -138,23 +138,3 @@ fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
     let micros: Vec<u64> = departures.iter().map(|at| at / 1_000).collect();
     assert_eq!(micros, [1_100, 1_200, 1_300, 2_100, 3_100, 4_100]);
 }
-
-/// A frame of 64 bytes waits for 64 bytes of tokens, 73.142857 ns at 7 Gbit/s, and takes
-/// 46.545454 ns on a line of 11 Gbit/s: together 119.688 ns, which rounds down to 119 ns,
-/// but would be 120 ns if the start were rounded up.
-#[test]
-fn departures_behind_the_peak_are_rounded_down() {
-    let rate = "token-bucket:rate=7gbit,burst=64b,peak=11gbit";
-    let departures = both_ways(rate, "", 0, &[(0u64, 64u32); 2]);
-    assert_eq!(departures, [46, 119]);
-}
-
-/// A frame longer than the bucket leaves when the bucket is full, and owes the rest: the
-/// long-term rate holds.
-#[test]
-fn a_frame_longer_than_the_bucket_owes_the_rest() {
-    let rate = "token-bucket:rate=8mbit,burst=100b";
-    let departures = both_ways(rate, "", 0, &[(0u64, 1_000u32); 11]);
-    assert_eq!(departures[0], 0);
-    assert_eq!(departures[10], 10_000_000);
-}

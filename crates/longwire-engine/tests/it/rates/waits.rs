@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
-use longwire_engine::frame_context::FrameContext;
-use longwire_engine::{Bytes, FrameMeta, Link, Nanos, Packets, Verdict, models};
+use longwire_engine::{Bytes, Nanos, Verdict, models};
 use longwire_units::random::{Purpose, Stream};
 use proptest::prelude::*;
 
-use crate::common::{files, frame, refusal, spec};
+use crate::common::{files, frame, link, spec};
 use crate::rates::links::{any_frames, both_ways};
 
 const NANOBITS: u128 = 1_000_000_000;
@@ -212,13 +211,9 @@ fn waits_have_the_distribution_of_a_delay() {
         let mut stream = Stream::new(1, 0, Purpose::Rate);
         let mut at = 7;
         for departure in departures {
-            let frame_context = FrameContext {
-                frame: FrameMeta::new(Nanos::ZERO, 0),
-                at: Nanos::ZERO,
-                bytes: &[],
-                waiting: (Packets(0), Bytes(0)),
-            };
-            at += model.draw(&frame_context, &mut stream).as_nanos();
+            at += model
+                .draw(&files::frame_context(0, 0), &mut stream)
+                .as_nanos();
             assert_eq!(departure, at, "{wait}");
         }
     }
@@ -228,11 +223,7 @@ fn waits_have_the_distribution_of_a_delay() {
 fn a_discipline_chooses_at_the_slot() {
     let rate = "slots:wait=10ms,packets=1p";
     let line = format!("rate={rate} queue=head-drop:limit=2p");
-    let mut link = Link::new(
-        spec(&line).build(&longwire_engine::NoLoader).unwrap(),
-        1,
-        longwire_engine::LinkId(0),
-    );
+    let mut link = link(&line, 1);
     // The first two are pushed out of the queue before the slot opens.
     for arrival in [0, 1, 2, 3] {
         let _ = link.offer(frame(arrival * MS, 100), &[]);
@@ -244,24 +235,6 @@ fn a_discipline_chooses_at_the_slot() {
         }
     }
     assert_eq!(departures, [(2, 10 * MS), (3, 20 * MS)]);
-}
-
-#[test]
-fn a_slot_must_end_and_must_be_waited_for() {
-    for (text, said) in [
-        ("slots:packets=5p", "'wait' must be given"),
-        ("slots:wait=0s", "wait=0s is zero"),
-        ("slots:wait=0s..0s", "wait=0s..0s is zero"),
-        ("slots:wait=20ms..10ms", "min=20ms is above max=10ms"),
-        ("slots:wait=10ms,packets=0p", "a slot of 0 passes nothing"),
-        ("slots:wait=10ms,bytes=0b", "a slot of 0 passes nothing"),
-        ("slots:wait=sinusoid:mean=5ms", "is not a distribution"),
-        ("slots:wait=10", "'10' has no unit: 10ms or 10s"),
-        ("slots:wait=norm:mean=5ms", "unknown delay model 'norm'"),
-    ] {
-        let message = refusal("rate", text);
-        assert!(message.contains(said), "{text}: {message}");
-    }
 }
 
 #[test]
