@@ -58,12 +58,6 @@ impl LinkState {
             LinkState::Paused => "paused",
         }
     }
-
-    /// Returns the state with this name.
-    pub fn from_name(name: &str) -> Option<LinkState> {
-        let all = [LinkState::On, LinkState::Off, LinkState::Paused];
-        all.into_iter().find(|state| state.name() == name)
-    }
 }
 
 /// The models of a part as a link holds them: exactly one, at most one, or a list.

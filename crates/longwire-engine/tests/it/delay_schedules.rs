@@ -4,9 +4,9 @@ use crate::common::files::{self, frame_context, stream};
 use longwire_engine::Nanos;
 use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
+use longwire_testbed::support::rows;
 
 const MS: u64 = 1_000_000;
-const SECOND: u64 = 1_000_000_000;
 
 /// Not a round time, to detect other origins.
 const EPOCH: u64 = 12_345_678_901;
@@ -31,123 +31,82 @@ fn mean(model: &dyn DelayModel) -> u64 {
     model.mean().as_nanos()
 }
 
-#[test]
-fn steps_hold_from_their_time_on() {
-    let mut steps = parse("steps:at=0s/20ms;10s/50ms;15s/30ms", "");
-    for (since, delay) in [
-        (0, 20),
-        (10 * SECOND - 1, 20),
-        (10 * SECOND, 50),
-        (14 * SECOND, 50),
-        (15 * SECOND, 30),
-        (1_000 * SECOND, 30),
-        // Queries may be in any time order.
-        (1, 20),
-    ] {
-        assert_eq!(at(&mut steps, since), delay * MS, "{since}");
-    }
-    assert_eq!(mean(steps.as_ref()), 30 * MS);
-    assert_eq!(steps.least().as_nanos(), 20 * MS);
-    // Before the epoch, the first delay applies.
-    let frame = frame_context(EPOCH - 1, 1000);
-    assert_eq!(steps.draw(&frame, &mut stream()).as_nanos(), 20 * MS);
-}
-
-/// The last step holds as long as the one before: a lap is 20 s.
-#[test]
-fn steps_loop_or_stop() {
-    let mut looped = parse("steps:at=0s/20ms;10s/50ms;15s/30ms,end=loop", "");
-    for lap in [0, 1, 7] {
-        for (since, delay) in [(0, 20), (10, 50), (15, 30), (19, 30)] {
-            assert_eq!(at(&mut looped, (lap * 20 + since) * SECOND), delay * MS);
+/// Checks a table of models, lines of a file (separated by `/`), means, and delays by time
+/// after the epoch.
+fn assert_delays(table: &str) {
+    let time = |text: &str| text.parse::<Nanos>().expect(text).as_nanos();
+    for [text, contents, mean, delays] in rows(table) {
+        let mut model = parse(text, &contents.replace('/', "\n"));
+        assert_eq!(model.mean().as_nanos(), time(mean), "{text}");
+        for pair in delays.split(' ') {
+            let (since, delay) = pair.split_once('=').expect(pair);
+            assert_eq!(at(&mut model, time(since)), time(delay), "{text}: {pair}");
         }
     }
-    assert_eq!(mean(looped.as_ref()), 30 * MS);
-    let mut stopped = parse("steps:at=0s/20ms;10s/50ms;15s/30ms,end=stop", "");
-    assert_eq!(at(&mut stopped, 20 * SECOND - 1), 30 * MS);
-    assert_eq!(at(&mut stopped, 20 * SECOND), 0);
-    assert_eq!(stopped.least(), Nanos::ZERO);
 }
 
+/// The last step holds as long as the one before: a lap is 20 s. Queries may be in any time
+/// order. A linear delay changes by 3 picoseconds per nanosecond, rounded to nearest, and
+/// wraps to the first of the next lap.
 #[test]
-fn ramps_go_evenly_from_one_delay_to_the_next() {
-    let text = "steps:at=0s/20ms;10s/50ms;20s/50ms;30s/10ms,change=linear";
-    let mut held = parse(text, "");
-    for (since, delay) in [
-        (0, 20 * MS),
-        (5 * SECOND, 35 * MS),
-        (10 * SECOND, 50 * MS),
-        (17 * SECOND, 50 * MS),
-        (25 * SECOND, 30 * MS),
-        (30 * SECOND, 10 * MS),
-        (35 * SECOND, 10 * MS),
-        (99 * SECOND, 10 * MS),
-        // A nanosecond changes the delay by 3 picoseconds; rounded to nearest.
-        (SECOND / 3, 21 * MS),
-        (SECOND / 3 - 1_000, 21 * MS - 3),
-    ] {
-        assert_eq!(at(&mut held, since), delay, "{since}");
-    }
-    let mut looped = parse(&format!("{text},end=loop"), "");
-    // From the last delay to the first of the next lap.
-    assert_eq!(at(&mut looped, 35 * SECOND), 15 * MS);
-    assert_eq!(at(&mut looped, 40 * SECOND), 20 * MS);
-    assert_eq!(at(&mut looped, 45 * SECOND), 35 * MS);
-    let area = 10 * (35 + 50 + 30 + 15);
-    assert_eq!(mean(looped.as_ref()), area * MS / 40);
-    let mut stopped = parse(&format!("{text},end=stop"), "");
-    assert_eq!(at(&mut stopped, 39 * SECOND), 10 * MS);
-    assert_eq!(at(&mut stopped, 40 * SECOND), 0);
-    assert_eq!(mean(stopped.as_ref()), 10 * (35 + 50 + 30 + 10) * MS / 40);
+fn steps_hold_loop_or_stop() {
+    assert_delays(
+        "
+        steps:at=0s/20ms;10s/50ms;15s/30ms          | | 30ms | 0=20ms 9999999999ns=20ms 10s=50ms 14s=50ms 15s=30ms 1000s=30ms 1ns=20ms
+        steps:at=0s/20ms;10s/50ms;15s/30ms,end=loop | | 30ms | 0=20ms 10s=50ms 15s=30ms 19s=30ms 20s=20ms 30s=50ms 35s=30ms 39s=30ms 140s=20ms 150s=50ms 155s=30ms 159s=30ms
+        steps:at=0s/20ms;10s/50ms;15s/30ms,end=stop | | 30ms | 19999999999ns=30ms 20s=0
+        steps:at=0s/20ms;10s/50ms;20s/50ms;30s/10ms,change=linear          | | 10ms   | 0=20ms 5s=35ms 10s=50ms 17s=50ms 25s=30ms 30s=10ms 35s=10ms 99s=10ms 333333333ns=21ms 333332333ns=20999997ns
+        steps:at=0s/20ms;10s/50ms;20s/50ms;30s/10ms,change=linear,end=loop | | 32500us | 35s=15ms 40s=20ms 45s=35ms
+        steps:at=0s/20ms;10s/50ms;20s/50ms;30s/10ms,change=linear,end=stop | | 31250us | 39s=10ms 40s=0
+        ",
+    );
+    let bounds = |text| parse(text, "").least();
+    let steps = "steps:at=0s/20ms;10s/50ms;15s/30ms";
+    assert_eq!(bounds(steps), Nanos::from_millis(20));
+    assert_eq!(bounds(&format!("{steps},end=stop")), Nanos::ZERO);
+    // Before the epoch, the first delay applies.
+    let frame = frame_context(EPOCH - 1, 1000);
+    let first = parse(steps, "").draw(&frame, &mut stream());
+    assert_eq!(first, Nanos::from_millis(20));
 }
 
+/// Times count from the first row. A delay that is equal in several rows holds, and then
+/// changes.
 #[test]
 fn traces_are_tables_of_times_and_delays() {
-    let contents = "time_s,delay_ms,note\n100,20,a\n101.5,50.25,b\n102,30,c\n";
-    let mut held = parse("trace:file=x,end=hold", contents);
-    // Counted from the first row.
-    for (since, delay) in [
-        (0, 20_000),
-        (1_500, 50_250),
-        (2_000, 30_000),
-        (9_000, 30_000),
-    ] {
-        assert_eq!(at(&mut held, since * MS), delay * 1_000, "{since}");
-    }
-    let mut looped = parse("trace:file=x", contents);
-    assert_eq!(at(&mut looped, 2_500 * MS), 20 * MS);
-    assert_eq!(at(&mut looped, 4_000 * MS), 50_250_000);
-    let mut linear = parse("trace:file=x,change=linear", contents);
-    assert_eq!(at(&mut linear, 750 * MS), 35_125_000);
-    assert_eq!(at(&mut linear, 2_250 * MS), 25 * MS);
-    let mut stopped = parse("trace:file=x,end=stop", contents);
-    assert_eq!(at(&mut stopped, 2_499 * MS), 30 * MS);
-    assert_eq!(at(&mut stopped, 2_500 * MS), 0);
-    let text = "trace:file=x,delay-column=2,time-column=1,delay-unit=us,time-unit=ms";
-    let mut mapped = parse(text, "0,7\n5,9\n");
-    assert_eq!(
-        (at(&mut mapped, 0), at(&mut mapped, 5 * MS)),
-        (7_000, 9_000)
+    assert_delays(
+        "
+        trace:file=x,end=hold      | time_s,delay_ms,note/100,20,a/101.5,50.25,b/102,30,c/ | 30ms    | 0=20ms 1500ms=50250us 2s=30ms 9s=30ms
+        trace:file=x               | time_s,delay_ms,note/100,20,a/101.5,50.25,b/102,30,c/ | 28050us | 2500ms=20ms 4s=50250us
+        trace:file=x,change=linear | time_s,delay_ms,note/100,20,a/101.5,50.25,b/102,30,c/ | 34100us | 750ms=35125us 2250ms=25ms
+        trace:file=x,end=stop      | time_s,delay_ms,note/100,20,a/101.5,50.25,b/102,30,c/ | 28050us | 2499ms=30ms 2500ms=0
+        trace:file=x,delay-column=2,time-column=1,delay-unit=us,time-unit=ms | 0,7/5,9/ | 8us | 0=7us 5ms=9us
+        trace:file=x,change=linear,end=hold | time_s,delay_ms/0,10/1,10/2,10/3,20/ | 20ms | 500ms=10ms 1999ms=10ms 2500ms=15ms 3s=20ms
+        ",
     );
-    let written = mapped.to_string();
+    let text = "trace:file=x,delay-column=2,time-column=1,delay-unit=us,time-unit=ms";
+    let written = parse(text, "0,7\n5,9\n").to_string();
     assert!(
         written.contains("delay-unit=us") && written.contains("time-column=1"),
         "{written}"
     );
 }
 
-/// A delay that is equal in several rows holds, and then changes.
 #[test]
-fn equal_rows_are_no_ramp() {
-    let contents = "time_s,delay_ms\n0,10\n1,10\n2,10\n3,20\n";
-    let mut linear = parse("trace:file=x,change=linear,end=hold", contents);
-    for (since, delay) in [
-        (500, 10_000),
-        (1_999, 10_000),
-        (2_500, 15_000),
-        (3_000, 20_000),
-    ] {
-        assert_eq!(at(&mut linear, since * MS), delay * 1_000, "{since}");
+fn a_sinusoid_oscillates() {
+    assert_delays(
+        "
+        sinusoid:mean=100ms,amplitude=40ms,period=90s,phase=90 | | 100ms | 0=140ms 15s=120ms 30s=80ms 45s=60ms 75s=120ms 90s=140ms 105s=120ms 120s=80ms 135s=60ms 165s=120ms
+        sinusoid:mean=40ms,amplitude=40ms,period=1s,phase=-90  | | 40ms  | 0=0 500ms=80ms
+        ",
+    );
+    let text = "sinusoid:mean=100ms,amplitude=40ms,period=90s,phase=90";
+    let mut sinusoid = parse(text, "");
+    assert_eq!(sinusoid.least(), Nanos::from_millis(60));
+    // After a million periods, beyond the times that can be written.
+    for (since, delay) in [(0, 140), (15, 120), (30, 80), (45, 60), (75, 120)] {
+        let since = (1_000_000 * 90 + since) * 1_000_000_000;
+        assert_eq!(at(&mut sinusoid, since), delay * MS);
     }
 }
 
@@ -182,27 +141,6 @@ fn a_list_has_a_delay_for_each_frame() {
     for delay in [1_000_000, 4_294_967, 4_294_967, 86_400_000_000, 2_000_000] {
         assert_eq!(next(&mut wide), delay);
     }
-}
-
-#[test]
-fn a_sinusoid_oscillates() {
-    let text = "sinusoid:mean=100ms,amplitude=40ms,period=90s,phase=90";
-    let mut sinusoid = parse(text, "");
-    for lap in [0, 1, 1_000_000] {
-        let start = lap * 90 * SECOND;
-        for (since, delay) in [(0, 140), (15, 120), (30, 80), (45, 60), (75, 120)] {
-            assert_eq!(
-                at(&mut sinusoid, start + since * SECOND),
-                delay * MS,
-                "{lap}, {since}"
-            );
-        }
-    }
-    assert_eq!(mean(sinusoid.as_ref()), 100 * MS);
-    assert_eq!(sinusoid.least().as_nanos(), 60 * MS);
-    let mut whole = parse("sinusoid:mean=40ms,amplitude=40ms,period=1s,phase=-90", "");
-    assert_eq!(at(&mut whole, 0), 0);
-    assert_eq!(at(&mut whole, SECOND / 2), 80 * MS);
 }
 
 #[test]

@@ -145,7 +145,6 @@ fn values_out_of_range_are_refused() {
     );
 }
 
-/// Delay distributions, correlations, chains and slots that cannot be.
 #[test]
 fn inconsistent_values_are_refused() {
     assert_refused(

@@ -179,30 +179,6 @@ proptest! {
     }
 }
 
-/// 10,208 bits at 20.5 Gbit/s take 497.2 ns. The remaining 4.53 bits of the last frame take
-/// 45 ns at the new rate, and delay the next frame.
-#[test]
-fn the_rest_of_a_nanosecond_is_sent_at_the_new_rate() {
-    for rate in ["100mbit", "steps:0s/100mbit"] {
-        let events = vec![
-            (0, frame(1_276)),
-            (497, frame(60)),
-            (497, set(&format!("rate={rate}"))),
-        ];
-        let (verdicts, _) = run(link("rate=20530120482bit queue=unlimited"), events, true);
-        assert_eq!(outcomes(&verdicts), [Ok(497), Ok(497 + 4_845)], "{rate}");
-    }
-}
-
-#[test]
-fn framing_holds_for_what_waits() {
-    let ms = 1_000_000;
-    let mut events: Vec<_> = (0..3).map(|_| (0, frame(1_000))).collect();
-    events.push((ms, set("framing=bytes:overhead=1000")));
-    let (verdicts, _) = run(link("rate=1mbit queue=unlimited"), events, true);
-    assert_eq!(outcomes(&verdicts), [8, 24, 40].map(|at| Ok(at * ms)));
-}
-
 #[test]
 fn a_lower_limit_drops_the_latest() {
     let mut events: Vec<_> = (0..10).map(|n| (n, frame(1_000))).collect();
@@ -234,21 +210,6 @@ fn a_derived_limit_follows_rate_and_delay() {
         drop(link.change(Nanos::ZERO, *change, &()));
         assert_eq!(link.queue_limit(), config(same).queue_limit(), "{line}");
     }
-}
-
-#[test]
-fn a_link_that_stood_still_for_ever_runs_again() {
-    let ms = 1_000_000;
-    let still = link("rate=steps:0s/1mbit;4ms/0 queue=unlimited");
-    let events = vec![
-        (0, frame(1_000)),
-        (0, frame(1_000)),
-        (5 * ms, set("rate=1mbit")),
-        (5 * ms, frame(1_000)),
-    ];
-    let (verdicts, _) = run(still, events, true);
-    // Half of the first was sent; the change sends the remainder.
-    assert_eq!(outcomes(&verdicts), [Ok(9 * ms), Ok(17 * ms), Ok(25 * ms)]);
 }
 
 /// For each pair of rate kinds, the second sends what the first has not.
@@ -286,38 +247,4 @@ fn the_rest_of_a_frame_continues_at_any_rate() {
         let tolerance = if after.contains("linear") { 1_000 } else { 0 };
         assert!(error <= tolerance, "{before} {after}: {found} {departure}");
     }
-}
-
-/// 12,000 bits at 1 bit/s and a new rate after 2.5 s.
-#[test]
-fn a_slow_rate_does_not_outlive_its_change() {
-    let second = 1_000_000_000;
-    for (change, departure) in [("unlimited", 2_500_000_000), ("1kbit", 14_497_500_000)] {
-        let events = vec![
-            (0, frame(1_500)),
-            (5 * second / 2, set(&format!("rate={change}"))),
-            (60 * second, frame(1_500)),
-        ];
-        let (verdicts, _) = run(link("rate=1bit"), events, true);
-        assert_eq!(outcomes(&verdicts)[0], Ok(departure));
-    }
-    // Off and on empties the line.
-    let state = |state| {
-        Event::Change(Box::new(LinkChange {
-            state: Some(state),
-            ..LinkChange::default()
-        }))
-    };
-    let events = vec![
-        (0, frame(1_500)),
-        (second, set("rate=8kbit")),
-        (second, state(LinkState::Off)),
-        (2 * second, state(LinkState::On)),
-        (2 * second, frame(1_000)),
-    ];
-    let (verdicts, _) = run(link("rate=1bit"), events, true);
-    assert_eq!(
-        outcomes(&verdicts),
-        [Err(DropReason::Outage), Ok(3 * second)]
-    );
 }

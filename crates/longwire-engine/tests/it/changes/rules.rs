@@ -2,8 +2,9 @@
 
 use longwire_engine::models::{self, Entry};
 use longwire_engine::{
-    Delivery, DropReason, LinkChange, LinkSpec, LinkSpecError, LinkState, NoLoader, Verdict,
+    Delivery, DropReason, LinkChange, LinkSpec, LinkSpecError, LinkState, Nanos, NoLoader, Verdict,
 };
+use longwire_testbed::support::rows;
 
 use super::driven::{Event, Verdicts, link, outcomes, run, set};
 use crate::common::spec;
@@ -41,85 +42,109 @@ fn lost(verdicts: &Verdicts) -> Vec<bool> {
     outcomes(verdicts).iter().map(Result::is_err).collect()
 }
 
+/// Returns the events in a text such as `10ms 3x1000 ; 20ms off ; 30ms set rate=1mbit`:
+/// three frames of 1000 bytes, a state and a change.
+fn events(text: &str) -> Vec<(u64, Event)> {
+    let mut events = Vec::new();
+    for event in text.split(" ; ") {
+        let (at, event) = event.split_once(' ').expect(event);
+        let at = nanos(at).expect(at);
+        if let Some(line) = event.strip_prefix("set ") {
+            events.push((at, set(line)));
+            continue;
+        }
+        match event {
+            "on" => events.push((at, state(LinkState::On))),
+            "off" => events.push((at, state(LinkState::Off))),
+            "paused" => events.push((at, state(LinkState::Paused))),
+            frames => {
+                let (count, len) = frames.split_once('x').unwrap_or(("1", frames));
+                let (count, len) = (count.parse().expect(event), len.parse().expect(event));
+                events.extend((0..count).map(|_: u32| (at, frame(len))));
+            }
+        }
+    }
+    events
+}
+
+fn nanos(text: &str) -> Option<u64> {
+    text.parse().ok().map(Nanos::as_nanos)
+}
+
+/// Checks a table of links, events and each frame's outcome: its departure, or the reason
+/// of its drop. At the end the queue is empty.
+fn assert_outcomes(table: &str) {
+    for [line, text, expected] in rows(table) {
+        let (verdicts, lane) = run(link(line), events(text), true);
+        let found = outcomes(&verdicts).into_iter();
+        let found: Vec<_> = found.map(|one| one.map_err(DropReason::name)).collect();
+        let expected = expected.split(' ').map(|word| nanos(word).ok_or(word));
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{line}: {text}");
+        assert_eq!(lane.link().occupancy().0.0, 0, "{line}: {text}");
+        assert_eq!(lane.link().state(), LinkState::On, "{line}: {text}");
+    }
+}
+
+/// Off drops the frame in service, queued and arriving frames; a paused link keeps them, up
+/// to its limit, which counts the frame in service.
 #[test]
-fn off_drops_queued_and_arriving_frames() {
-    let mut events: Vec<_> = (0..4).map(|_| (0, frame(1_000))).collect();
-    events.extend([
-        (10 * MS, state(LinkState::Off)),
-        (11 * MS, frame(1_000)),
-        (12 * MS, state(LinkState::On)),
-        (12 * MS, frame(1_000)),
-        (40 * MS, state(LinkState::Off)),
-        (50 * MS, state(LinkState::On)),
-        (60 * MS, frame(1_000)),
-    ]);
-    let (verdicts, lane) = run(link("rate=1mbit delay=9ms"), events, true);
-    let outage = Err(DropReason::Outage);
-    assert_eq!(
-        outcomes(&verdicts),
-        // The second was in service; the queue is empty at 10 ms.
-        [
-            Ok(8 * MS),
-            outage,
-            outage,
-            outage,
-            outage,
-            Ok(20 * MS),
-            Ok(68 * MS)
-        ]
+fn off_drops_and_paused_keeps() {
+    assert_outcomes(
+        "
+        rate=1mbit delay=9ms | 0 4x1000 ; 10ms off ; 11ms 1000 ; 12ms on ; 12ms 1000 ; 40ms off ; 50ms on ; 60ms 1000 | 8ms outage outage outage outage 20ms 68ms
+        rate=1mbit queue=3p | 0 3x1000 ; 10ms paused ; 11ms 1000 ; 12ms 1000 ; 100ms on | 8ms 16ms 108ms 116ms queue_full
+        queue=2p | 0 3x64 ; 1ns paused ; 2ns 64 ; 3ns 64 ; 4ns 64 ; 9ns on ; 9ns 3x64 | 0 0 0 9ns 9ns queue_full 9ns 9ns 9ns
+        ",
     );
-    assert_eq!(lane.link().state(), LinkState::On);
-    assert_eq!(lane.link().occupancy().0.0, 0);
 }
 
+/// Slots of 1 ms every 10 ms; a frame of 1250 bytes takes a whole slot, the first one half
+/// of two. The second misses its half slots at 10.5 ms and 20 ms, and takes the whole next
+/// slot.
 #[test]
-fn paused_keeps_what_waits() {
-    let mut events: Vec<_> = (0..3).map(|_| (0, frame(1_000))).collect();
-    events.extend([
-        (10 * MS, state(LinkState::Paused)),
-        (11 * MS, frame(1_000)),
-        (12 * MS, frame(1_000)),
-        (100 * MS, state(LinkState::On)),
-    ]);
-    let (verdicts, _) = run(link("rate=1mbit queue=3p"), events, true);
-    let at = |ms| Ok(ms * MS);
-    assert_eq!(
-        outcomes(&verdicts),
-        // The second is in service and counts; the fifth exceeds the limit.
-        [at(8), at(16), at(108), at(116), Err(DropReason::QueueFull)]
+fn an_unused_slot_is_lost() {
+    assert_outcomes(
+        "
+        rate=tdm:rate=10mbit,period=10ms,slot=1ms | 500us 3x1250 | 10500us 20500us 30500us
+        rate=tdm:rate=10mbit,period=10ms,slot=1ms | 500us 3x1250 ; 8ms paused ; 25ms on | 10500us 31ms 41ms
+        ",
     );
 }
 
+/// 10,208 bits at 20.5 Gbit/s take 497.2 ns; the remaining 4.53 bits of the last frame take
+/// 45 ns at the new rate, and delay the next frame. A rate that stood still has sent half of
+/// its frame. 12,000 bits at 1 bit/s continue at a new rate after 2.5 s.
 #[test]
-fn paused_without_a_rate_fills_the_queue() {
-    let mut events = vec![(0, frame(64)), (0, frame(64)), (0, frame(64))];
-    events.push((1, state(LinkState::Paused)));
-    events.extend((0..3).map(|n| (2 + n, frame(64))));
-    events.push((9, state(LinkState::On)));
-    events.extend((0..3).map(|_| (9, frame(64))));
-    let (verdicts, _) = run(link("queue=2p"), events, true);
-    let full = Err(DropReason::QueueFull);
-    let mut expected = vec![Ok(0), Ok(0), Ok(0), Ok(9), Ok(9), full];
-    expected.extend([Ok(9); 3]);
-    assert_eq!(outcomes(&verdicts), expected);
+fn remaining_work_continues_after_a_change() {
+    assert_outcomes(
+        "
+        rate=20530120482bit queue=unlimited | 0 1276 ; 497ns 60 ; 497ns set rate=100mbit | 497ns 5342ns
+        rate=20530120482bit queue=unlimited | 0 1276 ; 497ns 60 ; 497ns set rate=steps:0s/100mbit | 497ns 5342ns
+        rate=1mbit queue=unlimited | 0 3x1000 ; 1ms set framing=bytes:overhead=1000 | 8ms 24ms 40ms
+        rate=steps:0s/1mbit;4ms/0 queue=unlimited | 0 2x1000 ; 5ms set rate=1mbit ; 5ms 1000 | 9ms 17ms 25ms
+        rate=1bit | 0 1500 ; 2500ms set rate=unlimited ; 60s 1500 | 2500ms 60s
+        rate=1bit | 0 1500 ; 2500ms set rate=1kbit ; 60s 1500 | 14497500us 72s
+        rate=1bit | 0 1500 ; 1s set rate=8kbit ; 1s off ; 2s on ; 2s 1000 | outage 3s
+        ",
+    );
 }
 
+/// Frames in flight keep their release; back in order, nothing overtakes them. Schedules
+/// count from their change.
 #[test]
-fn an_opportunity_that_passed_unused_is_gone() {
-    // Slots of 1 ms every 10 ms; a frame of 1250 bytes takes a whole slot, the first one
-    // half of two.
-    let line = "rate=tdm:rate=10mbit,period=10ms,slot=1ms";
-    let mut events: Vec<_> = (0..3).map(|_| (MS / 2, frame(1_250))).collect();
-    events.push((8 * MS, state(LinkState::Paused)));
-    events.push((25 * MS, state(LinkState::On)));
-    let (paused, _) = run(link(line), events, true);
-    let events = (0..3).map(|_| (MS / 2, frame(1_250))).collect();
-    let (never, _) = run(link(line), events, true);
-    let (paused, never) = (outcomes(&paused), outcomes(&never));
-    let halves = |ms: u64| Ok(ms * MS / 2);
-    assert_eq!(never, [21, 41, 61].map(halves));
-    // The second misses its half slots at 10.5 ms and 20 ms, and takes the whole next slot.
-    assert_eq!(paused, [21, 62, 82].map(halves));
+fn a_new_delay_applies_to_later_frames() {
+    for [line, text, expected] in rows(
+        "
+        delay=20ms | 0 64 ; 1ms set delay=5ms order=in-order ; 2ms 64 ; 30ms 64 | 20ms 20ms 35ms
+        delay=20ms | 0 64 ; 1ms set delay=5ms order=reorder ; 2ms 64 ; 30ms 64 | 20ms 7ms 35ms
+        delay=20ms order=reorder | 0 64 ; 1ms set delay=5ms ; 2ms 64 ; 3ms set order=in-order ; 4ms 64 | 20ms 7ms 20ms
+        delay=none | 100ms set delay=steps:0s/1ms;10ms/2ms ; 100ms 64 ; 109ms 64 ; 110ms 64 ; 120ms 64 | 101ms 110ms 112ms 122ms
+        ",
+    ) {
+        let (verdicts, _) = run(link(line), events(text), true);
+        let expected: Option<Vec<u64>> = expected.split(' ').map(nanos).collect();
+        assert_eq!(Some(releases(&verdicts)), expected, "{line}: {text}");
+    }
 }
 
 #[test]
@@ -170,44 +195,6 @@ fn every_discipline_hands_over_to_every_other() {
     }
 }
 
-#[test]
-fn in_flight_keeps_its_release_and_order_stays() {
-    let events = |order: &'static str| {
-        vec![
-            (0, frame(64)),
-            (MS, set(&format!("delay=5ms order={order}"))),
-            (2 * MS, frame(64)),
-            (30 * MS, frame(64)),
-        ]
-    };
-    let wire = || link("delay=20ms");
-    let (kept, _) = run(wire(), events("in-order"), true);
-    assert_eq!(releases(&kept), [20 * MS, 20 * MS, 35 * MS]);
-    let (overtakes, _) = run(wire(), events("reorder"), true);
-    assert_eq!(releases(&overtakes), [20 * MS, 7 * MS, 35 * MS]);
-}
-
-#[test]
-fn back_in_order_nothing_overtakes() {
-    let events = vec![
-        (0, frame(64)),
-        (MS, set("delay=5ms")),
-        (2 * MS, frame(64)),
-        (3 * MS, set("order=in-order")),
-        (4 * MS, frame(64)),
-    ];
-    let (verdicts, _) = run(link("delay=20ms order=reorder"), events, true);
-    assert_eq!(releases(&verdicts), [20 * MS, 7 * MS, 20 * MS]);
-}
-
-#[test]
-fn schedules_count_from_the_change() {
-    let mut events = vec![(100 * MS, set("delay=steps:0s/1ms;10ms/2ms"))];
-    events.extend([100, 109, 110, 120].map(|ms| (ms * MS, frame(64))));
-    let (verdicts, _) = run(link(""), events, true);
-    assert_eq!(releases(&verdicts), [101, 110, 112, 122].map(|ms| ms * MS));
-}
-
 /// Models that stay continue their streams; replaced ones start new streams, determined by
 /// the number of the change.
 #[test]
@@ -251,14 +238,6 @@ fn only_what_is_given_is_changed() {
     assert!(matches!(given, (Some(_), Some(_), Some(_), Some(_))));
     let error = "delay=20".parse::<LinkSpec>().unwrap_err();
     assert!(matches!(error, LinkSpecError::Option(error) if error.option == "delay"));
-}
-
-#[test]
-fn states_have_names() {
-    for state in [LinkState::On, LinkState::Off, LinkState::Paused] {
-        assert_eq!(LinkState::from_name(state.name()), Some(state));
-    }
-    assert_eq!(LinkState::from_name("UP"), None);
 }
 
 #[test]
