@@ -1,7 +1,6 @@
 //! A correlated coin: each toss depends on the previous one.
 
 use alloc::format;
-use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{Correlation, Probability};
@@ -13,7 +12,6 @@ use crate::spec::{Arguments, SpecError};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CorrelatedCoin {
     probability: Probability,
-    correlation: Correlation,
     after_yes: Probability,
     after_no: Probability,
     last: Option<bool>,
@@ -54,7 +52,6 @@ impl CorrelatedCoin {
         }
         Ok(CorrelatedCoin {
             probability,
-            correlation,
             after_yes: Probability::from_f64(p + c * (1.0 - p)),
             after_no: Probability::from_f64(p * (1.0 - c)),
             last: None,
@@ -72,12 +69,5 @@ impl CorrelatedCoin {
         let outcome = stream.chance(probability);
         self.last = Some(outcome);
         outcome
-    }
-}
-
-impl fmt::Display for CorrelatedCoin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rate, correlation) = (self.probability, self.correlation);
-        write!(f, "rate={rate},correlation={correlation}")
     }
 }

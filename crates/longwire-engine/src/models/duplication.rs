@@ -88,24 +88,19 @@ fn copies(arguments: &Arguments<'_>) -> Result<Copies, SpecError> {
     })
 }
 
-/// Writes the copies as the last parameters of a model.
-impl fmt::Display for Copies {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let delay = if self.own_delay { "own" } else { "same" };
-        write!(f, ",copies={},delay={delay}", self.count)
-    }
-}
-
 fn build_random(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
     Ok(Box::new(RandomDuplication {
+        text: arguments.notation(&[]),
         rate: arguments.required("rate")?,
         copies: copies(arguments)?,
     }))
 }
 
 /// Independent duplication.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct RandomDuplication {
+    /// The model in the user's notation.
+    text: String,
     rate: Probability,
     copies: Copies,
 }
@@ -116,7 +111,7 @@ impl DuplicationModel for RandomDuplication {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "random:rate={}{}", self.rate, self.copies)
+        f.write_str(&self.text)
     }
 }
 
@@ -142,18 +137,19 @@ fn build_nth(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, Spe
         return Err(arguments.invalid("every=0 duplicates none; the minimum is 1"));
     }
     Ok(Box::new(NthDuplication {
+        text: arguments.notation(&[]),
         every,
-        offset,
         copies: copies(arguments)?,
         left: offset.saturating_add(every),
     }))
 }
 
 /// Duplication by count.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct NthDuplication {
+    /// The model in the user's notation.
+    text: String,
     every: u64,
-    offset: u64,
     copies: Copies,
     /// Frames until the next duplicated one, inclusive.
     left: u64,
@@ -170,8 +166,7 @@ impl DuplicationModel for NthDuplication {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (every, offset, copies) = (self.every, self.offset, self.copies);
-        write!(f, "nth:every={every},offset={offset}{copies}")
+        f.write_str(&self.text)
     }
 }
 
@@ -215,17 +210,8 @@ const DUPLICATE_UNIT: Param = Param::new("duplicate-unit", Unit::Choice(&["perce
     .help("unit of probabilities without one; default: that of the column's name, or ratio");
 
 fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
-    let keys = [
-        FILE,
-        END,
-        TIME_COLUMN,
-        TIME_UNIT,
-        DUPLICATE_COLUMN,
-        DUPLICATE_UNIT,
-        WHERE,
-    ];
     Ok(Box::new(TraceDuplication {
-        text: arguments.text(&keys),
+        text: arguments.notation(&[]),
         chances: read_chances(arguments, Quantity::Duplication)?,
         copies: copies(arguments)?,
     }))
@@ -234,7 +220,7 @@ fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, S
 /// Recorded duplication.
 #[derive(Clone, Debug)]
 struct TraceDuplication {
-    /// The model and the parameters of its trace, in the user's notation.
+    /// The model in the user's notation.
     text: String,
     chances: Chances,
     copies: Copies,
@@ -251,6 +237,6 @@ impl DuplicationModel for TraceDuplication {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.text, self.copies)
+        f.write_str(&self.text)
     }
 }

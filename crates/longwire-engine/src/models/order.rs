@@ -27,29 +27,27 @@ impl fmt::Display for OrderPolicy {
     }
 }
 
-/// Registry entry of `in-order`.
-pub const IN_ORDER_ENTRY: Entry<OrderPolicy> = Entry {
-    info: &ModelInfo {
-        name: "in-order",
-        summary: "jitter never reorders: a release is not before that of the previous frame",
-        params: &[],
-    },
-    build: |_| Ok(OrderPolicy::InOrder),
-};
-
-/// Registry entry of `reorder`.
-pub const REORDER_ENTRY: Entry<OrderPolicy> = Entry {
-    info: &ModelInfo {
-        name: "reorder",
-        summary: "jitter may reorder frames",
-        params: &[],
-    },
-    build: |_| Ok(OrderPolicy::Reorder),
-};
-
 /// Order policies.
 pub static KIND: Kind<OrderPolicy> = Kind {
     name: "order",
     example: "in-order",
-    entries: &[IN_ORDER_ENTRY, REORDER_ENTRY],
+    entries: &[
+        Entry {
+            info: &ModelInfo {
+                name: "in-order",
+                summary: "jitter never reorders: a release is not before that of the previous \
+                          frame",
+                params: &[],
+            },
+            build: |_| Ok(OrderPolicy::InOrder),
+        },
+        Entry {
+            info: &ModelInfo {
+                name: "reorder",
+                summary: "jitter may reorder frames",
+                params: &[],
+            },
+            build: |_| Ok(OrderPolicy::Reorder),
+        },
+    ],
 };

@@ -2,6 +2,7 @@
 //! jitter may reorder.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt;
 
 use dyn_clone::DynClone;
@@ -139,6 +140,7 @@ fn build_gap(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, Spec
         return Err(arguments.invalid("gap=0; the minimum is 1"));
     }
     Ok(Box::new(Gap {
+        text: arguments.notation(&[]),
         gap,
         coin: CorrelatedCoin::read(arguments)?,
         delayed: 0,
@@ -146,8 +148,10 @@ fn build_gap(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, Spec
 }
 
 /// Frames sent ahead.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Gap {
+    /// The model in the user's notation.
+    text: String,
     gap: u64,
     coin: CorrelatedCoin,
     /// Frames delayed since the last one sent ahead.
@@ -165,6 +169,6 @@ impl ReorderingModel for Gap {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "gap:gap={},{}", self.gap, self.coin)
+        f.write_str(&self.text)
     }
 }

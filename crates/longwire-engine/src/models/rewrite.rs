@@ -10,8 +10,9 @@ use longwire_packet::header::{Ecn, IpHeader, stays_on_link};
 use longwire_units::random::Stream;
 use longwire_units::{Nanos, parse_count};
 
-use crate::loader::Loader;
-use crate::models::{Entry, Kind, PartModel, plugin};
+use crate::loader::{Hook, Loader};
+use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
+use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// A model that changes frames' bytes, but not their length.
@@ -162,6 +163,41 @@ pub(crate) fn expires(bytes: &[u8], hops: u32) -> bool {
             .is_some_and(|ip| u32::from(ip.ttl) <= hops && !stays_on_link(bytes, &ip))
 }
 
+const PLUGIN: Entry<Box<dyn RewriteModel>> = Entry {
+    info: &ModelInfo {
+        name: NAME,
+        summary: "rewriting by the hook rewrite of a C plugin, which cannot change the length",
+        params: &[FILE, OWN],
+    },
+    build: |arguments| {
+        let hook = PluginHook::load(arguments, Hook::Rewrite)?;
+        Ok(Box::new(PluginRewrite(hook)))
+    },
+};
+
+#[derive(Clone, Debug)]
+struct PluginRewrite(PluginHook);
+
+impl RewriteModel for PluginRewrite {
+    fn start(&mut self, epoch: Nanos) {
+        self.0.start(epoch);
+    }
+
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        self.0.bind(loader)
+    }
+
+    fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream) {
+        if let Some(state) = self.0.state() {
+            state.rewrite(at, bytes, stream);
+        }
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 /// Rewriting models, applied in order.
 pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
     name: "rewrite",
@@ -171,6 +207,6 @@ pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
             info: &IP_INFO,
             build: build_ip,
         },
-        plugin::REWRITE,
+        PLUGIN,
     ],
 };

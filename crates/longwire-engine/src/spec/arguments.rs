@@ -209,22 +209,32 @@ impl<'a> Arguments<'a> {
     /// Returns the model's name with those of `params` that have a value or a default, as
     /// written: the notation of a model that reads a file.
     pub(crate) fn text(&self, params: &[Param]) -> String {
-        let mut text = self.model.name.to_owned();
-        for (key, word) in params
+        let words = params
             .iter()
-            .filter_map(|p| Some((p.name, self.word(p.name)?)))
-        {
-            let mark = if text.len() == self.model.name.len() {
-                ':'
-            } else {
-                ','
-            };
-            text.extend([mark]);
-            text += key;
-            text += "=";
-            text += word;
-        }
-        text
+            .filter_map(|param| Some((param.name, self.word(param.name)?)));
+        self.with_name(words.map(|(key, word)| format!("{key}={word}")))
+    }
+
+    /// Returns the model's name with all parameters but `omitted` that have a value or a
+    /// default, each value as its unit prints it.
+    pub(crate) fn notation(&self, omitted: &[Param]) -> String {
+        let is_omitted = |param: &&Param| omitted.iter().any(|other| other.name == param.name);
+        let params = self.model.params.iter().filter(|param| !is_omitted(param));
+        let values = params.filter_map(|param| {
+            let word = self.word(param.name)?;
+            let printed = printed(param.unit, word).unwrap_or_else(|_| word.to_owned());
+            Some(format!("{}={printed}", param.name))
+        });
+        let rest = self
+            .rest
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
+        self.with_name(values.chain(rest))
+    }
+
+    fn with_name(&self, parameters: impl Iterator<Item = String>) -> String {
+        let parameters: Vec<String> = parameters.collect();
+        format!("{}:{}", self.model.name, parameters.join(","))
     }
 
     /// Returns every `key=value` that no other parameter took, in order.
@@ -422,30 +432,35 @@ fn understands(unit: Unit, value: &str) -> bool {
 
 /// Parses `value` in this unit; a word that is not among the choices has no specific error.
 fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
+    printed(unit, value).map(drop)
+}
+
+/// Returns `value` as its unit prints it.
+fn printed(unit: Unit, value: &str) -> Result<String, Option<UnitError>> {
     use longwire_units::{
         Bytes, Correlation, Nanos, Packets, Probability, parse_count, parse_ratio, parse_real,
         parse_signed,
     };
-    fn read<T: FromStr<Err = UnitError>>(value: &str) -> Result<(), UnitError> {
-        T::from_str(value).map(drop)
+    fn text_of<T: FromStr<Err = UnitError> + ToString>(value: &str) -> Result<String, UnitError> {
+        T::from_str(value).map(|value| value.to_string())
     }
-    let read = match unit {
-        Unit::Time => read::<Nanos>(value),
-        Unit::Rate => read::<BitRate>(value),
-        Unit::Size => read::<Bytes>(value),
-        Unit::Packets => read::<Packets>(value),
-        Unit::Probability => read::<Probability>(value),
-        Unit::Correlation => read::<Correlation>(value),
-        Unit::Ratio => parse_ratio(value).map(drop),
-        Unit::Count => parse_count(value).map(drop),
-        Unit::Signed => parse_signed(value).map(drop),
-        Unit::Real => parse_real(value).map(drop),
-        Unit::File(_) | Unit::Text(_) => return (!value.is_empty()).then_some(()).ok_or(None),
-        // Given by key only.
-        Unit::Rest => return Err(None),
-        Unit::Choice(words) => return words.contains(&value).then_some(()).ok_or(None),
+    let printed = match unit {
+        Unit::Time => text_of::<Nanos>(value),
+        Unit::Rate => text_of::<BitRate>(value),
+        Unit::Size => text_of::<Bytes>(value),
+        Unit::Packets => text_of::<Packets>(value),
+        Unit::Probability => text_of::<Probability>(value),
+        Unit::Correlation => text_of::<Correlation>(value),
+        Unit::Ratio => parse_ratio(value).map(|ratio| format!("{ratio:e}")),
+        Unit::Count => parse_count(value).map(|count| count.to_string()),
+        Unit::Signed => parse_signed(value).map(|number| number.to_string()),
+        Unit::Real => parse_real(value).map(|number| number.to_string()),
+        Unit::File(_) | Unit::Text(_) if !value.is_empty() => Ok(value.to_owned()),
+        Unit::Choice(words) if words.contains(&value) => Ok(value.to_owned()),
+        // The rest is given by key only.
+        Unit::File(_) | Unit::Text(_) | Unit::Choice(_) | Unit::Rest => return Err(None),
     };
-    read.map_err(Some)
+    printed.map_err(Some)
 }
 
 fn known_params(model: &ModelInfo) -> String {

@@ -55,8 +55,7 @@ fn build_by_spread(
 ) -> Built {
     let (mean, stddev): (Nanos, Nanos) =
         (arguments.required("mean")?, arguments.required("stddev")?);
-    let text = format!("{}:mean={mean},stddev={stddev}", arguments.model_name());
-    let sampler = Sampler::new(arguments, text, &[])?;
+    let sampler = Sampler::new(arguments, &[])?;
     let (mean, stddev) = (mean.as_nanos() as f64, stddev.as_nanos() as f64);
     if stddev == 0.0 {
         return sampler.constant(mean);
@@ -169,8 +168,7 @@ fn build_exponential(arguments: &Arguments<'_>) -> Built {
     if min > mean {
         return Err(arguments.invalid(format!("min={min} is above mean={mean}")));
     }
-    let text = format!("exponential:mean={mean},min={min}");
-    let sampler = Sampler::new(arguments, text, &["min"])?;
+    let sampler = Sampler::new(arguments, &["min"])?;
     if min == mean {
         return sampler.constant(mean.as_nanos() as f64);
     }
@@ -227,8 +225,7 @@ fn build_scaled(arguments: &Arguments<'_>, formula: impl Fn(f64, f64) -> Formula
     if scale == Nanos::ZERO {
         return Err(arguments.invalid("scale=0 does not vary; the minimum is 1ns"));
     }
-    let text = format!("{}:scale={scale},shape={shape}", arguments.model_name());
-    let sampler = Sampler::new(arguments, text, &[])?;
+    let sampler = Sampler::new(arguments, &[])?;
     sampler.formula(formula(scale.as_nanos() as f64, shape))
 }
 
@@ -247,9 +244,8 @@ pub(super) const UNIFORM: Entry<Box<dyn DelayModel>> = Entry {
 
 fn build_uniform(arguments: &Arguments<'_>) -> Built {
     let (min, max): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("max")?);
-    let text = format!("uniform:min={min},max={max}");
     // Rejects reversed bounds.
-    let sampler = Sampler::new(arguments, text, &["min", "max"])?;
+    let sampler = Sampler::new(arguments, &["min", "max"])?;
     let correlation: Correlation = arguments.required(CORRELATION.name)?;
     if correlation == Correlation::ZERO || min == max {
         return Ok(Box::new(UniformDelay { min, max }));

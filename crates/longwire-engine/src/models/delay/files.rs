@@ -72,8 +72,7 @@ pub(super) const SAMPLES: Entry<Box<dyn DelayModel>> = Entry {
 };
 
 fn build_samples(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let text = arguments.text(&[FILE, UNIT]);
-    let sampler = Sampler::new(arguments, text, &[])?;
+    let sampler = Sampler::new(arguments, &[])?;
     let mut delays = Vec::new();
     read_delays(arguments, &mut |delay| {
         if delays.len() == VALUES_MAX {
@@ -113,8 +112,7 @@ pub(super) const CDF: Entry<Box<dyn DelayModel>> = Entry {
 };
 
 fn build_cdf(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let text = arguments.text(&[FILE, UNIT]);
-    let sampler = Sampler::new(arguments, text, &[])?;
+    let sampler = Sampler::new(arguments, &[])?;
     let scale = scale(arguments)?;
     let mut points: Vec<(u64, u64)> = Vec::new();
     arguments.lines("file", &mut |_, line| read_point(line, scale, &mut points))?;
@@ -196,11 +194,9 @@ pub(super) const TABLE: Entry<Box<dyn DelayModel>> = Entry {
 const SCALE: f64 = 8192.0;
 
 fn build_table(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let file = arguments.word("file").unwrap_or_default();
     let (mean, stddev): (Nanos, Nanos) =
         (arguments.required("mean")?, arguments.required("stddev")?);
-    let text = format!("table:file={file},mean={mean},stddev={stddev}");
-    let sampler = Sampler::new(arguments, text, &[])?;
+    let sampler = Sampler::new(arguments, &[])?;
     let mut entries: Vec<i16> = Vec::new();
     arguments.lines("file", &mut |_, line| read_entries(line, &mut entries))?;
     if entries.is_empty() {

@@ -20,40 +20,22 @@ use crate::trace::{
 const CHANGE: Param = Param::with_default("change", Unit::Choice(&["step", "linear"]), "step")
     .help("step: each delay holds until the next time; linear: delays are interpolated");
 
-/// Transition between delays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    /// Immediate.
-    Step,
-    /// Interpolates linearly; the last entry wraps to the first of the next lap, or holds.
-    Linear,
-}
-
-impl Change {
-    /// Reads the parameter [`CHANGE`].
-    fn read(arguments: &Arguments<'_>) -> Result<Change, SpecError> {
-        Ok(match arguments.choice(CHANGE.name)? {
-            0 => Change::Step,
-            _ => Change::Linear,
-        })
-    }
-}
-
 /// Delays as a function of time since an epoch.
 #[derive(Clone, Debug)]
 struct DelaySchedule {
     series: Series,
-    change: Change,
+    /// Interpolates linearly; the last entry wraps to the first of the next lap, or holds.
+    is_linear: bool,
     end: End,
     epoch: Nanos,
     cursor: Cursor,
 }
 
 impl DelaySchedule {
-    fn new(series: Series, change: Change, end: End) -> DelaySchedule {
+    fn new(series: Series, is_linear: bool, end: End) -> DelaySchedule {
         DelaySchedule {
             series,
-            change,
+            is_linear,
             end,
             epoch: Nanos::ZERO,
             cursor: Cursor::default(),
@@ -69,7 +51,7 @@ impl DelaySchedule {
         let Some(delay) = stretch.value else {
             return Nanos::ZERO;
         };
-        if self.change == Change::Step || stretch.end == Nanos::MAX {
+        if !self.is_linear || stretch.end == Nanos::MAX {
             return Nanos::from_nanos(delay);
         }
         let next = self.series.next_value(&self.cursor, self.end);
@@ -89,7 +71,7 @@ impl DelaySchedule {
 
     /// Returns the long-term mean; for a schedule that stops, the mean until then.
     fn mean(&self) -> Nanos {
-        if self.change == Change::Step || self.end == End::Hold {
+        if !self.is_linear || self.end == End::Hold {
             return Nanos::from_nanos(self.series.mean(self.end));
         }
         if self.series.length() == Nanos::MAX {
@@ -208,7 +190,7 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecErr
     }
     Ok(Box::new(ScheduledDelay {
         text: arguments.text(STEPS.info.params),
-        schedule: DelaySchedule::new(series, Change::read(arguments)?, end),
+        schedule: DelaySchedule::new(series, arguments.choice(CHANGE.name)? == 1, end),
     }))
 }
 
@@ -244,10 +226,10 @@ const DELAY_UNIT: Param = Param::new("delay-unit", Unit::Choice(&["ms", "us", "n
     .help("unit of delays without one; default: that of the column's name");
 
 fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let change = Change::read(arguments)?;
-    let series = read_delays(arguments, change == Change::Linear)?;
+    let is_linear = arguments.choice(CHANGE.name)? == 1;
+    let series = read_delays(arguments, is_linear)?;
     Ok(Box::new(ScheduledDelay {
         text: arguments.text(TRACE.info.params),
-        schedule: DelaySchedule::new(series, change, End::read(arguments)?),
+        schedule: DelaySchedule::new(series, is_linear, End::read(arguments)?),
     }))
 }

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use core::f64::consts::PI;
 use core::fmt;
 
@@ -45,6 +46,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         return Err(arguments.invalid("period=0; the minimum is 1ns"));
     }
     Ok(Box::new(Sinusoid {
+        text: arguments.notation(&[]),
         mean,
         amplitude,
         period,
@@ -54,8 +56,10 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
 }
 
 /// A sinusoid.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Sinusoid {
+    /// The model in the user's notation.
+    text: String,
     mean: Nanos,
     amplitude: Nanos,
     period: Nanos,
@@ -92,11 +96,6 @@ impl DelayModel for Sinusoid {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mean, amplitude) = (self.mean, self.amplitude);
-        let (period, phase) = (self.period, self.phase);
-        write!(
-            f,
-            "sinusoid:mean={mean},amplitude={amplitude},period={period},phase={phase}"
-        )
+        f.write_str(&self.text)
     }
 }

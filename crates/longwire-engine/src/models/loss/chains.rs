@@ -1,7 +1,6 @@
 //! Losses in runs: Markov chains and bursts.
 
 use alloc::format;
-use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_count};
@@ -89,17 +88,6 @@ impl LossModel for TwoStateLoss {
         };
         lost.then_some(DropReason::Loss)
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (p, r) = (self.p, self.r);
-        match self.losses {
-            None => write!(f, "gilbert:p={p},r={r}"),
-            Some([good, bad]) => write!(
-                f,
-                "gilbert-elliott:p={p},r={r},loss-good={good},loss-bad={bad}"
-            ),
-        }
-    }
 }
 
 pub(super) const STATE: Entry<PlacedLoss> = Entry {
@@ -142,8 +130,6 @@ fn build_state(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let model = StateLoss {
         leaves_gap: sum(["p13", "p14"], p13, p14)?,
         leaves_loss: sum(["p31", "p32"], p31, p32)?,
-        p13,
-        p31,
         p32,
         p23,
         p14,
@@ -165,8 +151,6 @@ enum LossState {
 /// by it.
 #[derive(Clone, Copy, Debug)]
 struct StateLoss {
-    p13: Probability,
-    p31: Probability,
     p32: Probability,
     p23: Probability,
     p14: Probability,
@@ -197,18 +181,6 @@ impl LossModel for StateLoss {
         matches!(self.state, LossState::LostInBurst | LossState::LostInGap)
             .then_some(DropReason::Loss)
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StateLoss {
-            p13,
-            p31,
-            p32,
-            p23,
-            p14,
-            ..
-        } = self;
-        write!(f, "state:p13={p13},p31={p31},p32={p32},p23={p23},p14={p14}")
-    }
 }
 
 pub(super) const CORRELATED: Entry<PlacedLoss> = Entry {
@@ -235,10 +207,6 @@ struct CorrelatedLoss(CorrelatedCoin);
 impl LossModel for CorrelatedLoss {
     fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         self.0.toss(stream).then_some(DropReason::Loss)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "correlated:{}", self.0)
     }
 }
 
@@ -271,7 +239,7 @@ pub(super) const BURST: Entry<PlacedLoss> = Entry {
     build: build_burst,
 };
 
-/// Distribution of burst lengths, in the order of the parameter's words.
+/// Distribution of burst lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BurstLengths {
     Fixed,
@@ -279,17 +247,15 @@ enum BurstLengths {
     Uniform,
 }
 
-const DISTRIBUTIONS: [(BurstLengths, &str); 3] = [
-    (BurstLengths::Fixed, "fixed"),
-    (BurstLengths::Geometric, "geometric"),
-    (BurstLengths::Uniform, "uniform"),
-];
-
 fn build_burst(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let burst = BurstLoss {
         start: arguments.required("start")?,
         length: arguments.read("length", parse_count)?,
-        distribution: DISTRIBUTIONS[arguments.choice("distribution")?],
+        lengths: match arguments.choice("distribution")? {
+            0 => BurstLengths::Fixed,
+            1 => BurstLengths::Geometric,
+            _ => BurstLengths::Uniform,
+        },
         left: 0,
     };
     placed(arguments, burst)
@@ -300,14 +266,14 @@ fn build_burst(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 struct BurstLoss {
     start: Probability,
     length: u64,
-    distribution: (BurstLengths, &'static str),
+    lengths: BurstLengths,
     /// Remaining frames of the burst.
     left: u64,
 }
 
 impl BurstLoss {
     fn draw_length(&self, stream: &mut Stream) -> u64 {
-        match self.distribution.0 {
+        match self.lengths {
             BurstLengths::Fixed => self.length,
             BurstLengths::Uniform => 1 + stream.up_to(2 * self.length - 2),
             BurstLengths::Geometric => {
@@ -329,15 +295,5 @@ impl LossModel for BurstLoss {
         }
         self.left -= 1;
         Some(DropReason::Loss)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BurstLoss {
-            start,
-            length,
-            distribution: (_, word),
-            ..
-        } = self;
-        write!(f, "burst:start={start},length={length},distribution={word}")
     }
 }

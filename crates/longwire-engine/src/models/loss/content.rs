@@ -2,8 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
-use core::fmt;
+use alloc::string::ToString;
 
 use longwire_packet::filter::Filter;
 use longwire_units::Probability;
@@ -43,7 +42,6 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let filter = Filter::parse(&text);
     let filter = filter.map_err(|error| arguments.invalid(format!("match: {error}")))?;
     let content = ContentLoss {
-        text,
         filter: Box::new(filter),
         probability: arguments.required("probability")?,
     };
@@ -53,7 +51,6 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 /// Loss by content.
 #[derive(Clone, Debug)]
 struct ContentLoss {
-    text: String,
     filter: Box<Filter>,
     probability: Probability,
 }
@@ -68,12 +65,5 @@ impl LossModel for ContentLoss {
         let met = self.filter.matches(frame.bytes, frame.frame.len);
         let lost = met && stream.chance(self.probability);
         lost.then_some(DropReason::Content)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ContentLoss {
-            text, probability, ..
-        } = self;
-        write!(f, "content:match={text},probability={probability}")
     }
 }

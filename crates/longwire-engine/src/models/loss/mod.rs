@@ -1,6 +1,8 @@
 //! Loss: before the queue, or on the medium.
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
 use core::fmt;
 
 use dyn_clone::DynClone;
@@ -9,9 +11,10 @@ use longwire_units::random::Stream;
 use longwire_units::{Nanos, Probability};
 
 use crate::frame_context::FrameContext;
-use crate::loader::Loader;
-use crate::models::{Kind, PartModel, plugin};
-use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::loader::{Hook, Loader};
+use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
+use crate::models::{Entry, Kind, PartModel};
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
 mod chains;
@@ -52,21 +55,9 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
     /// Decides whether this frame is lost, and why. Called for every frame that reaches the
     /// model, regardless of other models' decisions.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision;
-
-    /// Writes the model in the user's notation.
-    ///
-    /// # Errors
-    /// If writing to `f` fails.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 dyn_clone::clone_trait_object!(LossModel);
-
-impl fmt::Display for dyn LossModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f)
-    }
-}
 
 /// Point of a link at which a loss model acts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +87,8 @@ pub enum LossEcn {
 pub struct PlacedLoss {
     /// Name of the model, which determines its random stream.
     pub name: &'static str,
+    /// The model in the user's notation, with place and treatment of ECN.
+    pub text: String,
     /// Its place.
     pub place: LossPlace,
     /// Treatment of ECN-capable frames.
@@ -112,16 +105,7 @@ impl PartModel for PlacedLoss {
 
 impl fmt::Display for PlacedLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.model.describe(f)?;
-        match self.place {
-            LossPlace::Medium => {}
-            LossPlace::Entry => f.write_str(",at=entry")?,
-        }
-        match self.ecn {
-            LossEcn::Drop => Ok(()),
-            LossEcn::Mark => f.write_str(",ecn=mark"),
-            LossEcn::MarkOnly => f.write_str(",ecn=mark-only"),
-        }
+        f.write_str(&self.text)
     }
 }
 
@@ -150,12 +134,53 @@ pub(super) fn placed(
         1 => LossEcn::Mark,
         _ => LossEcn::MarkOnly,
     };
+    let mut text = arguments.notation(&[PLACE, ECN]);
+    for param in [PLACE, ECN] {
+        let word = arguments.word(param.name);
+        if let Some(word) = word.filter(|_| word != param.default) {
+            text += &format!(",{}={word}", param.name);
+        }
+    }
     Ok(PlacedLoss {
         name: arguments.model_name(),
+        text,
         place,
         ecn,
         model: Box::new(model),
     })
+}
+
+const PLUGIN: Entry<PlacedLoss> = Entry {
+    info: &ModelInfo {
+        name: NAME,
+        summary: "losses from the hook lose of a C plugin",
+        params: &[FILE, PLACE, ECN, OWN],
+    },
+    build: |arguments| {
+        let hook = PluginHook::load(arguments, Hook::Loss)?;
+        placed(arguments, PluginLoss(hook))
+    },
+};
+
+#[derive(Clone, Debug)]
+struct PluginLoss(PluginHook);
+
+impl LossModel for PluginLoss {
+    fn start(&mut self, epoch: Nanos) {
+        self.0.start(epoch);
+    }
+
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        self.0.bind(loader)
+    }
+
+    fn reads_bytes(&self) -> bool {
+        true
+    }
+
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
+        self.0.state()?.lose(frame, stream)
+    }
 }
 
 /// Loss models.
@@ -177,6 +202,6 @@ pub static KIND: Kind<PlacedLoss> = Kind {
         outages::OUTAGES,
         content::ENTRY,
         trace::ENTRY,
-        plugin::LOSS,
+        PLUGIN,
     ],
 };

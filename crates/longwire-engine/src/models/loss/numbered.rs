@@ -4,7 +4,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
@@ -37,7 +36,6 @@ fn build_nth(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     }
     let nth = NthLoss {
         every,
-        offset,
         left: offset.saturating_add(every),
     };
     placed(arguments, nth)
@@ -47,7 +45,6 @@ fn build_nth(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 #[derive(Clone, Copy, Debug)]
 struct NthLoss {
     every: u64,
-    offset: u64,
     /// Frames until the next lost one, inclusive.
     left: u64,
 }
@@ -60,10 +57,6 @@ impl LossModel for NthLoss {
         }
         self.left = self.every;
         Some(DropReason::Loss)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "nth:every={},offset={}", self.every, self.offset)
     }
 }
 
@@ -86,17 +79,11 @@ pub(super) const LIST: Entry<PlacedLoss> = Entry {
 pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
     .help("after the last number: stop, no losses; loop, repeat");
 
-/// Returns the word of [`END`].
-pub(super) fn end_word(loops: bool) -> &'static str {
-    if loops { "loop" } else { "stop" }
-}
-
 fn build_list(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let text = arguments.read("packets", |text| Ok(text.to_string()))?;
     let ranges = read_ranges(&text);
     let ranges = ranges.map_err(|message| arguments.invalid(format!("packets: {message}")))?;
     let list = ListLoss {
-        text,
         ranges,
         loops: arguments.choice(END.name)? == 1,
         number: 0,
@@ -137,7 +124,6 @@ fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
 /// Loss by number.
 #[derive(Clone, Debug)]
 struct ListLoss {
-    text: String,
     ranges: Vec<(u64, u64)>,
     loops: bool,
     /// Number of the last frame.
@@ -158,11 +144,6 @@ impl LossModel for ListLoss {
             }
         }
         lost.then_some(DropReason::Loss)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = end_word(self.loops);
-        write!(f, "list:packets={},end={end}", self.text)
     }
 }
 
@@ -189,7 +170,6 @@ const FRAMES_MAX: u64 = 1 << 30;
 
 fn build_per_packet(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let mut list = PerPacketLoss {
-        file: arguments.word("file").unwrap_or_default().to_string(),
         loops: arguments.choice(END.name)? == 1,
         lost: Arc::default(),
         frames: 0,
@@ -205,7 +185,6 @@ fn build_per_packet(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> 
 /// Loss by list.
 #[derive(Clone, Debug)]
 struct PerPacketLoss {
-    file: String,
     loops: bool,
     /// One bit per frame; shared by clones.
     lost: Arc<Vec<u64>>,
@@ -257,10 +236,5 @@ impl LossModel for PerPacketLoss {
         let lost = word >> (self.next % 64) & 1 == 1;
         self.next += 1;
         lost.then_some(DropReason::Loss)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = end_word(self.loops);
-        write!(f, "per-packet:file={},end={end}", self.file)
     }
 }

@@ -3,7 +3,6 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
@@ -71,19 +70,6 @@ impl LossModel for OutageLoss {
         let down = since % self.period.as_nanos() < self.duration.as_nanos();
         down.then_some(DropReason::Outage)
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OutageLoss {
-            period,
-            duration,
-            offset,
-            ..
-        } = self;
-        write!(
-            f,
-            "outage:period={period},duration={duration},offset={offset}"
-        )
-    }
 }
 
 pub(super) const OUTAGES: Entry<PlacedLoss> = Entry {
@@ -115,7 +101,6 @@ fn build_outages(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         return Err(arguments.invalid(message));
     }
     let model = OutagesLoss {
-        text,
         outages,
         repeat,
         epoch: Nanos::ZERO,
@@ -153,7 +138,6 @@ fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
 /// Loss in scheduled outages.
 #[derive(Clone, Debug)]
 struct OutagesLoss {
-    text: String,
     outages: Vec<(u64, u64)>,
     repeat: Nanos,
     epoch: Nanos,
@@ -182,9 +166,5 @@ impl LossModel for OutagesLoss {
         }
         let (start, _) = self.outages.get(self.last)?;
         (*start <= since).then_some(DropReason::Outage)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "outages:schedule={},repeat={}", self.text, self.repeat)
     }
 }

@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_count, parse_ratio};
@@ -45,6 +44,7 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
 pub(crate) fn independent(probability: Probability) -> PlacedLoss {
     PlacedLoss {
         name: INFO.name,
+        text: format!("packet:rate={probability}"),
         place: LossPlace::Medium,
         ecn: LossEcn::Drop,
         model: Box::new(PacketLoss::new(probability)),
@@ -104,14 +104,6 @@ impl LossModel for PacketLoss {
         self.run = if lost { self.run + 1 } else { 0 };
         lost.then_some(DropReason::Loss)
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "packet:rate={}", self.rate)?;
-        match self.run_max {
-            UNLIMITED => Ok(()),
-            run_max => write!(f, ",run-max={run_max}"),
-        }
-    }
 }
 
 pub(super) const BIT_ERROR: Entry<PlacedLoss> = Entry {
@@ -165,9 +157,5 @@ impl LossModel for BitErrorLoss {
             self.last = (len, BitErrorLoss::frame_loss(self.rate, len));
         }
         stream.chance(self.last.1).then_some(DropReason::BitError)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ber:rate={:e}", self.rate)
     }
 }

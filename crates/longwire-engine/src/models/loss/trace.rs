@@ -1,8 +1,5 @@
 //! Recorded loss over time.
 
-use alloc::string::String;
-use core::fmt;
-
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
@@ -47,41 +44,23 @@ const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "rati
     .help("unit of probabilities without one; default: that of the column's name, or ratio");
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let keys = [
-        FILE,
-        END,
-        TIME_COLUMN,
-        TIME_UNIT,
-        LOSS_COLUMN,
-        LOSS_UNIT,
-        WHERE,
-    ];
-    let trace = TraceLoss {
-        text: arguments.text(&keys),
-        chances: read_chances(arguments, Quantity::Loss)?,
-    };
-    placed(arguments, trace)
+    placed(
+        arguments,
+        TraceLoss(read_chances(arguments, Quantity::Loss)?),
+    )
 }
 
 /// Recorded loss.
 #[derive(Clone, Debug)]
-struct TraceLoss {
-    /// The model in the user's notation.
-    text: String,
-    chances: Chances,
-}
+struct TraceLoss(Chances);
 
 impl LossModel for TraceLoss {
     fn start(&mut self, epoch: Nanos) {
-        self.chances.start(epoch);
+        self.0.start(epoch);
     }
 
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
-        let chosen = self.chances.toss(frame.at, stream);
+        let chosen = self.0.toss(frame.at, stream);
         chosen.then_some(DropReason::Loss)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

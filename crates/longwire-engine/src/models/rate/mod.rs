@@ -9,9 +9,10 @@ use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos};
 
 use crate::frame_context::FrameContext;
-use crate::loader::Loader;
+use crate::loader::{Hook, Loader};
 use crate::models::framing::Framing;
-use crate::models::{Entry, Kind, PartModel, plugin};
+use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
+use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{ModelInfo, Param, SpecError, Unit};
 
 mod cellreplay;
@@ -473,6 +474,54 @@ const UNLIMITED: Entry<Rate> = Entry {
     build: |_| Ok(Rate::Unlimited),
 };
 
+const PLUGIN: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: NAME,
+        summary: "departures from the hooks ready and depart of a C plugin",
+        params: &[FILE, OWN],
+    },
+    build: |arguments| {
+        let hook = PluginHook::load(arguments, Hook::Rate)?;
+        Ok(Rate::Model(Box::new(PluginRate(hook))))
+    },
+};
+
+#[derive(Clone, Debug)]
+struct PluginRate(PluginHook);
+
+impl RateModel for PluginRate {
+    fn start(&mut self, epoch: Nanos) {
+        self.0.start(epoch);
+    }
+
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        self.0.bind(loader)
+    }
+
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        let state = self.0.state();
+        state.map_or(from, |state| state.ready(from, stream))
+    }
+
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        let state = self.0.state();
+        state.map_or(frame.at, |state| state.depart(frame, wire_bits, stream))
+    }
+
+    fn reads_bytes(&self) -> bool {
+        true
+    }
+
+    /// Returns the plugin's hint, which may be inexact.
+    fn mean(&self) -> Option<BitRate> {
+        self.0.hints.rate_mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 /// Rate models.
 pub static KIND: Kind<Rate> = Kind {
     name: "rate",
@@ -490,6 +539,6 @@ pub static KIND: Kind<Rate> = Kind {
         markov::TWO_STATE,
         markov::MARKOV,
         wifi::ENTRY,
-        plugin::RATE,
+        PLUGIN,
     ],
 };

@@ -50,7 +50,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     }
     Ok(Rate::Model(Box::new(Slots {
         wait: read_wait(arguments, &text)?,
-        text,
+        text: arguments.notation(&[]),
         caps,
         line: Serializer::new(arguments.optional("rate")?, Framing::NONE),
         until: None,
@@ -129,7 +129,7 @@ struct Left {
 #[derive(Clone, Debug)]
 struct Slots {
     wait: Box<dyn DelayModel>,
-    /// The wait in the user's notation.
+    /// The model in the user's notation.
     text: String,
     caps: Caps,
     /// The transmitter within a slot.
@@ -205,16 +205,6 @@ impl RateModel for Slots {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "slots:wait={}", self.text)?;
-        if let Some(packets) = self.caps.packets {
-            write!(f, ",packets={packets}")?;
-        }
-        if let Some(bytes) = self.caps.bytes {
-            write!(f, ",bytes={bytes}")?;
-        }
-        match self.line.rate() {
-            Some(rate) => write!(f, ",rate={rate}"),
-            None => Ok(()),
-        }
+        f.write_str(&self.text)
     }
 }

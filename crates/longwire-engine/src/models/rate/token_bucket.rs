@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use core::fmt;
 
 use longwire_units::random::Stream;
@@ -44,9 +45,9 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     }
     let tick: Nanos = arguments.required("tick")?;
     let bucket = TokenBucket {
+        text: arguments.notation(&[]),
         tokens: RateClock::new(rate),
         line: peak.map(|peak| OutputLine::new(rate, peak)),
-        burst,
         full: RateClock::new(rate).time(burst.0 * 8),
         tick: tick.as_nanos(),
         epoch: 0,
@@ -172,10 +173,11 @@ impl OutputLine {
 /// generic cell rate algorithm, ITU-T I.371): exact, and without a timer.
 #[derive(Clone, Debug)]
 struct TokenBucket {
+    /// The model in the user's notation.
+    text: String,
     tokens: RateClock,
     /// The line after the bucket, unless infinitely fast.
     line: Option<OutputLine>,
-    burst: Bytes,
     /// Time to fill an empty bucket.
     full: Moment,
     tick: u64,
@@ -234,14 +236,6 @@ impl RateModel for TokenBucket {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "token-bucket:rate={},burst={}",
-            self.tokens.rate, self.burst
-        )?;
-        if let Some(line) = &self.line {
-            write!(f, ",peak={}", line.clock.rate)?;
-        }
-        write!(f, ",tick={}", Nanos::from_nanos(self.tick))
+        f.write_str(&self.text)
     }
 }

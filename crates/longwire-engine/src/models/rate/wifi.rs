@@ -1,6 +1,7 @@
 //! A Wi-Fi station: waits for the medium, then sends queued frames as one aggregate.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt;
 
 use longwire_units::random::Stream;
@@ -78,6 +79,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         return Err(arguments.invalid("aggregates without bytes or duration send nothing"));
     }
     Ok(Rate::Model(Box::new(Wifi {
+        text: arguments.notation(&[]),
         rate,
         frames: arguments.read("frames", parse_count)? as u32,
         bytes,
@@ -99,6 +101,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 /// later.
 #[derive(Clone, Debug)]
 struct Wifi {
+    /// The model in the user's notation.
+    text: String,
     rate: BitRate,
     frames: u32,
     bytes: Bytes,
@@ -196,20 +200,6 @@ impl RateModel for Wifi {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "wifi:rate={},frames={},bytes={},duration={},preamble={},ack={},aifs={},slot={},\
-             window={},contention={}",
-            self.rate,
-            self.frames,
-            self.bytes,
-            self.duration,
-            self.preamble,
-            self.ack,
-            self.aifs,
-            self.slot,
-            self.window,
-            self.contention
-        )
+        f.write_str(&self.text)
     }
 }

@@ -81,24 +81,16 @@ impl Common {
         (bound(self.min), bound(self.max))
     }
 
-    /// Writes the non-default parameters, each after a comma, except those in `own`.
-    fn write(&self, text: &mut String, own: &[&str]) {
-        let times = [
-            (LOCATION.name, self.location, Nanos::ZERO),
-            (MIN.name, self.min, Nanos::ZERO),
-            (MAX.name, self.max, MAX_DEFAULT),
+    /// Returns the parameters with default values, which the notation omits.
+    fn defaults(&self) -> impl Iterator<Item = Param> {
+        let defaults = [
+            (LOCATION, self.location == Nanos::ZERO),
+            (MIN, self.min == Nanos::ZERO),
+            (MAX, self.max == MAX_DEFAULT),
+            (CORRELATION, self.correlation == Correlation::ZERO),
         ];
-        let given = times
-            .into_iter()
-            .filter(|(_, time, default)| time != default);
-        for (name, time, _) in given {
-            if !own.contains(&name) {
-                *text += &format!(",{name}={time}");
-            }
-        }
-        if self.correlation != Correlation::ZERO {
-            *text += &format!(",{}={}", CORRELATION.name, self.correlation);
-        }
+        let defaults = defaults.into_iter().filter(|(_, is_default)| *is_default);
+        defaults.map(|(param, _)| param)
     }
 }
 
@@ -126,19 +118,16 @@ pub(super) struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// Reads the common parameters that the model has. `text` has the model's name and its
-    /// own parameters, among them the common ones called `own`.
-    pub fn new(
-        arguments: &'a Arguments<'a>,
-        mut text: String,
-        own: &[&str],
-    ) -> Result<Sampler<'a>, SpecError> {
+    /// Reads the common parameters that the model has. The notation has those in `own` even
+    /// with default values.
+    pub fn new(arguments: &'a Arguments<'a>, own: &[&str]) -> Result<Sampler<'a>, SpecError> {
         let common = Common::read(arguments)?;
-        common.write(&mut text, own);
+        let omitted = common.defaults().filter(|param| !own.contains(&param.name));
+        let omitted: Vec<Param> = omitted.collect();
         Ok(Sampler {
             arguments,
             common,
-            text,
+            text: arguments.notation(&omitted),
         })
     }
 
