@@ -13,8 +13,7 @@
 //!   bytes.
 //!
 //! Both tables keep their oldest entries until these expire, so that thousands of stations
-//! in a loop do not evict each other before one is counted completely. At most one notice
-//! per second is issued; all signs are counted.
+//! in a loop do not evict each other before one is counted completely.
 //!
 //! Frames that are not flooded do not loop. Two bridges that each assign a station to the
 //! other's port are not detected. A loop in which another device modifies frames is
@@ -23,7 +22,6 @@
 use longwire_units::Nanos;
 use longwire_units::random::absorb;
 
-use super::PortIndex;
 use super::table::StationKey;
 
 /// Maximum stations and flooded frames tracked.
@@ -40,37 +38,8 @@ const RETURNS: u32 = 4;
 const REPEATS: u32 = 64;
 const FRAMES_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// Minimum time between notices.
-const NOTICE_EVERY: Nanos = Nanos::from_secs(1);
-
 /// Number of bytes compared.
 const COMPARED: usize = 128;
-
-/// Sign of a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoopSign {
-    /// A station moved repeatedly between two ports.
-    StationMoves,
-    /// A flooded frame arrived again at another port.
-    FrameReturns,
-    /// A flooded frame arrived repeatedly at the same port.
-    FrameRepeats,
-}
-
-/// A suspected loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoopNotice {
-    /// Time of detection.
-    pub at: Nanos,
-    /// The sign.
-    pub sign: LoopSign,
-    /// Ports connected by the loop; equal if the loop is at one port.
-    pub ports: (PortIndex, PortIndex),
-    /// VLAN of the frame, 0 for untagged.
-    pub vlan: u16,
-    /// Source address of the frame.
-    pub station: [u8; 6],
-}
 
 /// A moving station.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,8 +65,6 @@ pub(super) struct LoopWatch {
     moving: [MovingStation; STATIONS],
     seen: [Seen; FRAMES],
     signs: u64,
-    notice: Option<LoopNotice>,
-    last_notice: Option<Nanos>,
 }
 
 impl LoopWatch {
@@ -106,8 +73,6 @@ impl LoopWatch {
             moving: [MovingStation::default(); STATIONS],
             seen: [Seen::default(); FRAMES],
             signs: 0,
-            notice: None,
-            last_notice: None,
         }
     }
 
@@ -116,14 +81,9 @@ impl LoopWatch {
         self.signs
     }
 
-    /// Takes the latest notice.
-    pub fn take(&mut self) -> Option<LoopNotice> {
-        self.notice.take()
-    }
-
     /// Records that a station was seen at another port.
     #[cold]
-    pub fn note_move(&mut self, now: Nanos, station: StationKey, ports: (u16, u16)) {
+    pub fn note_move(&mut self, now: Nanos, station: StationKey) {
         let place = absorb(0, station) as usize % STATIONS;
         let moving = &mut self.moving[place];
         let over = now.saturating_sub(moving.since) > MOVES_WITHIN;
@@ -140,12 +100,12 @@ impl LoopWatch {
         moving.moves += 1;
         if moving.moves >= MOVES {
             *moving = MovingStation::default();
-            self.note(now, LoopSign::StationMoves, ports, station);
+            self.signs += 1;
         }
     }
 
     /// Records a frame that is about to be flooded.
-    pub fn note_flooded(&mut self, now: Nanos, port: u16, station: StationKey, frame: &[u8]) {
+    pub fn note_flooded(&mut self, now: Nanos, port: u16, frame: &[u8]) {
         let digest = fingerprint(frame);
         let seen = &mut self.seen[(digest >> 32) as usize % FRAMES];
         let over = now.saturating_sub(seen.since) > FRAMES_WITHIN;
@@ -162,35 +122,17 @@ impl LoopWatch {
         if seen.digest != digest {
             return;
         }
-        let first = seen.port;
-        let sign = if port == first {
+        let is_sign = if port == seen.port {
             seen.repeats += 1;
-            (seen.repeats >= REPEATS).then_some(LoopSign::FrameRepeats)
+            seen.repeats >= REPEATS
         } else {
             seen.returns += 1;
-            (seen.returns >= RETURNS).then_some(LoopSign::FrameReturns)
+            seen.returns >= RETURNS
         };
-        if let Some(sign) = sign {
+        if is_sign {
             *seen = Seen::default();
-            self.note(now, sign, (first, port), station);
+            self.signs += 1;
         }
-    }
-
-    fn note(&mut self, at: Nanos, sign: LoopSign, ports: (u16, u16), station: StationKey) {
-        self.signs += 1;
-        let soon = |last: Nanos| at.saturating_sub(last) < NOTICE_EVERY;
-        if self.last_notice.is_some_and(soon) {
-            return;
-        }
-        self.last_notice = Some(at);
-        let [_, _, mac @ ..] = station.to_be_bytes();
-        self.notice = Some(LoopNotice {
-            at,
-            sign,
-            ports: (PortIndex(ports.0), PortIndex(ports.1)),
-            vlan: (station >> 48) as u16,
-            station: mac,
-        });
     }
 }
 

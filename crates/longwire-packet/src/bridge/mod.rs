@@ -12,7 +12,6 @@ mod table;
 use alloc::vec::Vec;
 
 pub use config::{BridgeConfig, BridgeError, Reserved, StaticEntry, StormLimit, Switching};
-pub use loops::{LoopNotice, LoopSign};
 pub use outcome::{BridgeCounters, Flooded, Forwarding, NotForwarded};
 
 use loops::LoopWatch;
@@ -31,19 +30,6 @@ impl core::fmt::Display for PortIndex {
     }
 }
 
-/// A station known to a bridge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Station {
-    /// VLAN, 0 for untagged.
-    pub vlan: u16,
-    /// Ethernet address.
-    pub mac: [u8; 6],
-    /// Port.
-    pub port: PortIndex,
-    /// Whether the entry is static.
-    pub is_static: bool,
-}
-
 /// A bridge (IEEE 802.1D, clause 7) that learns stations by VLAN and Ethernet address
 /// (independent VLAN learning, 802.1Q). The outermost tag determines the VLAN. Tags are not
 /// modified: every port belongs to every VLAN.
@@ -58,7 +44,6 @@ pub struct Bridge {
     learns: bool,
     floods_unknown: bool,
     passes_reserved: bool,
-    table_max: u32,
     stations: Stations,
     storms: Option<Storms>,
     loops: Option<LoopWatch>,
@@ -94,7 +79,6 @@ impl Bridge {
             learns: is_bridge && config.ageing > Nanos::ZERO,
             floods_unknown: is_bridge,
             passes_reserved: config.reserved == Reserved::Pass,
-            table_max: rows,
             stations: Stations::new(rows, config.ageing, config.seed),
             storms: config.storm.map(|limit| Storms::new(limit, config.ports)),
             loops: config.loop_detection.then(LoopWatch::new),
@@ -104,8 +88,9 @@ impl Bridge {
         // Static entries have no effect with pairs, but are checked.
         for entry in config.statics {
             bridge.check_static(&entry)?;
-            if bridge.partners.is_none() {
-                bridge.insert_static(entry)?;
+            let key = station_key(entry.vlan, mac_number(entry.mac));
+            if bridge.partners.is_none() && !bridge.stations.give(key, entry.port.0) {
+                return Err(BridgeError::TableFull(rows));
             }
         }
         Ok(bridge)
@@ -159,12 +144,12 @@ impl Bridge {
                 }
                 _ => Flooded::Multicast,
             };
-            return self.flood(now, port, station, frame, kind);
+            return self.flood(now, port, frame, kind);
         }
         match self.stations.get(station_key(vlan, destination), tick(now)) {
             Some(known) if known == port.0 => Forwarding::None(NotForwarded::Reflection),
             Some(known) => Forwarding::One(PortIndex(known)),
-            None if self.floods_unknown => self.flood(now, port, station, frame, Flooded::Unknown),
+            None if self.floods_unknown => self.flood(now, port, frame, Flooded::Unknown),
             None => Forwarding::None(NotForwarded::Unknown),
         }
     }
@@ -176,26 +161,19 @@ impl Bridge {
             Learnt::New | Learnt::Again => self.counters.learnt += 1,
             Learnt::Full => self.counters.not_learnt += 1,
             Learnt::Static => self.counters.static_elsewhere += 1,
-            Learnt::Moved { from } => {
+            Learnt::Moved => {
                 self.counters.moved += 1;
                 if let Some(loops) = &mut self.loops {
-                    loops.note_move(now, station, (from, port.0));
+                    loops.note_move(now, station);
                 }
             }
         }
     }
 
-    fn flood(
-        &mut self,
-        now: Nanos,
-        port: PortIndex,
-        station: StationKey,
-        frame: &[u8],
-        kind: Flooded,
-    ) -> Forwarding {
+    fn flood(&mut self, now: Nanos, port: PortIndex, frame: &[u8], kind: Flooded) -> Forwarding {
         // Before the storm limit, which would drop the repeated frames.
         if let Some(loops) = &mut self.loops {
-            loops.note_flooded(now, port.0, station, frame);
+            loops.note_flooded(now, port.0, frame);
         }
         if let Some(storms) = &mut self.storms
             && !storms.allow(now, port.0)
@@ -203,23 +181,6 @@ impl Bridge {
             return Forwarding::None(NotForwarded::Storm);
         }
         Forwarding::Flood(kind)
-    }
-
-    /// Returns the output ports of a frame.
-    pub fn ports_of(
-        &self,
-        forwarding: Forwarding,
-        arrival: PortIndex,
-    ) -> impl Iterator<Item = PortIndex> + use<> {
-        let ports = match forwarding {
-            Forwarding::None(_) => 0..0,
-            Forwarding::One(port) => port.0..port.0 + 1,
-            Forwarding::Flood(_) => 0..self.ports,
-        };
-        let flooded = matches!(forwarding, Forwarding::Flood(_));
-        ports
-            .map(PortIndex)
-            .filter(move |port| !flooded || *port != arrival)
     }
 
     /// Returns the counters.
@@ -231,44 +192,9 @@ impl Bridge {
         }
     }
 
-    /// Takes the latest loop notice, at most one per second.
-    pub fn take_loop(&mut self) -> Option<LoopNotice> {
-        self.loops.as_mut()?.take()
-    }
-
     /// Returns the number of stations in the table, including aged ones.
     pub fn station_count(&self) -> usize {
         self.stations.len()
-    }
-
-    /// Returns the stations known at `now`, sorted by VLAN and address.
-    pub fn stations(&self, now: Nanos) -> Vec<Station> {
-        let station = |(key, port, is_static): (StationKey, u16, bool)| {
-            let [_, _, mac @ ..] = key.to_be_bytes();
-            Station {
-                vlan: (key >> 48) as u16,
-                mac,
-                port: PortIndex(port),
-                is_static,
-            }
-        };
-        let mut stations: Vec<Station> = self.stations.all(tick(now)).map(station).collect();
-        stations.sort_unstable();
-        stations
-    }
-
-    /// Adds a static entry, replacing a learned one.
-    ///
-    /// # Errors
-    /// An unknown port, an invalid address, or a full table.
-    pub fn insert_static(&mut self, entry: StaticEntry) -> Result<(), BridgeError> {
-        self.check_static(&entry)?;
-        let key = station_key(entry.vlan, mac_number(entry.mac));
-        if self.stations.give(key, entry.port.0) {
-            Ok(())
-        } else {
-            Err(BridgeError::TableFull(self.table_max))
-        }
     }
 
     fn check_static(&self, entry: &StaticEntry) -> Result<(), BridgeError> {
@@ -283,16 +209,6 @@ impl Bridge {
             0..=VLAN_MAX => Ok(()),
             vlan => Err(BridgeError::NoSuchVlan(vlan)),
         }
-    }
-
-    /// Removes a static entry; returns `false` if there is none.
-    pub fn remove_static(&mut self, vlan: u16, mac: [u8; 6]) -> bool {
-        self.stations.take_back(station_key(vlan, mac_number(mac)))
-    }
-
-    /// Removes the stations learned at a port, or all. Static entries stay.
-    pub fn flush(&mut self, port: Option<PortIndex>) {
-        self.stations.flush(port.map(|port| port.0));
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) enum Learnt {
     /// An aged station that returned.
     Again,
     /// A station that moved.
-    Moved { from: u16 },
+    Moved,
     /// A static entry with another port.
     Static,
     /// The table is full.
@@ -175,11 +175,10 @@ impl Stations {
             return Learnt::Known;
         }
         if place.is_static() {
-            let elsewhere = place.port() != port;
-            return if elsewhere {
-                Learnt::Static
-            } else {
+            return if place.port() == port {
                 Learnt::Known
+            } else {
+                Learnt::Static
             };
         }
         // Time never moves backwards.
@@ -189,9 +188,10 @@ impl Stations {
             self.aged += 1;
             return Learnt::Again;
         }
-        match place.port() {
-            from if from != port => Learnt::Moved { from },
-            _ => Learnt::Known,
+        if place.port() == port {
+            Learnt::Known
+        } else {
+            Learnt::Moved
         }
     }
 
@@ -224,18 +224,6 @@ impl Stations {
         (known || self.len < self.len_max) && self.put(key, StationPlace::given(port))
     }
 
-    /// Removes a static entry; returns `false` if there is none.
-    pub fn take_back(&mut self, key: StationKey) -> bool {
-        let row = self.find(key).filter(|row| {
-            let (there, place) = self.rows[*row];
-            there == key && place.is_static()
-        });
-        if let Some(row) = row {
-            self.remove(row);
-        }
-        row.is_some()
-    }
-
     /// Removes aged stations from the next rows.
     fn sweep(&mut self, tick: u64, rows: usize) {
         for _ in 0..rows.min(self.rows.len()) {
@@ -246,20 +234,6 @@ impl Stations {
                 self.aged += 1;
             } else {
                 self.hand = (self.hand + 1) & self.last_row;
-            }
-        }
-    }
-
-    /// Removes learned stations of one port, or all.
-    pub fn flush(&mut self, port: Option<u16>) {
-        let mut row = 0;
-        while row < self.rows.len() {
-            let (key, place) = self.rows[row];
-            let meant = port.is_none_or(|port| port == place.port());
-            if key != 0 && meant && !place.is_static() {
-                self.remove(row);
-            } else {
-                row += 1;
             }
         }
     }
@@ -284,12 +258,5 @@ impl Stations {
             }
         }
         self.rows[gap] = (0, StationPlace::default());
-    }
-
-    /// Returns key, port and whether it is static for all stations that have not aged.
-    pub fn all(&self, tick: u64) -> impl Iterator<Item = (StationKey, u16, bool)> + '_ {
-        let there = self.rows.iter().filter(|(key, _)| *key != 0);
-        let fresh = there.filter(move |(_, place)| !self.has_aged(*place, tick));
-        fresh.map(|(key, place)| (*key, place.port(), place.is_static()))
     }
 }
