@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 
 use longwire_units::random::Stream;
 
+use crate::bytes::{array, put_word};
 use crate::checksum::{Change, crc32c, fold, sum_words};
+use crate::header::protocol::{GRE, SCTP, UDP};
 use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
 
 /// Corruption of a frame.
@@ -69,7 +71,7 @@ pub fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
             change.word(before.0, word(header, 0));
             change.word(before.1, word(header, 8));
             let sum = change.update(word(header, 10));
-            header[10..12].copy_from_slice(&sum.to_be_bytes());
+            put_word(header, 10, sum);
         }
         IpVersion::V6 => {
             header[0] = header[0] & 0xf0 | class >> 4;
@@ -168,15 +170,12 @@ pub(crate) struct Repair {
 }
 
 impl Repair {
-    const UNKNOWN: Repair = Repair {
-        wrong: false,
-        unknown: true,
-    };
+    const UNKNOWN: Repair = Repair::of(false, true);
+    const RIGHT: Repair = Repair::of(false, false);
 
-    const RIGHT: Repair = Repair {
-        wrong: false,
-        unknown: false,
-    };
+    const fn of(wrong: bool, unknown: bool) -> Repair {
+        Repair { wrong, unknown }
+    }
 }
 
 /// Like [`repair_checksums`], for a packet that ends within `bytes`.
@@ -202,12 +201,8 @@ pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
     let end = at + usize::from(bytes[at] & 15) * 4;
     bytes[at + 10..at + 12].fill(0);
     let sum = !fold(sum_words(&bytes[at..end.max(at + 20)]));
-    bytes[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
+    put_word(bytes, at + 10, sum);
 }
-
-/// Protocol numbers.
-const UDP: u8 = 17;
-const GRE: u8 = 47;
 
 /// Protocols without a checksum: IP, ESP, AH, Ethernet and MPLS in IP, no next header.
 const WITHOUT_CHECKSUM: [u8; 8] = [4, 41, 50, 51, 59, 97, 137, 143];
@@ -250,10 +245,8 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
         return Repair::UNKNOWN;
     }
     if protocol == SCTP {
-        return Repair {
-            wrong: repair_sctp(&mut bytes[start..packet_end]),
-            unknown: packet_end < start + 12,
-        };
+        let wrong = repair_sctp(&mut bytes[start..packet_end]);
+        return Repair::of(wrong, packet_end < start + 12);
     }
     let field = checksum_field(protocol);
     let Some((offset, pseudo_header)) = field.filter(|(at, _)| start + at + 2 <= packet_end) else {
@@ -286,13 +279,10 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
         0 if protocol == UDP => 0xffff,
         sum => sum,
     };
-    bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    put_word(bytes, at, sum);
     // Zero and its complement are equal sums; only UDP distinguishes them.
     let wrong = sum != stored && (protocol == UDP || sum != !stored || !matches!(sum, 0 | 0xffff));
-    Repair {
-        wrong,
-        unknown: false,
-    }
+    Repair::of(wrong, false)
 }
 
 /// Returns the sum of the pseudo-header's addresses, if available.
@@ -350,18 +340,14 @@ pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
     }
 }
 
-/// SCTP's protocol number.
-const SCTP: u8 = 132;
-
 /// Repairs the checksum of an SCTP packet: CRC32c with the checksum field as zero, written
 /// in little-endian order (RFC 9260, section 6.8 and appendix A). Returns whether it was
 /// wrong.
 pub(crate) fn repair_sctp(packet: &mut [u8]) -> bool {
     const CHECKSUM: core::ops::Range<usize> = 8..12;
-    let Some(stored) = packet.get(CHECKSUM) else {
+    let Some(stored) = array::<4>(packet, CHECKSUM.start) else {
         return false;
     };
-    let stored = [stored[0], stored[1], stored[2], stored[3]];
     packet[CHECKSUM].fill(0);
     let sum = crc32c(&[packet]).to_le_bytes();
     packet[CHECKSUM].copy_from_slice(&sum);

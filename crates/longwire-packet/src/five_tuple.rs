@@ -1,9 +1,11 @@
 //! Five-tuples of flows.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, SocketAddr};
 
-use crate::header::{IpHeader, IpVersion, Piece, WITH_PORTS};
+use crate::bytes::array;
+use crate::flow::ports;
+use crate::header::{IpHeader, IpVersion};
 
 /// Addresses, protocol and ports of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,36 +25,18 @@ impl FiveTuple {
     /// Parses the headers of a frame; `None` without a complete IP packet header.
     pub fn of(frame: &[u8]) -> Option<FiveTuple> {
         let ip = IpHeader::parse(frame)?;
-        let (source, destination) = match ip.version {
-            IpVersion::V4 => {
-                let bytes: &[u8; 8] = frame.get(ip.at + 12..)?.first_chunk()?;
-                let [a, b, c, d, e, f, g, h] = *bytes;
-                (
-                    Ipv4Addr::new(a, b, c, d).into(),
-                    Ipv4Addr::new(e, f, g, h).into(),
-                )
-            }
-            IpVersion::V6 => {
-                let of = |at: usize| -> Option<IpAddr> {
-                    let bytes: &[u8; 16] = frame.get(at..)?.first_chunk()?;
-                    Some(Ipv6Addr::from(*bytes).into())
-                };
-                (of(ip.at + 8)?, of(ip.at + 24)?)
-            }
+        let address = |at| -> Option<IpAddr> {
+            Some(match ip.version {
+                IpVersion::V4 => array::<4>(frame, at)?.into(),
+                IpVersion::V6 => array::<16>(frame, at)?.into(),
+            })
         };
         let transport = ip.transport(frame)?;
-        let has_ports = WITH_PORTS.contains(&transport.protocol) && transport.piece != Piece::Later;
-        let header = frame
-            .get(transport.at..)
-            .and_then(|header| header.first_chunk::<4>());
-        let ports = header
-            .filter(|_| has_ports)
-            .map(|[a, b, c, d]| (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])));
         Some(FiveTuple {
-            source,
-            destination,
+            source: address(ip.source_at())?,
+            destination: address(ip.destination_at())?,
             protocol: transport.protocol,
-            ports,
+            ports: ports(frame, &transport),
         })
     }
 }
@@ -71,13 +55,8 @@ impl fmt::Display for FiveTuple {
         let Some((from, to)) = self.ports else {
             return write!(f, " {} > {}", self.source, self.destination);
         };
-        let (from, to) = ((self.source, from), (self.destination, to));
-        write!(
-            f,
-            " {} > {}",
-            core::net::SocketAddr::from(from),
-            core::net::SocketAddr::from(to)
-        )
+        let from = SocketAddr::new(self.source, from);
+        write!(f, " {from} > {}", SocketAddr::new(self.destination, to))
     }
 }
 
@@ -85,6 +64,7 @@ impl fmt::Display for FiveTuple {
 mod tests {
     use alloc::string::ToString;
     use alloc::vec::Vec;
+    use core::net::Ipv6Addr;
 
     use super::*;
 

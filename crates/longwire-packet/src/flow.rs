@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use longwire_units::random::absorb;
 
+use crate::bytes::{array, word};
 use crate::header::{IpHeader, IpVersion, Piece, Transport, WITH_PORTS};
 
 /// Hashes of a packet's endpoints: address and port, if any.
@@ -21,26 +22,25 @@ impl Ends {
     pub fn of(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
         let ports = ports(frame, transport).unwrap_or((0, 0));
         Some(Ends {
-            source: absorb(address(frame, ip, false)?, ports.0.into()),
-            destination: absorb(address(frame, ip, true)?, ports.1.into()),
+            source: absorb(address(frame, ip.version, ip.source_at())?, ports.0.into()),
+            destination: absorb(
+                address(frame, ip.version, ip.destination_at())?,
+                ports.1.into(),
+            ),
             protocol: transport.protocol.into(),
         })
     }
 
     /// Returns endpoints that are unique to a datagram and shared by its fragments.
     pub fn of_datagram(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
-        let identification = match ip.version {
+        let identification: u64 = match ip.version {
             IpVersion::V4 => word(frame, ip.at + 4)?.into(),
             // The fragment header precedes the payload.
-            IpVersion::V6 => {
-                let at = transport.at.checked_sub(4)?;
-                let high = u64::from(word(frame, at)?);
-                high << 16 | u64::from(word(frame, at + 2)?)
-            }
+            IpVersion::V6 => u32::from_be_bytes(array(frame, transport.at.checked_sub(4)?)?).into(),
         };
         Some(Ends {
-            source: address(frame, ip, false)?,
-            destination: address(frame, ip, true)?,
+            source: address(frame, ip.version, ip.source_at())?,
+            destination: address(frame, ip.version, ip.destination_at())?,
             protocol: 1 << 32 | identification,
         })
     }
@@ -77,28 +77,15 @@ pub(crate) fn ports(frame: &[u8], transport: &Transport) -> Option<(u16, u16)> {
     Some((word(frame, transport.at)?, word(frame, transport.at + 2)?))
 }
 
-#[inline]
-fn word(frame: &[u8], at: usize) -> Option<u16> {
-    let bytes = frame.get(at..at + 2)?;
-    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
-}
-
 /// Returns a 64-bit hash of an address.
 #[inline]
-fn address(frame: &[u8], ip: &IpHeader, destination: bool) -> Option<u64> {
-    let second = usize::from(destination);
-    match ip.version {
-        IpVersion::V4 => {
-            let at = ip.at + 12 + 4 * second;
-            let bytes: [u8; 4] = frame.get(at..at + 4)?.try_into().ok()?;
-            Some(u64::from(u32::from_be_bytes(bytes)))
-        }
+fn address(frame: &[u8], version: IpVersion, at: usize) -> Option<u64> {
+    match version {
+        IpVersion::V4 => Some(u32::from_be_bytes(array(frame, at)?).into()),
         IpVersion::V6 => {
-            let at = ip.at + 8 + 16 * second;
-            let high: [u8; 8] = frame.get(at..at + 8)?.try_into().ok()?;
-            let low: [u8; 8] = frame.get(at + 8..at + 16)?.try_into().ok()?;
-            let high = absorb(0, u64::from_be_bytes(high));
-            Some(absorb(high, u64::from_be_bytes(low)))
+            let address = u128::from_be_bytes(array(frame, at)?);
+            let high = absorb(0, (address >> 64) as u64);
+            Some(absorb(high, address as u64))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Flow hashes over the keys of Linux's flow dissector (`skb_get_hash`).
 
+use crate::bytes::{array, word};
 use crate::frame::{VLAN_TYPES, mac_header_len};
 use crate::header::{IpHeader, IpVersion, WITH_PORTS};
 
@@ -140,7 +141,7 @@ impl FlowKeys {
         match protocol {
             // Hop-by-hop options, routing, destination options.
             0 | 43 | 60 if in_ipv6 => {
-                let [next, len] = *frame.get(at..)?.first_chunk()?;
+                let [next, len] = array(frame, at)?;
                 Some(NextHeader::Protocol(next, at + (usize::from(len) + 1) * 8))
             }
             // A fragment: ports are missing, or only in the first one.
@@ -160,7 +161,7 @@ impl FlowKeys {
     }
 
     fn absorb_ports(&mut self, frame: &[u8], at: usize) -> Option<NextHeader> {
-        self.ports = *frame.get(at..)?.first_chunk()?;
+        self.ports = array(frame, at)?;
         None
     }
 
@@ -177,7 +178,7 @@ impl FlowKeys {
             end += 4;
         }
         if flags & 0x20 != 0 {
-            let key = *frame.get(end..)?.first_chunk()?;
+            let key = array(frame, end)?;
             // The PPTP key contains the payload length and the call ID.
             self.others.gre_key = match key {
                 [_, _, a, b] if is_pptp => [0, 0, a, b],
@@ -212,10 +213,6 @@ fn ppp(frame: &[u8], at: usize) -> Option<NextHeader> {
         [0x57, ..] => Some(NextHeader::Type(IPV6, at + 1)),
         _ => None,
     }
-}
-
-fn word(frame: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
 }
 
 /// A word-wise multiply-and-mix hash; flows need distribution, not secrecy.

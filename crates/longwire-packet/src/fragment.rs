@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::bytes::{put_word, word};
 use crate::edit;
 use crate::header::{IpHeader, IpVersion};
 
@@ -39,9 +40,8 @@ pub(crate) fn fragment_packet(
     if ip.version != IpVersion::V4 {
         return None;
     }
-    let word = |at: usize| u16::from_be_bytes([frame[ip.at + at], frame[ip.at + at + 1]]);
     let (start, end) = (ip.end(frame), edit::packet_end(frame, ip));
-    let flags = word(6);
+    let flags = word(frame, ip.at + 6)?;
     if flags & DONT_FRAGMENT != 0 || end > frame.len() || start > end {
         return None;
     }
@@ -72,8 +72,8 @@ pub(crate) fn fragment_packet(
         piece.extend_from_slice(&frame[at..next]);
         let total = (own_header + next - at) as u16;
         let flags = offset | if more { MORE_FRAGMENTS } else { 0 };
-        piece[ip.at + 2..ip.at + 4].copy_from_slice(&total.to_be_bytes());
-        piece[ip.at + 6..ip.at + 8].copy_from_slice(&flags.to_be_bytes());
+        put_word(piece, ip.at + 2, total);
+        put_word(piece, ip.at + 6, flags);
         edit::repair_ipv4_header(piece, ip.at);
         take(piece);
         offset += ((next - at) / 8) as u16;

@@ -1,6 +1,21 @@
 //! IP header fields that models read or write.
 
+use crate::bytes::array;
 use crate::frame::mac_header_len;
+
+/// Protocol numbers (IANA).
+pub(crate) mod protocol {
+    pub const ICMP: u8 = 1;
+    pub const IGMP: u8 = 2;
+    pub const TCP: u8 = 6;
+    pub const UDP: u8 = 17;
+    pub const DCCP: u8 = 33;
+    pub const GRE: u8 = 47;
+    pub const ICMP6: u8 = 58;
+    pub const SCTP: u8 = 132;
+    pub const MOBILITY: u8 = 135;
+    pub const UDP_LITE: u8 = 136;
+}
 
 /// Explicit congestion notification (RFC 3168, section 5), as its two bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -278,7 +293,7 @@ impl Extension {
     /// fewer than two bytes are available.
     #[inline]
     pub fn read(frame: &[u8], kind: u8, at: usize) -> Option<Extension> {
-        let [next, len] = *frame.get(at..)?.first_chunk()?;
+        let [next, len] = array(frame, at)?;
         let len = match kind {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => (usize::from(len) + 1) * 8,
             FRAGMENT => 8,
@@ -301,7 +316,7 @@ impl Extension {
 
     /// Returns which part of a packet follows a fragment header.
     fn piece(&self, frame: &[u8]) -> Option<Piece> {
-        let [high, low] = *frame.get(self.at + 2..)?.first_chunk()?;
+        let [high, low] = array(frame, self.at + 2)?;
         Some(Piece::of(high != 0 || low & 0xf8 != 0, low & 1 == 1))
     }
 
@@ -313,7 +328,7 @@ impl Extension {
     /// 6.4) or 4 (segment routing, RFC 8754). `None` for others.
     pub fn segments(&self, frame: &[u8]) -> Option<(usize, usize)> {
         const FIXED: usize = 8;
-        let [kind, _, last_entry] = *frame.get(self.at + 2..)?.first_chunk()?;
+        let [kind, _, last_entry] = array(frame, self.at + 2)?;
         let room = (self.len - FIXED) / 16;
         let count = match kind {
             0 | 2 => room,
@@ -393,21 +408,25 @@ impl<'a> Iterator for Options4<'a> {
     }
 }
 
-/// Protocols that start with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite (IANA).
-pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
+/// Protocols that start with two ports.
+pub(crate) const WITH_PORTS: [u8; 5] = [
+    protocol::TCP,
+    protocol::UDP,
+    protocol::DCCP,
+    protocol::SCTP,
+    protocol::UDP_LITE,
+];
 
 /// Whether routers do not forward the packet, and so never decrement its TTL: neighbour
 /// discovery, which requires a hop limit of 255 (RFC 4861, section 6.1), and link-local
 /// multicast. `ip` was parsed from `bytes`.
 #[inline]
 pub fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
-    /// ICMPv6.
-    const ICMP6: u8 = 58;
     let header = &bytes[ip.at..];
     match ip.version {
         IpVersion::V4 => header[16..19] == [224, 0, 0],
         IpVersion::V6 => {
-            let discovers = ip.protocol == ICMP6
+            let discovers = ip.protocol == protocol::ICMP6
                 && bytes
                     .get(ip.end(bytes))
                     .is_some_and(|kind| (133..=137).contains(kind));

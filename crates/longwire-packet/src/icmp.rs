@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::edit;
+use crate::header::protocol::{ICMP, ICMP6};
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// Why a router does not forward a packet.
@@ -35,8 +36,6 @@ const V6_MAX: usize = 1_280;
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 const ICMP_HEADER: usize = 8;
-const ICMP4: u8 = 1;
-const ICMP6: u8 = 58;
 
 /// TTL and hop limit of errors; Linux uses the same.
 const TTL: u8 = 64;
@@ -81,7 +80,7 @@ pub fn write_error(
             let total = (V4_HEADER as u16 + len).to_be_bytes();
             // Don't fragment, so no identification is needed (RFC 6864).
             error.extend_from_slice(&[0x45, CONTROL, total[0], total[1], 0, 0, 0x40, 0]);
-            error.extend_from_slice(&[TTL, ICMP4, 0, 0]);
+            error.extend_from_slice(&[TTL, ICMP, 0, 0]);
             error.extend_from_slice(&router.v4.octets());
         }
         IpVersion::V6 => {
@@ -152,7 +151,7 @@ fn is_one_host(frame: &[u8], ip: &IpHeader) -> bool {
 fn is_error(frame: &[u8], ip: &IpHeader, transport: &Transport) -> bool {
     let kind = frame.get(transport.at).copied();
     match (ip.version, transport.protocol) {
-        (IpVersion::V4, ICMP4) => !matches!(kind, Some(0 | 8..=10 | 13..=18 | 42 | 43)),
+        (IpVersion::V4, ICMP) => !matches!(kind, Some(0 | 8..=10 | 13..=18 | 42 | 43)),
         (IpVersion::V6, ICMP6) => !matches!(kind, Some(128..=136 | 138..)),
         _ => false,
     }

@@ -32,6 +32,7 @@ extern crate alloc;
 
 pub mod alter;
 pub mod bridge;
+mod bytes;
 mod checksum;
 pub mod classify;
 pub mod edit;

@@ -2,7 +2,9 @@
 
 use core::ops::Range;
 
+use crate::bytes::word;
 use crate::edit::packet_end;
+use crate::header::protocol::{ICMP, ICMP6, SCTP, TCP, UDP, UDP_LITE};
 use crate::header::{IpHeader, Piece, Transport};
 
 /// Returns the payload after the TCP, UDP, UDP-Lite, SCTP, ICMP or ICMPv6 header, as far as
@@ -29,7 +31,7 @@ fn inside_transport(
     let header = bytes.get(transport.at..packet_end)?;
     let len = match transport.protocol {
         TCP => 4 * usize::from(header.get(12)? >> 4),
-        UDP | UDP_LITE | ICMP | ICMPV6 => 8,
+        UDP | UDP_LITE | ICMP | ICMP6 => 8,
         SCTP => 12,
         _ => return None,
     };
@@ -47,17 +49,9 @@ fn inside_transport(
 /// Returns the end of the UDP datagram at `at`, limited by `packet_end` for fragments. A
 /// zero length means the whole packet.
 fn datagram_end(header: &[u8], at: usize, packet_end: usize) -> Option<usize> {
-    match u16::from_be_bytes([*header.get(4)?, *header.get(5)?]) {
+    match word(header, 4)? {
         0 => Some(packet_end),
         1..8 => None,
         len => Some(packet_end.min(at + usize::from(len))),
     }
 }
-
-/// Protocol numbers.
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
-const SCTP: u8 = 132;
-const UDP_LITE: u8 = 136;

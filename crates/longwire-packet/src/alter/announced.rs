@@ -2,6 +2,7 @@
 
 use super::options::Role;
 use super::rewriting::Rewriting;
+use crate::bytes::array;
 use crate::checksum::{Change, sum_words};
 use crate::header::IpVersion;
 
@@ -10,8 +11,9 @@ use crate::header::IpVersion;
 pub(super) fn sctp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize, end: usize) -> bool {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;
+    let end = end.min(frame.len());
     let (mut chunk, mut changed) = (at + HEADER, false);
-    while let Some([kind, _, len @ ..]) = four(frame, chunk, end) {
+    while let Some([kind, _, len @ ..]) = array::<4>(&frame[..end], chunk) {
         let len = usize::from(u16::from_be_bytes(len));
         if len < CHUNK_HEADER {
             break;
@@ -38,7 +40,7 @@ fn sctp_parameters(
     end: usize,
 ) -> bool {
     let mut changed = false;
-    while let Some([high, low, len @ ..]) = four(frame, at, end) {
+    while let Some([high, low, len @ ..]) = array::<4>(&frame[..end], at) {
         let len = usize::from(u16::from_be_bytes(len));
         let version = match u16::from_be_bytes([high, low]) {
             5 => Some(IpVersion::V4),
@@ -60,12 +62,6 @@ fn sctp_parameters(
         at += len.next_multiple_of(4);
     }
     changed
-}
-
-/// Returns the four bytes at an offset before `end`.
-fn four(frame: &[u8], at: usize, end: usize) -> Option<[u8; 4]> {
-    let rest = frame.get(at..end.min(frame.len()))?;
-    rest.first_chunk().copied()
 }
 
 /// Rewrites the addresses in the options of the TCP header at `at` (RFC 8684, section 3.4.1),

@@ -87,53 +87,39 @@ struct Block<T> {
     whole: bool,
 }
 
+impl<T> Block<T> {
+    const fn whole(start: T, prefix: u32) -> Block<T> {
+        Block {
+            start,
+            prefix,
+            whole: true,
+        }
+    }
+
+    const fn prefix(start: T, prefix: u32) -> Block<T> {
+        Block {
+            start,
+            prefix,
+            whole: false,
+        }
+    }
+}
+
 /// This network, loopback, multicast, broadcast.
 const BLOCKS4: [Block<u32>; 4] = [
-    Block {
-        start: 0,
-        prefix: 8,
-        whole: true,
-    },
-    Block {
-        start: 0x7f00_0000,
-        prefix: 8,
-        whole: true,
-    },
-    Block {
-        start: 0xe000_0000,
-        prefix: 4,
-        whole: true,
-    },
-    Block {
-        start: 0xffff_ffff,
-        prefix: 32,
-        whole: true,
-    },
+    Block::whole(0, 8),
+    Block::whole(0x7f00_0000, 8),
+    Block::whole(0xe000_0000, 4),
+    Block::whole(0xffff_ffff, 32),
 ];
 
 /// Solicited-node multicast, which embeds part of an address; other multicast; link-local;
 /// unspecified and loopback.
 const BLOCKS6: [Block<u128>; 4] = [
-    Block {
-        start: 0xff02_0000_0000_0000_0000_0001_ff00_0000,
-        prefix: 104,
-        whole: false,
-    },
-    Block {
-        start: 0xff00 << 112,
-        prefix: 8,
-        whole: true,
-    },
-    Block {
-        start: 0xfe80 << 112,
-        prefix: 10,
-        whole: false,
-    },
-    Block {
-        start: 0,
-        prefix: 127,
-        whole: true,
-    },
+    Block::prefix(0xff02_0000_0000_0000_0000_0001_ff00_0000, 104),
+    Block::whole(0xff00 << 112, 8),
+    Block::prefix(0xfe80 << 112, 10),
+    Block::whole(0, 127),
 ];
 
 /// Cached results per version; a power of two.

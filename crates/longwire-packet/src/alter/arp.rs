@@ -3,6 +3,7 @@
 use super::options::Role;
 use super::rewriting::Rewriting;
 use super::unaltered::Unaltered;
+use crate::bytes::array;
 use crate::header::IpVersion;
 
 /// Length of the fixed part.
@@ -12,7 +13,7 @@ const FIXED: usize = 8;
 pub(super) fn rewrite(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     const ETHERNET_LEN: usize = 6;
     const IPV4_LEN: usize = 4;
-    let Some(fixed) = frame.get(at..).and_then(|rest| rest.first_chunk::<FIXED>()) else {
+    let Some(fixed) = array::<FIXED>(frame, at) else {
         return rewriting.leave(Unaltered::Truncated);
     };
     let (hardware_len, len) = (usize::from(fixed[4]), usize::from(fixed[5]));

@@ -8,16 +8,10 @@ use super::options::{AlterOptions, Truncated};
 use super::tunnel;
 use super::unaltered::Unaltered;
 use super::workspace::Workspace;
+use crate::bytes::{array_mut, put_word};
 use crate::edit::{self, Repair};
+use crate::header::protocol::{ICMP, ICMP6, IGMP, SCTP, TCP, UDP};
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
-
-/// Protocol numbers.
-const ICMP: u8 = 1;
-const IGMP: u8 = 2;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP6: u8 = 58;
-const SCTP: u8 = 132;
 
 /// Source of missing payload bytes.
 pub(super) enum Payload<'a> {
@@ -96,14 +90,12 @@ pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
     if !lacks {
         return false;
     }
-    frame[field..field + 2].copy_from_slice(&len.to_be_bytes());
+    put_word(frame, field, len);
     if let Some(transport) = ip.transport(frame)
         && (transport.protocol, transport.piece) == (UDP, Piece::Whole)
-        && let Some(stored) = frame.get_mut(transport.at + 4..transport.at + 6)
-        && *stored == [0, 0]
+        && let Some(stored @ [0, 0]) = array_mut(frame, transport.at + 4)
     {
-        let len = len - (transport.at - from) as u16;
-        stored.copy_from_slice(&len.to_be_bytes());
+        *stored = (len - (transport.at - from) as u16).to_be_bytes();
     }
     true
 }
@@ -165,7 +157,7 @@ fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     let (field, from) = edit::length_field(frame, ip);
     let there = frame.len().saturating_sub(from);
     let mut set = |len: u16| {
-        frame[field..field + 2].copy_from_slice(&len.to_be_bytes());
+        put_word(frame, field, len);
         edit::packet_end(frame, ip)
     };
     match u16::try_from(there) {
@@ -197,7 +189,7 @@ fn complete_header(frame: &mut [u8], captured: usize, transport: &Transport, end
             at + usize::from(words.max(PLAIN)) * 4
         }
         UDP => {
-            if let Some(header) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>) {
+            if let Some(header) = array_mut::<8>(frame, at) {
                 let said = u16::from_be_bytes([header[4], header[5]]);
                 let there = end.saturating_sub(at).min(0xffff) as u16;
                 let fits = (8..=there).contains(&said) || transport.piece == Piece::First;

@@ -3,6 +3,7 @@
 //! Plain Ethernet with VLAN tags and IP takes the fast path in [`IpHeader::parse`].
 
 use super::unaltered::Unaltered;
+use crate::bytes::{array, array_mut, word};
 use crate::checksum::{fold, sum_words};
 use crate::edit::{is_super_packet, packet_end};
 use crate::header::{IpHeader, IpVersion};
@@ -77,7 +78,7 @@ impl Found {
     pub fn fit_lengths(&self, frame: &mut [u8], end: usize) {
         for field in self.fields() {
             if let LinkField::Length { at, from } = field
-                && let Some(stored) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>)
+                && let Some(stored) = array_mut(frame, at)
             {
                 let left = u16::try_from(end.saturating_sub(from)).unwrap_or(u16::MAX);
                 *stored = u16::from_be_bytes(*stored).min(left).to_be_bytes();
@@ -172,7 +173,7 @@ impl<'a> Walk<'a> {
     }
 
     pub fn peek<const N: usize>(&self, after: usize) -> Option<[u8; N]> {
-        self.frame.get(self.at + after..)?.first_chunk().copied()
+        array(self.frame, self.at + after)
     }
 
     /// Records a field, up to the maximum.
@@ -184,24 +185,19 @@ impl<'a> Walk<'a> {
 
     fn ethernet(&mut self) -> Option<LinkLayer> {
         let at = self.at;
-        let header: [u8; 14] = self.take()?;
+        let next = self.tag::<14>()?;
         if at > 0 {
             // The outermost addresses are rewritten separately.
             self.note(LinkField::Addresses(at));
         }
         self.mac_at = Some(at);
-        Some(LinkLayer::Type(u16::from_be_bytes([
-            header[12], header[13],
-        ])))
+        Some(next)
     }
 
-    /// Consumes a tag of `N` bytes that ends with the next type.
+    /// Consumes a tag or header of `N` bytes that ends with the next type.
     fn tag<const N: usize>(&mut self) -> Option<LinkLayer> {
-        let tag: [u8; N] = self.take()?;
-        Some(LinkLayer::Type(u16::from_be_bytes([
-            tag[N - 2],
-            tag[N - 1],
-        ])))
+        self.take::<N>()?;
+        word(self.frame, self.at - 2).map(LinkLayer::Type)
     }
 
     fn ethertype(&mut self, kind: u16) -> Option<LinkLayer> {
@@ -318,11 +314,7 @@ impl<'a> Walk<'a> {
         if label >> 12 == CHANNEL_LABEL {
             return Some(other(Unaltered::Control));
         }
-        let version = match self.peek::<1>(0)?[0] >> 4 {
-            4 => Some(IpVersion::V4),
-            6 => Some(IpVersion::V6),
-            _ => None,
-        };
+        let version = self.ip_version()?;
         // An Ethernet address may resemble an IP header.
         if let Some(version) = version
             && (self.fits_ip(version) || !self.fits_ethernet(0))
@@ -374,12 +366,18 @@ impl<'a> Walk<'a> {
         Some(next_protocol(next))
     }
 
-    fn any_ip(&self) -> Option<LinkLayer> {
+    /// Returns the IP version by the first nibble; the inner `None` means no IP.
+    pub fn ip_version(&self) -> Option<Option<IpVersion>> {
         Some(match self.peek::<1>(0)?[0] >> 4 {
-            4 => LinkLayer::Ip(IpVersion::V4),
-            6 => LinkLayer::Ip(IpVersion::V6),
-            _ => other(Unaltered::NotIp),
+            4 => Some(IpVersion::V4),
+            6 => Some(IpVersion::V6),
+            _ => None,
         })
+    }
+
+    fn any_ip(&self) -> Option<LinkLayer> {
+        let version = self.ip_version()?;
+        Some(version.map_or(other(Unaltered::NotIp), LinkLayer::Ip))
     }
 
     fn ip(&self, version: IpVersion) -> LinkLayer {

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::options::{AlterOptions, MacMap, SidedMac};
+use crate::bytes::array_mut;
 
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
@@ -59,21 +60,19 @@ impl Macs {
             maps: &self.maps,
             anything: self.source.is_some() || self.destination.is_some() || !self.maps.is_empty(),
         };
-        let Some(header) = frame
-            .first_chunk_mut::<ADDRESSES>()
-            .filter(|_| renamed.anything)
-        else {
+        if !renamed.anything || frame.len() < ADDRESSES {
             return renamed;
-        };
-        let [a, b, c, d, e, f, rest @ ..] = *header;
-        let (destination, source) = ([a, b, c, d, e, f], rest);
-        renamed.destination = (
-            destination,
-            self.renamed(destination, self.destination, side),
-        );
-        renamed.source = (source, self.renamed(source, self.source, side));
-        header[..6].copy_from_slice(&renamed.destination.1);
-        header[6..].copy_from_slice(&renamed.source.1);
+        }
+        let pairs = [
+            (0, &mut renamed.destination, self.destination),
+            (6, &mut renamed.source, self.source),
+        ];
+        for (at, pair, all) in pairs {
+            if let Some(mac) = array_mut(frame, at) {
+                *pair = (*mac, self.renamed(*mac, all, side));
+                *mac = pair.1;
+            }
+        }
         renamed
     }
 
@@ -102,7 +101,7 @@ impl Renamed<'_> {
 
     /// Replaces an address inside the frame, if present.
     pub fn rename(&self, frame: &mut [u8], at: usize) {
-        if let Some(mac) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<6>) {
+        if let Some(mac) = array_mut(frame, at) {
             *mac = self.name(*mac);
         }
     }

@@ -4,14 +4,11 @@
 use super::options::Role;
 use super::rewriting::Rewriting;
 use super::unaltered::Unaltered;
+use crate::bytes::array;
 use crate::checksum::{Change, sum_words};
 use crate::edit;
+use crate::header::protocol::{ICMP, ICMP6, IGMP};
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
-
-/// Protocol numbers.
-const ICMP: u8 = 1;
-const IGMP: u8 = 2;
-const ICMP6: u8 = 58;
 
 /// ICMPv4 errors that quote a packet (RFC 792): unreachable, source quench, redirect, time
 /// exceeded, parameter problem.
@@ -71,11 +68,11 @@ pub(super) fn rewrite(
 /// RFC 1877).
 pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     const CONFIGURATION: core::ops::RangeInclusive<u8> = 1..=4;
-    let Some([code, _, high, low]) = frame.get(at..).and_then(|rest| rest.first_chunk()) else {
+    let Some([code, _, len @ ..]) = array::<4>(frame, at) else {
         return rewriting.leave(Unaltered::Truncated);
     };
-    let end = at + usize::from(u16::from_be_bytes([*high, *low]));
-    if !rewriting.addresses.anything() || !CONFIGURATION.contains(code) {
+    let end = at + usize::from(u16::from_be_bytes(len));
+    if !rewriting.addresses.anything() || !CONFIGURATION.contains(&code) {
         return;
     }
     let end = end.min(frame.len());

@@ -125,7 +125,7 @@ impl Alterations {
         Alterations {
             addresses: Addresses::new(&options),
             macs: Macs::new(&options),
-            renumber: options.loop_renumber.then(Renumber::new),
+            renumber: options.loop_renumber.then(Renumber::default),
             growth: options.vlan.iter().map(VlanChange::growth).sum(),
             only_fills: only_fills(&options),
             rewrites_packets: looks_inside(&options)

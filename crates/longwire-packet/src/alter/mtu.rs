@@ -8,14 +8,12 @@ use super::options::MtuAction;
 use super::tunnel;
 use super::workspace::Workspace;
 use super::{Counts, Segmenter};
+use crate::bytes::{array_mut, put_word};
 use crate::edit;
 use crate::fragment::fragment_packet;
 use crate::frame::mac_header_len;
+use crate::header::protocol::{SCTP, UDP};
 use crate::header::{IpHeader, IpVersion, Piece};
-
-/// Protocol numbers.
-const UDP: u8 = 17;
-const SCTP: u8 = 132;
 
 /// Shortens frames whose payload is longer than an MTU.
 pub(super) struct Shortening<'a> {
@@ -109,32 +107,28 @@ impl Shortening<'_> {
             edit::packet_end(frame, ip).min(end)
         };
         let len = end.saturating_sub(from).min(0xffff) as u16;
-        frame[field..field + 2].copy_from_slice(&len.to_be_bytes());
+        put_word(frame, field, len);
         let Some(transport) = ip.transport(frame) else {
             _ = edit::repair_packet(frame, ip);
             return;
         };
         let is_whole = transport.piece == Piece::Whole;
         let there = end.saturating_sub(transport.at).min(0xffff) as u16;
-        if let (UDP, true, Some(stored)) = (
-            transport.protocol,
-            is_whole,
-            frame.get_mut(transport.at + 4..transport.at + 6),
-        ) {
-            let said = u16::from_be_bytes([stored[0], stored[1]]);
-            let len = if is_super_packet && said == 0 {
-                there
-            } else {
-                said.min(there)
-            };
-            stored.copy_from_slice(&len.to_be_bytes());
-        }
-        if let (SCTP, true, Some(packet)) = (
-            transport.protocol,
-            is_whole,
-            frame.get_mut(transport.at..end),
-        ) {
-            shorten_chunks(packet);
+        match transport.protocol {
+            UDP if is_whole => {
+                if let Some(stored) = array_mut(frame, transport.at + 4) {
+                    let said = u16::from_be_bytes(*stored);
+                    let is_missing = is_super_packet && said == 0;
+                    let len = if is_missing { there } else { said.min(there) };
+                    *stored = len.to_be_bytes();
+                }
+            }
+            SCTP if is_whole => {
+                if let Some(packet) = frame.get_mut(transport.at..end) {
+                    shorten_chunks(packet);
+                }
+            }
+            _ => {}
         }
         if self.inner && depth < DEPTH_MAX {
             let packet_end = end.min(frame.len());
@@ -171,7 +165,7 @@ fn shorten_chunks(packet: &mut [u8]) {
                 packet[at] = PADDING_CHUNK;
                 packet[at + 1] = 0;
             }
-            packet[at + 2..at + 4].copy_from_slice(&(left as u16).to_be_bytes());
+            put_word(packet, at + 2, left as u16);
             return;
         }
         at += len.next_multiple_of(4);

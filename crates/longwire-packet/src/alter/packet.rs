@@ -9,22 +9,11 @@ use super::options::{PortMap, Role, TtlChange};
 use super::rewriting::Rewriting;
 use super::tunnel;
 use super::unaltered::Unaltered;
+use crate::bytes::array_mut;
 use crate::checksum::{Change, sum_words};
 use crate::edit::{self, IpEdit};
-use crate::header::stays_on_link;
-use crate::header::{IpHeader, IpVersion, Piece, Transport};
-
-/// Protocol numbers.
-const ICMP: u8 = 1;
-const IGMP: u8 = 2;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const DCCP: u8 = 33;
-const GRE: u8 = 47;
-const ICMP6: u8 = 58;
-const SCTP: u8 = 132;
-const MOBILITY: u8 = 135;
-const UDP_LITE: u8 = 136;
+use crate::header::protocol::{DCCP, GRE, ICMP, ICMP6, IGMP, MOBILITY, SCTP, TCP, UDP, UDP_LITE};
+use crate::header::{IpHeader, IpVersion, Piece, Transport, WITH_PORTS, stays_on_link};
 
 impl Rewriting<'_> {
     /// Rewrites the content of a frame or tunnel packet.
@@ -195,11 +184,11 @@ impl Rewriting<'_> {
     #[inline]
     fn ports(&self, frame: &mut [u8], transport: &Transport) -> Change {
         let mut change = Change::NONE;
-        if ![TCP, UDP, DCCP, SCTP, UDP_LITE].contains(&transport.protocol) {
+        if !WITH_PORTS.contains(&transport.protocol) {
             return change;
         }
         for at in [transport.at, transport.at + 2] {
-            let Some(field) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>) else {
+            let Some(field) = array_mut(frame, at) else {
                 break;
             };
             let before = u16::from_be_bytes(*field);
@@ -248,7 +237,7 @@ fn mapped_port(maps: &[PortMap], protocol: u8, port: u16) -> u16 {
 /// Updates a checksum field, if present.
 #[inline]
 pub(super) fn update_word(frame: &mut [u8], at: usize, change: Change) {
-    if let Some(field) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>) {
+    if let Some(field) = array_mut(frame, at) {
         *field = change.update(u16::from_be_bytes(*field)).to_be_bytes();
     }
 }
@@ -299,7 +288,7 @@ fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
             GRE if edit::gre_has_checksum(frame.get(transport.at..).unwrap_or(&[])) => 4,
             _ => return,
         };
-    let Some(field) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>) else {
+    let Some(field) = array_mut(frame, at) else {
         return;
     };
     let before = u16::from_be_bytes(*field);

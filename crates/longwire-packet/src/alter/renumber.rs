@@ -7,9 +7,11 @@ use longwire_units::Nanos;
 use longwire_units::random::absorb;
 
 use super::{About, Counts};
+use crate::bytes::{array, array_mut, put_word};
 use crate::checksum::{Change, sum_words};
 use crate::edit;
 use crate::flow::{Ends, ports};
+use crate::header::protocol::{TCP, UDP};
 use crate::header::{IpHeader, Piece, Transport};
 
 /// Maximum number of RTP streams.
@@ -78,14 +80,7 @@ impl RtpStream {
     }
 }
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-
 impl Renumber {
-    pub fn new() -> Renumber {
-        Renumber::default()
-    }
-
     pub fn next_round(&mut self) {
         self.before = self.before.saturating_add(self.into);
         self.into = Nanos::ZERO;
@@ -154,10 +149,10 @@ impl Renumber {
         round: u64,
         counts: &mut Counts,
     ) -> Option<Change> {
-        let header = segment.get_mut(8..)?.first_chunk_mut::<12>()?;
-        let sequence = u16::from_be_bytes([header[2], header[3]]);
-        let time = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
-        let source = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+        let header = array_mut::<12>(segment, 8)?;
+        let sequence = u16::from_be_bytes(array(header, 2)?);
+        let time = u32::from_be_bytes(array(header, 4)?);
+        let source = u32::from_be_bytes(array(header, 8)?);
         let key = absorb(ends.there(), source.into());
         if round == 0 {
             let room = self.streams.len() < STREAMS_MAX;
@@ -175,7 +170,7 @@ impl Renumber {
         let after = sequence.wrapping_add(sequence_step.wrapping_mul(round as u16));
         let mut change = Change::NONE;
         change.word(sequence, after);
-        header[2..4].copy_from_slice(&after.to_be_bytes());
+        put_word(header, 2, after);
         let by = time_step.wrapping_mul(round as u32);
         add(&mut change, &mut header[4..8], by);
         Some(change)

@@ -8,6 +8,7 @@ use super::mac::Renamed;
 use super::options::{PortMap, Role};
 use super::renumber::Renumber;
 use super::unaltered::Unaltered;
+use crate::bytes::array_mut;
 use crate::checksum::Change;
 use crate::header::IpVersion;
 
@@ -46,10 +47,9 @@ impl Rewriting<'_> {
     ) -> Change {
         let mut change = Change::NONE;
         let round = self.about.round;
-        let field = frame.get_mut(at..).unwrap_or(&mut []);
         match version {
             IpVersion::V4 => {
-                if let Some(field) = field.first_chunk_mut::<4>() {
+                if let Some(field) = array_mut(frame, at) {
                     let before = u32::from_be_bytes(*field);
                     let after = self.addresses.v4(before, role, round);
                     if after != before {
@@ -60,7 +60,7 @@ impl Rewriting<'_> {
                 }
             }
             IpVersion::V6 => {
-                if let Some(field) = field.first_chunk_mut::<16>() {
+                if let Some(field) = array_mut(frame, at) {
                     let before = u128::from_be_bytes(*field);
                     let after = self.addresses.v6(before, role, round);
                     if after != before {
@@ -71,7 +71,7 @@ impl Rewriting<'_> {
                 }
             }
         }
-        if !field.is_empty() {
+        if at < frame.len() {
             self.leave(Unaltered::Truncated);
         }
         change

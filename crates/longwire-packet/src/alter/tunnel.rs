@@ -2,6 +2,7 @@
 
 use super::layers::{Content, Found, LinkField, LinkLayer, Walk, next_protocol};
 use super::unaltered::Unaltered;
+use crate::bytes::word;
 use crate::header::{IpVersion, Piece, Transport};
 
 /// Possibly a packet, at an unknown offset.
@@ -21,8 +22,7 @@ pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
         // The most common protocols first.
         1 | 6 | 58 => None,
         17 => {
-            let port = packet.get(transport.at + 2..)?.first_chunk()?;
-            let port = u16::from_be_bytes(*port);
+            let port = word(packet, transport.at + 2)?;
             UDP_PORTS
                 .contains(&port)
                 .then(|| walk(packet, transport.at + 8, |walk| of_port(walk, port)))?
@@ -163,12 +163,11 @@ fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
 
 /// Guesses IP or Ethernet by the first nibble.
 fn any_content(walk: &mut Walk<'_>) -> Option<LinkLayer> {
-    Some(match walk.peek::<1>(0)?[0] >> 4 {
-        4 => LinkLayer::Ip(IpVersion::V4),
-        6 => LinkLayer::Ip(IpVersion::V6),
-        _ if walk.fits_ethernet(0) => LinkLayer::Ethernet,
-        _ => return UNKNOWN,
-    })
+    match walk.ip_version()? {
+        Some(version) => Some(LinkLayer::Ip(version)),
+        None if walk.fits_ethernet(0) => Some(LinkLayer::Ethernet),
+        None => UNKNOWN,
+    }
 }
 
 /// L2TP (RFC 2661). For version 3, only the ends know the offset of the content.

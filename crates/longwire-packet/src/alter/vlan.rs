@@ -4,6 +4,7 @@ use core::str::FromStr;
 
 use super::options::AlterError;
 use super::workspace::Workspace;
+use crate::bytes::{array_mut, put_word};
 use crate::filter::values::number;
 use crate::frame::mac_header_len;
 
@@ -115,8 +116,8 @@ impl VlanChange {
         match *self {
             VlanChange::Push { tag_type, control } => {
                 frame.insert(TAG_AT, TAG_LEN);
-                frame[TAG_AT..TAG_AT + 2].copy_from_slice(&tag_type.to_be_bytes());
-                frame[TAG_AT + 2..TAG_AT + 4].copy_from_slice(&control.to_be_bytes());
+                put_word(frame, TAG_AT, tag_type);
+                put_word(frame, TAG_AT + 2, control);
             }
             VlanChange::Pop if header_len > TAG_AT + 2 && frame.len() >= TAG_AT + TAG_LEN => {
                 frame.remove(TAG_AT, TAG_LEN);
@@ -138,10 +139,9 @@ impl VlanChange {
 
 fn each_tag(frame: &mut [u8], header_len: usize, change: impl Fn(u16) -> u16) {
     for at in (TAG_AT + 2..header_len.saturating_sub(2)).step_by(TAG_LEN) {
-        let Some(field) = frame.get_mut(at..at + 2) else {
+        let Some(field) = array_mut(frame, at) else {
             return;
         };
-        let control = change(u16::from_be_bytes([field[0], field[1]]));
-        field.copy_from_slice(&control.to_be_bytes());
+        *field = change(u16::from_be_bytes(*field)).to_be_bytes();
     }
 }

@@ -3,6 +3,7 @@
 
 use super::matcher::{Matcher, Prefix, VlanMatch, ones};
 use crate::bridge::PortIndex;
+use crate::bytes::{array, word};
 use crate::flow::ports;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, WITH_PORTS};
@@ -64,12 +65,6 @@ const TYPE_V6: u16 = 0x86dd;
 pub struct FrameKey {
     pub(super) presence: u16,
     pub(super) words: [u64; WORDS],
-}
-
-#[inline]
-fn word(frame: &[u8], at: usize) -> Option<u16> {
-    let bytes = frame.get(at..at + 2)?;
-    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
 }
 
 impl FrameKey {
@@ -138,10 +133,7 @@ impl FrameKey {
 
     #[inline]
     fn read_ip(&mut self, frame: &[u8], ip: &IpHeader, with_transport: bool) {
-        let load = |at: usize| {
-            let bytes = frame.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>);
-            bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
-        };
+        let load = |at| array(frame, at).map_or(0, u64::from_be_bytes);
         self.words[6] |= u64::from(ip.dscp) << DSCP.1;
         match ip.version {
             IpVersion::V4 => {

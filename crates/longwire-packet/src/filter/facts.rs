@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::expression::{Expression, IpNumber};
 use super::values::Net;
+use crate::bytes::word;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
@@ -191,8 +192,7 @@ impl<'a> Facts<'a> {
     }
 
     fn word(&self, at: usize) -> Option<u16> {
-        let bytes = self.bytes.get(at..at.checked_add(2)?)?;
-        Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+        word(self.bytes, at)
     }
 
     /// Returns the offset of a layer, if present.
@@ -265,19 +265,19 @@ impl<'a> Facts<'a> {
     }
 
     fn in_net(&self, destination: bool, net: &Net, of: Carrier) -> Option<bool> {
-        let second = usize::from(destination);
         let at = match (of, self.ip) {
             (Carrier::Any | Carrier::Ip, Some(ip)) if ip.version == net.version => {
-                match ip.version {
-                    IpVersion::V4 => ip.at + 12 + 4 * second,
-                    IpVersion::V6 => ip.at + 8 + 16 * second,
+                if destination {
+                    ip.destination_at()
+                } else {
+                    ip.source_at()
                 }
             }
             (Carrier::Ip, _) => return None,
             _ if net.version == IpVersion::V6 => return None,
             (of, _) => self.arp_address(destination, of)?,
         };
-        let len = usize::from(Net::bits(net.version) / 8);
+        let len = net.version.address_len();
         Some(net.holds(self.bytes.get(at..at + len)?))
     }
 

@@ -11,6 +11,7 @@ use super::parser::{Parser, joined};
 use super::tokens::FilterError;
 use super::values::{Net, code_point, mac, number};
 use crate::header::IpVersion;
+use crate::header::protocol::{ICMP, ICMP6, SCTP, TCP, UDP};
 
 /// A field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +25,6 @@ pub(super) enum Field {
     /// Ports of a protocol.
     Port(u8, Side),
 }
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const SCTP: u8 = 132;
 
 /// Name, layer, offset, size and mask of a numeric field.
 type NumberField = (&'static str, Layer, u32, usize, u32);
@@ -77,12 +74,12 @@ const PLACES: [NumberField; 48] = [
     ("tcp.urgent_pointer", Layer::Transport(TCP), 18, 2, ALL),
     ("udp.length", Layer::Transport(UDP), 4, 2, ALL),
     ("udp.checksum", Layer::Transport(UDP), 6, 2, ALL),
-    ("icmp.type", Layer::Transport(1), 0, 1, ALL),
-    ("icmp.code", Layer::Transport(1), 1, 1, ALL),
-    ("icmp.checksum", Layer::Transport(1), 2, 2, ALL),
-    ("icmpv6.type", Layer::Transport(58), 0, 1, ALL),
-    ("icmpv6.code", Layer::Transport(58), 1, 1, ALL),
-    ("icmpv6.checksum", Layer::Transport(58), 2, 2, ALL),
+    ("icmp.type", Layer::Transport(ICMP), 0, 1, ALL),
+    ("icmp.code", Layer::Transport(ICMP), 1, 1, ALL),
+    ("icmp.checksum", Layer::Transport(ICMP), 2, 2, ALL),
+    ("icmpv6.type", Layer::Transport(ICMP6), 0, 1, ALL),
+    ("icmpv6.code", Layer::Transport(ICMP6), 1, 1, ALL),
+    ("icmpv6.checksum", Layer::Transport(ICMP6), 2, 2, ALL),
     ("sctp.verification_tag", Layer::Transport(SCTP), 4, 4, ALL),
 ];
 

@@ -12,6 +12,7 @@ use longwire_units::random::absorb;
 use crate::filter::values::{Net, mac};
 use crate::flow::{Ends, FlowTable, ports};
 use crate::frame::mac_header_len;
+use crate::header::protocol::TCP;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// Side of frames from the client.
@@ -59,9 +60,6 @@ impl fmt::Display for SplitError {
 impl core::error::Error for SplitError {}
 
 const WHAT: &str = "one of client=NETWORK,..., mac=ADDRESS,..., syn, port";
-
-/// Protocol number of TCP.
-const TCP: u8 = 6;
 
 impl Splitter {
     /// Parses a rule: `client=10.0.0.0/8,2001:db8::/32`, `mac=02:00:00:00:00:01`, `syn` or
@@ -204,11 +202,8 @@ fn opening(bytes: &[u8], transport: &Transport) -> Option<bool> {
 fn from_networks(bytes: &[u8], clients: &[Net]) -> Option<bool> {
     let (version, source) = match IpHeader::parse(bytes) {
         Some(ip) => {
-            let range = match ip.version {
-                IpVersion::V4 => ip.at + 12..ip.at + 16,
-                IpVersion::V6 => ip.at + 8..ip.at + 24,
-            };
-            (ip.version, &bytes[range])
+            let source = &bytes[ip.source_at()..];
+            (ip.version, &source[..ip.version.address_len()])
         }
         // ARP contains the sender's address.
         None => {
