@@ -8,7 +8,6 @@ use longwire_engine::Nanos;
 use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated, parse_dscp};
 use longwire_packet::filter::Filter;
 use longwire_packet::header::{IpHeader, IpVersion};
-use longwire_packet::split::Splitter;
 
 /// The line that ends the options.
 const END: &[u8] = b"\n---\n";
@@ -84,7 +83,7 @@ pub(crate) fn read(wanted: &mut AlterInput, line: &str) {
     match name {
         "filter" => set(&mut wanted.filter, Filter::parse(value)),
         "missing" => wanted.missing = value.parse().unwrap_or(0).min(2_000),
-        "split" => set(&mut options.splitter, Splitter::parse(value)),
+        "split" => set(&mut options.splitter, value.parse()),
         "truncated" => {
             let mut truncated = None;
             set(&mut truncated, value.parse());

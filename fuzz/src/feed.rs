@@ -17,7 +17,6 @@ use longwire_engine::{Nanos, Speed};
 use longwire_io::PortError;
 use longwire_packet::alter::Alterations;
 use longwire_packet::filter::Filter;
-use longwire_packet::split::Splitter;
 use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -253,7 +252,7 @@ fn read(wanted: &mut FeedInput, line: &str) {
         "from" => set(&mut config.from, value.parse()),
         "until" => set(&mut config.until, value.parse()),
         "filter" => set(&mut config.filter, Filter::parse(value)),
-        "split" => set(&mut config.splitter, Splitter::parse(value)),
+        "split" => set(&mut config.splitter, value.parse()),
         "alter" => alter::read(wanted.alter.get_or_insert_default(), value),
         "interface" => config.interface = Some(value.to_owned()),
         "twice" => wanted.twice = true,

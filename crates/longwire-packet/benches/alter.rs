@@ -160,7 +160,7 @@ fn bench_judges(criterion: &mut Criterion) {
         });
     }
     for text in ["client=10.0.0.0/8", "syn", "port"] {
-        let mut splitter = Splitter::parse(text).unwrap();
+        let mut splitter = text.parse::<Splitter>().unwrap();
         group.bench_function(BenchmarkId::new("split", text), |bencher| {
             bencher.iter(|| {
                 let mut side = |number: u64| {

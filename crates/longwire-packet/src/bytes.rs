@@ -1,4 +1,6 @@
-//! Fields of frames.
+//! Fields of frames, and addresses as numbers.
+
+use core::net::IpAddr;
 
 /// Returns the `N` bytes at an offset, if present.
 #[inline]
@@ -22,4 +24,17 @@ pub(crate) fn word(frame: &[u8], at: usize) -> Option<u16> {
 #[inline]
 pub(crate) fn put_word(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+/// Returns an address in the high bits of a number.
+pub(crate) fn left_aligned(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+/// Returns a mask of `bits` leading ones.
+pub(crate) fn ones(bits: u8) -> u128 {
+    !u128::MAX.checked_shr(bits.into()).unwrap_or(0)
 }

@@ -10,10 +10,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 use core::str::FromStr;
 
+use crate::bytes::{array, left_aligned, ones};
 use crate::frame::mac_header_len;
+use crate::mac::MacAddress;
 
 /// Direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,18 +32,14 @@ pub enum Near {
     /// An address prefix.
     Prefix(IpAddr, u8),
     /// A station by its MAC address.
-    Station(StationMac),
+    Station(MacAddress),
 }
-
-/// A MAC address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StationMac(pub [u8; 6]);
 
 impl FromStr for Near {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Near, String> {
-        if let Some(mac) = StationMac::parse(text) {
+        if let Ok(mac) = text.parse() {
             return Ok(Near::Station(mac));
         }
         let (address, bits) = match text.split_once('/') {
@@ -68,27 +66,8 @@ impl fmt::Display for Near {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Near::Prefix(address, bits) => write!(f, "{address}/{bits}"),
-            Near::Station(StationMac([a, b, c, d, e, g])) => {
-                write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-            }
+            Near::Station(mac) => mac.fmt(f),
         }
-    }
-}
-
-impl StationMac {
-    fn parse(text: &str) -> Option<StationMac> {
-        let mut mac = [0; 6];
-        let mut parts = text.split([':', '-']);
-        for byte in &mut mac {
-            let part = parts.next().filter(|part| part.len() == 2)?;
-            *byte = u8::from_str_radix(part, 16).ok()?;
-        }
-        parts.next().is_none().then_some(StationMac(mac))
-    }
-
-    /// Whether the address is a unicast address, and not zero.
-    fn is_station(self) -> bool {
-        self.0[0] & 1 == 0 && self.0 != [0; 6]
     }
 }
 
@@ -108,7 +87,7 @@ const STATIONS_MAX: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
-    stations: BTreeMap<StationMac, StationSide>,
+    stations: BTreeMap<MacAddress, StationSide>,
 }
 
 impl Sides {
@@ -122,9 +101,9 @@ impl Sides {
 
     /// Returns the direction of a frame, given at least its first bytes; `None` if unknown.
     pub fn direction(&mut self, frame: &[u8]) -> Option<Heading> {
-        let (to, from) = (mac_at(frame, 0)?, mac_at(frame, 6)?);
+        let [to, from] = [array(frame, 0)?, array(frame, 6)?].map(MacAddress);
         let ends = FrameAddresses::of(frame);
-        let near_by_mac = |mac: StationMac| self.near.contains(&Near::Station(mac));
+        let near_by_mac = |mac: MacAddress| self.near.contains(&Near::Station(mac));
         let near_by_address = |address: Option<IpAddr>| {
             address.is_some_and(|address| self.near.iter().any(|near| near.holds(address)))
         };
@@ -150,13 +129,14 @@ impl Sides {
         }
     }
 
-    fn side(&self, mac: StationMac) -> Option<StationSide> {
+    fn side(&self, mac: MacAddress) -> Option<StationSide> {
         self.stations.get(&mac).copied()
     }
 
     /// Records that a station sends in this direction.
-    fn learn(&mut self, station: StationMac, direction: Heading) {
-        if !station.is_station() {
+    fn learn(&mut self, station: MacAddress, direction: Heading) {
+        // Not a group, and not zero.
+        if station.0[0] & 1 == 1 || station.0 == [0; 6] {
             return;
         }
         let side = match direction {
@@ -175,14 +155,9 @@ impl Sides {
 
 impl Near {
     fn holds(&self, address: IpAddr) -> bool {
-        match (*self, address) {
-            (Near::Prefix(IpAddr::V4(prefix), bits), IpAddr::V4(address)) => {
-                let differ = u32::from(prefix) ^ u32::from(address);
-                differ.checked_shr(32 - u32::from(bits)).unwrap_or(0) == 0
-            }
-            (Near::Prefix(IpAddr::V6(prefix), bits), IpAddr::V6(address)) => {
-                let differ = u128::from(prefix) ^ u128::from(address);
-                differ.checked_shr(128 - u32::from(bits)).unwrap_or(0) == 0
+        match self {
+            Near::Prefix(prefix, bits) if prefix.is_ipv4() == address.is_ipv4() => {
+                (left_aligned(*prefix) ^ left_aligned(address)) & ones(*bits) == 0
             }
             _ => false,
         }
@@ -199,14 +174,8 @@ struct FrameAddresses {
 impl FrameAddresses {
     fn of(frame: &[u8]) -> FrameAddresses {
         let at = mac_header_len(frame) as usize;
-        let v4 = |offset: usize| {
-            let bytes: [u8; 4] = frame.get(at + offset..at + offset + 4)?.try_into().ok()?;
-            Some(IpAddr::V4(Ipv4Addr::from(bytes)))
-        };
-        let v6 = |offset: usize| {
-            let bytes: [u8; 16] = frame.get(at + offset..at + offset + 16)?.try_into().ok()?;
-            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
-        };
+        let v4 = |offset| array::<4>(frame, at + offset).map(IpAddr::from);
+        let v6 = |offset| array::<16>(frame, at + offset).map(IpAddr::from);
         let (source, destination) = match frame.get(at - 2..at) {
             Some([0x08, 0x00]) => (v4(12), v4(16)),
             Some([0x86, 0xdd]) => (v6(8), v6(24)),
@@ -232,11 +201,6 @@ impl FrameAddresses {
             None => false,
         }
     }
-}
-
-fn mac_at(frame: &[u8], at: usize) -> Option<StationMac> {
-    let bytes = frame.get(at..at + 6)?;
-    bytes.try_into().ok().map(StationMac)
 }
 
 #[cfg(test)]

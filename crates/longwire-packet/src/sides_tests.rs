@@ -5,6 +5,8 @@ use alloc::string::ToString;
 
 use proptest::prelude::*;
 
+use core::net::Ipv6Addr;
+
 use super::*;
 
 const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];

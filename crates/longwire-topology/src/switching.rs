@@ -5,6 +5,7 @@ use std::path::Path;
 
 use longwire_engine::{Nanos, Packets};
 use longwire_io::port::registry::{self, PORTS};
+use longwire_packet::MacAddress;
 use longwire_packet::bridge::{
     Bridge, BridgeConfig, BridgeError, PortIndex, Reserved, StaticEntry, StormLimit, Switching,
 };
@@ -267,11 +268,5 @@ fn station(text: &str) -> Option<([u8; 6], u16)> {
         Some((mac, vlan)) => (mac, vlan.parse().ok()?),
         None => (text, 0),
     };
-    let mut bytes = [0; 6];
-    let mut parts = mac.split(':');
-    for byte in &mut bytes {
-        let part = parts.next().filter(|part| part.len() == 2)?;
-        *byte = u8::from_str_radix(part, 16).ok()?;
-    }
-    parts.next().is_none().then_some((bytes, vlan))
+    Some((mac.parse::<MacAddress>().ok()?.0, vlan))
 }

@@ -5,6 +5,7 @@ use core::cmp::Reverse;
 
 use super::anonymize::Anonymizer;
 use super::options::{AddressMap, AlterOptions, LoopAddresses, Role};
+use crate::bytes::ones;
 use crate::filter::values::Net;
 use crate::header::IpVersion;
 
@@ -56,7 +57,7 @@ const AFTER_V4: u32 = 96;
 
 /// Returns the mask of a network, and its bits under it.
 fn masked(net: &Net) -> (u128, u128) {
-    let mask = !u128::MAX.checked_shr(net.prefix.into()).unwrap_or(0);
+    let mask = ones(net.prefix);
     (mask, u128::from_be_bytes(net.address) & mask)
 }
 

@@ -32,16 +32,13 @@ impl fmt::Debug for CryptoPan {
 impl CryptoPan {
     /// Creates it from a key: 16 bytes for AES-128, and 16 for the padding.
     pub fn new(key: &[u8; 32]) -> CryptoPan {
-        let (cipher_key, pad) = key.split_at(16);
-        let (mut first, mut block) = ([0; 16], [0; 16]);
-        first.copy_from_slice(cipher_key);
-        block.copy_from_slice(pad);
-        let cipher = Aes128::new(&Array(first));
-        let mut block = Array(block);
-        cipher.encrypt_block(&mut block);
+        let (halves, _) = key.as_chunks::<16>();
+        let cipher = Aes128::new(&Array(halves[0]));
+        let mut pad = Array(halves[1]);
+        cipher.encrypt_block(&mut pad);
         CryptoPan {
             cipher,
-            pad: u128::from_be_bytes(block.0),
+            pad: u128::from_be_bytes(pad.0),
         }
     }
 
@@ -135,19 +132,6 @@ pub(super) struct Anonymizer {
     cache6: Vec<(u128, Option<u128>)>,
 }
 
-/// Returns the number of leading bits to preserve; `common` returns the common prefix
-/// length with a block's start.
-fn kept_bits<T>(blocks: &[Block<T>], bits: u32, common: impl Fn(&T) -> u32) -> u32 {
-    let inside = blocks
-        .iter()
-        .find(|block| common(&block.start) >= block.prefix);
-    if let Some(block) = inside {
-        return if block.whole { bits } else { block.prefix };
-    }
-    let kept = blocks.iter().map(|block| common(&block.start) + 1);
-    kept.max().unwrap_or(0)
-}
-
 impl Anonymizer {
     pub fn new(key: &[u8; 32], plain: bool) -> Anonymizer {
         Anonymizer {
@@ -187,24 +171,32 @@ impl Anonymizer {
 
     fn compute4(&self, address: u32) -> u32 {
         let changed = self.pan.v4(address);
-        if self.plain {
-            return changed;
-        }
         let common = |start: &u32| (start ^ address).leading_zeros();
-        let kept = kept_bits(&BLOCKS4, 32, common);
+        let kept = self.kept_bits(&BLOCKS4, 32, common);
         let may_change = u32::MAX.checked_shr(kept).unwrap_or(0);
         address & !may_change | changed & may_change
     }
 
     fn compute6(&self, address: u128) -> u128 {
         let changed = self.pan.v6(address);
-        if self.plain {
-            return changed;
-        }
         let common = |start: &u128| (start ^ address).leading_zeros();
-        let kept = kept_bits(&BLOCKS6, 128, common);
+        let kept = self.kept_bits(&BLOCKS6, 128, common);
         let may_change = u128::MAX.checked_shr(kept).unwrap_or(0);
         address & !may_change | changed & may_change
+    }
+
+    /// Returns the number of leading bits to preserve; `common` returns the common prefix
+    /// length with a block's start.
+    fn kept_bits<T>(&self, blocks: &[Block<T>], bits: u32, common: impl Fn(&T) -> u32) -> u32 {
+        if self.plain {
+            return 0;
+        }
+        let mut inside = blocks.iter();
+        if let Some(block) = inside.find(|block| common(&block.start) >= block.prefix) {
+            return if block.whole { bits } else { block.prefix };
+        }
+        let kept = blocks.iter().map(|block| common(&block.start) + 1);
+        kept.max().unwrap_or(0)
     }
 }
 

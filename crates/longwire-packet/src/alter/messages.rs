@@ -4,7 +4,7 @@
 use super::options::Role;
 use super::rewriting::Rewriting;
 use super::unaltered::Unaltered;
-use crate::bytes::array;
+use crate::bytes::{array, ones};
 use crate::checksum::{Change, sum_words};
 use crate::edit;
 use crate::header::protocol::{ICMP, ICMP6, IGMP};
@@ -147,7 +147,7 @@ impl Message<'_, '_> {
         let mut address = [0; 16];
         address[..field.len()].copy_from_slice(field);
         let before = u128::from_be_bytes(address);
-        let mask = !u128::MAX.checked_shr(bits.into()).unwrap_or(0);
+        let mask = ones(bits);
         let round = self.rewriting.about.round;
         let prefix = before & mask;
         let after = self

@@ -38,6 +38,8 @@ use rewriting::Rewriting;
 use unaltered::{Unaltered, UnalteredCounts};
 use workspace::Workspace;
 
+pub(crate) use options::one_mac;
+
 pub use anonymize::CryptoPan;
 pub use options::{
     AddressMap, AlterError, AlterOptions, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap,

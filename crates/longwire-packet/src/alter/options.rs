@@ -12,7 +12,8 @@ use crate::filter::values::{Net, code_point, hexadecimal, mac, number};
 use crate::split::Splitter;
 
 /// Error of an option's value, with valid values.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct AlterError {
     message: String,
 }
@@ -25,18 +26,10 @@ impl AlterError {
     }
 
     /// `text` is not `what`.
-    pub(super) fn not(text: &str, what: &str) -> AlterError {
+    pub(crate) fn not(text: &str, what: &str) -> AlterError {
         AlterError::new(format!("'{text}' is not {what}"))
     }
 }
-
-impl fmt::Display for AlterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl core::error::Error for AlterError {}
 
 /// Options of alterations. By default, nothing changes except that truncated frames are
 /// extended.
@@ -169,7 +162,7 @@ impl FromStr for SidedMac {
     }
 }
 
-fn one_mac(text: &str) -> Result<[u8; 6], AlterError> {
+pub(crate) fn one_mac(text: &str) -> Result<[u8; 6], AlterError> {
     mac(text).ok_or_else(|| AlterError::not(text, "an Ethernet address such as 02:00:00:00:00:01"))
 }
 

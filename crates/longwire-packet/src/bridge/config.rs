@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use longwire_units::{Nanos, PacketRate, Packets};
 
 use super::PortIndex;
+use crate::mac::MacAddress;
 
 /// Selection of output ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -170,7 +171,7 @@ pub enum BridgeError {
     #[error("port {0} is in two pairs")]
     TwoPartners(PortIndex),
     /// A static entry for an address that cannot be a station's.
-    #[error("{mac} is not a station address: zero or multicast", mac = DisplayMac(.0))]
+    #[error("{mac} is not a station address: zero or multicast", mac = MacAddress(*.0))]
     NoStation([u8; 6]),
     /// Invalid VLAN.
     #[error("VLAN {0} is outside 1..4094; 0 is untagged")]
@@ -183,18 +184,5 @@ pub enum BridgeError {
 impl BridgeError {
     pub(super) fn no_port(port: PortIndex, ports: u16) -> BridgeError {
         BridgeError::NoSuchPort { port, ports }
-    }
-}
-
-/// Displays an Ethernet address.
-struct DisplayMac<'a>(&'a [u8; 6]);
-
-impl core::fmt::Display for DisplayMac<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            let colon = if index > 0 { ":" } else { "" };
-            write!(f, "{colon}{byte:02x}")?;
-        }
-        Ok(())
     }
 }

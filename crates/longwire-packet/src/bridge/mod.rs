@@ -20,6 +20,9 @@ use table::{Learnt, StationKey, Stations, station_key, tick};
 
 use longwire_units::Nanos;
 
+use crate::bytes::{array, word};
+use crate::mac::MacAddress;
+
 /// Index of a port of a bridge or run, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortIndex(pub u16);
@@ -88,7 +91,7 @@ impl Bridge {
         // Static entries have no effect with pairs, but are checked.
         for entry in config.statics {
             bridge.check_static(&entry)?;
-            let key = station_key(entry.vlan, mac_number(entry.mac));
+            let key = station_key(entry.vlan, MacAddress(entry.mac).to_u64());
             if bridge.partners.is_none() && !bridge.stations.give(key, entry.port.0) {
                 return Err(BridgeError::TableFull(rows));
             }
@@ -198,7 +201,7 @@ impl Bridge {
     }
 
     fn check_static(&self, entry: &StaticEntry) -> Result<(), BridgeError> {
-        let mac = mac_number(entry.mac);
+        let mac = MacAddress(entry.mac).to_u64();
         if entry.port.0 >= self.ports {
             return Err(BridgeError::no_port(entry.port, self.ports));
         }
@@ -212,22 +215,14 @@ impl Bridge {
     }
 }
 
-fn mac_number(mac: [u8; 6]) -> u64 {
-    mac.iter()
-        .fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
 /// Returns destination, source and VLAN of a frame.
 #[inline]
 fn addresses(frame: &[u8]) -> Option<(u64, u64, u16)> {
-    let header = frame.first_chunk::<14>()?;
-    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
-    let destination = u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]);
-    let source = u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]);
-    let vlan = match ([t0, t1], frame.get(14..16)) {
-        ([0x81, 0x00] | [0x88, 0xa8] | [0x91, 0x00], Some(tag)) => {
-            u16::from_be_bytes([tag[0], tag[1]]) & 0x0fff
-        }
+    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = array(frame, 0)?;
+    let destination = MacAddress([d0, d1, d2, d3, d4, d5]).to_u64();
+    let source = MacAddress([s0, s1, s2, s3, s4, s5]).to_u64();
+    let vlan = match [t0, t1] {
+        [0x81, 0x00] | [0x88, 0xa8] | [0x91, 0x00] => word(frame, 14).unwrap_or(0) & 0x0fff,
         _ => 0,
     };
     Some((destination, source, vlan))

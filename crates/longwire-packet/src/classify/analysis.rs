@@ -166,18 +166,6 @@ impl<T: Copy + PartialEq> Classifier<T> {
         rules
     }
 
-    /// Whether a rule matches on the ingress port only.
-    fn is_rest(&self, rule: u32) -> bool {
-        let matcher = self.matchers[rule as usize].as_ref();
-        matcher.is_some_and(|matcher| {
-            let rest = Matcher {
-                arrival_port: matcher.arrival_port,
-                ..Matcher::default()
-            };
-            *matcher == rest
-        })
-    }
-
     fn has_filter(&self, rule: u32) -> bool {
         let matcher = self.matchers[rule as usize].as_ref();
         matcher.is_some_and(|matcher| matcher.filter.is_some())
@@ -268,7 +256,10 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         } else {
             (second, first)
         };
-        if classifier.is_rest(loser) {
+        if classifier.matchers[loser as usize]
+            .as_ref()
+            .is_some_and(Matcher::is_rest)
+        {
             return;
         }
         self.pairs.push(Overlap {

@@ -253,11 +253,7 @@ impl<T: Copy> Classifier<T> {
         let Some((rule, matcher)) = first else {
             return Some(self.unmatched);
         };
-        let any_frame = Matcher {
-            arrival_port: matcher.arrival_port,
-            ..Matcher::default()
-        };
-        (*matcher == any_frame).then_some(self.targets[rule])
+        matcher.is_rest().then_some(self.targets[rule])
     }
 
     /// Returns the first rule of a chain whose ranges and filter match.
@@ -380,11 +376,7 @@ impl<T: Copy> Classifier<T> {
 
     /// Returns the cost of lookups. Scans all rules.
     pub fn cost(&self) -> SearchCost {
-        let shapes = self
-            .visits
-            .iter()
-            .map(|(_, shape)| &self.shapes[*shape as usize]);
-        let entries = shapes.flat_map(|shape| shape.table.values());
+        let entries = self.used_shapes().flat_map(|shape| shape.table.values());
         SearchCost {
             rules: self.len(),
             shapes: self.visits.len(),

@@ -3,32 +3,28 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::{self, Display};
 use core::net::IpAddr;
 use core::str::FromStr;
 
 use super::key::Cube;
-use super::matcher::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter, ones};
+use super::matcher::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter};
 use crate::bridge::PortIndex;
+use crate::bytes::{left_aligned, ones};
 use crate::filter::values as names;
 use crate::filter::values::{code_point, mac, number};
+use crate::mac::MacAddress;
 
 /// Error of a matcher.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
 pub struct MatcherError {
     /// The field as written.
     pub field: String,
     /// The reason, with valid values.
     pub message: String,
 }
-
-impl Display for MatcherError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)
-    }
-}
-
-impl core::error::Error for MatcherError {}
 
 fn wrong(field: &str, message: impl Into<String>) -> MatcherError {
     MatcherError {
@@ -129,38 +125,34 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
         "sport" => matcher.source_ports = Some(port_range(key, value)?),
         "dport" => matcher.destination_ports = Some(port_range(key, value)?),
         "proto" => {
-            let found = number(value).or_else(|| names::protocol(value));
             let what = "a protocol: a number, 0 to 255, or a name such as udp";
-            matcher.protocol = Some(found.ok_or_else(|| not(key, value, what))?);
+            let parse = |value: &str| number(value).or_else(|| names::protocol(value));
+            matcher.protocol = Some(read(key, value, what, parse)?);
         }
         "dscp" => {
-            let found = number(value).or_else(|| code_point(value).map(|code| code as u8));
             let what = "a code point: 0 to 63, ef, cs0 to cs7, or af11 to af43";
-            matcher.dscp = Some(found.ok_or_else(|| not(key, value, what))?);
+            let parse = |value: &str| number(value).or_else(|| Some(code_point(value)? as u8));
+            matcher.dscp = Some(read(key, value, what, parse)?);
         }
         "vlan" if value == "none" => matcher.vlan = Some(VlanMatch::Untagged),
         "vlan" => {
-            let id = number(value).ok_or_else(|| not(key, value, "a VLAN, 0 to 4094, or none"))?;
+            let id = read(key, value, "a VLAN, 0 to 4094, or none", number)?;
             matcher.vlan = Some(VlanMatch::Id(id));
         }
         "vlan-priority" => {
-            let found = number(value).ok_or_else(|| not(key, value, "a priority, 0 to 7"))?;
-            matcher.vlan_priority = Some(found);
+            matcher.vlan_priority = Some(read(key, value, "a priority, 0 to 7", number)?);
         }
-        "inner-vlan" => {
-            let found = number(value).ok_or_else(|| not(key, value, "a VLAN, 0 to 4094"))?;
-            matcher.inner_vlan = Some(found);
-        }
-        "src-mac" => matcher.source_mac = Some(ethernet(key, value)?),
-        "dst-mac" => matcher.destination_mac = Some(ethernet(key, value)?),
+        "inner-vlan" => matcher.inner_vlan = Some(read(key, value, "a VLAN, 0 to 4094", number)?),
+        "src-mac" => matcher.source_mac = Some(read(key, value, ETHERNET, mac)?),
+        "dst-mac" => matcher.destination_mac = Some(read(key, value, ETHERNET, mac)?),
         "ethertype" => {
-            let found = number(value).or_else(|| names::ethertype(value));
             let what = "an EtherType: a number such as 0x88cc, or a name such as arp";
-            matcher.ethertype = Some(found.ok_or_else(|| not(key, value, what))?);
+            let parse = |value: &str| number(value).or_else(|| names::ethertype(value));
+            matcher.ethertype = Some(read(key, value, what, parse)?);
         }
         "in-port" => {
-            let found = number(value).ok_or_else(|| not(key, value, "a port's number, from 0"))?;
-            matcher.arrival_port = Some(PortIndex(found));
+            let port = read(key, value, "a port's number, from 0", number)?;
+            matcher.arrival_port = Some(PortIndex(port));
         }
         _ => {
             let filter = WrittenFilter::parse(value)
@@ -169,6 +161,18 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
         }
     }
     Ok(())
+}
+
+const ETHERNET: &str = "an Ethernet address such as 02:00:00:00:00:01";
+
+/// Parses a value; `what` describes valid ones.
+fn read<T>(
+    field: &str,
+    value: &str,
+    what: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, MatcherError> {
+    parse(value).ok_or_else(|| not(field, value, what))
 }
 
 fn not(field: &str, value: &str, what: &str) -> MatcherError {
@@ -188,12 +192,10 @@ fn prefix(field: &str, text: &str) -> Result<Prefix, MatcherError> {
         return Err(no_prefix());
     }
     Prefix::new(address, bits).ok_or_else(|| {
+        let network = left_aligned(address) & ones(bits);
         let network = match address {
-            IpAddr::V4(address) => {
-                let mask = (ones(bits) >> 96) as u32;
-                IpAddr::from((u32::from(address) & mask).to_be_bytes())
-            }
-            IpAddr::V6(address) => IpAddr::from((u128::from(address) & ones(bits)).to_be_bytes()),
+            IpAddr::V4(_) => IpAddr::from(((network >> 96) as u32).to_be_bytes()),
+            IpAddr::V6(_) => IpAddr::from(network.to_be_bytes()),
         };
         let message = format!(
             "'{text}' has bits after its prefix; write {network}/{bits} for the network, or \
@@ -212,11 +214,6 @@ fn port_range(field: &str, text: &str) -> Result<PortRange, MatcherError> {
     range
         .and_then(|(low, high)| PortRange::new(low, high))
         .ok_or_else(|| not(field, text, what))
-}
-
-fn ethernet(field: &str, text: &str) -> Result<[u8; 6], MatcherError> {
-    let what = "an Ethernet address such as 02:00:00:00:00:01";
-    mac(text).ok_or_else(|| not(field, text, what))
 }
 
 /// See [`Matcher::check`].
@@ -276,12 +273,8 @@ fn contradiction(matcher: &Matcher) -> MatcherError {
         }
         other
     };
-    let guilty = KEYS.iter().filter(|key| closes(&without(key)));
-    let mut fields = String::new();
-    for key in guilty {
-        let comma = if fields.is_empty() { "" } else { ", " };
-        fields = fields + comma + key;
-    }
+    let guilty = KEYS.into_iter().filter(|key| closes(&without(key)));
+    let mut fields = guilty.collect::<Vec<_>>().join(", ");
     if fields.is_empty() {
         fields = "the matcher".into();
     }
@@ -297,7 +290,11 @@ impl Display for Matcher {
         fields.write("dst", self.destination)?;
         fields.write("sport", self.source_ports)?;
         fields.write("dport", self.destination_ports)?;
-        fields.named("proto", self.protocol, names::protocol_name)?;
+        match self.protocol.and_then(names::protocol_name) {
+            Some(name) => fields.write("proto", Some(name))?,
+            None => fields.write("proto", self.protocol)?,
+        }
+
         fields.write("dscp", self.dscp)?;
         match self.vlan {
             Some(VlanMatch::Untagged) => fields.write("vlan", Some("none"))?,
@@ -306,12 +303,15 @@ impl Display for Matcher {
         }
         fields.write("vlan-priority", self.vlan_priority)?;
         fields.write("inner-vlan", self.inner_vlan)?;
-        fields.write("src-mac", self.source_mac.map(Written))?;
-        fields.write("dst-mac", self.destination_mac.map(Written))?;
-        let hexadecimal = self.ethertype.map(|ethertype| format!("{ethertype:#06x}"));
-        match self.ethertype.and_then(names::ethertype_name) {
-            Some(name) => fields.write("ethertype", Some(name))?,
-            None => fields.write("ethertype", hexadecimal)?,
+        fields.write("src-mac", self.source_mac.map(MacAddress))?;
+        fields.write("dst-mac", self.destination_mac.map(MacAddress))?;
+        match self
+            .ethertype
+            .map(|kind| (kind, names::ethertype_name(kind)))
+        {
+            Some((_, Some(name))) => fields.write("ethertype", Some(name))?,
+            Some((kind, None)) => fields.write("ethertype", Some(format_args!("{kind:#06x}")))?,
+            None => {}
         }
         fields.write("in-port", self.arrival_port)?;
         fields.write("filter", self.filter.as_ref().map(|filter| filter.text()))?;
@@ -332,18 +332,6 @@ impl Fields<'_, '_> {
         self.any = true;
         write!(self.f, "{comma}{key}={value}")
     }
-
-    fn named<T: Copy + Display>(
-        &mut self,
-        key: &str,
-        value: Option<T>,
-        name: impl Fn(T) -> Option<&'static str>,
-    ) -> fmt::Result {
-        match value.and_then(name) {
-            Some(name) => self.write(key, Some(name)),
-            None => self.write(key, value),
-        }
-    }
 }
 
 impl Display for Prefix {
@@ -362,15 +350,5 @@ impl Display for PortRange {
             Some(port) => write!(f, "{port}"),
             None => write!(f, "{}-{}", self.low(), self.high()),
         }
-    }
-}
-
-/// Formats an Ethernet address.
-struct Written([u8; 6]);
-
-impl Display for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
     }
 }

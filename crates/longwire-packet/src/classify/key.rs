@@ -1,13 +1,13 @@
 //! Packs the fields of frames and matchers into words, so that one masked comparison checks
 //! them all.
 
-use super::matcher::{Matcher, Prefix, VlanMatch, ones};
+use super::matcher::{Matcher, Prefix, VlanMatch};
 use crate::bridge::PortIndex;
-use crate::bytes::{array, word};
+use crate::bytes::{array, left_aligned, ones, word};
 use crate::flow::ports;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, WITH_PORTS};
-use core::net::IpAddr;
+use crate::mac::MacAddress;
 
 /// Words of a key.
 ///
@@ -220,7 +220,7 @@ impl Cube {
             value: [0; WORDS],
             contradicts: false,
         };
-        let mac = |address: [u8; 6]| address.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let mac = |address| MacAddress(address).to_u64();
         let port = |range: Option<super::PortRange>| range.and_then(|range| range.single());
         let fields = [
             (ETHER, SOURCE_MAC, matcher.source_mac.map(mac)),
@@ -281,21 +281,18 @@ impl Cube {
 
     fn set_address(&mut self, prefix: Option<Prefix>, destination: bool) {
         let Some(prefix) = prefix else { return };
-        let mask = ones(prefix.bits());
-        match prefix.address() {
-            IpAddr::V4(address) => {
-                self.ask(V4, true);
-                let shift = if destination { 0 } else { 32 };
-                self.mask[0] |= ((mask >> 96) as u64) << shift;
-                self.value[0] |= u64::from(u32::from(address)) << shift;
-            }
-            IpAddr::V6(address) => {
-                self.ask(V6, true);
-                let (at, value) = (2 * usize::from(destination), u128::from(address));
-                for (half, shift) in [(at, 64), (at + 1, 0)] {
-                    self.mask[half] = (mask >> shift) as u64;
-                    self.value[half] = (value >> shift) as u64;
-                }
+        let (mask, value) = (ones(prefix.bits()), left_aligned(prefix.address()));
+        if prefix.address().is_ipv4() {
+            self.ask(V4, true);
+            let shift = if destination { 0 } else { 32 };
+            self.mask[0] |= ((mask >> 96) as u64) << shift;
+            self.value[0] |= ((value >> 96) as u64) << shift;
+        } else {
+            self.ask(V6, true);
+            let at = 2 * usize::from(destination);
+            for (half, shift) in [(at, 64), (at + 1, 0)] {
+                self.mask[half] = (mask >> shift) as u64;
+                self.value[half] = (value >> shift) as u64;
             }
         }
     }

@@ -7,6 +7,7 @@ use core::net::IpAddr;
 use super::grammar::MatcherError;
 use super::key::{Cube, FrameKey};
 use crate::bridge::PortIndex;
+use crate::bytes::{left_aligned, ones};
 use crate::filter::Filter;
 
 /// An IPv4 or IPv6 prefix; the host bits are zero.
@@ -19,11 +20,8 @@ pub struct Prefix {
 impl Prefix {
     /// Creates a prefix. `None` if `bits` is too large, or a host bit is set.
     pub fn new(address: IpAddr, bits: u8) -> Option<Prefix> {
-        let (number, width) = match address {
-            IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
-            IpAddr::V6(address) => (u128::from(address), 128),
-        };
-        let fits = bits <= width && number & !ones(bits) == 0;
+        let widest = Prefix::host(address).bits;
+        let fits = bits <= widest && left_aligned(address) & !ones(bits) == 0;
         fits.then_some(Prefix { address, bits })
     }
 
@@ -47,13 +45,6 @@ impl Prefix {
     pub fn is_host(&self) -> bool {
         *self == Prefix::host(self.address)
     }
-}
-
-/// Returns a mask of `bits` leading ones.
-pub(super) fn ones(bits: u8) -> u128 {
-    u128::MAX
-        .checked_shl(128 - u32::from(bits.min(128)))
-        .unwrap_or(0)
 }
 
 /// An inclusive range of ports.
@@ -219,6 +210,15 @@ impl Matcher {
     /// The field that is out of range, or contradicts another.
     pub fn check(&self) -> Result<(), MatcherError> {
         super::grammar::check(self)
+    }
+
+    /// Whether it has no conditions except for the ingress port.
+    pub(super) fn is_rest(&self) -> bool {
+        let rest = Matcher {
+            arrival_port: self.arrival_port,
+            ..Matcher::default()
+        };
+        *self == rest
     }
 
     /// Whether it has conditions that cannot be looked up.

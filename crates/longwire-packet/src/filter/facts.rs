@@ -329,14 +329,17 @@ impl Node {
 }
 
 impl Test {
+    /// Creates a comparison.
+    pub(super) fn relation(left: Expression, relation: Relation, right: Expression) -> Test {
+        Test::Relation(Box::new((left, relation, right)))
+    }
+
     fn matches(&self, facts: &Facts<'_>) -> bool {
         match self {
             Test::EtherType(wanted) => facts.word(facts.type_at) == Some(*wanted),
-            Test::Vlan { nth, id } => match (facts.vlan(*nth), id) {
-                (Some(vlan), Some(wanted)) => vlan == *wanted,
-                (vlan, None) => vlan.is_some(),
-                (None, Some(_)) => false,
-            },
+            Test::Vlan { nth, id } => facts
+                .vlan(*nth)
+                .is_some_and(|vlan| id.is_none_or(|wanted| vlan == wanted)),
             Test::Protocol { version, number } => facts.has_protocol(*version, *number),
             Test::Port { side, low, high } => {
                 let within = |port| (*low..=*high).contains(&port);

@@ -91,21 +91,20 @@ pub(super) fn find(name: &str) -> Option<Field> {
             *layer, *offset, *size, *mask,
         )));
     }
-    let words = |length: u32| Expression::Number(length);
+    // Header lengths are in units of four bytes.
+    let words = |layer, offset, mask| {
+        let length = Expression::bits(layer, offset, 1, mask);
+        Field::Number(Expression::joined(
+            Operation::Multiply,
+            length,
+            Expression::Number(4),
+        ))
+    };
     Some(match name {
         "frame.len" => Field::Number(Expression::Length),
         "frame.cap_len" => Field::Number(Expression::Captured),
-        // Header lengths are in units of four bytes.
-        "ip.hdr_len" => Field::Number(Expression::joined(
-            Operation::Multiply,
-            Expression::bits(Layer::Ip4, 0, 1, 0x0f),
-            words(4),
-        )),
-        "tcp.hdr_len" => Field::Number(Expression::joined(
-            Operation::Multiply,
-            Expression::bits(Layer::Transport(TCP), 12, 1, 0xf0),
-            words(4),
-        )),
+        "ip.hdr_len" => words(Layer::Ip4, 0, 0x0f),
+        "tcp.hdr_len" => words(Layer::Transport(TCP), 12, 0xf0),
         "eth.src" => Field::Mac(Side::Source),
         "eth.dst" => Field::Mac(Side::Destination),
         "eth.addr" => Field::Mac(Side::Either),
@@ -155,19 +154,13 @@ impl Field {
 
     /// Returns the test for presence of the field.
     fn present(&self) -> Test {
-        match self {
-            Field::Number(expression) => Test::Present(expression.clone()),
-            Field::Port(protocol, _) => {
-                Test::Present(Expression::bits(Layer::Transport(*protocol), 0, 2, ALL))
-            }
-            Field::Address(IpVersion::V4, _) => {
-                Test::Present(Expression::bits(Layer::Ip4, 0, 1, ALL))
-            }
-            Field::Address(IpVersion::V6, _) => {
-                Test::Present(Expression::bits(Layer::Ip6, 0, 1, ALL))
-            }
-            Field::Mac(_) => Test::Present(Expression::bits(Layer::Ether, 0, 4, ALL)),
-        }
+        Test::Present(match self {
+            Field::Number(expression) => expression.clone(),
+            Field::Port(protocol, _) => Expression::bits(Layer::Transport(*protocol), 0, 2, ALL),
+            Field::Address(IpVersion::V4, _) => Expression::bits(Layer::Ip4, 0, 1, ALL),
+            Field::Address(IpVersion::V6, _) => Expression::bits(Layer::Ip6, 0, 1, ALL),
+            Field::Mac(_) => Expression::bits(Layer::Ether, 0, 4, ALL),
+        })
     }
 }
 
@@ -176,36 +169,26 @@ impl Parser<'_> {
     /// set of values.
     pub(super) fn field(&mut self, field: Field) -> Result<Node, FilterError> {
         self.take();
-        let mask = match self.peek() {
-            Some("&") => {
-                self.take();
-                Some(self.read("a number", number)?)
-            }
-            _ => None,
+        let mask = if self.take_if(&["&"]) {
+            Some(self.read("a number", number)?)
+        } else {
+            None
         };
+        if self.take_if(&["in"]) {
+            return self.set(&field);
+        }
+        if let Some(relation) = self.peek().and_then(relation) {
+            self.take();
+            return self.related(&field, mask, relation);
+        }
+        if mask.is_some() {
+            return Ok(numbers(&field, mask, Relation::Unequal, 0));
+        }
         match self.peek() {
-            Some("in") => {
-                self.take();
-                self.set(&field)
-            }
-            Some(word) => match (relation(word), mask) {
-                (Some(relation), _) => {
-                    self.take();
-                    self.related(&field, mask, relation)
-                }
-                (None, Some(mask)) => Ok(numbers(&field, Some(mask), Relation::Unequal, 0)),
-                (None, None) if ["contains", "matches", "~"].contains(&word) => {
-                    let message = format!(
-                        "'{word}' is not supported; write one of == != < <= > >=, or 'in {{...}}'"
-                    );
-                    Err(self.wrong(message))
-                }
-                (None, None) => Ok(Node::Test(field.present())),
-            },
-            None => Ok(match mask {
-                Some(mask) => numbers(&field, Some(mask), Relation::Unequal, 0),
-                None => Node::Test(field.present()),
-            }),
+            Some(word @ ("contains" | "matches" | "~")) => Err(self.wrong(format!(
+                "'{word}' is not supported; write one of == != < <= > >=, or 'in {{...}}'"
+            ))),
+            _ => Ok(Node::Test(field.present())),
         }
     }
 
@@ -252,8 +235,7 @@ impl Parser<'_> {
                 let tests = field.expressions().into_iter().map(|expression| {
                     let bound = |relation, limit| {
                         let limit = Expression::Number(limit);
-                        let sides = (expression.clone(), relation, limit);
-                        Node::Test(Test::Relation(Box::new(sides)))
+                        Node::Test(Test::relation(expression.clone(), relation, limit))
                     };
                     Node::All(vec![
                         bound(Relation::AtLeast, low),
@@ -297,8 +279,11 @@ fn numbers(field: &Field, mask: Option<u32>, relation: Relation, value: u32) -> 
             Some(mask) => Expression::joined(Operation::And, expression, Expression::Number(mask)),
             None => expression,
         };
-        let sides = (expression, relation, Expression::Number(value));
-        Node::Test(Test::Relation(Box::new(sides)))
+        Node::Test(Test::relation(
+            expression,
+            relation,
+            Expression::Number(value),
+        ))
     });
     let join = match relation {
         Relation::Unequal => Node::All,

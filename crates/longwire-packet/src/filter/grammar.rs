@@ -88,7 +88,7 @@ impl Parser<'_> {
         let left = self.expression(0, depth)?;
         let relation = self.read("one of = != < <= > >=", relation)?;
         let right = self.expression(0, depth)?;
-        Ok(Test::Relation(Box::new((left, relation, right))))
+        Ok(Test::relation(left, relation, right))
     }
 
     fn test(&mut self, depth: u32) -> Result<Node, FilterError> {

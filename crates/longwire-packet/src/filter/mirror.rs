@@ -1,7 +1,5 @@
 //! Mirrors filters: exchanges source and destination.
 
-use alloc::boxed::Box;
-
 use super::Filter;
 use super::expression::Expression;
 use super::facts::{Layer, Node, Side, Test, WITH_PORTS};
@@ -21,43 +19,31 @@ impl Filter {
     /// fixed offsets are mirrored within these fields. `multicast`, `broadcast`, `bytes`
     /// and computed offsets are unchanged.
     pub fn mirrored(&self) -> Filter {
-        Filter {
-            root: node(&self.root),
+        let mut filter = self.clone();
+        mirror(&mut filter.root);
+        filter
+    }
+}
+
+fn mirror(node: &mut Node) {
+    match node {
+        Node::Test(test) => mirror_test(test),
+        Node::Not(node) => mirror(node),
+        Node::All(nodes) | Node::Any(nodes) => nodes.iter_mut().for_each(mirror),
+    }
+}
+
+fn mirror_test(test: &mut Test) {
+    match test {
+        Test::Port { side, .. } | Test::Net { side, .. } | Test::Mac { side, .. } => {
+            *side = other(*side);
         }
-    }
-}
-
-fn node(of: &Node) -> Node {
-    match of {
-        Node::Test(of) => Node::Test(test(of)),
-        Node::Not(of) => Node::Not(Box::new(node(of))),
-        Node::All(of) => Node::All(of.iter().map(node).collect()),
-        Node::Any(of) => Node::Any(of.iter().map(node).collect()),
-    }
-}
-
-fn test(of: &Test) -> Test {
-    match of {
-        Test::Port { side, low, high } => Test::Port {
-            side: other(*side),
-            low: *low,
-            high: *high,
-        },
-        Test::Net { side, net, of } => Test::Net {
-            side: other(*side),
-            net: *net,
-            of: *of,
-        },
-        Test::Mac { side, address } => Test::Mac {
-            side: other(*side),
-            address: *address,
-        },
         Test::Relation(relation) => {
-            let (left, relation, right) = &**relation;
-            Test::Relation(Box::new((expression(left), *relation, expression(right))))
+            mirror_expression(&mut relation.0);
+            mirror_expression(&mut relation.2);
         }
-        Test::Present(of) => Test::Present(expression(of)),
-        _ => of.clone(),
+        Test::Present(expression) => mirror_expression(expression),
+        _ => {}
     }
 }
 
@@ -69,22 +55,18 @@ fn other(side: Side) -> Side {
     }
 }
 
-fn expression(of: &Expression) -> Expression {
-    match of {
+fn mirror_expression(expression: &mut Expression) {
+    match expression {
         Expression::Load {
             layer,
             offset,
             size,
-        } => Expression::Load {
-            layer: *layer,
-            offset: exchanged(*layer, *offset, *size),
-            size: *size,
-        },
-        Expression::Binary(operation, sides) => Expression::Binary(
-            *operation,
-            Box::new((expression(&sides.0), expression(&sides.1))),
-        ),
-        _ => of.clone(),
+        } => *offset = exchanged(*layer, *offset, *size),
+        Expression::Binary(_, sides) => {
+            mirror_expression(&mut sides.0);
+            mirror_expression(&mut sides.1);
+        }
+        _ => {}
     }
 }
 

@@ -1,7 +1,5 @@
 //! Tests with a dedicated keyword.
 
-use alloc::boxed::Box;
-
 use super::arithmetic::relation;
 use super::expression::{Expression, IpNumber};
 use super::facts::{Relation, Test};
@@ -9,40 +7,37 @@ use super::parser::Parser;
 use super::tokens::FilterError;
 use super::values::{code_point, hexadecimal, number};
 
-/// Creates a comparison with a constant.
-fn related(left: Expression, relation: Relation, right: u32) -> Test {
-    Test::Relation(Box::new((left, relation, Expression::Number(right))))
-}
-
 impl Parser<'_> {
     /// Parses a test with a dedicated keyword; `None` for other words.
     pub(super) fn own(&mut self, word: &str) -> Result<Option<Test>, FilterError> {
         let test = match word {
-            "len" => self.compare(Expression::Length, |parser| {
-                parser.read("a length in bytes", number)
-            })?,
-            "ttl" => self.compare(Expression::Ip(IpNumber::Ttl), |parser| {
-                parser.read("a time to live, 0 to 255", up_to(255))
-            })?,
-            "dscp" => self.compare(Expression::Ip(IpNumber::Dscp), |parser| {
-                parser.read("a code point: 0 to 63, ef, cs1 or af11", |text| {
+            "len" => self.compare(Expression::Length, "a length in bytes", number)?,
+            "ttl" => {
+                let what = "a time to live, 0 to 255";
+                self.compare(Expression::Ip(IpNumber::Ttl), what, up_to(255))?
+            }
+            "dscp" => {
+                let what = "a code point: 0 to 63, ef, cs1 or af11";
+                self.compare(Expression::Ip(IpNumber::Dscp), what, |text| {
                     up_to(63)(text).or_else(|| code_point(text).map(|bits| bits as u32))
-                })
-            })?,
-            "ecn" => self.compare(Expression::Ip(IpNumber::Ecn), |parser| {
-                parser.read("one of not-ect, ect1, ect0, ce, or 0 to 3", |text| {
-                    const WORDS: [&str; 4] = ["not-ect", "ect1", "ect0", "ce"];
+                })?
+            }
+            "ecn" => {
+                const WORDS: [&str; 4] = ["not-ect", "ect1", "ect0", "ce"];
+                let what = "one of not-ect, ect1, ect0, ce, or 0 to 3";
+                self.compare(Expression::Ip(IpNumber::Ecn), what, |text| {
                     let word = WORDS.iter().position(|word| *word == text);
                     up_to(3)(text).or(word.map(|bits| bits as u32))
-                })
-            })?,
+                })?
+            }
             "less" | "greater" => {
                 self.take();
                 let limit = self.read("a length in bytes", number)?;
-                match word {
-                    "less" => related(Expression::Length, Relation::AtMost, limit),
-                    _ => related(Expression::Length, Relation::AtLeast, limit),
-                }
+                let relation = match word {
+                    "less" => Relation::AtMost,
+                    _ => Relation::AtLeast,
+                };
+                Test::relation(Expression::Length, relation, Expression::Number(limit))
             }
             "vlan" => self.vlan(),
             "flag" => {
@@ -73,15 +68,20 @@ impl Parser<'_> {
     fn compare(
         &mut self,
         left: Expression,
-        value: impl FnOnce(&mut Self) -> Result<u32, FilterError>,
+        what: &str,
+        value: impl FnOnce(&str) -> Option<u32>,
     ) -> Result<Test, FilterError> {
         self.take();
         let wanted = self.peek().and_then(relation);
         if wanted.is_some() {
             self.take();
         }
-        let right = value(self)?;
-        Ok(related(left, wanted.unwrap_or(Relation::Equal), right))
+        let right = Expression::Number(self.read(what, value)?);
+        Ok(Test::relation(
+            left,
+            wanted.unwrap_or(Relation::Equal),
+            right,
+        ))
     }
 
     /// Parses an optional VLAN ID. Tests joined by `and` refer to consecutive tags.

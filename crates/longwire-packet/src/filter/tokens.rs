@@ -2,24 +2,16 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 /// Error of a filter, with its position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {column}: {message}")]
 pub struct FilterError {
     /// Column in characters, from 1.
     pub column: usize,
     /// The reason, with alternatives.
     pub message: String,
 }
-
-impl fmt::Display for FilterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "column {}: {}", self.column, self.message)
-    }
-}
-
-impl core::error::Error for FilterError {}
 
 /// A token with its column in characters, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

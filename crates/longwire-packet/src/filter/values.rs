@@ -113,10 +113,9 @@ pub(crate) fn code_point(text: &str) -> Option<u64> {
 /// Parses an Ethernet address: six hexadecimal bytes separated by colons or hyphens;
 /// leading zeros are optional.
 pub(crate) fn mac(text: &str) -> Option<[u8; 6]> {
-    let mark = if text.contains(':') { ':' } else { '-' };
     let mut address = [0; 6];
     let mut count = 0;
-    for pair in text.split(mark) {
+    for pair in text.split([':', '-']) {
         let whole = (1..=2).contains(&pair.len());
         if !whole || !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;

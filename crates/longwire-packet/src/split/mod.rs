@@ -1,15 +1,13 @@
 //! Splits a trace by the sides of conversations, client and server, for replay from two
 //! ports.
 
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::str::FromStr;
 
 use longwire_units::random::absorb;
 
-use crate::filter::values::{Net, mac};
+use crate::alter::{AlterError, one_mac};
+use crate::filter::values::Net;
 use crate::flow::{Ends, FlowTable, ports};
 use crate::frame::mac_header_len;
 use crate::header::protocol::TCP;
@@ -45,57 +43,9 @@ enum Rule {
     Port,
 }
 
-/// Error of a rule, with alternatives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SplitError {
-    message: String,
-}
-
-impl fmt::Display for SplitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl core::error::Error for SplitError {}
-
 const WHAT: &str = "one of client=NETWORK,..., mac=ADDRESS,..., syn, port";
 
 impl Splitter {
-    /// Parses a rule: `client=10.0.0.0/8,2001:db8::/32`, `mac=02:00:00:00:00:01`, `syn` or
-    /// `port`.
-    ///
-    /// # Errors
-    /// The reason, with alternatives.
-    pub fn parse(text: &str) -> Result<Splitter, SplitError> {
-        let not = |text: &str, what: &str| SplitError {
-            message: format!("'{text}' is not {what}"),
-        };
-        let rule = match text.split_once('=').unwrap_or((text, "")) {
-            ("client", nets) => {
-                let one = |net| {
-                    let what = "a network or address such as 10.0.0.0/8";
-                    Net::host_or_prefix(net).ok_or_else(|| not(net, what))
-                };
-                Rule::Networks(nets.split(',').map(one).collect::<Result<_, _>>()?)
-            }
-            ("mac", addresses) => {
-                let one = |address| {
-                    let what = "an Ethernet address such as 02:00:00:00:00:01";
-                    mac(address).ok_or_else(|| not(address, what))
-                };
-                Rule::Macs(addresses.split(',').map(one).collect::<Result<_, _>>()?)
-            }
-            ("syn", "") => Rule::Syn,
-            ("port", "") => Rule::Port,
-            _ => return Err(not(text, WHAT)),
-        };
-        Ok(Splitter {
-            rule,
-            known: FlowTable::new(),
-        })
-    }
-
     /// Returns the sender's side: 0 for clients, 1 for servers.
     pub fn side(&mut self, bytes: &[u8]) -> usize {
         let from_client = match &self.rule {
@@ -182,10 +132,33 @@ impl Splitter {
 }
 
 impl FromStr for Splitter {
-    type Err = SplitError;
+    type Err = AlterError;
 
-    fn from_str(text: &str) -> Result<Splitter, SplitError> {
-        Splitter::parse(text)
+    /// Parses a rule: `client=10.0.0.0/8,2001:db8::/32`, `mac=02:00:00:00:00:01`, `syn` or
+    /// `port`.
+    fn from_str(text: &str) -> Result<Splitter, AlterError> {
+        let rule = match text.split_once('=').unwrap_or((text, "")) {
+            ("client", nets) => {
+                let one = |net| {
+                    let what = "a network or address such as 10.0.0.0/8";
+                    Net::host_or_prefix(net).ok_or_else(|| AlterError::not(net, what))
+                };
+                Rule::Networks(nets.split(',').map(one).collect::<Result<_, _>>()?)
+            }
+            ("mac", addresses) => Rule::Macs(
+                addresses
+                    .split(',')
+                    .map(one_mac)
+                    .collect::<Result<_, _>>()?,
+            ),
+            ("syn", "") => Rule::Syn,
+            ("port", "") => Rule::Port,
+            _ => return Err(AlterError::not(text, WHAT)),
+        };
+        Ok(Splitter {
+            rule,
+            known: FlowTable::new(),
+        })
     }
 }
 

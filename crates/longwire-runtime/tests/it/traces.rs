@@ -231,7 +231,7 @@ fn only_what_is_wanted_is_sent() {
     assert_eq!(rounds.len(), 15);
     // One direction each, then a single direction.
     let split = TraceConfig {
-        splitter: Some(Splitter::parse("client=10.0.0.1").unwrap()),
+        splitter: Some("client=10.0.0.1".parse::<Splitter>().unwrap()),
         filter: Some(Filter::parse("udp").unwrap()),
         limit: Some(4),
         ..window

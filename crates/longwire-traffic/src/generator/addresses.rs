@@ -6,51 +6,6 @@ use std::str::FromStr;
 
 use super::error::{GeneratorError, refused};
 
-/// A MAC address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MacAddress(pub [u8; 6]);
-
-impl MacAddress {
-    /// Returns the address `number` after this one: the last three octets count up, and
-    /// wrap around.
-    #[inline]
-    #[must_use]
-    pub fn number(self, number: u64) -> MacAddress {
-        let [a, b, c, d, e, f] = self.0;
-        let last = u32::from_be_bytes([0, d, e, f]).wrapping_add(number as u32);
-        let [_, d, e, f] = last.to_be_bytes();
-        MacAddress([a, b, c, d, e, f])
-    }
-}
-
-impl FromStr for MacAddress {
-    type Err = GeneratorError;
-
-    /// Parses `02:00:00:00:00:01`.
-    fn from_str(text: &str) -> Result<MacAddress, GeneratorError> {
-        let refused = || refused(text, "not a MAC address", "02:00:00:00:00:01");
-        let mut bytes = [0; 6];
-        let mut parts = text.split([':', '-']);
-        for byte in &mut bytes {
-            let part = parts.next().filter(|part| part.len() == 2);
-            let part = part.filter(|part| part.bytes().all(|c| c.is_ascii_hexdigit()));
-            let part = part.and_then(|part| u8::from_str_radix(part, 16).ok());
-            *byte = part.ok_or_else(refused)?;
-        }
-        match parts.next() {
-            None => Ok(MacAddress(bytes)),
-            Some(_) => Err(refused()),
-        }
-    }
-}
-
-impl fmt::Display for MacAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
-
 /// A range of consecutive IP addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {

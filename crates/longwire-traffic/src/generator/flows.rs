@@ -4,9 +4,10 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
+use longwire_packet::MacAddress;
 use longwire_units::random::Stream;
 
-use super::addresses::{AddressRange, MacAddress, PortRange};
+use super::addresses::{AddressRange, PortRange};
 use super::error::{GeneratorError, refused};
 use super::limits::{FLOWS_MAX, MACS_MAX};
 

@@ -1,9 +1,9 @@
 //! The template of generated frames.
 
+use longwire_packet::MacAddress;
 use longwire_packet::probe::Probe;
 use longwire_units::random::Stream;
 
-use super::addresses::MacAddress;
 use super::config::GeneratorConfig;
 use super::flows::{Flow, FlowConfig, Protocol};
 use super::payload::Payload;

@@ -40,20 +40,20 @@ fn sides_are_told_by_networks_and_by_ethernet_addresses() {
         "client=2001:db8::/32,10.1.2.3",
         "mac=02:00:00:00:00:01",
     ] {
-        let mut splitter = Splitter::parse(rule).unwrap();
+        let mut splitter = rule.parse::<Splitter>().unwrap();
         for from_client in [true, false, true] {
             let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
             assert_eq!(splitter.side(&frame), usize::from(!from_client), "{rule}");
         }
     }
-    let mut splitter = Splitter::parse("client=2001:db8::/48").unwrap();
+    let mut splitter = "client=2001:db8::/48".parse::<Splitter>().unwrap();
     let segment = transport(6, 17, (1, 2), 0, &[]);
     assert_eq!(
         splitter.side(&ethernet(&[7], 0x86dd, &ipv6(0, &[], 17, &segment))),
         0
     );
     // ARP identifies its sender.
-    let mut splitter = Splitter::parse("client=10.0.0.0/8").unwrap();
+    let mut splitter = "client=10.0.0.0/8".parse::<Splitter>().unwrap();
     let mut packet = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 9, 9, 9];
     packet.resize(46, 0);
     assert_eq!(splitter.side(&ethernet(&[], 0x0806, &packet)), 0);
@@ -63,7 +63,7 @@ fn sides_are_told_by_networks_and_by_ethernet_addresses() {
 
 #[test]
 fn the_first_syn_is_the_clients() {
-    let mut splitter = Splitter::parse("syn").unwrap();
+    let mut splitter = "syn".parse::<Splitter>().unwrap();
     // The first sender before any SYN is considered the client...
     assert_eq!(splitter.side(&frame(false, 6, (40_000, 80), ACK, 0)), 0);
     assert_eq!(splitter.side(&frame(true, 6, (40_000, 80), ACK, 0)), 1);
@@ -85,7 +85,7 @@ fn the_first_syn_is_the_clients() {
 
 #[test]
 fn the_server_has_the_lower_port() {
-    let mut splitter = Splitter::parse("port").unwrap();
+    let mut splitter = "port".parse::<Splitter>().unwrap();
     for from_client in [false, true, false] {
         let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
         assert_eq!(splitter.side(&frame), usize::from(!from_client));
@@ -101,7 +101,7 @@ fn the_server_has_the_lower_port() {
 #[test]
 fn pieces_go_together() {
     for rule in ["syn", "port"] {
-        let mut splitter = Splitter::parse(rule).unwrap();
+        let mut splitter = rule.parse::<Splitter>().unwrap();
         assert_eq!(splitter.side(&frame(true, 17, (40_000, 53), 0, 0)), 0);
         assert_eq!(splitter.side(&frame(false, 17, (40_000, 53), 0, 0x2000)), 1);
         // From another Ethernet address, so that only the fragment identifies the side.
@@ -115,7 +115,7 @@ fn pieces_go_together() {
 /// address.
 #[test]
 fn neighbours_go_together() {
-    let mut splitter = Splitter::parse("syn").unwrap();
+    let mut splitter = "syn".parse::<Splitter>().unwrap();
     splitter.side(&frame(true, 6, (40_000, 80), SYN, 0));
     splitter.side(&frame(false, 6, (40_000, 80), SYN | ACK, 0));
     let mut other = ethernet(&[], 0x88cc, &[0; 46]);
@@ -128,7 +128,7 @@ fn neighbours_go_together() {
 /// With more conversations than the table holds, the latest are still known.
 #[test]
 fn the_table_is_bounded() {
-    let mut splitter = Splitter::parse("syn").unwrap();
+    let mut splitter = "syn".parse::<Splitter>().unwrap();
     let of = |n: u32, from_client| {
         let mut frame = frame(from_client, 17, (5_000, 5_001), 0, 0);
         let at = if from_client { 27 } else { 31 };
@@ -152,7 +152,7 @@ fn refused_rules_get_a_remedy() {
         sin | 'sin' is not one of client=NETWORK,..., mac=ADDRESS,..., syn, port
     ",
     ) {
-        let error = Splitter::parse(rule).unwrap_err().to_string();
+        let error = rule.parse::<Splitter>().unwrap_err().to_string();
         assert!(error.starts_with(message), "{rule}: {error}");
     }
 }
@@ -162,7 +162,7 @@ fn refused_rules_get_a_remedy() {
 fn each_side_has_its_address() {
     let mut alterations = Alterations::new(options(|options| {
         options.destination_mac = Some("02:00:00:00:00:0a,02:00:00:00:00:0b".parse().unwrap());
-        options.splitter = Some(Splitter::parse("port").unwrap());
+        options.splitter = Some("port".parse::<Splitter>().unwrap());
     }));
     for from_client in [true, false] {
         let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
