@@ -1,8 +1,7 @@
 //! Encapsulated packets, against frames that scapy built twice: with the old addresses and
 //! with the new.
 
-use crate::alter::{AlterOptions, Alterations, KEY, altered, altered_in, count, holds, options};
-use longwire_packet::alter::UnalteredAction;
+use crate::alter::{AlterOptions, Alterations, altered, altered_in, count, holds, options};
 use longwire_testbed::support::frames::{
     DESTINATION4, Ipv4, PLAIN4, SOURCE4, SOURCE6, ethernet, header_holds, ipv6, remainder,
     transport,
@@ -42,10 +41,8 @@ fn scapy() -> Vec<Row> {
 }
 
 fn mapped(maps: &[String], inner: bool) -> AlterOptions {
-    options(|options| {
-        options.address_maps = maps.iter().map(|map| map.parse().unwrap()).collect();
-        options.inner = inner;
-    })
+    let maps = format!("map={}", maps.join(" map="));
+    options(&(maps + if inner { " inner" } else { "" }))
 }
 
 fn unaltered(alterations: &Alterations) -> Vec<(&'static str, u64)> {
@@ -79,10 +76,7 @@ fn addresses_are_rewritten_as_scapy_would() {
 #[test]
 fn right_checksums_are_not_repaired() {
     for row in scapy() {
-        let mut alterations = Alterations::new(options(|options| {
-            options.fix_checksums = true;
-            options.inner = true;
-        }));
+        let mut alterations = Alterations::new(options("fix-checksums inner"));
         let taken = altered_in(&mut alterations, &row.before, row.before.len(), 0);
         assert_eq!(taken[0], row.before, "{}", row.name);
         for name in ["checksums_fixed", "checksums_unknown", "lengths_fixed"] {
@@ -123,7 +117,7 @@ fn checksums_cover_the_home_address() {
             !right(&frame, &HOME),
             "the sum is that of the care-of address"
         );
-        let fixed = altered(options(|options| options.fix_checksums = true), &frame);
+        let fixed = altered(options("fix-checksums"), &frame);
         assert!(right(&fixed, &HOME), "{before:x?}");
         let forward = FORWARD.map(str::to_owned);
         let after = altered(mapped(&forward, false), &fixed);
@@ -172,9 +166,9 @@ fn broken_checksums_are_repaired_inside() {
         if !is_v6 {
             broken[ip_at + 10] ^= 0x5a;
         }
-        let mut alterations = Alterations::new(options(|options| {
-            options.fix_checksums = true;
-            options.inner = row.kind == "tunnel";
+        let mut alterations = Alterations::new(options(match row.kind {
+            "tunnel" => "fix-checksums inner",
+            _ => "fix-checksums",
         }));
         let taken = altered_in(&mut alterations, &broken, broken.len(), 0);
         assert_eq!(taken[0], row.before, "{}", row.name);
@@ -196,10 +190,7 @@ fn no_address_is_left_in_the_clear() {
         &[0, 0, 0, 0, 0, 1, 0, 3],
     ];
     for row in scapy() {
-        let mut alterations = Alterations::new(options(|options| {
-            options.anonymize = Some(format!("{KEY},plain").parse().unwrap());
-            options.inner = true;
-        }));
+        let mut alterations = Alterations::new(options("anonymize=,plain inner"));
         let taken = altered_in(&mut alterations, &row.before, row.before.len(), 0);
         let frame = &taken[0];
         for address in known {
@@ -230,14 +221,12 @@ fn tunnels_are_left_alone_and_counted() {
         let note = alterations.note().unwrap();
         assert!(note.contains("--inner alters 1 tunnelled packet"), "{note}");
 
-        let mut anonymous = Alterations::new(options(|options| {
-            options.anonymize = Some(KEY.parse().unwrap());
-        }));
+        let mut anonymous = Alterations::new(options("anonymize"));
         assert!(altered_in(&mut anonymous, &row.before, row.before.len(), 0).is_empty());
         let expected = [("unaltered_tunnel", 1), ("unaltered_dropped", 1)];
         assert_eq!(unaltered(&anonymous), expected);
         // Class and time to live apply to the outermost packet only: nothing is missing.
-        let mut marked = Alterations::new(options(|options| options.dscp = Some(9)));
+        let mut marked = Alterations::new(options("dscp=9"));
         assert_eq!(
             altered_in(&mut marked, &row.before, row.before.len(), 0).len(),
             1
@@ -252,13 +241,7 @@ fn class_and_time_to_live_are_written_behind_links() {
         let Some((ip_at, is_v6)) = innermost(&row.before) else {
             continue;
         };
-        let after = altered(
-            options(|options| {
-                options.ttl = Some("9".parse().unwrap());
-                options.dscp = Some(46);
-            }),
-            &row.before,
-        );
+        let after = altered(options("ttl=9 dscp=46"), &row.before);
         if is_v6 {
             assert_eq!(after[ip_at + 7], 9, "{}", row.name);
             assert_eq!(
@@ -352,28 +335,20 @@ fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn exceptions_are_counted_with_their_reason() {
     for (reason, frame) in exceptions() {
-        let all = |change: &dyn Fn(&mut AlterOptions)| {
-            let mut alterations = Alterations::new(options(|options| {
-                options.truncated = "keep".parse().unwrap();
-                options.inner = true;
-                change(options);
-            }));
+        let all = |text: &str| {
+            let text = format!("truncated=keep inner {text}");
+            let mut alterations = Alterations::new(options(&text));
             let sent = altered_in(&mut alterations, &frame, frame.len(), 0).len();
             (sent, unaltered(&alterations))
         };
-        let map =
-            all(&|options| options.address_maps = vec!["10.0.0.0/8=11.0.0.0/8".parse().unwrap()]);
+        let map = all("map=10.0.0.0/8=11.0.0.0/8");
         assert_eq!(map, (1, vec![(reason, 1)]), "{frame:x?}");
-        let anonymous = |options: &mut AlterOptions| options.anonymize = Some(KEY.parse().unwrap());
         let dropped = vec![(reason, 1), ("unaltered_dropped", 1)];
-        assert_eq!(all(&anonymous), (0, dropped), "{frame:x?}");
-        let sent = all(&|options| {
-            anonymous(options);
-            options.unaltered = Some(UnalteredAction::Send);
-        });
+        assert_eq!(all("anonymize"), (0, dropped), "{frame:x?}");
+        let sent = all("anonymize unaltered=send");
         assert_eq!(sent, (1, vec![(reason, 1)]), "{frame:x?}");
         // Changes of Ethernet addresses alone concern no packet.
-        let macs = all(&|options| options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap()));
+        let macs = all("src-mac=02:00:00:00:00:0a");
         assert_eq!(macs, (1, vec![]), "{frame:x?}");
     }
 }
@@ -391,25 +366,14 @@ fn ethernet_groups_follow_those_of_ip() {
         frame
     };
     let own = [1, 0, 0x5e, 1, 129, 7];
-    let to = |map: &str, change: &dyn Fn(&mut AlterOptions), mac| {
-        let after = altered(
-            options(|options| {
-                options.address_maps = vec![map.parse().unwrap()];
-                change(options);
-            }),
-            &frame(mac),
-        );
-        after[..6].to_vec()
-    };
-    let nothing: &dyn Fn(&mut AlterOptions) = &|_| {};
-    let group = "224.1.0.0/16=225.130.0.0/16";
-    assert_eq!(to(group, nothing, own), [1, 0, 0x5e, 2, 129, 7]);
-    assert_eq!(to(group, nothing, [0xff; 6]), [0xff; 6]);
-    assert_eq!(to("224.0.0.0/8=10.0.0.0/8", nothing, own), own);
-    assert_eq!(to(group, &|options| options.keep_groups = true, own), own);
-    let given: &dyn Fn(&mut AlterOptions) =
-        &|options| options.destination_mac = Some("02:00:00:00:00:09".parse().unwrap());
-    assert_eq!(to(group, given, own), [2, 0, 0, 0, 0, 9]);
+    let to = |text: &str, mac| altered(options(text), &frame(mac))[..6].to_vec();
+    let group = "map=224.1.0.0/16=225.130.0.0/16";
+    assert_eq!(to(group, own), [1, 0, 0x5e, 2, 129, 7]);
+    assert_eq!(to(group, [0xff; 6]), [0xff; 6]);
+    assert_eq!(to("map=224.0.0.0/8=10.0.0.0/8", own), own);
+    assert_eq!(to(&format!("{group} keep-groups"), own), own);
+    let given = format!("{group} dst-mac=02:00:00:00:00:09");
+    assert_eq!(to(&given, own), [2, 0, 0, 0, 0, 9]);
 
     // A solicited-node group contains the end of an address, and so does its Ethernet
     // address.
@@ -421,7 +385,7 @@ fn ethernet_groups_follow_those_of_ip() {
     let mut frame = typed(0x86dd, &packet);
     frame[..6].copy_from_slice(&[0x33, 0x33, 0xff, 0xaa, 0xbb, 0xcc]);
     longwire_packet::repair_checksums(&mut frame);
-    let anonymous = options(|options| options.anonymize = Some(KEY.parse().unwrap()));
+    let anonymous = options("anonymize");
     let after = altered(anonymous, &frame);
     assert!(holds(&after));
     assert_eq!(after[38..51], frame[38..51]);

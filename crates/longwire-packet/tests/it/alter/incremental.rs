@@ -4,51 +4,30 @@ use longwire_packet::alter::AlterOptions;
 use longwire_packet::fragment::fragment;
 use proptest::prelude::*;
 
-use crate::alter::{Alterations, KEY, altered, altered_in, holds, options, sctp, udp};
+use crate::alter::{Alterations, altered, altered_in, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{self, Sample, crc32c};
 
-/// Options of every kind that affects checksummed bytes, selected by bits.
+/// Options of every kind that affects checksummed bytes.
+const OPTIONS: [&str; 11] = [
+    "map=10.0.0.0/8=172.16.0.0/12 map=192.0.2.0/24=0.0.0.0/24",
+    "map=2001:db8::/32=fd00:1:2::/48",
+    "map-port=443=65535 map-port=udp:40000=0",
+    "anonymize",
+    "ttl=-7",
+    "dscp=1",
+    "vlan=push:9,pcp=3,type=0x88a8",
+    "loop-renumber",
+    "loop-addresses=3",
+    "map=src:0.0.0.0/0=203.0.113.0/24",
+    "vlan=pop",
+];
+
+/// Returns the options selected by bits; a tag is popped before another is pushed.
 fn chosen(bits: u32) -> AlterOptions {
-    let on = |bit: u32| bits >> bit & 1 == 1;
-    options(|options| {
-        if on(0) {
-            options.address_maps = ["10.0.0.0/8=172.16.0.0/12", "192.0.2.0/24=0.0.0.0/24"]
-                .map(|map| map.parse().unwrap())
-                .to_vec();
-        }
-        if on(1) {
-            options
-                .address_maps
-                .push("2001:db8::/32=fd00:1:2::/48".parse().unwrap());
-        }
-        if on(2) {
-            options.port_maps = vec!["443=65535".parse().unwrap(), "udp:40000=0".parse().unwrap()];
-        }
-        if on(3) {
-            options.anonymize = Some(KEY.parse().unwrap());
-        }
-        if on(4) {
-            options.ttl = Some("-7".parse().unwrap());
-        }
-        if on(5) {
-            options.dscp = Some(1);
-        }
-        if on(6) {
-            options.vlan = vec!["push:9,pcp=3,type=0x88a8".parse().unwrap()];
-        }
-        options.loop_renumber = on(7);
-        if on(8) {
-            options.loop_addresses = vec!["3".parse().unwrap()];
-        }
-        if on(9) {
-            options
-                .address_maps
-                .push("src:0.0.0.0/0=203.0.113.0/24".parse().unwrap());
-        }
-        if on(10) {
-            options.vlan.insert(0, "pop".parse().unwrap());
-        }
-    })
+    let all = OPTIONS.into_iter().enumerate().rev();
+    let all = all.filter(|(bit, _)| bits >> bit & 1 == 1);
+    let all: Vec<&str> = all.map(|(_, text)| text).collect();
+    options(&all.join(" "))
 }
 
 /// Returns the growth of the Ethernet header.
@@ -124,20 +103,14 @@ fn sctp_is_reckoned_anew() {
     };
     check(&frame);
     let after = altered(
-        options(|options| {
-            options.port_maps = vec!["sctp:5060=5062".parse().unwrap()];
-            options.address_maps = vec!["10.0.0.0/8=11.0.0.0/8".parse().unwrap()];
-        }),
+        options("map-port=sctp:5060=5062 map=10.0.0.0/8=11.0.0.0/8"),
         &frame,
     );
     assert_eq!(after[34..38], [0x13, 0xc6, 0x13, 0xc6]);
     assert_eq!(after[26], 11);
     check(&after);
     // Without its end, a datagram's checksum is unknown.
-    let mut alterations = Alterations::new(options(|options| {
-        options.truncated = crate::alter::Truncated::Keep;
-        options.port_maps = vec!["5060=5062".parse().unwrap()];
-    }));
+    let mut alterations = Alterations::new(options("truncated=keep map-port=5060=5062"));
     altered_in(&mut alterations, &frame[..60], frame.len(), 0);
     assert_eq!(crate::alter::count(&alterations, "checksums_unknown"), 1);
 }
@@ -145,7 +118,7 @@ fn sctp_is_reckoned_anew() {
 /// A datagram without a checksum stays without one, and none becomes zero.
 #[test]
 fn udp_knows_two_zeros() {
-    let wanted = || options(|options| options.port_maps = vec!["2=3".parse().unwrap()]);
+    let wanted = || options("map-port=2=3");
     let mut frame = udp((1, 2), &[0; 4]);
     frame[40..42].fill(0);
     let after = altered(wanted(), &frame);
@@ -167,26 +140,12 @@ fn udp_knows_two_zeros() {
 /// Maps and their inverses.
 #[test]
 fn maps_have_inverses() {
-    let there = options(|options| {
-        options.address_maps = vec![
-            "10.0.0.0/8=11.0.0.0/8".parse().unwrap(),
-            "192.0.2.0/25=198.51.100.128/25".parse().unwrap(),
-            "2001:db8::/32=2001:db9::/32".parse().unwrap(),
-        ];
-        options.port_maps = vec!["400-499=1400-1499".parse().unwrap()];
-        options.mac_maps = vec!["02:00:00:00:00:01=04:05:06:07:08:09".parse().unwrap()];
-        options.vlan = vec!["push:77".parse().unwrap(), "map:7=8".parse().unwrap()];
-    });
-    let back = options(|options| {
-        options.address_maps = vec![
-            "11.0.0.0/8=10.0.0.0/8".parse().unwrap(),
-            "198.51.100.128/25=192.0.2.0/25".parse().unwrap(),
-            "2001:db9::/32=2001:db8::/32".parse().unwrap(),
-        ];
-        options.port_maps = vec!["1400-1499=400-499".parse().unwrap()];
-        options.mac_maps = vec!["04:05:06:07:08:09=02:00:00:00:00:01".parse().unwrap()];
-        options.vlan = vec!["map:8=7".parse().unwrap(), "pop".parse().unwrap()];
-    });
+    let there = options(
+        "map=10.0.0.0/8=11.0.0.0/8 map=192.0.2.0/25=198.51.100.128/25 map=2001:db8::/32=2001:db9::/32 map-port=400-499=1400-1499 map-mac=02:00:00:00:00:01=04:05:06:07:08:09 vlan=push:77 vlan=map:7=8",
+    );
+    let back = options(
+        "map=11.0.0.0/8=10.0.0.0/8 map=198.51.100.128/25=192.0.2.0/25 map=2001:db9::/32=2001:db8::/32 map-port=1400-1499=400-499 map-mac=04:05:06:07:08:09=02:00:00:00:00:01 vlan=map:8=7 vlan=pop",
+    );
     for sample in frames::samples() {
         let middle = altered(there.clone(), &sample.frame);
         assert_ne!(middle, sample.frame);
@@ -225,9 +184,7 @@ fn the_longest_network_counts() {
         let mut frame = udp((1, 2), b"there");
         frame[26..30].copy_from_slice(&source);
         longwire_packet::repair_checksums(&mut frame);
-        let wanted = options(|options| {
-            options.address_maps = maps.iter().map(|map| map.parse().unwrap()).collect();
-        });
+        let wanted = options(&format!("map={}", maps.join(" map=")));
         let after = altered(wanted, &frame);
         assert_eq!(after[26..30], expected, "{maps:?}");
         assert!(holds(&after));

@@ -4,18 +4,9 @@ use crate::alter::{AlterOptions, altered, holds, options, udp};
 use longwire_testbed::support::frames::{PLAIN4, SOURCE4, ethernet, ipv6, transport};
 
 fn wanted() -> AlterOptions {
-    options(|options| {
-        options.address_maps = [
-            "10.0.0.0/8=11.0.0.0/8",
-            "192.0.2.0/24=198.51.100.0/24",
-            "2001:db8::/32=2001:db9::/32",
-        ]
-        .map(|map| map.parse().unwrap())
-        .to_vec();
-        options.port_maps = vec!["53=5353".parse().unwrap()];
-        options.source_mac = Some("02:aa:aa:aa:aa:aa".parse().unwrap());
-        options.mac_maps = vec!["02:00:00:00:00:02=02:bb:bb:bb:bb:bb".parse().unwrap()];
-    })
+    options(
+        "map=10.0.0.0/8=11.0.0.0/8 map=192.0.2.0/24=198.51.100.0/24 map=2001:db8::/32=2001:db9::/32 map-port=53=5353 src-mac=02:aa:aa:aa:aa:aa map-mac=02:00:00:00:00:02=02:bb:bb:bb:bb:bb",
+    )
 }
 
 #[test]
@@ -132,19 +123,13 @@ fn groups_are_kept_if_asked() {
     frame[..6].fill(0xff);
     frame[30..34].copy_from_slice(&[224, 1, 2, 3]);
     longwire_packet::repair_checksums(&mut frame);
-    let wanted = |keep_groups| {
-        options(|options| {
-            options.destination_mac = Some("02:00:00:00:00:09".parse().unwrap());
-            options.address_maps = vec!["0.0.0.0/0=12.0.0.0/8".parse().unwrap()];
-            options.keep_groups = keep_groups;
-        })
-    };
-    let kept = altered(wanted(true), &frame);
+    let wanted = "dst-mac=02:00:00:00:00:09 map=0.0.0.0/0=12.0.0.0/8";
+    let kept = altered(options(&format!("{wanted} keep-groups")), &frame);
     assert_eq!(
         (&kept[..6], kept[26], &kept[30..34]),
         (&[0xff; 6][..], 12, &[224, 1, 2, 3][..])
     );
-    let all = altered(wanted(false), &frame);
+    let all = altered(options(wanted), &frame);
     assert_eq!((all[5], all[26], all[30]), (9, 12, 12));
     assert_eq!(frame[26..30], SOURCE4);
     assert!(holds(&kept) && holds(&all));

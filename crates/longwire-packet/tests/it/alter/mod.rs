@@ -10,17 +10,50 @@ mod tools;
 mod truncated;
 mod vlan_mtu;
 
-use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated};
+use std::fmt::Debug;
+use std::str::FromStr;
+
+use longwire_packet::alter::{About, AlterOptions, Alterations};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, transport};
 use longwire_units::Nanos;
 
 /// A key for anonymisation.
-pub const KEY: &str = "1522178d33a4cf80130a5b1649907d10d8988f837979652762574c2d2a842202";
+const KEY: &str = "1522178d33a4cf80130a5b1649907d10d8988f837979652762574c2d2a842202";
 
-/// Returns default options with a change.
-pub fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
+fn parse<T: FromStr<Err: Debug>>(text: &str) -> T {
+    text.parse().unwrap()
+}
+
+/// Parses options as on the command line: `map=10.0.0.0/8=11.0.0.0/8 inner`.
+pub fn options(text: &str) -> AlterOptions {
     let mut options = AlterOptions::default();
-    change(&mut options);
+    for word in text.split_whitespace() {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        match name {
+            "anonymize" => options.anonymize = Some(parse(&format!("{KEY}{value}"))),
+            "dscp" => options.dscp = Some(parse(value)),
+            "dst-mac" => options.destination_mac = Some(parse(value)),
+            "fix-checksums" => options.fix_checksums = true,
+            "inner" => options.inner = true,
+            "keep-groups" => options.keep_groups = true,
+            "loop-addresses" => options.loop_addresses.push(parse(value)),
+            "loop-renumber" => options.loop_renumber = true,
+            "map" => options.address_maps.push(parse(value)),
+            "map-mac" => options.mac_maps.push(parse(value)),
+            "map-port" => options.port_maps.push(parse(value)),
+            "mtu" => options.mtu = Some(parse(value)),
+            "mtu-action" => options.mtu_action = parse(value),
+            "seed" => options.seed = parse(value),
+            "split" => options.splitter = Some(parse(value)),
+            "src-mac" => options.source_mac = Some(parse(value)),
+            "strip-fcs" => options.strip_fcs = true,
+            "truncated" => options.truncated = parse(value),
+            "ttl" => options.ttl = Some(parse(value)),
+            "unaltered" => options.unaltered = Some(parse(value)),
+            "vlan" => options.vlan.push(parse(value)),
+            _ => panic!("no option {name}"),
+        }
+    }
     options
 }
 
@@ -81,10 +114,7 @@ pub fn udp(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
 fn nothing_is_nothing() {
     assert!(Alterations::default().is_nothing());
     assert!(!Alterations::new(AlterOptions::default()).is_nothing());
-    let wanted = options(|options| {
-        options.truncated = Truncated::Keep;
-        options.ttl = Some("-1".parse().unwrap());
-    });
+    let wanted = options("truncated=keep ttl=-1");
     assert!(!Alterations::new(wanted).is_nothing());
     for sample in frames::samples() {
         let mut alterations = Alterations::default();
@@ -107,13 +137,7 @@ fn class_and_time_to_live_are_written() {
             ("-255", 63, -300),
             ("9", 5, 0),
         ] {
-            let frame = altered(
-                options(|options| {
-                    options.ttl = Some(ttl.parse().unwrap());
-                    options.dscp = Some(dscp);
-                }),
-                &sample.frame,
-            );
+            let frame = altered(options(&format!("ttl={ttl} dscp={dscp}")), &sample.frame);
             let ip = longwire_packet::header::IpHeader::parse(&frame).unwrap();
             let before = longwire_packet::header::IpHeader::parse(&sample.frame).unwrap();
             let expected = match becomes {
@@ -135,7 +159,7 @@ fn class_and_time_to_live_are_written() {
     packet[16..20].copy_from_slice(&[224, 0, 0, 251]);
     let mut frame = ethernet(&[], 0x0800, &packet);
     longwire_packet::repair_checksums(&mut frame);
-    let wanted = options(|options| options.ttl = Some("64".parse().unwrap()));
+    let wanted = options("ttl=64");
     assert_eq!(altered(wanted, &frame)[22], 255);
 }
 
@@ -144,7 +168,7 @@ fn check_sequences_are_taken_off() {
     let frame = udp((1, 2), &[5; 40]);
     let mut with_fcs = frame.clone();
     with_fcs.extend([1, 2, 3, 4]);
-    let wanted = || options(|options| options.strip_fcs = true);
+    let wanted = || options("strip-fcs");
     assert_eq!(altered(wanted(), &with_fcs), frame);
     // A frame truncated before its FCS only loses it from its length.
     let mut alterations = Alterations::new(wanted());
@@ -164,7 +188,7 @@ fn checksums_are_fixed_where_they_can_be() {
                 17 => 6,
                 _ => 2,
             }] ^= 0x5a;
-        let mut alterations = Alterations::new(options(|options| options.fix_checksums = true));
+        let mut alterations = Alterations::new(options("fix-checksums"));
         let fixed = altered_in(&mut alterations, &broken, broken.len(), 0);
         assert_eq!(
             fixed,
@@ -180,7 +204,7 @@ fn checksums_are_fixed_where_they_can_be() {
         ..PLAIN4
     };
     let piece = ethernet(&[], 0x0800, &piece.packet(17, &[9; 64]));
-    let mut alterations = Alterations::new(options(|options| options.fix_checksums = true));
+    let mut alterations = Alterations::new(options("fix-checksums"));
     assert_eq!(
         altered_in(&mut alterations, &piece, piece.len(), 0),
         std::slice::from_ref(&piece)

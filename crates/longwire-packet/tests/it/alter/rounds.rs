@@ -16,9 +16,7 @@ fn addresses_move_on_with_the_round() {
         ("1,10.0.0.0/8", 1 << 40, [10, 1, 2, 3], [192, 0, 2, 77]),
         ("65536,10.0.0.0/8", 3, [10, 4, 2, 3], [192, 0, 2, 77]),
     ] {
-        let mut alterations = Alterations::new(options(|options| {
-            options.loop_addresses = vec![wanted.parse().unwrap()];
-        }));
+        let mut alterations = Alterations::new(options(&format!("loop-addresses={wanted}")));
         let frame = udp((1, 2), b"again");
         let after = altered_in(&mut alterations, &frame, frame.len(), round).remove(0);
         assert_eq!(after[26..30], source, "{wanted} {round}");
@@ -62,7 +60,7 @@ fn number(frame: &[u8], at: usize) -> u32 {
 /// differ.
 #[test]
 fn connections_have_other_numbers_in_every_round() {
-    let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
+    let mut alterations = Alterations::new(options("loop-renumber"));
     let there = segment(true, 1_000, 9_000);
     let back = segment(false, 9_000, 1_005);
     let mut seen = Vec::new();
@@ -97,7 +95,7 @@ fn rtp(sequence: u16, time: u32, source: u32) -> Vec<u8> {
 /// Ten packets of 20 ms, with wrap-around; the next round continues where this one ended.
 #[test]
 fn rtp_streams_continue() {
-    let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
+    let mut alterations = Alterations::new(options("loop-renumber"));
     let first_sequence = 65_530u16;
     let first_time = u32::MAX - 500;
     for round in 0..4u32 {
@@ -119,7 +117,7 @@ fn rtp_streams_continue() {
 /// Datagrams that resemble RTP only for a packet or two, or jump, are not RTP.
 #[test]
 fn other_datagrams_are_left_alone() {
-    let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
+    let mut alterations = Alterations::new(options("loop-renumber"));
     let frames: Vec<Vec<u8>> = (0..20u16)
         .map(|n| rtp(n.wrapping_mul(7_919), u32::from(n), 5))
         .chain([rtp(1, 1, 6), rtp(2, 2, 6)])
@@ -145,7 +143,7 @@ fn other_datagrams_are_left_alone() {
 /// Time advances with every round, even if rounds differ in length.
 #[test]
 fn rounds_add_up() {
-    let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
+    let mut alterations = Alterations::new(options("loop-renumber"));
     let frame = segment(true, 1, 2);
     for (round, millis, expected) in [(0, 100, 0), (1, 250, 100), (2, 10, 350), (3, 0, 360)] {
         let about = About {

@@ -160,10 +160,9 @@ fn refused_rules_get_a_remedy() {
 /// Two Ethernet addresses, one per side.
 #[test]
 fn each_side_has_its_address() {
-    let mut alterations = Alterations::new(options(|options| {
-        options.destination_mac = Some("02:00:00:00:00:0a,02:00:00:00:00:0b".parse().unwrap());
-        options.splitter = Some("port".parse::<Splitter>().unwrap());
-    }));
+    let mut alterations = Alterations::new(options(
+        "dst-mac=02:00:00:00:00:0a,02:00:00:00:00:0b split=port",
+    ));
     for from_client in [true, false] {
         let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
         let after = altered_in(&mut alterations, &frame, frame.len(), 0).remove(0);

@@ -47,7 +47,7 @@ fn lengths_and_checksums_are_completed() {
     for version in [4, 6] {
         for protocol in [6, 17] {
             let whole = frame(version, protocol, 5_001);
-            let fixed = || options(|options| options.fix_checksums = true);
+            let fixed = || options("fix-checksums");
             let (after, alterations) = one(fixed(), &handed_over(&whole), whole.len());
             assert_eq!(after, whole, "{version} {protocol}");
             assert_eq!(count(&alterations, "lengths_fixed"), 1);
@@ -68,11 +68,7 @@ fn longer_ones_keep_their_zero() {
     let mut packet = ipv6(0, &[], 6, &segment);
     packet[4..6].fill(0);
     let long = ethernet(&[], 0x86dd, &packet);
-    let (after, alterations) = one(
-        options(|options| options.fix_checksums = true),
-        &long,
-        long.len(),
-    );
+    let (after, alterations) = one(options("fix-checksums"), &long, long.len());
     assert_eq!(after[18..20], [0, 0]);
     assert_eq!(count(&alterations, "checksums_fixed"), 1);
     let mut pseudo = [SOURCE6, DESTINATION6].concat();
@@ -87,7 +83,7 @@ fn checksums_that_cannot_be_right_are_counted() {
     let mut contradictory = frame(4, 17, 40);
     contradictory[42..44].copy_from_slice(&[0, 3]);
     let (after, alterations) = one(
-        options(|options| options.fix_checksums = true),
+        options("fix-checksums"),
         &contradictory,
         contradictory.len(),
     );
@@ -112,12 +108,7 @@ fn truncated_ones_get_their_length() {
 fn cut_off_ones_have_right_lengths_and_checksums() {
     for version in [4, 6] {
         for protocol in [6, 17] {
-            let cut_off = || {
-                options(|options| {
-                    options.mtu = Some(1_400);
-                    options.mtu_action = "truncate".parse().unwrap();
-                })
-            };
+            let cut_off = || options("mtu=1400 mtu-action=truncate");
             let whole = frame(version, protocol, 5_000);
             let (expected, _) = one(cut_off(), &whole, whole.len());
             assert!(holds(&expected));
@@ -162,7 +153,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
         (frame(4, 6, 5_000), 0, 1),
         (frame(6, 17, 5_000), 0, 0),
     ] {
-        let mut alterations = Alterations::new(options(|options| options.mtu = Some(1_400)));
+        let mut alterations = Alterations::new(options("mtu=1400"));
         alterations.segment_with(halves);
         let taken = altered_in(&mut alterations, &frame, frame.len(), 0);
         assert_eq!(count(&alterations, "mtu_segmented"), segmented);
@@ -179,10 +170,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
             assert_ne!(whole[len_at..len_at + 2], [0, 0]);
         }
         // A truncated packet is not segmented.
-        let mut kept = Alterations::new(options(|options| {
-            options.mtu = Some(1_400);
-            options.truncated = "keep".parse().unwrap();
-        }));
+        let mut kept = Alterations::new(options("mtu=1400 truncated=keep"));
         kept.segment_with(halves);
         altered_in(&mut kept, &frame[..200], frame.len(), 0);
         assert_eq!(count(&kept, "mtu_dropped"), 1);
@@ -199,10 +187,7 @@ fn lengths_of_links_fit_a_shorter_frame() {
     pppoe.extend(&packet);
     for (frame, len_at, ip_at) in [(llc, 12, 22), (pppoe, 18, 22)] {
         let fit = |how: &str| {
-            let mut alterations = Alterations::new(options(|options| {
-                options.mtu = Some(576);
-                options.mtu_action = how.parse().unwrap();
-            }));
+            let mut alterations = Alterations::new(options(&format!("mtu=576 mtu-action={how}")));
             altered_in(&mut alterations, &frame, frame.len(), 0)
         };
         let pieces = [fit("truncate"), fit("fragment")];

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::alter::{Alterations, KEY, altered_in, options, sctp, udp};
+use crate::alter::{Alterations, altered_in, options, sctp, udp};
 use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::{self, PLAIN4, ethernet, ipv6};
 use longwire_testbed::support::{Folder, output};
@@ -41,28 +41,13 @@ fn sources() -> Vec<Vec<u8>> {
 /// Passes the sources through sets of options, whole and truncated to at most 96 bytes.
 fn all_altered() -> Vec<Vec<u8>> {
     let sets = [
-        options(|options| {
-            options.address_maps = ["10.0.0.0/8=172.16.0.0/12", "2001:db8::/32=2001:db8:7::/48"]
-                .map(|map| map.parse().unwrap())
-                .to_vec();
-            options.port_maps = vec!["443=8443".parse().unwrap(), "5060=15060".parse().unwrap()];
-            options.source_mac = Some("02:aa:aa:aa:aa:aa".parse().unwrap());
-            options.vlan = vec!["push:77,pcp=3".parse().unwrap()];
-            options.ttl = Some("-1".parse().unwrap());
-            options.dscp = Some(46);
-        }),
-        options(|options| {
-            options.anonymize = Some(KEY.parse().unwrap());
-            options.vlan = vec!["pop".parse().unwrap()];
-            options.loop_renumber = true;
-            options.loop_addresses = vec!["7".parse().unwrap()];
-        }),
-        options(|options| options.truncated = "pattern:00ff".parse().unwrap()),
-        options(|options| {
-            options.mtu = Some(576);
-            options.mtu_action = "truncate".parse().unwrap();
-        }),
-        options(|options| options.mtu = Some(576)),
+        options(
+            "map=10.0.0.0/8=172.16.0.0/12 map=2001:db8::/32=2001:db8:7::/48 map-port=443=8443 map-port=5060=15060 src-mac=02:aa:aa:aa:aa:aa vlan=push:77,pcp=3 ttl=-1 dscp=46",
+        ),
+        options("anonymize vlan=pop loop-renumber loop-addresses=7"),
+        options("truncated=pattern:00ff"),
+        options("mtu=576 mtu-action=truncate"),
+        options("mtu=576"),
     ];
     let mut all = Vec::new();
     for set in sets {

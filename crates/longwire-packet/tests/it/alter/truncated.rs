@@ -1,11 +1,10 @@
 //! Truncated frames: filled, kept, or skipped.
 
-use crate::alter::{Alterations, Truncated, altered_in, count, holds, options, sctp, udp};
+use crate::alter::{Alterations, altered_in, count, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alterations) {
-    let truncated: Truncated = truncated.parse().unwrap();
-    let mut alterations = Alterations::new(options(|options| options.truncated = truncated));
+    let mut alterations = Alterations::new(options(&format!("truncated={truncated}")));
     let mut taken = altered_in(&mut alterations, &frame[..captured], frame.len(), 0);
     assert_eq!(taken.len(), 1);
     (taken.remove(0), alterations)
@@ -89,10 +88,7 @@ fn headers_are_completed() {
 fn random_payload_is_decided_by_seed_and_frame() {
     let frame = udp((1, 2), &[0; 400]);
     let fill = |seed, number| {
-        let mut alterations = Alterations::new(options(|options| {
-            options.truncated = Truncated::Random;
-            options.seed = seed;
-        }));
+        let mut alterations = Alterations::new(options(&format!("truncated=random seed={seed}")));
         let about = crate::alter::About {
             number,
             ..crate::alter::About::default()
@@ -173,7 +169,7 @@ fn sctp_chunks_are_completed() {
 #[test]
 fn truncated_frames_are_kept_or_skipped() {
     let frame = udp((1, 2), &[9; 800]);
-    let mut alterations = Alterations::new(options(|options| options.truncated = Truncated::Skip));
+    let mut alterations = Alterations::new(options("truncated=skip"));
     assert!(altered_in(&mut alterations, &frame[..96], frame.len(), 0).is_empty());
     assert_eq!(
         altered_in(&mut alterations, &frame, frame.len(), 0).len(),
@@ -181,10 +177,7 @@ fn truncated_frames_are_kept_or_skipped() {
     );
     assert_eq!(count(&alterations, "truncated_skipped"), 1);
     // Kept frames are altered as far as they were captured.
-    let mut alterations = Alterations::new(options(|options| {
-        options.truncated = Truncated::Keep;
-        options.address_maps = vec!["10.0.0.0/8=11.0.0.0/8".parse().unwrap()];
-    }));
+    let mut alterations = Alterations::new(options("truncated=keep map=10.0.0.0/8=11.0.0.0/8"));
     let mut whole = altered_in(&mut alterations, &frame, frame.len(), 0).remove(0);
     let kept = altered_in(&mut alterations, &frame[..96], frame.len(), 0);
     whole.truncate(96);
@@ -195,7 +188,7 @@ fn truncated_frames_are_kept_or_skipped() {
 #[test]
 fn no_record_makes_a_giant() {
     let frame = udp((1, 2), &[9; 100]);
-    let mut alterations = Alterations::new(options(|_| {}));
+    let mut alterations = Alterations::new(options(""));
     let taken = altered_in(&mut alterations, &frame, u32::MAX as usize, 0);
     assert_eq!(taken, [frame]);
     assert_eq!(count(&alterations, "truncated_too_long"), 1);

@@ -4,12 +4,7 @@ use crate::alter::{Alterations, altered, altered_in, count, holds, options, sctp
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 fn tagged(changes: &[&str], frame: &[u8]) -> Vec<u8> {
-    let wanted = options(|options| {
-        options.vlan = changes
-            .iter()
-            .map(|change| change.parse().unwrap())
-            .collect();
-    });
+    let wanted = options(&format!("vlan={}", changes.join(" vlan=")));
     altered(wanted, frame)
 }
 
@@ -62,10 +57,7 @@ fn refused_tags_get_a_remedy() {
 }
 
 fn fitted(mtu: u32, action: &str, frame: &[u8]) -> (Vec<Vec<u8>>, Alterations) {
-    let mut alterations = Alterations::new(options(|options| {
-        options.mtu = Some(mtu);
-        options.mtu_action = action.parse().unwrap();
-    }));
+    let mut alterations = Alterations::new(options(&format!("mtu={mtu} mtu-action={action}")));
     let taken = altered_in(&mut alterations, frame, frame.len(), 0);
     (taken, alterations)
 }
