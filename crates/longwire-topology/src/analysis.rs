@@ -8,7 +8,7 @@ use longwire_units::count_of;
 use super::builder::Builder;
 use super::glob::fits;
 use super::plan::{Class, Target, Topology};
-use super::timeline::{Action, Timeline};
+use super::timeline::Action;
 use super::tree;
 use super::value::Table;
 
@@ -22,9 +22,9 @@ const COMPARED_MAX: usize = 10_000;
 const UNREACHABLE_MAX: usize = 5;
 
 /// Warns about links and paths that no frame takes.
-pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: &Timeline) {
+pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder) {
     let remedy = "give it a match, or remove it";
-    let links = builder.links.iter().zip(&builder.used);
+    let links = builder.topology.links.iter().zip(&builder.used);
     let unused: Vec<String> = links
         .filter(|(_, used)| !**used)
         .map(|(link, _)| link.name.to_string())
@@ -43,7 +43,6 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: 
         let span = place.map_or(0..0, |item| item.span);
         builder.diagnostics.warn(span, "link.match", reason, remedy);
     }
-    let actions = || timeline.events.iter().flat_map(|event| &event.actions);
     for item in tree::tables(file, "path") {
         let Some(name) = tree::text(item.value, "name") else {
             continue;
@@ -52,7 +51,9 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: 
             Action::Move { to, .. } => to == name.value,
             _ => false,
         };
-        if !item.value.contains_key("match") && !actions().any(is_target) {
+        let is_reached =
+            item.value.contains_key("match") || builder.topology.timeline.actions().any(is_target);
+        if !is_reached {
             let reason = format!("no frame takes path '{}'", name.value);
             builder
                 .diagnostics

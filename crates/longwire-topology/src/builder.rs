@@ -1,23 +1,16 @@
 //! Builds a topology: names, links and rules.
 
-use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use longwire_engine::presets::Duplex;
-use longwire_packet::bridge::{BridgeConfig, PortIndex};
-use longwire_packet::classify::{Matcher, Order};
-use longwire_runtime::OnPortLoss;
+use longwire_packet::bridge::{PortIndex, Switching};
+use longwire_packet::classify::Matcher;
 
 use super::fields::LINKS_MAX;
 use super::matchers::PortNames;
 use super::options::OptionStore;
-use super::plan::{
-    AttachPlan, Class, Direction, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology,
-    Unmatched,
-};
+use super::plan::{Class, Direction, LinkPlan, RulePlan, Target, Topology};
 use super::problem::{Diagnostics, Place, Problem, suggestion};
-use super::timeline::Timeline;
 use crate::steps::Steps;
 
 /// The parts read so far.
@@ -27,22 +20,14 @@ pub(super) struct Builder<'a> {
     pub store: OptionStore,
     /// Progress; advances per link.
     pub steps: &'a Steps,
-    /// Folder of the topology's file, to which relative paths refer.
-    pub folder: &'a Path,
-    pub ports: Vec<PortPlan>,
-    pub attached: Vec<AttachPlan>,
-    pub pairs: Option<Vec<(PortIndex, PortIndex)>>,
-    pub defaults: Duplex,
-    pub templates: HashMap<String, Duplex>,
-    pub links: Vec<LinkPlan>,
+    /// The topology read so far. Its rules are added at the end.
+    pub topology: Topology,
     /// Addresses of options whose combination has been checked.
     pub judged: HashSet<usize>,
-    pub paths: Vec<PathPlan>,
     /// With their position in the file, which determines their order.
     pub rules: Vec<(usize, RulePlan)>,
     /// Classes with matchers; set once all links are read, if a scenario moves frames.
     pub matched: Option<HashSet<Class>>,
-    pub names: HashMap<Arc<str>, Class>,
     /// By link number: whether frames can reach it.
     pub used: Vec<bool>,
 }
@@ -75,55 +60,30 @@ impl<'a> Builder<'a> {
             diagnostics,
             store,
             steps: Steps::ignored(),
-            folder: Path::new(""),
-            ports: Vec::new(),
-            attached: Vec::new(),
-            pairs: None,
-            defaults: Duplex::default(),
-            templates: HashMap::new(),
-            links: Vec::new(),
+            topology: Topology::default(),
             judged: HashSet::new(),
-            paths: Vec::new(),
             rules: Vec::new(),
             matched: None,
-            names: HashMap::new(),
             used: Vec::new(),
         }
     }
 
-    /// Returns the topology, with defaults for everything that the builder does not hold.
+    /// Returns the topology.
     ///
     /// # Errors
     /// All problems found so far.
-    pub fn finish(
-        mut self,
-        bridge: BridgeConfig,
-        timeline: Timeline,
-    ) -> Result<Topology, Vec<Problem>> {
+    pub fn finish(mut self) -> Result<Topology, Vec<Problem>> {
+        self.add_sorted_rules();
+        self.topology.warnings = self.diagnostics.finish()?;
+        self.topology.files = Arc::new(self.store.files.named());
+        Ok(self.topology)
+    }
+
+    /// Appends the rules to those of the topology, in file order.
+    pub fn add_sorted_rules(&mut self) {
         self.rules.sort_by_key(|(position, _)| *position);
-        let warnings = self.diagnostics.finish()?;
-        Ok(Topology {
-            seed: None,
-            ports: self.ports,
-            attached: self.attached,
-            carriers: Vec::new(),
-            bridge,
-            links: self.links,
-            paths: self.paths,
-            rules: self.rules.into_iter().map(|(_, rule)| rule).collect(),
-            order: Order::First,
-            unmatched: Unmatched::Pass,
-            on_port_loss: OnPortLoss::End,
-            cluster: None,
-            timeline,
-            replaced: 0,
-            warnings,
-            names: self.names,
-            defaults: self.defaults,
-            templates: self.templates,
-            folder: self.folder.to_owned(),
-            files: Arc::new(self.store.files.named()),
-        })
+        let rules = self.rules.drain(..).map(|(_, rule)| rule);
+        self.topology.rules.extend(rules);
     }
 }
 
@@ -153,8 +113,8 @@ impl Builder<'_> {
                     .warn_once(link.place.clone(), field, doubt.message);
             }
         }
-        let class = Class::Link(self.links.len() as u32);
-        if self.links.len() as u64 >= LINKS_MAX {
+        let class = Class::Link(self.topology.links.len() as u32);
+        if self.topology.links.len() as u64 >= LINKS_MAX {
             let reason = format!("more than {LINKS_MAX} links");
             self.refuse(link.place, "link", reason, "remove some");
             return false;
@@ -163,7 +123,7 @@ impl Builder<'_> {
             return false;
         };
         let shared = link.down.is_none();
-        self.links.push(LinkPlan {
+        self.topology.links.push(LinkPlan {
             name,
             up: link.up,
             down: link.down,
@@ -176,17 +136,17 @@ impl Builder<'_> {
 
     /// Sends all frames of a port up the last link, which has no other direction.
     pub fn one_way_from(&mut self, port: PortIndex) {
-        let Some(link) = self.links.last_mut() else {
+        let Some(link) = self.topology.links.last_mut() else {
             return;
         };
         link.is_one_way = true;
-        let class = Class::Link(self.links.len() as u32 - 1);
+        let class = Class::Link(self.topology.links.len() as u32 - 1);
         let matcher = Matcher {
             arrival_port: Some(port),
             ..Matcher::default()
         };
         self.push_rule(matcher, class, Direction::Up, 0);
-        self.used[self.links.len() - 1] = true;
+        self.used[self.topology.links.len() - 1] = true;
     }
 
     /// Registers the name of a link or path. Both share one namespace, since a scenario may
@@ -206,12 +166,12 @@ impl Builder<'_> {
             return None;
         }
         let name: Arc<str> = name.into();
-        if self.names.contains_key(&name) {
+        if self.topology.names.contains_key(&name) {
             let reason = format!("name '{name}' is used twice");
             self.refuse(place, at, reason, "give each link and path a unique name");
             return None;
         }
-        self.names.insert(Arc::clone(&name), class);
+        self.topology.names.insert(Arc::clone(&name), class);
         Some(name)
     }
 
@@ -265,8 +225,11 @@ impl Builder<'_> {
 
     fn port_names(&self) -> PortNames<'_> {
         PortNames {
-            ports: &self.ports,
-            pairs: self.pairs.as_deref(),
+            ports: &self.topology.ports,
+            pairs: match &self.topology.bridge.switching {
+                Switching::Pairs(pairs) => Some(pairs),
+                _ => None,
+            },
         }
     }
 
@@ -277,7 +240,7 @@ impl Builder<'_> {
 
     /// Reports an unknown link name.
     pub fn no_link(&mut self, name: &str, place: impl Into<Place>, at: &str) {
-        let mut known: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
+        let mut known: Vec<&str> = self.topology.links.iter().map(|link| &*link.name).collect();
         // Comparing a million names would be too slow.
         known.truncate(NAMES_COMPARED_MAX);
         let remedy = suggestion(name, known);

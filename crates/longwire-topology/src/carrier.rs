@@ -1,8 +1,6 @@
 //! Ports whose carrier follows links: `NAME = { opens = "tap:lw0", carrier = "access.down"
 //! }` in `[ports]`.
 
-use longwire_packet::bridge::PortIndex;
-
 use super::builder::Builder;
 use super::events;
 use super::plan::CarrierPlan;
@@ -37,12 +35,9 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPlan> 
         for link in tree::texts(port, "carrier") {
             events::check_pattern(link.value, link.span, &at, builder);
         }
-        let index = builder
-            .ports
-            .iter()
-            .position(|port| port.name == name.value);
-        plans.extend(index.map(|index| CarrierPlan {
-            port: PortIndex(index as u16),
+        let port_index = builder.topology.port_named(name.value);
+        plans.extend(port_index.map(|index| CarrierPlan {
+            port: index,
             links: tree::strings(port, "carrier"),
         }));
     }

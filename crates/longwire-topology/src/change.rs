@@ -87,12 +87,11 @@ impl Topology {
             None => Err(JsonFault::NoObject),
         };
         let file = file.map_err(|fault| vec![fault.problem(NAME)])?;
-        let (folder, unmatched) = (self.folder.clone(), self.unmatched);
         let mut diagnostics = Diagnostics::of_json(NAME, source);
         if !files.may_quote() {
             diagnostics.quote_no_rows();
         }
-        let mut draft = self.begin(diagnostics, &folder, files);
+        let mut draft = self.begin(diagnostics, files);
         let builder = &mut draft.builder;
         builder.diagnostics.checking_shape = true;
         tree::check(&fields::CHANGE, &file, "", &mut builder.diagnostics);
@@ -100,7 +99,7 @@ impl Topology {
         let mut change = Change::default();
         // Suppress errors that follow from an invalid shape.
         if builder.diagnostics.has_no_errors() {
-            change = read(&file, unmatched, moved, builder);
+            change = read(&file, moved, builder);
         }
         match draft.take_diagnostics().finish() {
             Ok(warnings) => Ok(Change {
@@ -143,13 +142,8 @@ impl Topology {
     }
 }
 
-fn read(
-    file: &Table<'_>,
-    unmatched: Unmatched,
-    moved: &HashMap<Class, Class>,
-    builder: &mut Builder,
-) -> Change {
-    let before = (builder.links.len(), builder.paths.len());
+fn read(file: &Table<'_>, moved: &HashMap<Class, Class>, builder: &mut Builder) -> Change {
+    let before = (builder.topology.links.len(), builder.topology.paths.len());
     if let Some(added) = tree::table(file, "add") {
         for item in tree::tables(added, "link") {
             links::read(&item, builder);
@@ -166,8 +160,9 @@ fn read(
     }
     removed.sort_unstable();
     removed.dedup();
-    check_removed(&removed, unmatched, moved, builder);
-    let comes_or_goes = (builder.links.len(), builder.paths.len()) != before || !removed.is_empty();
+    check_removed(&removed, moved, builder);
+    let comes_or_goes = (builder.topology.links.len(), builder.topology.paths.len()) != before
+        || !removed.is_empty();
     if actions.is_empty() && !comes_or_goes && builder.diagnostics.has_no_errors() {
         let remedy = "send set, on, off, pause, move, add or remove";
         builder.refuse(0..0, "", "empty change", remedy);
@@ -205,7 +200,7 @@ fn time(file: &Table<'_>, builder: &mut Builder) -> ChangeTime {
 fn warn_of_unused(first: usize, builder: &mut Builder) {
     let unused = builder.used[first..].iter().position(|used| !used);
     if let Some(unused) = unused {
-        let name = &builder.links[first + unused].name;
+        let name = &builder.topology.links[first + unused].name;
         let reason = format!("no frame crosses link '{name}': no matcher, and no path through it");
         let remedy = "give it a match, or add a path through it";
         builder
@@ -222,30 +217,28 @@ fn fitting(
     builder: &mut Builder,
 ) -> Vec<Class> {
     let pattern = text.value;
+    let topology = &builder.topology;
     let found: Vec<Class> = if glob::is_pattern(pattern) {
-        let links = builder.links[..links].iter().enumerate();
-        let links = links.filter(|(_, link)| !link.is_removed() && glob::fits(pattern, &link.name));
-        let paths = builder.paths[..paths].iter().enumerate();
-        let paths = paths.filter(|(_, path)| !path.is_removed() && glob::fits(pattern, &path.name));
-        let links = links.map(|(index, _)| Class::Link(index as u32));
-        links
-            .chain(paths.map(|(index, _)| Class::Path(index as u32)))
+        let links = (0..links as u32).map(Class::Link);
+        let classes = links.chain((0..paths as u32).map(Class::Path));
+        let name = |class: &Class| topology.name_of(*class);
+        classes
+            .filter(|class| !name(class).is_empty() && glob::fits(pattern, name(class)))
             .collect()
     } else {
         let old = |class: &Class| match class {
             Class::Link(link) => (*link as usize) < links,
             Class::Path(path) => (*path as usize) < paths,
         };
-        builder
-            .names
-            .get(pattern)
-            .copied()
-            .filter(old)
-            .into_iter()
-            .collect()
+        topology.named(pattern).filter(old).into_iter().collect()
     };
     if found.is_empty() {
-        let known = builder.links.iter().take(1000).map(|link| &*link.name);
+        let known = builder
+            .topology
+            .links
+            .iter()
+            .take(1000)
+            .map(|link| &*link.name);
         let remedy = suggestion(pattern, known.filter(|name| !name.is_empty()));
         let reason = format!("no link or path named '{pattern}'");
         builder.refuse(text.span.clone(), "remove", reason, remedy);
@@ -254,38 +247,30 @@ fn fitting(
 }
 
 /// Reports removed links that something else depends on.
-fn check_removed(
-    removed: &[Class],
-    unmatched: Unmatched,
-    moved: &HashMap<Class, Class>,
-    builder: &mut Builder,
-) {
+fn check_removed(removed: &[Class], moved: &HashMap<Class, Class>, builder: &mut Builder) {
     let goes = |class: Class| removed.binary_search(&class).is_ok();
     let mut refused: Vec<(String, &str)> = Vec::new();
-    for (index, path) in builder.paths.iter().enumerate() {
+    for (index, path) in builder.topology.paths.iter().enumerate() {
         let needed = path.hops.iter().find(|hop| goes(Class::Link(hop.link)));
         if let Some(hop) = needed
             && !path.is_removed()
             && !goes(Class::Path(index as u32))
         {
-            let link = &builder.links[hop.link as usize].name;
+            let link = &builder.topology.links[hop.link as usize].name;
             let reason = format!("path '{}' crosses link '{link}'", path.name);
             refused.push((reason, "remove the path too"));
         }
     }
-    if let Unmatched::Link(link) = unmatched
+    if let Unmatched::Link(link) = builder.topology.unmatched
         && goes(Class::Link(link))
     {
-        let name = &builder.links[link as usize].name;
+        let name = &builder.topology.links[link as usize].name;
         let reason = format!("unmatched frames cross link '{name}'");
         refused.push((reason, "it cannot be removed"));
     }
     for (class, to) in moved {
         if goes(*to) && !goes(*class) {
-            let name = |class: Class| match class {
-                Class::Link(link) => Arc::clone(&builder.links[link as usize].name),
-                Class::Path(path) => Arc::clone(&builder.paths[path as usize].name),
-            };
+            let name = |class: Class| builder.topology.name_of(class);
             let reason = format!("frames of '{}' take '{}'", name(*class), name(*to));
             refused.push((reason, "move them elsewhere first"));
         }

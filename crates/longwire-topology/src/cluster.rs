@@ -10,14 +10,16 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_packet::bridge::{PortIndex, Switching};
 
 use super::builder::{Builder, is_name};
 use super::fields::HOSTS_MAX;
-use super::plan::{Class, Cluster, Direction, Hop, HostPlan, PathPlan, RulePlan, Unmatched};
+use super::plan::{
+    Class, Cluster, Direction, Hop, HostPlan, PathPlan, RulePlan, Topology, Unmatched,
+};
 use super::problem::Diagnostics;
 use super::switching;
-use super::timeline::{Action, Timeline};
+use super::timeline::Action;
 use super::tree::{self, Placed};
 use super::value::{Span, Table};
 
@@ -32,13 +34,7 @@ const ONE_FAMILY: &str = "use IPv4 for all hosts, or IPv6";
 
 /// Reads the hosts and assigns each link to one; `None` without hosts, or if they are
 /// refused.
-pub(super) fn read(
-    file: &Table<'_>,
-    bridge: &BridgeConfig,
-    unmatched: Unmatched,
-    timeline: &Timeline,
-    builder: &mut Builder,
-) -> Option<Cluster> {
+pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Option<Cluster> {
     let items = tree::tables(file, "host");
     let underlay = tree::table(file, "underlay");
     if items.is_empty() {
@@ -63,13 +59,13 @@ pub(super) fn read(
     }
     let is_divided = owners.iter().any(|owner| *owner != owners[0]);
     if is_divided {
-        refuse_common_state(file, span, bridge, unmatched, builder)?;
+        refuse_common_state(file, span, builder)?;
     }
     let mut placement = Placement {
         hosts: &hosts,
         owners: &owners,
-        deciders: vec![[None; 2]; builder.links.len()],
-        targets: targets(timeline, builder),
+        deciders: vec![[None; 2]; builder.topology.links.len()],
+        targets: targets(&builder.topology),
     };
     if is_divided {
         placement.place_all(builder)?;
@@ -86,7 +82,7 @@ pub(super) fn read(
             let (place, remedy) = (key.span.into(), "send the key".to_owned());
             Box::new(diagnostics.problem(place, field.to_owned(), reason, remedy))
         })?;
-        Ok(builder.folder.join(key.value))
+        Ok(builder.topology.folder.join(key.value))
     });
     let whole = |name| underlay.and_then(|table| tree::whole(table, name));
     Some(Cluster {
@@ -99,21 +95,15 @@ pub(super) fn read(
 }
 
 /// Refuses state that frames of several hosts would share.
-fn refuse_common_state(
-    file: &Table<'_>,
-    span: Span,
-    bridge: &BridgeConfig,
-    unmatched: Unmatched,
-    builder: &mut Builder,
-) -> Option<()> {
-    if bridge.switching == Switching::Bridge {
+fn refuse_common_state(file: &Table<'_>, span: Span, builder: &mut Builder) -> Option<()> {
+    if builder.topology.bridge.switching == Switching::Bridge {
         let reason =
             "a bridge learns from the frames of all hosts, but each host sees only its own";
         let remedy = "write mode = \"static\" with stations, or mode = \"pairs\"";
         builder.refuse(span, "switching.mode", reason, remedy);
         return None;
     }
-    if let Unmatched::Link(_) = unmatched {
+    if let Unmatched::Link(_) = builder.topology.unmatched {
         let reason = "unmatched frames of several hosts would share a link";
         let remedy = "give the link a match with in-port, and set unmatched to pass or drop";
         let span = file
@@ -126,12 +116,11 @@ fn refuse_common_state(
 }
 
 /// Returns the classes to which the scenario moves the frames of each class.
-fn targets(timeline: &Timeline, builder: &Builder) -> HashMap<Class, Vec<Class>> {
+fn targets(topology: &Topology) -> HashMap<Class, Vec<Class>> {
     let mut targets: HashMap<Class, Vec<Class>> = HashMap::new();
-    for action in timeline.events.iter().flat_map(|event| &event.actions) {
+    for action in topology.timeline.actions() {
         if let Action::Move { class, to, .. } = action {
-            let named = |name: &str| builder.names.get(name).copied();
-            if let (Some(class), Some(to)) = (named(class), named(to)) {
+            if let (Some(class), Some(to)) = (topology.named(class), topology.named(to)) {
                 targets.entry(class).or_default().push(to);
             }
         }
@@ -151,7 +140,7 @@ impl HostReader {
     fn new(builder: &Builder) -> HostReader {
         HostReader {
             hosts: Vec::new(),
-            owners: vec![None; builder.ports.len()],
+            owners: vec![None; builder.topology.ports.len()],
             refused: builder.diagnostics.refused(),
         }
     }
@@ -258,9 +247,7 @@ impl HostReader {
         port: &Placed<&str>,
         builder: &mut Builder,
     ) -> Option<PortIndex> {
-        let Builder {
-            ports, diagnostics, ..
-        } = builder;
+        let (ports, diagnostics) = (&builder.topology.ports, &mut builder.diagnostics);
         let index = switching::port(port.clone(), ports, "host.ports", diagnostics)?;
         if let Some(other) = self.owners[usize::from(index.0)].replace(host) {
             let other = self.hosts.get(other).map_or("this host", |host| &host.name);
@@ -351,7 +338,7 @@ impl Placement<'_> {
             };
             let host = self.owners[usize::from(port)];
             if let Err((link, other)) = self.place(&rule, host, builder) {
-                let name = &builder.links[link as usize].name;
+                let name = &builder.topology.links[link as usize].name;
                 let (one, other) = (&self.hosts[other].name, &self.hosts[host].name);
                 let reason = format!("frames of host '{one}' and of '{other}' cross '{name}'");
                 let remedy =
@@ -374,8 +361,8 @@ impl Placement<'_> {
         let moved = self.targets.get(&rule.target.class).cloned();
         let classes = moved.unwrap_or_default();
         for class in std::iter::once(rule.target.class).chain(classes) {
-            for hop in hops(class, rule.target.direction, &builder.paths) {
-                let is_shared = builder.links[hop.link as usize].down.is_none();
+            for hop in hops(class, rule.target.direction, &builder.topology.paths) {
+                let is_shared = builder.topology.links[hop.link as usize].down.is_none();
                 let direction = if is_shared {
                     Direction::Up
                 } else {

@@ -1,18 +1,13 @@
 //! Transactional changes of a topology.
 
-use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
-
-use longwire_packet::bridge::Switching;
 
 use super::builder::Builder;
 use super::change::Added;
 use super::files::Files;
 use super::options::OptionStore;
-use super::plan::Topology;
+use super::plan::{Class, Topology};
 use super::problem::Diagnostics;
-use crate::steps::Steps;
 
 /// A topology that is being extended. Unless committed, it is restored on drop, also after
 /// a panic.
@@ -29,32 +24,12 @@ impl Topology {
     pub(super) fn begin<'t, 'a>(
         &'t mut self,
         diagnostics: Diagnostics<'a>,
-        folder: &'a Path,
         files: &Arc<dyn Files>,
     ) -> Draft<'t, 'a> {
-        let pairs = match &self.bridge.switching {
-            Switching::Pairs(pairs) => Some(pairs.clone()),
-            _ => None,
-        };
         let (links, paths) = (self.links.len(), self.paths.len());
-        let builder = Builder {
-            diagnostics,
-            store: OptionStore::with(Arc::clone(files)),
-            steps: Steps::ignored(),
-            folder,
-            ports: std::mem::take(&mut self.ports),
-            attached: std::mem::take(&mut self.attached),
-            pairs,
-            defaults: std::mem::take(&mut self.defaults),
-            templates: std::mem::take(&mut self.templates),
-            used: vec![true; links],
-            links: std::mem::take(&mut self.links),
-            judged: HashSet::new(),
-            paths: std::mem::take(&mut self.paths),
-            rules: Vec::new(),
-            matched: None,
-            names: std::mem::take(&mut self.names),
-        };
+        let mut builder = Builder::new(diagnostics, OptionStore::with(Arc::clone(files)));
+        builder.topology = std::mem::take(self);
+        builder.used = vec![true; links];
         Draft {
             topology: self,
             builder,
@@ -69,15 +44,13 @@ impl<'a> Draft<'_, 'a> {
     /// Keeps the additions, and returns them.
     pub fn commit(mut self) -> Added {
         self.committed = true;
-        let rules = self.topology.rules.len();
-        self.builder.rules.sort_by_key(|(position, _)| *position);
-        let added = self.builder.rules.drain(..).map(|(_, rule)| rule);
-        self.topology.rules.extend(added);
-        self.give_back();
+        let rules = self.builder.topology.rules.len();
+        self.builder.add_sorted_rules();
+        let topology = &self.builder.topology;
         Added {
-            links: self.links..self.topology.links.len(),
-            paths: self.paths..self.topology.paths.len(),
-            rules: rules..self.topology.rules.len(),
+            links: self.links..topology.links.len(),
+            paths: self.paths..topology.paths.len(),
+            rules: rules..topology.rules.len(),
         }
     }
 
@@ -86,33 +59,22 @@ impl<'a> Draft<'_, 'a> {
         std::mem::replace(&mut self.builder.diagnostics, Diagnostics::new("", ""))
     }
 
-    fn give_back(&mut self) {
-        let (topology, builder) = (&mut *self.topology, &mut self.builder);
-        topology.ports = std::mem::take(&mut builder.ports);
-        topology.attached = std::mem::take(&mut builder.attached);
-        topology.defaults = std::mem::take(&mut builder.defaults);
-        topology.templates = std::mem::take(&mut builder.templates);
-        topology.links = std::mem::take(&mut builder.links);
-        topology.paths = std::mem::take(&mut builder.paths);
-        topology.names = std::mem::take(&mut builder.names);
-    }
-
     fn roll_back(&mut self) {
-        let rules = self.topology.rules.len();
-        self.give_back();
-        self.topology.revert(&Added {
-            links: self.links..self.topology.links.len(),
-            paths: self.paths..self.topology.paths.len(),
+        let topology = &mut self.builder.topology;
+        let rules = topology.rules.len();
+        topology.revert(&Added {
+            links: self.links..topology.links.len(),
+            paths: self.paths..topology.paths.len(),
             rules: rules..rules,
         });
         if std::thread::panicking() {
             // A name may have been registered without its link.
             let (links, paths) = (self.links, self.paths);
-            let known = |class: super::Class| match class {
-                super::Class::Link(link) => (link as usize) < links,
-                super::Class::Path(path) => (path as usize) < paths,
+            let known = |class: &Class| match *class {
+                Class::Link(link) => (link as usize) < links,
+                Class::Path(path) => (path as usize) < paths,
             };
-            self.topology.names.retain(|_, class| known(*class));
+            topology.names.retain(|_, class| known(class));
         }
     }
 }
@@ -122,16 +84,18 @@ impl Drop for Draft<'_, '_> {
         if !self.committed {
             self.roll_back();
         }
+        *self.topology = std::mem::take(&mut self.builder.topology);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::Path;
 
     use super::*;
     use crate::value::Table;
-    use crate::{Class, links, tree};
+    use crate::{links, tree};
 
     const NETWORK: &str = "[ports]\na = \"packet:a\"\nb = \"packet:b\"\n\
         [templates.slow]\nrate = \"1mbit\"\n\
@@ -168,14 +132,17 @@ mod tests {
         let mut topology = network();
         let before = parts(&topology);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let mut draft =
-                topology.begin(Diagnostics::new("change", ADDED), Path::new(""), &files());
+            let mut draft = topology.begin(Diagnostics::new("change", ADDED), &files());
             for item in tree::tables(&added(), "link") {
                 links::read(&item, &mut draft.builder);
             }
-            assert_eq!(draft.builder.links.len(), 2);
+            assert_eq!(draft.builder.topology.links.len(), 2);
             // The name of a link that is never added.
-            draft.builder.names.insert("three".into(), Class::Link(2));
+            draft
+                .builder
+                .topology
+                .names
+                .insert("three".into(), Class::Link(2));
             std::panic::resume_unwind(Box::new("a fault in the reader"));
         }));
         assert!(panicked.is_err());
@@ -186,7 +153,7 @@ mod tests {
     #[test]
     fn committed_files_stay() {
         let mut topology = network();
-        let mut draft = topology.begin(Diagnostics::new("change", ADDED), Path::new(""), &files());
+        let mut draft = topology.begin(Diagnostics::new("change", ADDED), &files());
         for item in tree::tables(&added(), "link") {
             links::read(&item, &mut draft.builder);
         }

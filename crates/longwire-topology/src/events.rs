@@ -7,7 +7,7 @@ use longwire_engine::{Nanos, Part};
 
 use super::builder::{Builder, split_direction};
 use super::glob;
-use super::plan::{Class, Direction};
+use super::plan::Direction;
 use super::problem::suggestion;
 use super::ramp::Ramp;
 use super::timeline::{Action, Event, State, Timeline};
@@ -103,15 +103,10 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
 pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
     let (name, direction) = split_direction(text);
     let fits = if glob::is_pattern(name) {
-        builder
-            .links
-            .iter()
-            .position(|link| !link.is_removed() && glob::fits(name, &link.name))
+        let mut links = builder.topology.links.iter();
+        links.position(|link| !link.is_removed() && glob::fits(name, &link.name))
     } else {
-        match builder.names.get(name) {
-            Some(Class::Link(link)) => Some(*link as usize),
-            _ => None,
-        }
+        builder.topology.link_named(name)
     };
     match fits {
         None if glob::is_pattern(name) => {
@@ -120,8 +115,11 @@ pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &
             builder.refuse(span, at, reason, remedy);
         }
         None => builder.no_link(name, span, at),
-        Some(link) if direction == Some(Direction::Down) && builder.links[link].down.is_none() => {
-            let reason = if builder.links[link].is_one_way {
+        Some(link)
+            if direction == Some(Direction::Down)
+                && builder.topology.links[link].down.is_none() =>
+        {
+            let reason = if builder.topology.links[link].is_one_way {
                 format!("'{name}' carries frames up only")
             } else {
                 format!("'{name}' is shared and has no separate directions")
@@ -180,8 +178,8 @@ fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
         check_matched(&class, to, &tree::under(at, "move"), builder);
         // Links that only a scenario moves frames to count as used.
         for hop in [class.value, to] {
-            if let Some(Class::Link(link)) = builder.names.get(hop) {
-                builder.used[*link as usize] = true;
+            if let Some(link) = builder.topology.link_named(hop) {
+                builder.used[link] = true;
             }
         }
         actions.push(Action::Move {
@@ -194,11 +192,21 @@ fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
 }
 
 fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
-    if builder.names.contains_key(name.value) {
+    if builder.topology.named(name.value).is_some() {
         return;
     }
-    let links = builder.links.iter().take(1000).map(|link| &*link.name);
-    let paths = builder.paths.iter().take(1000).map(|path| &*path.name);
+    let links = builder
+        .topology
+        .links
+        .iter()
+        .take(1000)
+        .map(|link| &*link.name);
+    let paths = builder
+        .topology
+        .paths
+        .iter()
+        .take(1000)
+        .map(|path| &*path.name);
     let remedy = suggestion(name.value, paths.chain(links));
     let reason = format!("no link or path named '{}'", name.value);
     builder.refuse(name.span.clone(), at, reason, remedy);
@@ -206,13 +214,15 @@ fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
 
 /// Reports a move of frames that no matcher selects.
 fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder) {
-    let Builder { matched, names, .. } = builder;
-    let (Some(matched), Some(moved), true) =
-        (matched, names.get(class.value), names.contains_key(to))
-    else {
+    let topology = &builder.topology;
+    let (Some(matched), Some(moved), Some(_)) = (
+        &builder.matched,
+        topology.named(class.value),
+        topology.named(to),
+    ) else {
         return;
     };
-    if matched.contains(moved) {
+    if matched.contains(&moved) {
         return;
     }
     let name = class.value;

@@ -67,14 +67,11 @@ mod tree;
 mod value;
 mod workload;
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use longwire_capture::open;
-use longwire_engine::presets::Duplex;
-use longwire_packet::bridge::Switching;
 use longwire_packet::classify::Order;
 use longwire_runtime::OnPortLoss;
 use toml::de::DeTable;
@@ -191,20 +188,15 @@ impl Topology {
         }
         links::match_all(file, &mut builder);
         let used = scenario.map(|_| builder.used.clone());
-        let mut timeline = events::read(file, &mut builder);
-        let mut replaced = 0;
+        builder.topology.timeline = events::read(file, &mut builder);
         if let (Some(scenario), Some(used)) = (scenario, used) {
             // Links used only by the replaced scenario count as unused.
             builder.used = used;
-            replaced = timeline.events.len();
-            timeline = scenario::read(scenario, &mut builder);
+            builder.topology.replaced = builder.topology.timeline.events.len();
+            builder.topology.timeline = scenario::read(scenario, &mut builder);
         }
         steps.begin("sorting rules", None);
-        let topology = finish(file, builder, timeline)?;
-        Ok(Topology {
-            replaced,
-            ..topology
-        })
+        finish(file, builder)
     }
 }
 
@@ -255,66 +247,51 @@ fn read_file(path: &Path) -> Result<String, String> {
 /// Reads everything that links depend on.
 fn begin<'a>(
     file: &Table<'_>,
-    (folder, files, steps): (&'a Path, &Arc<dyn Files>, &'a Steps),
-    mut diagnostics: Diagnostics<'a>,
+    (folder, files, steps): (&Path, &Arc<dyn Files>, &'a Steps),
+    diagnostics: Diagnostics<'a>,
 ) -> Builder<'a> {
-    let mut store = OptionStore::with(Arc::clone(files));
-    let ports = switching::ports(file, files.access(), &mut diagnostics);
-    let attached = attach::read(file, &ports, &mut diagnostics);
-    let bridge = switching::bridge(file, &ports, &mut diagnostics);
-    let pairs = match bridge.switching {
-        Switching::Pairs(pairs) => Some(pairs),
-        _ => None,
-    };
-    let defaults = tree::table(file, "defaults");
-    let defaults = defaults.map(|table| store.duplex(table, "defaults", &mut diagnostics));
-    let mut templates: HashMap<String, Duplex> = HashMap::new();
+    let mut builder = Builder::new(diagnostics, OptionStore::with(Arc::clone(files)));
+    builder.steps = steps;
+    let Builder {
+        topology,
+        store,
+        diagnostics,
+        ..
+    } = &mut builder;
+    topology.folder = folder.to_owned();
+    topology.ports = switching::ports(file, files.access(), diagnostics);
+    topology.attached = attach::read(file, &topology.ports, diagnostics);
+    topology.bridge = switching::bridge(file, &topology.ports, diagnostics);
+    if let Some(table) = tree::table(file, "defaults") {
+        topology.defaults = store.duplex(table, "defaults", diagnostics);
+    }
     for (name, value) in tree::table(file, "templates").map_or(Vec::new(), tree::entries) {
         if let Some(table) = value.as_table() {
             let at = format!("templates.{}", name.value);
-            let options = store.duplex(table, &at, &mut diagnostics);
-            templates.insert(name.value.to_owned(), options);
+            let options = store.duplex(table, &at, diagnostics);
+            topology.templates.insert(name.value.to_owned(), options);
         }
     }
-    Builder {
-        steps,
-        folder,
-        ports,
-        attached,
-        pairs,
-        defaults: defaults.unwrap_or_default(),
-        templates,
-        ..Builder::new(diagnostics, store)
-    }
+    builder
 }
 
 /// Reads the fields that depend on links, and returns the topology.
-fn finish(
-    file: &Table<'_>,
-    mut builder: Builder,
-    timeline: Timeline,
-) -> Result<Topology, Vec<Problem>> {
-    let unmatched = unmatched(file, &mut builder);
-    let bridge = switching::bridge(file, &builder.ports, &mut Diagnostics::new("", ""));
-    let cluster = cluster::read(file, &bridge, unmatched, &timeline, &mut builder);
-    let carriers = carrier::read(file, &mut builder);
-    analysis::warn_of_unused(file, &mut builder, &timeline);
-    let order = match tree::text(file, "classify").map(|word| word.value) {
+fn finish(file: &Table<'_>, mut builder: Builder) -> Result<Topology, Vec<Problem>> {
+    builder.topology.unmatched = unmatched(file, &mut builder);
+    builder.topology.cluster = cluster::read(file, &mut builder);
+    builder.topology.carriers = carrier::read(file, &mut builder);
+    analysis::warn_of_unused(file, &mut builder);
+    let topology = &mut builder.topology;
+    topology.seed = tree::whole(file, "seed");
+    topology.order = match tree::text(file, "classify").map(|word| word.value) {
         Some("specific") => Order::MostSpecific,
         _ => Order::First,
     };
-    Ok(Topology {
-        seed: tree::whole(file, "seed"),
-        order,
-        unmatched,
-        carriers,
-        cluster,
-        on_port_loss: match tree::text(file, "on-port-loss").map(|word| word.value) {
-            Some("continue") => OnPortLoss::Continue,
-            _ => OnPortLoss::End,
-        },
-        ..builder.finish(bridge, timeline)?
-    })
+    topology.on_port_loss = match tree::text(file, "on-port-loss").map(|word| word.value) {
+        Some("continue") => OnPortLoss::Continue,
+        _ => OnPortLoss::End,
+    };
+    builder.finish()
 }
 
 fn unmatched(file: &Table<'_>, builder: &mut Builder) -> Unmatched {
@@ -324,17 +301,14 @@ fn unmatched(file: &Table<'_>, builder: &mut Builder) -> Unmatched {
     match (value, value.strip_prefix(LINK_PREFIX).map(split_direction)) {
         ("pass", _) => Unmatched::Pass,
         ("drop", _) => Unmatched::Drop,
-        (_, Some((name, None))) => match builder.names.get(name) {
-            Some(Class::Link(link)) => {
-                let link = *link;
-                builder.used[link as usize] = true;
-                Unmatched::Link(link)
+        (_, Some((name, None))) => {
+            if let Some(link) = builder.topology.link_named(name) {
+                builder.used[link] = true;
+                return Unmatched::Link(link as u32);
             }
-            _ => {
-                builder.no_link(name, span, "unmatched");
-                Unmatched::Pass
-            }
-        },
+            builder.no_link(name, span, "unmatched");
+            Unmatched::Pass
+        }
         _ => {
             let reason = format!("unknown value '{value}'");
             let remedy = "write pass, drop, or link:NAME";

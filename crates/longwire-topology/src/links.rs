@@ -125,15 +125,15 @@ pub(super) fn template_of(
     builder: &mut Builder,
 ) -> Option<Duplex> {
     let Some(name) = name else {
-        return Some(builder.defaults.clone());
+        return Some(builder.topology.defaults.clone());
     };
-    if let Some(found) = builder.templates.get(name) {
-        return Some(overlay(&builder.defaults, found));
+    if let Some(found) = builder.topology.templates.get(name) {
+        return Some(overlay(&builder.topology.defaults, found));
     }
-    let remedy = if builder.templates.is_empty() {
+    let remedy = if builder.topology.templates.is_empty() {
         format!("write [templates.{name}]")
     } else {
-        suggestion(name, builder.templates.keys().map(String::as_str))
+        suggestion(name, builder.topology.templates.keys().map(String::as_str))
     };
     builder.refuse(place, at, format!("no template named '{name}'"), remedy);
     None
@@ -191,10 +191,13 @@ pub(super) fn matches(table: &Table<'_>) -> Matches {
 
 /// With two ports and one link, and no rules, makes all frames cross the link.
 pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
-    let ([left, right], [link]) = (builder.ports.as_slice(), builder.links.as_slice()) else {
+    let ([left, right], [link]) = (
+        builder.topology.ports.as_slice(),
+        builder.topology.links.as_slice(),
+    ) else {
         return;
     };
-    let others = !builder.paths.is_empty() || !builder.rules.is_empty();
+    let others = !builder.topology.paths.is_empty() || !builder.rules.is_empty();
     if others || file.contains_key("unmatched") {
         return;
     }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use longwire_engine::LinkSpec;
-use longwire_packet::bridge::{BridgeConfig, Switching};
+use longwire_packet::bridge::Switching;
 
 use super::builder::{Builder, Matches, NewLink};
 use super::options::OptionStore;
 use super::plan::Topology;
 use super::problem::{Diagnostics, Place, Problem};
-use super::timeline::Timeline;
 
 impl Topology {
     /// Returns a topology with one link per output of a replay, by name. Frames come from a
@@ -32,11 +31,8 @@ impl Topology {
                 position,
             });
         }
-        let bridge = BridgeConfig {
-            switching: Switching::Pairs(Vec::new()),
-            ..BridgeConfig::new(0)
-        };
-        builder.finish(bridge, Timeline::default())
+        builder.topology.bridge.switching = Switching::Pairs(Vec::new());
+        builder.finish()
     }
 }
 

@@ -13,7 +13,6 @@ use super::plan::{CarrierPlan, Direction, PortPlan, Topology, Unmatched};
 use super::problem::{Diagnostics, Place, Problem};
 use super::scenario;
 use super::switching::PortCheck;
-use super::timeline::Timeline;
 
 /// Stands for the file name in messages.
 const SOURCE: &str = "the command line";
@@ -98,19 +97,19 @@ impl Topology {
         let indices = |pair: u16| (PortIndex(2 * pair), PortIndex(2 * pair + 1));
         let switched: Vec<_> = (0..).map(indices).take(pairs.len()).collect();
         let bridge = BridgeConfig {
-            switching: Switching::Pairs(switched.clone()),
+            switching: Switching::Pairs(switched),
             reserved: Reserved::Pass,
             ..BridgeConfig::new(u16::try_from(2 * pairs.len()).unwrap_or(u16::MAX))
         };
         let files = link.up.files().chain(link.down.files()).collect();
         let mut builder = Builder::new(diagnostics, OptionStore::default());
-        builder.pairs = Some(switched);
+        builder.topology.bridge = bridge;
         let (up, down) = (Arc::new(link.up), Arc::new(link.down));
         // The doubts about these options are reported when the links are built.
         let known = [&up, &down].map(|options| Arc::as_ptr(options) as usize);
         builder.judged.extend(known);
         let ports = pairs.iter().flat_map(|pair| pair.ports.clone());
-        builder.ports = ports.collect();
+        builder.topology.ports = ports.collect();
         for (position, pair) in pairs.into_iter().enumerate() {
             let mut link = NewLink {
                 name: pair.link,
@@ -130,11 +129,10 @@ impl Topology {
                 builder.add_link(link);
             }
         }
-        let mut timeline = Timeline::default();
         if let Some(scenario) = &scenario {
-            timeline = scenario::read(scenario, &mut builder);
+            builder.topology.timeline = scenario::read(scenario, &mut builder);
         }
-        let mut topology = builder.finish(bridge, timeline)?;
+        let mut topology = builder.finish()?;
         Arc::make_mut(&mut topology.files).extend::<Vec<String>>(files);
         Ok(topology)
     }

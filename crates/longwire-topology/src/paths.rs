@@ -23,15 +23,15 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
         return;
     };
     let hops = hops(table, item, builder);
-    let class = Class::Path(builder.paths.len() as u32);
+    let class = Class::Path(builder.topology.paths.len() as u32);
     let place = Place::Span(name.span.clone());
     let Some(name) = builder.add_name(name.value, class, place.clone(), "path.name") else {
         return;
     };
-    let shared = |hop: &Hop| builder.links[hop.link as usize].down.is_none();
+    let shared = |hop: &Hop| builder.topology.links[hop.link as usize].down.is_none();
     // A matcher without a direction suffices only for a single shared link.
     let one_way = hops.len() == 1 && hops.iter().all(shared);
-    builder.paths.push(PathPlan { name, hops });
+    builder.topology.paths.push(PathPlan { name, hops });
     let matches = Matches {
         forward: tree::strings(table, "match"),
         back: tree::strings(table, "match-back"),
@@ -59,19 +59,21 @@ fn hops(table: &Table<'_>, item: &Placed<&Table<'_>>, builder: &mut Builder) -> 
     }
     for text in via {
         let (name, direction) = split_direction(text.value);
-        let Some(Class::Link(link)) = builder.names.get(name).copied() else {
+        let Some(link) = builder.topology.link_named(name) else {
             builder.no_link(name, text.span, at);
             continue;
         };
-        if hops.iter().any(|hop| hop.link == link) {
+        if hops.iter().any(|hop| hop.link == link as u32) {
             let reason = format!("the path crosses '{name}' twice, a loop");
             let remedy = "list each link once, or add a second link with the same options";
             builder.refuse(text.span, at, reason, remedy);
             continue;
         }
-        builder.used[link as usize] = true;
-        let direction = direction.unwrap_or(Direction::Up);
-        hops.push(Hop { link, direction });
+        builder.used[link] = true;
+        hops.push(Hop {
+            link: link as u32,
+            direction: direction.unwrap_or(Direction::Up),
+        });
     }
     hops
 }

@@ -244,7 +244,7 @@ impl Topology {
 }
 
 /// The contents of a file, checked: all names resolve, and all options are valid.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Topology {
     /// Seed, if the file sets one.
     pub seed: Option<u64>,
@@ -290,6 +290,14 @@ impl Topology {
     /// Returns the link or path with a name.
     pub fn named(&self, name: &str) -> Option<Class> {
         self.names.get(name).copied()
+    }
+
+    /// Returns the index of the link with a name.
+    pub(super) fn link_named(&self, name: &str) -> Option<usize> {
+        match self.named(name)? {
+            Class::Link(link) => Some(link as usize),
+            Class::Path(_) => None,
+        }
     }
 
     /// Returns the name of a link or path.

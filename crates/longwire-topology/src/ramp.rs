@@ -1,19 +1,9 @@
 //! Options that change in steps.
 
 use longwire_engine::{BitRate, LinkSpec, Nanos, NoLoader, Probability};
+use longwire_units::UnitError;
 
 use super::timeline::Action;
-
-/// First and last value in the option's unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Values {
-    /// Bits per second.
-    Rate(u64, u64),
-    /// Nanoseconds.
-    Time(u64, u64),
-    /// Probabilities, in billionths.
-    Share(u64, u64),
-}
 
 /// An option that changes linearly in equal steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +18,8 @@ pub struct Ramp {
     pub steps: u64,
     /// First and last value as written.
     pub ends: [String; 2],
-    values: Values,
+    /// The same in bit/s, nanoseconds or billionths.
+    values: [u64; 2],
 }
 
 const BILLION: f64 = 1e9;
@@ -45,33 +36,10 @@ impl Ramp {
         time: Nanos,
         steps: u64,
     ) -> Result<Ramp, String> {
-        let wrong = |error: &dyn std::fmt::Display| {
-            format!("a ramp of {option} needs plain numbers: {error}")
-        };
-        let values = match option {
-            "rate" => {
-                let read = |text: &str| text.parse().map(BitRate::bits_per_sec);
-                Values::Rate(
-                    read(from).map_err(|e| wrong(&e))?,
-                    read(to).map_err(|e| wrong(&e))?,
-                )
-            }
-            "delay" => {
-                let read = |text: &str| text.parse().map(Nanos::as_nanos);
-                Values::Time(
-                    read(from).map_err(|e| wrong(&e))?,
-                    read(to).map_err(|e| wrong(&e))?,
-                )
-            }
-            _ => {
-                let billionths = |share: Probability| (share.as_f64() * BILLION).round() as u64;
-                let read = |text: &str| text.parse().map(billionths);
-                Values::Share(
-                    read(from).map_err(|e| wrong(&e))?,
-                    read(to).map_err(|e| wrong(&e))?,
-                )
-            }
-        };
+        let read = |text| value_of(option, text);
+        let values = read(from).and_then(|from| Ok([from, read(to)?]));
+        let values =
+            values.map_err(|error| format!("a ramp of {option} needs plain numbers: {error}"))?;
         Ok(Ramp {
             pattern: pattern.to_owned(),
             option,
@@ -90,18 +58,14 @@ impl Ramp {
 
     /// Returns the action of a step, 0 to [`Ramp::steps`].
     pub fn step(&self, step: u64) -> Action {
-        let between = |from: u64, to: u64| {
-            let (from, to) = (i128::from(from), i128::from(to));
-            let value = from + (to - from) * i128::from(step) / i128::from(self.steps);
-            value as u64
-        };
-        let text = match self.values {
-            Values::Rate(from, to) => format!("{}bit", between(from, to)),
-            Values::Time(from, to) => format!("{}ns", between(from, to)),
-            Values::Share(from, to) => {
-                let billionths = between(from, to);
+        let [from, to] = self.values.map(i128::from);
+        let value = (from + (to - from) * i128::from(step) / i128::from(self.steps)) as u64;
+        let text = match self.option {
+            "rate" => format!("{value}bit"),
+            "delay" => format!("{value}ns"),
+            _ => {
                 // As a percentage: models require a unit for probabilities.
-                let (whole, part) = (billionths / 10_000_000, billionths % 10_000_000);
+                let (whole, part) = (value / 10_000_000, value % 10_000_000);
                 let text = format!("{whole}.{part:07}");
                 format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
             }
@@ -114,6 +78,18 @@ impl Ramp {
             pattern: self.pattern.clone(),
             options: Box::new(spec),
             resets: Vec::new(),
+        }
+    }
+}
+
+/// Parses a value of an option: bit/s, nanoseconds, or billionths of a probability.
+fn value_of(option: &str, text: &str) -> Result<u64, UnitError> {
+    match option {
+        "rate" => text.parse().map(BitRate::bits_per_sec),
+        "delay" => text.parse().map(Nanos::as_nanos),
+        _ => {
+            let share: Probability = text.parse()?;
+            Ok((share.as_f64() * BILLION).round() as u64)
         }
     }
 }

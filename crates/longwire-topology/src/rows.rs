@@ -64,7 +64,10 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
         builder.refuse(item.span.clone(), "link.csv", reason, remedy);
         return;
     }
-    let file = builder.store.files.open_rows(builder.folder, csv.value);
+    let file = builder
+        .store
+        .files
+        .open_rows(&builder.topology.folder, csv.value);
     let mut reader = match file {
         Ok(file) => csv::ReaderBuilder::new()
             .comment(Some(b'#'))

@@ -150,11 +150,15 @@ impl Timeline {
         })
     }
 
+    /// Iterates over the immediate actions of all events.
+    pub(super) fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.events.iter().flat_map(|event| &event.actions)
+    }
+
     /// Returns the time of the last command; `None` if infinite.
     pub fn end(&self) -> Option<Nanos> {
-        let ends = self.events.iter().map(Event::end);
-        ends.into_iter()
-            .try_fold(Nanos::ZERO, |last, end| Some(last.max(end?)))
+        let mut ends = self.events.iter().map(Event::end);
+        ends.try_fold(Nanos::ZERO, |last, end| Some(last.max(end?)))
     }
 }
 

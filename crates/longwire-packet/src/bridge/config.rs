@@ -88,6 +88,12 @@ pub struct BridgeConfig {
     pub seed: u64,
 }
 
+impl Default for BridgeConfig {
+    fn default() -> BridgeConfig {
+        BridgeConfig::new(0)
+    }
+}
+
 impl BridgeConfig {
     /// Maximum number of stations.
     pub const TABLE_MAX: u32 = 1 << 24;
