@@ -30,7 +30,7 @@ pub fn all() -> Map<String, Value> {
     let mut all = Map::new();
     let sent = [("Change", &CHANGE), ("NewLink", &LINK), ("Options", &SET)];
     for (name, section) in sent {
-        let mut schema = schema::of_section(section);
+        let mut schema = schema::section(section);
         lead_to_options(&mut schema);
         match name {
             "Options" => allow_null(&mut schema),

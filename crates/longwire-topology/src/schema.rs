@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{FILE, Field, Kind, Section};
+use super::fields::{FILE, Kind, Section};
 use longwire_engine::PARTS;
 
 /// Returns the schema of the file.
@@ -15,12 +15,6 @@ pub fn schema() -> Value {
     schema["title"] = json!("Longwire topology");
     schema["$defs"] = json!({ "options": options() });
     schema
-}
-
-/// Returns the schema of a section. Link options are references to `#/$defs/options/NAME`,
-/// described by [`options`].
-pub fn of_section(of: &Section) -> Value {
-    section(of)
 }
 
 /// Returns the schemas of all link options by name.
@@ -39,7 +33,9 @@ pub fn options() -> Map<String, Value> {
     properties
 }
 
-fn section(section: &Section) -> Value {
+/// Returns the schema of a section. Link options are references to `#/$defs/options/NAME`,
+/// described by [`options`].
+pub fn section(section: &Section) -> Value {
     let mut properties = Map::new();
     if section.options {
         for part in &PARTS {
@@ -48,7 +44,9 @@ fn section(section: &Section) -> Value {
         }
     }
     for field in section.fields {
-        properties.insert(field.name.to_owned(), described(field));
+        let mut value = kind(field.kind);
+        value["description"] = json!(field.help);
+        properties.insert(field.name.to_owned(), value);
     }
     json!({
         "type": "object",
@@ -56,12 +54,6 @@ fn section(section: &Section) -> Value {
         "properties": properties,
         "additionalProperties": false,
     })
-}
-
-fn described(field: &Field) -> Value {
-    let mut value = kind(field.kind);
-    value["description"] = json!(field.help);
-    value
 }
 
 fn kind(kind: Kind) -> Value {

@@ -1,14 +1,10 @@
 //! The field tables, one per section of the file. Parser, messages and JSON schema follow
 //! from them.
 
-mod attach;
 mod events;
-mod hosts;
 mod links;
 
-pub use attach::{ATTACH, PORT};
 pub use events::{ADD, CHANGE, EVENT, RAMP, SET};
-pub use hosts::{HOST, UNDERLAY, UNDERLAY_MTU_MAX, UNDERLAY_MTU_MIN};
 pub use links::{DEFAULTS, DOWNWARDS, LINK, ONE_WAY, PATH, TEMPLATE};
 
 /// A table of the file.
@@ -79,6 +75,12 @@ pub const HOSTS_MAX: usize = 256;
 
 /// Maximum number of steps of a ramp.
 pub const STEPS_MAX: u64 = 1_000_000;
+
+/// Minimum underlay MTU in bytes of UDP payload: what every IPv4 host accepts.
+pub const UNDERLAY_MTU_MIN: u64 = 548;
+
+/// Maximum underlay MTU in bytes of UDP payload.
+pub const UNDERLAY_MTU_MAX: u64 = 65_000;
 
 /// The top level of the file.
 pub static FILE: Section = Section {
@@ -196,6 +198,111 @@ pub static SWITCHING: Section = Section {
             "stations",
             Kind::TextMap,
             "stations with a fixed port: \"02:00:00:00:00:01\" = \"left\", append @VLAN to the address in a VLAN",
+        ),
+    ],
+};
+
+/// `[ports.NAME]`.
+pub static PORT: Section = Section {
+    name: "port",
+    help: "A port with options, or attached to an interface in use",
+    options: false,
+    fields: &[
+        field("opens", Kind::Text, "the port to open, such as \"tap:lw0\""),
+        field(
+            "carrier",
+            Kind::Texts,
+            "links toward the port, such as \"access.down\"; while all are off, its interface has no carrier. For tap:NAME and hosts of exec",
+        ),
+        field(
+            "attach",
+            Kind::Table(&ATTACH),
+            "an interface in use, instead of opens, and the packets that enter the network",
+        ),
+    ],
+};
+
+/// `attach` of a port: one of `netns`, `pid`, `container` and `pod`.
+pub static ATTACH: Section = Section {
+    name: "attach",
+    help: "An interface of a running container, pod, process or namespace",
+    options: false,
+    fields: &[
+        field(
+            "netns",
+            Kind::Text,
+            "network namespace: a name from `ip netns`, or a path",
+        ),
+        field(
+            "pid",
+            Kind::Number(1, i32::MAX as u64),
+            "a process in the network namespace",
+        ),
+        field(
+            "container",
+            Kind::Text,
+            "container: a name, an ID or a prefix of one, such as docker:web",
+        ),
+        field("pod", Kind::Text, "Kubernetes pod, such as shop/cart-0"),
+        field(
+            "interface",
+            Kind::Text,
+            "interface name; default: that of the default route",
+        ),
+        field(
+            "to",
+            Kind::Texts,
+            "addresses whose packets enter the network, such as \"10.0.0.2\" or \"10.0.3.0/24\"; all other packets bypass it",
+        ),
+        field(
+            "filter",
+            Kind::Text,
+            "only matching packets to these addresses enter, such as \"udp dst port 53\"",
+        ),
+        field(
+            "host-network",
+            Kind::Flag,
+            "whether the target may be the host's network; default: false",
+        ),
+    ],
+};
+
+/// `[[host]]`.
+pub static HOST: Section = Section {
+    name: "host",
+    help: "A machine that runs a part of the network with `run --host NAME`",
+    options: false,
+    fields: &[
+        field("name", Kind::Text, "its name, for `run --host NAME`"),
+        field(
+            "address",
+            Kind::Text,
+            "address at which the other hosts reach it: IP address and optional UDP port; default port: 4795",
+        ),
+        field(
+            "listen",
+            Kind::Text,
+            "address to listen on, if different, such as \"0.0.0.0:4795\"",
+        ),
+        field("ports", Kind::Texts, "ports that it opens"),
+    ],
+};
+
+/// `[underlay]`.
+pub static UNDERLAY: Section = Section {
+    name: "underlay",
+    help: "The network between the hosts",
+    options: false,
+    fields: &[
+        field(
+            "key",
+            Kind::Text,
+            "file with the key shared by all hosts, relative to this file; `longwire key` creates one",
+        ),
+        field(
+            "mtu",
+            Kind::Number(UNDERLAY_MTU_MIN, UNDERLAY_MTU_MAX),
+            "maximum UDP payload; default: 1400. Longer frames are fragmented",
         ),
     ],
 };

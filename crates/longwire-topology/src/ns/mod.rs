@@ -5,11 +5,10 @@
 mod network;
 mod script;
 mod tcl;
-mod values;
-mod variables;
 
 use std::fmt::Write;
 
+use longwire_engine::Nanos;
 use network::{Edge, EdgeOptions, Network};
 use script::Script;
 
@@ -64,9 +63,8 @@ fn nodes(network: &Network) -> Vec<usize> {
 
 /// Assigns unused addresses of 10.0.0.0/8 to nodes without one.
 fn give_addresses(network: &mut Network, nodes: &[usize]) {
-    let taken: Vec<String> = network
-        .vertices
-        .iter()
+    let vertices = network.vertices.iter();
+    let taken: Vec<String> = vertices
         .flat_map(|vertex| vertex.addresses.clone())
         .collect();
     let mut free = (1..).map(|nth: u32| std::net::Ipv4Addr::from((10 << 24) + nth).to_string());
@@ -119,7 +117,7 @@ fn quoted(text: &str) -> String {
 fn options(options: &EdgeOptions) -> String {
     let mut text = format!("rate = \"{}\"\n", options.rate);
     if options.delay_ns > 0 {
-        let delay = longwire_engine::Nanos::from_nanos(options.delay_ns);
+        let delay = Nanos::from_nanos(options.delay_ns);
         let _ = writeln!(text, "delay = \"{delay}\"");
     }
     if options.loss > 0.0 {

@@ -1,13 +1,15 @@
 //! Executes the commands of a script.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
+
+use longwire_engine::{BitRate, Nanos};
 
 use super::network::{Edge, EdgeOptions, Network, Vertex};
 use super::tcl::{ScriptCommand, ScriptError, Word, commands};
-use super::values::{delay, loss, rate};
 
 /// Maximum commands, including those in loops.
-pub(super) const COMMANDS_MAX: u64 = 1_000_000;
+const COMMANDS_MAX: u64 = 1_000_000;
 
 /// Commands that do not affect the network.
 const IGNORED: [&str; 12] = [
@@ -40,9 +42,12 @@ const IGNORED_OF_NS: [&str; 6] = [
 pub struct Script {
     /// The network described so far.
     pub network: Network,
-    pub(super) values: HashMap<String, String>,
+    values: HashMap<String, String>,
     simulator: Option<String>,
-    pub(super) run: u64,
+    /// Number of commands run so far.
+    run: u64,
+    /// Line of the current command.
+    line: usize,
 }
 
 impl Script {
@@ -54,18 +59,18 @@ impl Script {
         for command in commands(text, line)? {
             self.run += 1;
             if self.run > COMMANDS_MAX {
-                let reason = format!("the script runs more than {COMMANDS_MAX} commands");
-                return Err((command.line, reason));
+                return Err((
+                    command.line,
+                    format!("the script runs more than {COMMANDS_MAX} commands"),
+                ));
             }
-            self.command(&command).map_err(|reason| match reason {
-                CommandError::Plain(reason) => (command.line, reason),
-                CommandError::Nested(wrong) => wrong,
-            })?;
+            self.line = command.line;
+            self.command(&command)?;
         }
         Ok(())
     }
 
-    fn command(&mut self, command: &ScriptCommand) -> Result<(), CommandError> {
+    fn command(&mut self, command: &ScriptCommand) -> Result<(), ScriptError> {
         if let [
             Word::Plain(name),
             Word::Braced(first, _),
@@ -75,7 +80,7 @@ impl Script {
         ] = command.words.as_slice()
             && name == "for"
         {
-            return self.repeat((first, test, step), body, *line, command.line);
+            return self.repeat((first, test, step), body, *line);
         }
         if let [
             Word::Plain(name),
@@ -85,12 +90,12 @@ impl Script {
             && name == "set"
         {
             let variable = self.substitute(variable)?;
-            let inner = commands(made, command.line).map_err(CommandError::Nested)?;
+            let inner = commands(made, command.line)?;
             let [inner] = inner.as_slice() else {
-                return Err(format!("'[{made}]' is not one command").into());
+                return self.refuse(format!("'[{made}]' is not one command"));
             };
             let words = self.words(inner)?;
-            let value = self.evaluate(&variable, &words, command.line)?;
+            let value = self.evaluate(&variable, &words)?;
             self.values.insert(variable, value);
             return Ok(());
         }
@@ -106,8 +111,7 @@ impl Script {
             [name, ..] if IGNORED.contains(name) => Ok(()),
             [ns, name, ..] if self.is_simulator(ns) && IGNORED_OF_NS.contains(name) => Ok(()),
             [ns, rest @ ..] if self.is_simulator(ns) => {
-                let made = self.simulator_method("", rest, command.line)?;
-                drop(made);
+                self.simulator_method("", rest)?;
                 Ok(())
             }
             ["tb-set-link-loss", rest @ ..] => self.link_loss(rest),
@@ -119,11 +123,11 @@ impl Script {
                 _,
                 address,
             ] => self.address(node, address),
-            [name, ..] => Err(format!(
-                "'{name}' is not supported; supported are nodes, duplex-link, simplex-link, queue-limit, \
-                 make-lan, tb-set-link-loss, tb-set-lan-loss, tb-set-ip, set, incr and for"
-            )
-            .into()),
+            [name, ..] => self.refuse(format!(
+                "'{name}' is not supported; supported are nodes, duplex-link, simplex-link, \
+                 queue-limit, make-lan, tb-set-link-loss, tb-set-lan-loss, tb-set-ip, set, incr \
+                 and for"
+            )),
             [] => Ok(()),
         }
     }
@@ -133,12 +137,12 @@ impl Script {
     }
 
     /// Returns a command's words with variables substituted.
-    fn words(&self, command: &ScriptCommand) -> Result<Vec<String>, CommandError> {
+    fn words(&self, command: &ScriptCommand) -> Result<Vec<String>, ScriptError> {
         let word = |word: &Word| match word {
             Word::Plain(text) => self.substitute(text),
             Word::Braced(text, _) => Ok(text.clone()),
             Word::Bracket(text) => {
-                Err(format!("'[{text}]' is supported only after 'set NAME'").into())
+                self.refuse(format!("'[{text}]' is supported only after 'set NAME'"))
             }
         };
         // The target of `set` is a name, but its index may be a variable.
@@ -146,12 +150,7 @@ impl Script {
     }
 
     /// Runs a `[…]` whose result is assigned to a variable.
-    fn evaluate(
-        &mut self,
-        variable: &str,
-        words: &[String],
-        line: usize,
-    ) -> Result<String, CommandError> {
+    fn evaluate(&mut self, variable: &str, words: &[String]) -> Result<String, ScriptError> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["new", "Simulator"] => {
@@ -159,31 +158,26 @@ impl Script {
                 self.simulator = Some(simulator.clone());
                 Ok(simulator)
             }
-            [ns, rest @ ..] if self.is_simulator(ns) => self.simulator_method(variable, rest, line),
-            _ => Err(format!("'[{}]' is not supported", words.join(" ")).into()),
+            [ns, rest @ ..] if self.is_simulator(ns) => self.simulator_method(variable, rest),
+            _ => self.refuse(format!("'[{}]' is not supported", words.join(" "))),
         }
     }
 
     /// Runs a method of `$ns`.
-    fn simulator_method(
-        &mut self,
-        variable: &str,
-        words: &[&str],
-        line: usize,
-    ) -> Result<String, CommandError> {
+    fn simulator_method(&mut self, variable: &str, words: &[&str]) -> Result<String, ScriptError> {
         // As Emulab names them: nodes(3) is nodes-3.
         let name = variable.replace('(', "-").replace(')', "");
         match words {
             ["node"] if !name.is_empty() => self.add_vertex(&name, false),
             ["make-lan", members, bandwidth, time] if !name.is_empty() => {
-                self.lan(&name, members, (bandwidth, time), line)
+                self.lan(&name, members, (bandwidth, time))
             }
             ["duplex-link", a, b, bandwidth, time, queue] => {
-                let options = edge_options(bandwidth, time, queue)?;
-                self.link(&name, (a, b), options.clone(), Some(options), line)
+                let options = self.edge_options(bandwidth, time, queue)?;
+                self.link(&name, (a, b), options.clone(), Some(options))
             }
             ["simplex-link", a, b, bandwidth, time, queue] => {
-                let options = edge_options(bandwidth, time, queue)?;
+                let options = self.edge_options(bandwidth, time, queue)?;
                 let (from, to) = (self.node(a)?, self.node(b)?);
                 if let Some((edge, false)) = self.network.between(from, to)
                     && edge.down.is_none()
@@ -191,37 +185,35 @@ impl Script {
                     edge.down = Some(options);
                     return Ok(edge.name.clone());
                 }
-                self.link(&name, (a, b), options, None, line)
+                self.link(&name, (a, b), options, None)
             }
             ["queue-limit", a, b, limit] => {
-                let packets: u64 = limit
-                    .parse()
-                    .map_err(|_| CommandError::from(format!("'{limit}' is not a number of packets")))?;
-                let (from, to) = (self.node(a)?, self.node(b)?);
-                let found = self.network.between(from, to);
-                let (edge, forward) = found
-                    .ok_or_else(|| CommandError::from(format!("no link from {a} to {b}")))?;
-                let options = if forward {
-                    Some(&mut edge.up)
-                } else {
-                    edge.down.as_mut()
+                let Ok(packets) = limit.parse() else {
+                    return self.refuse(format!("'{limit}' is not a number of packets"));
                 };
-                options.ok_or_else(|| CommandError::from(format!("no link from {a} to {b}")))?
-                    .queue = Some(packets);
+                let (from, to) = (self.node(a)?, self.node(b)?);
+                let options = match self.network.between(from, to) {
+                    Some((edge, true)) => Some(&mut edge.up),
+                    Some((edge, false)) => edge.down.as_mut(),
+                    None => None,
+                };
+                let Some(options) = options else {
+                    return self.refuse(format!("no link from {a} to {b}"));
+                };
+                options.queue = Some(packets);
                 Ok(String::new())
             }
-            _ => Err(format!(
-                "'$ns {}' is not supported; supported are node, duplex-link A B 100Mb 10ms DropTail, \
-                 simplex-link, queue-limit and make-lan \"A B\" 100Mb 0ms",
+            _ => self.refuse(format!(
+                "'$ns {}' is not supported; supported are node, duplex-link A B 100Mb 10ms \
+                 DropTail, simplex-link, queue-limit and make-lan \"A B\" 100Mb 0ms",
                 words.join(" ")
-            )
-            .into()),
+            )),
         }
     }
 
-    fn add_vertex(&mut self, name: &str, is_lan: bool) -> Result<String, CommandError> {
+    fn add_vertex(&mut self, name: &str, is_lan: bool) -> Result<String, ScriptError> {
         if self.network.vertex(name).is_some() {
-            return Err(format!("'{name}' already exists").into());
+            return self.refuse(format!("'{name}' already exists"));
         }
         self.network.vertices.push(Vertex {
             name: name.to_owned(),
@@ -231,9 +223,11 @@ impl Script {
         Ok(name.to_owned())
     }
 
-    fn node(&self, name: &str) -> Result<usize, CommandError> {
-        let vertex = self.network.vertex(name);
-        vertex.ok_or_else(|| format!("no node named '{name}'").into())
+    fn node(&self, name: &str) -> Result<usize, ScriptError> {
+        match self.network.vertex(name) {
+            Some(vertex) => Ok(vertex),
+            None => self.refuse(format!("no node named '{name}'")),
+        }
     }
 
     fn link(
@@ -242,11 +236,10 @@ impl Script {
         (a, b): (&str, &str),
         up: EdgeOptions,
         down: Option<EdgeOptions>,
-        line: usize,
-    ) -> Result<String, CommandError> {
+    ) -> Result<String, ScriptError> {
         let ends = (self.node(a)?, self.node(b)?);
         if ends.0 == ends.1 {
-            return Err(format!("the link connects {a} to itself").into());
+            return self.refuse(format!("the link connects {a} to itself"));
         }
         let plain = if name.is_empty() {
             format!("{a}-{b}")
@@ -260,16 +253,14 @@ impl Script {
             name = format!("{plain}-{nth}");
             nth += 1;
         }
-        let lan = None;
-        let edge = Edge {
+        self.network.edges.push(Edge {
             name: name.clone(),
             ends,
             up,
             down,
-            line,
-            lan,
-        };
-        self.network.edges.push(edge);
+            line: self.line,
+            lan: None,
+        });
         Ok(name)
     }
 
@@ -280,9 +271,8 @@ impl Script {
         name: &str,
         members: &str,
         (bandwidth, time): (&str, &str),
-        line: usize,
-    ) -> Result<String, CommandError> {
-        let whole = edge_options(bandwidth, time, "DropTail")?;
+    ) -> Result<String, ScriptError> {
+        let whole = self.edge_options(bandwidth, time, "DropTail")?;
         let half = EdgeOptions {
             delay_ns: whole.delay_ns / 2,
             ..whole
@@ -290,13 +280,7 @@ impl Script {
         self.add_vertex(name, true)?;
         for member in members.split_whitespace() {
             let link = format!("{name}-{member}");
-            self.link(
-                &link,
-                (member, name),
-                half.clone(),
-                Some(half.clone()),
-                line,
-            )?;
+            self.link(&link, (member, name), half.clone(), Some(half.clone()))?;
             if let Some(edge) = self.network.edges.last_mut() {
                 edge.lan = Some(name.to_owned());
             }
@@ -304,27 +288,26 @@ impl Script {
         Ok(name.to_owned())
     }
 
-    fn link_loss(&mut self, words: &[&str]) -> Result<(), CommandError> {
+    fn link_loss(&mut self, words: &[&str]) -> Result<(), ScriptError> {
         let (edge, share) = match words {
             [name, share] => {
-                let edges = &mut self.network.edges;
-                (edges.iter_mut().find(|edge| edge.name == *name), share)
+                let mut edges = self.network.edges.iter_mut();
+                (edges.find(|edge| edge.name == *name), share)
             }
             [a, b, share] => {
                 let ends = (self.node(a)?, self.node(b)?);
-                (
-                    self.network.between(ends.0, ends.1).map(|(edge, _)| edge),
-                    share,
-                )
+                let found = self.network.between(ends.0, ends.1);
+                (found.map(|(edge, _)| edge), share)
             }
             _ => {
-                return Err("tb-set-link-loss takes a link, or two nodes, and a loss"
-                    .to_owned()
-                    .into());
+                let usage = "tb-set-link-loss takes a link, or two nodes, and a loss";
+                return self.refuse(usage.to_owned());
             }
         };
-        let edge = edge.ok_or_else(|| CommandError::from("no such link".to_owned()))?;
-        let share = loss(share)?;
+        let Some(edge) = edge else {
+            return self.refuse("no such link".to_owned());
+        };
+        let share = loss(share).map_err(|reason| (self.line, reason))?;
         edge.up.loss = share;
         if let Some(down) = &mut edge.down {
             down.loss = share;
@@ -332,9 +315,9 @@ impl Script {
         Ok(())
     }
 
-    fn lan_loss(&mut self, lan: &str, share: &str) -> Result<(), CommandError> {
+    fn lan_loss(&mut self, lan: &str, share: &str) -> Result<(), ScriptError> {
         // Frames cross two links, so each gets 1 - √(1 - p).
-        let each = 1.0 - (1.0 - loss(share)?).sqrt();
+        let each = 1.0 - (1.0 - self.at_line(loss(share))?).sqrt();
         let mut found = false;
         for edge in &mut self.network.edges {
             if edge.lan.as_deref() == Some(lan) {
@@ -343,51 +326,161 @@ impl Script {
                 edge.down.iter_mut().for_each(|down| down.loss = each);
             }
         }
-        if found {
-            Ok(())
-        } else {
-            Err(format!("no LAN named '{lan}'").into())
+        if !found {
+            return self.refuse(format!("no LAN named '{lan}'"));
         }
+        Ok(())
     }
 
-    fn address(&mut self, node: &str, address: &str) -> Result<(), CommandError> {
+    fn address(&mut self, node: &str, address: &str) -> Result<(), ScriptError> {
         let node = self.node(node)?;
-        let parsed: Result<std::net::IpAddr, _> = address.parse();
-        parsed.map_err(|_| CommandError::from(format!("'{address}' is not an IP address")))?;
+        if address.parse::<IpAddr>().is_err() {
+            return self.refuse(format!("'{address}' is not an IP address"));
+        }
         let addresses = &mut self.network.vertices[node].addresses;
         if !addresses.iter().any(|known| known == address) {
             addresses.push(address.to_owned());
         }
         Ok(())
     }
-}
 
-fn edge_options(bandwidth: &str, time: &str, queue: &str) -> Result<EdgeOptions, CommandError> {
-    if queue != "DropTail" {
-        let reason = format!(
-            "queue '{queue}' is not supported; use DropTail, and set \
-             another queue in the topology"
-        );
-        return Err(reason.into());
+    fn edge_options(
+        &self,
+        bandwidth: &str,
+        time: &str,
+        queue: &str,
+    ) -> Result<EdgeOptions, ScriptError> {
+        if queue != "DropTail" {
+            return self.refuse(format!(
+                "queue '{queue}' is not supported; use DropTail, and set another queue in the \
+                 topology"
+            ));
+        }
+        Ok(EdgeOptions {
+            rate: self.at_line(rate(bandwidth))?,
+            delay_ns: self.at_line(delay(time))?,
+            loss: 0.0,
+            queue: None,
+        })
     }
-    Ok(EdgeOptions {
-        rate: rate(bandwidth)?,
-        delay_ns: delay(time)?,
-        loss: 0.0,
-        queue: None,
-    })
-}
 
-/// Why a command is refused.
-pub(super) enum CommandError {
-    /// At the command's own line.
-    Plain(String),
-    /// At a nested line.
-    Nested(ScriptError),
-}
-
-impl From<String> for CommandError {
-    fn from(reason: String) -> CommandError {
-        CommandError::Plain(reason)
+    /// Substitutes `$name` and `$name(index)`.
+    fn substitute(&self, text: &str) -> Result<String, ScriptError> {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('$') {
+            filled += before;
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let end = after.find(|c| !is_name(c)).unwrap_or(after.len());
+            let (mut name, mut behind) = (after[..end].to_owned(), &after[end..]);
+            if let Some(index) = behind.strip_prefix('(')
+                && let Some((index, more)) = index.split_once(')')
+            {
+                name = format!("{name}({})", self.substitute(index)?);
+                behind = more;
+            }
+            match self.values.get(&name) {
+                Some(value) => filled += value,
+                None => return self.refuse(format!("'${name}' is not set")),
+            }
+            rest = behind;
+        }
+        Ok(filled + rest)
     }
+
+    fn increase(&mut self, variable: &str, by: &[&str]) -> Result<(), ScriptError> {
+        let whole = |text: &str| match text.parse::<i64>() {
+            Ok(number) => Ok(number),
+            Err(_) => self.refuse(format!("'{text}' is not an integer")),
+        };
+        let by = by.first().map_or(Ok(1), |by| whole(by))?;
+        let value = self.values.get(variable).map_or("0", String::as_str);
+        let value = whole(value)?.saturating_add(by);
+        self.values.insert(variable.to_owned(), value.to_string());
+        Ok(())
+    }
+
+    /// Runs `for {set i 0} {$i < 4} {incr i} { … }`.
+    fn repeat(
+        &mut self,
+        (first, test, step): (&str, &str, &str),
+        body: &str,
+        body_line: usize,
+    ) -> Result<(), ScriptError> {
+        let line = self.line;
+        self.run(first, line)?;
+        while self.condition(test, line)? {
+            self.run(body, body_line)?;
+            self.run(step, line)?;
+        }
+        Ok(())
+    }
+
+    fn condition(&mut self, test: &str, line: usize) -> Result<bool, ScriptError> {
+        // A loop with an empty body counts too.
+        self.run += 1;
+        self.line = line;
+        if self.run > COMMANDS_MAX {
+            return self.refuse(format!("the loop runs more than {COMMANDS_MAX} times"));
+        }
+        let filled = self.substitute(test)?;
+        let words: Vec<&str> = filled.split_whitespace().collect();
+        if let [a, sign, b] = words.as_slice()
+            && let (Ok(a), Ok(b)) = (a.parse::<i64>(), b.parse::<i64>())
+        {
+            match *sign {
+                "<" => return Ok(a < b),
+                "<=" => return Ok(a <= b),
+                ">" => return Ok(a > b),
+                ">=" => return Ok(a >= b),
+                "!=" => return Ok(a != b),
+                _ => {}
+            }
+        }
+        self.refuse(format!(
+            "condition '{test}' is not supported; write it as $i < 4"
+        ))
+    }
+
+    /// Refuses the current command.
+    fn refuse<T>(&self, reason: String) -> Result<T, ScriptError> {
+        self.at_line(Err(reason))
+    }
+
+    /// Adds the line of the current command to an error.
+    fn at_line<T>(&self, result: Result<T, String>) -> Result<T, ScriptError> {
+        result.map_err(|reason| (self.line, reason))
+    }
+}
+
+/// Converts `100Mb`, `1.5Mbps`, `56Kb` or `1Gb` to the syntax of `rate`.
+fn rate(text: &str) -> Result<String, String> {
+    let wrong = || format!("'{text}' is not a bandwidth such as 100Mb, 1.5Mb or 56kb");
+    let bare = text.strip_suffix("bps").or_else(|| text.strip_suffix('b'));
+    let bare = bare.unwrap_or(text);
+    let (digits, unit) = match bare.chars().last() {
+        Some('k' | 'K') => (&bare[..bare.len() - 1], "kbit"),
+        Some('M' | 'm') => (&bare[..bare.len() - 1], "mbit"),
+        Some('G' | 'g') => (&bare[..bare.len() - 1], "gbit"),
+        _ => (bare, "bit"),
+    };
+    let written = format!("{digits}{unit}");
+    let rate: BitRate = written.parse().map_err(|_| wrong())?;
+    Ok(rate.to_string())
+}
+
+/// Converts `10ms`, `0.01s` or `50us` to nanoseconds.
+fn delay(text: &str) -> Result<u64, String> {
+    if text.parse::<f64>() == Ok(0.0) {
+        return Ok(0);
+    }
+    let time = text.parse().map(Nanos::as_nanos);
+    time.map_err(|_| format!("'{text}' is not a delay such as 10ms"))
+}
+
+/// Parses a probability, such as `0.05`.
+fn loss(text: &str) -> Result<f64, String> {
+    let share: Option<f64> = text.parse().ok();
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("'{text}' is not a loss ratio from 0 to 1"))
 }
