@@ -33,21 +33,6 @@ pub(super) struct Expected {
     pub late: u32,
 }
 
-/// Counts of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// Frames of the trace up to the last arrival.
-    pub frames: u64,
-    pub matched: u64,
-    pub lost: u64,
-    pub duplicates: u64,
-    pub reordered: u64,
-    pub changed: u64,
-    pub foreign: u64,
-    /// Frames of the trace after the last arrival, as far as it was read.
-    pub behind_last: u64,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Expected,
@@ -94,7 +79,8 @@ pub(super) struct Matching {
     frontier: u64,
     /// Whether frames before the frontier were given up, so that no gap spans them.
     has_gap: bool,
-    counts: Counts,
+    /// Counts, without frames missing in the window.
+    counts: TraceReport,
     /// Lengths of unmatched frames since the last arrival in order.
     unknown: VecDeque<u32>,
     against: ScheduleComparison,
@@ -119,7 +105,7 @@ impl Matching {
             end: 0,
             frontier: 0,
             has_gap: false,
-            counts: Counts::default(),
+            counts: TraceReport::default(),
             unknown: VecDeque::with_capacity(UNKNOWN_MAX),
             against: ScheduleComparison::new(),
         }
@@ -314,31 +300,16 @@ impl Matching {
         self.counts.matched += 1;
     }
 
-    /// Returns the current counts; frames missing before the last arrival count as lost.
-    pub(super) fn counts(&self) -> Counts {
+    /// Returns the report, without the fields of the trace's reader; frames missing before
+    /// the last arrival count as lost.
+    pub(super) fn report(&self) -> TraceReport {
         let waits = |position: &u64| self.slots[slot_of(*position)].state == State::Expected;
         let missing = (self.begin..self.frontier).filter(waits).count() as u64;
-        Counts {
+        TraceReport {
             lost: self.counts.lost + missing,
             behind_last: self.end - self.frontier,
-            ..self.counts
-        }
-    }
-
-    /// Returns the report, without the fields of the trace's reader.
-    pub(super) fn report(&self) -> TraceReport {
-        let counts = self.counts();
-        TraceReport {
-            frames: counts.frames,
-            matched: counts.matched,
-            lost: counts.lost,
-            duplicates: counts.duplicates,
-            reordered: counts.reordered,
-            changed: counts.changed,
-            foreign: counts.foreign,
-            behind_last: counts.behind_last,
             timing: self.against.report(),
-            ..TraceReport::default()
+            ..self.counts.clone()
         }
     }
 }

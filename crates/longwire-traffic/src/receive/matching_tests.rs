@@ -40,19 +40,28 @@ fn run(total: u64, arrivals: &[u64]) -> Matching {
     matching
 }
 
+/// Returns frames, matched, lost, duplicates, reordered, changed, foreign, behind_last.
+fn counts(report: &TraceReport) -> [u64; 8] {
+    [
+        report.frames,
+        report.matched,
+        report.lost,
+        report.duplicates,
+        report.reordered,
+        report.changed,
+        report.foreign,
+        report.behind_last,
+    ]
+}
+
 #[test]
 fn all_in_order_is_all_matched() {
     let total = 3 * WINDOW as u64 + 17;
     let arrivals: Vec<u64> = (0..total).collect();
     let matching = run(total, &arrivals);
-    let counts = matching.counts();
-    let wanted = Counts {
-        frames: total,
-        matched: total,
-        ..Counts::default()
-    };
-    assert_eq!(counts, wanted);
-    let timing = matching.report().timing;
+    let report = matching.report();
+    assert_eq!(counts(&report), [total, total, 0, 0, 0, 0, 0, 0]);
+    let timing = report.timing;
     assert_eq!(timing.gap_error_us.count, total - 1);
     assert_eq!(timing.gap_error_us.max, 0.0);
 }
@@ -88,15 +97,9 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
             reordered += u64::from(first && *number < highest);
             highest = highest.max(*number);
         }
-        let wanted = Counts {
-            frames: total,
-            matched: total - lost,
-            lost,
-            duplicates,
-            reordered,
-            ..Counts::default()
-        };
-        assert_eq!(run(total, &arrivals).counts(), wanted, "seed {seed}");
+        let found = counts(&run(total, &arrivals).report());
+        let wanted = [total, total - lost, lost, duplicates, reordered, 0, 0, 0];
+        assert_eq!(found, wanted, "seed {seed}");
     }
 }
 
@@ -112,16 +115,8 @@ fn changed_frames_are_told_from_foreign_ones() {
     arrivals.extend(20..30);
     arrivals.push(changed(31));
     arrivals.extend(31..40);
-    let counts = run(40, &arrivals).counts();
-    let wanted = Counts {
-        frames: 40,
-        matched: 36,
-        lost: 1,
-        changed: 3,
-        foreign: 3,
-        ..Counts::default()
-    };
-    assert_eq!(counts, wanted);
+    let found = counts(&run(40, &arrivals).report());
+    assert_eq!(found, [40, 36, 1, 0, 0, 3, 3, 0]);
 }
 
 #[test]
@@ -149,14 +144,8 @@ fn equal_frames_are_taken_in_order_and_copies_do_not_leap() {
             matching.match_frame(name(number), wire_len, Nanos::ZERO);
         }
     }
-    let wanted = Counts {
-        frames: total,
-        matched: total - 1,
-        lost: 1,
-        duplicates: 1,
-        ..Counts::default()
-    };
-    assert_eq!(matching.counts(), wanted);
+    let found = counts(&matching.report());
+    assert_eq!(found, [total, total - 1, 1, 1, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -171,16 +160,16 @@ fn nothing_but_equal_frames_works_and_stays_fast() {
         matching.match_frame(42, 60, Nanos::ZERO);
         matching.match_frame(43, 99, Nanos::ZERO);
     }
-    let counts = matching.counts();
+    let counts = matching.report();
     assert_eq!((counts.matched, counts.foreign), (290_000, 290_000));
     assert_eq!(counts.behind_last, 10_000);
 }
 
 #[test]
 fn frames_after_the_last_received_one_are_not_lost() {
-    let counts = run(100, &[0, 1, 2, 5]).counts();
+    let counts = run(100, &[0, 1, 2, 5]).report();
     assert_eq!((counts.lost, counts.behind_last), (2, 94));
-    let counts = run(10, &[99]).counts();
+    let counts = run(10, &[99]).report();
     assert_eq!((counts.lost, counts.behind_last), (0, 10));
 }
 
@@ -190,7 +179,7 @@ fn a_hole_as_long_as_the_window_is_crossed() {
     let hole = AHEAD - 1_000;
     let mut arrivals: Vec<u64> = (0..1_000).collect();
     arrivals.extend(hole..hole + 3 * AHEAD);
-    let counts = run(hole + 3 * AHEAD, &arrivals).counts();
+    let counts = run(hole + 3 * AHEAD, &arrivals).report();
     assert_eq!(counts.lost, hole - 1_000);
     assert_eq!(counts.matched, 3 * AHEAD + 1_000);
     assert_eq!(counts.reordered, 0);
@@ -201,7 +190,7 @@ fn a_trace_that_does_not_wait_gives_up_its_oldest() {
     let mut matching = Matching::new();
     let all = WINDOW as u64 + 10;
     (0..all).for_each(|number| matching.expect_at_once(expected(number)));
-    assert_eq!(matching.counts().lost, 10);
+    assert_eq!(matching.report().lost, 10);
     // The first remaining frame: its predecessor was given up, so it has no gap. The next
     // one has.
     for number in [10, 11] {

@@ -11,7 +11,7 @@ use longwire_runtime::Spread;
 use longwire_runtime::ledger::RECEIVED;
 use longwire_units::{parse_count, parse_real};
 
-use super::report::{ReceiveReport, Timing};
+use super::report::{ReceiveReport, SequenceReport, Timing, TraceReport};
 use crate::require::RequireError;
 use crate::require::grammar::{self, Comparator, SplitClause};
 
@@ -48,32 +48,46 @@ const COUNTS: [Count; 10] = [
     ("packets", |report| report.packets),
     ("bytes", |report| report.bytes),
     ("lost", |report| {
-        let streams = report.streams.iter().map(|stream| stream.sequence.lost);
-        let trace = report.trace.as_ref();
-        streams.sum::<u64>() + trace.map_or(0, |trace| trace.lost + trace.behind_last)
+        let of_trace = |trace: &TraceReport| trace.lost + trace.behind_last;
+        sum(report, |sequence| sequence.lost, of_trace)
     }),
     ("duplicates", |report| {
-        let streams = report.streams.iter();
-        let streams = streams.map(|stream| stream.sequence.duplicates);
-        streams.sum::<u64>() + report.trace.as_ref().map_or(0, |trace| trace.duplicates)
+        sum(
+            report,
+            |sequence| sequence.duplicates,
+            |trace| trace.duplicates,
+        )
     }),
     ("reordered", |report| {
-        let streams = report.streams.iter();
-        let streams = streams.map(|stream| stream.sequence.reordered);
-        streams.sum::<u64>() + report.trace.as_ref().map_or(0, |trace| trace.reordered)
+        sum(
+            report,
+            |sequence| sequence.reordered,
+            |trace| trace.reordered,
+        )
     }),
     ("changed", |report| {
-        report.trace.as_ref().map_or(0, |trace| trace.changed)
+        sum(report, |_| 0, |trace| trace.changed)
     }),
     ("foreign", |report| {
-        report.trace.as_ref().map_or(0, |trace| trace.foreign)
+        sum(report, |_| 0, |trace| trace.foreign)
     }),
     ("matched", |report| {
-        report.trace.as_ref().map_or(0, |trace| trace.matched)
+        sum(report, |_| 0, |trace| trace.matched)
     }),
     ("streams", |report| report.streams.len() as u64),
     ("unseen", |report| report.unseen.total()),
 ];
+
+/// Sums a count over all streams and the trace.
+fn sum(
+    report: &ReceiveReport,
+    of_stream: fn(&SequenceReport) -> u64,
+    of_trace: fn(&TraceReport) -> u64,
+) -> u64 {
+    let streams = report.streams.iter();
+    let streams = streams.map(|stream| of_stream(&stream.sequence));
+    streams.sum::<u64>() + report.trace.as_ref().map_or(0, of_trace)
+}
 
 /// Name and accessor of distributions of times.
 type Spreads = (&'static str, fn(&ReceiveReport) -> Vec<Spread>);

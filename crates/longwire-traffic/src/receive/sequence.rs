@@ -42,12 +42,8 @@ pub(super) struct Sequence {
     /// One bit per number of the window, by number modulo the window.
     seen: Box<[u64]>,
     runs: VecDeque<Run>,
-    first: u64,
-    highest: u64,
-    received: u64,
-    duplicates: u64,
-    reordered: u64,
-    beyond_window: u64,
+    /// Numbers and counts so far, without losses and distributions.
+    counts: SequenceReport,
     /// Whether the last packet had the highest number.
     last_in_order: bool,
     extent: Distribution,
@@ -59,12 +55,7 @@ impl Sequence {
         Sequence {
             seen: vec![0; (WINDOW / 64) as usize].into(),
             runs: VecDeque::new(),
-            first: 0,
-            highest: 0,
-            received: 0,
-            duplicates: 0,
-            reordered: 0,
-            beyond_window: 0,
+            counts: SequenceReport::default(),
             last_in_order: false,
             extent: Distribution::with_digits(2),
             late: Distribution::with_digits(2),
@@ -81,47 +72,48 @@ impl Sequence {
 
     #[inline]
     fn judge(&mut self, number: u64, arrival: Nanos) -> Classification {
-        if self.received == 0 {
-            (self.first, self.highest) = (number, number);
+        if self.counts.received == 0 {
+            (self.counts.first, self.counts.last) = (number, number);
             self.begin_run(number, arrival);
             self.mark(number);
             return Classification::InOrder { next: false };
         }
-        if number <= self.highest {
+        if number <= self.counts.last {
             return self.judge_low(number, arrival);
         }
-        let next = number == self.highest + 1 && self.last_in_order;
-        if number - self.highest >= WINDOW {
+        let next = number == self.counts.last + 1 && self.last_in_order;
+        if number - self.counts.last >= WINDOW {
             self.seen.fill(0);
         } else {
-            (self.highest + 1..=number).for_each(|passed| self.clear(passed));
+            (self.counts.last + 1..=number).for_each(|passed| self.clear(passed));
         }
         if !next {
             self.begin_run(number, arrival);
         }
-        self.highest = number;
+        self.counts.last = number;
         self.mark(number);
         Classification::InOrder { next }
     }
 
     #[cold]
     fn judge_low(&mut self, number: u64, arrival: Nanos) -> Classification {
-        if self.highest - number >= WINDOW {
-            self.beyond_window += 1;
+        if self.counts.last - number >= WINDOW {
+            self.counts.beyond_window += 1;
             return Classification::BeyondWindow;
         }
         let (word, bit) = place(number);
         if self.seen[word] & bit != 0 {
-            self.duplicates += 1;
+            self.counts.duplicates += 1;
             return Classification::Duplicate;
         }
-        self.first = self.first.min(number);
-        self.reordered += 1;
+        self.counts.first = self.counts.first.min(number);
+        self.counts.reordered += 1;
         // Of the packets with a greater number, the earliest was in order, and its run
         // begins above this number, which had not arrived.
         let after = self.runs.partition_point(|run| run.first < number);
         if let Some(run) = self.runs.get(after) {
-            self.extent.record((self.received - run.place) as i64);
+            self.extent
+                .record((self.counts.received - run.place) as i64);
             let late = arrival.saturating_sub(run.arrival);
             self.late.record(late.as_nanos() as i64);
         }
@@ -135,7 +127,7 @@ impl Sequence {
         }
         self.runs.push_back(Run {
             first,
-            place: self.received,
+            place: self.counts.received,
             arrival,
         });
     }
@@ -143,7 +135,7 @@ impl Sequence {
     fn mark(&mut self, number: u64) {
         let (word, bit) = place(number);
         self.seen[word] |= bit;
-        self.received += 1;
+        self.counts.received += 1;
     }
 
     #[inline]
@@ -153,20 +145,16 @@ impl Sequence {
     }
 
     pub(super) fn report(&self) -> SequenceReport {
-        if self.received == 0 {
+        let counts = &self.counts;
+        if counts.received == 0 {
             return SequenceReport::default();
         }
         SequenceReport {
-            first: self.first,
-            last: self.highest,
-            received: self.received,
-            lost: (self.highest - self.first + 1).saturating_sub(self.received),
-            duplicates: self.duplicates,
-            reordered: self.reordered,
-            reordered_ratio: self.reordered as f64 / self.received as f64,
+            lost: (counts.last - counts.first + 1).saturating_sub(counts.received),
+            reordered_ratio: counts.reordered as f64 / counts.received as f64,
             extent: self.extent.spread(1.0),
             late_us: self.late.spread(1e3),
-            beyond_window: self.beyond_window,
+            ..self.counts
         }
     }
 }
