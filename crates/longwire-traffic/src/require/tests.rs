@@ -39,9 +39,16 @@ fn report() -> RunReport {
     }
 }
 
+fn parsed(text: &str) -> Requirement {
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn unmet_of(report: &RunReport, text: &str) -> Vec<String> {
+    parsed(text).unmet(report, Grade::Faithful)
+}
+
 fn unmet(text: &str) -> Vec<String> {
-    let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-    requirement.unmet(&report(), Grade::Faithful)
+    unmet_of(&report(), text)
 }
 
 fn refusal(text: &str) -> String {
@@ -104,9 +111,8 @@ fn a_links_name_narrows_a_clause_and_both_namings_are_known() {
 fn a_run_without_the_link_does_not_meet_what_is_asked_of_it() {
     let mut one_way = report();
     one_way.links.truncate(1);
-    let requirement: Requirement = "down.artifacts=0".parse().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(
-        requirement.unmet(&one_way, Grade::Faithful),
+        unmet_of(&one_way, "down.artifacts=0"),
         ["down.artifacts=0: no link named 'down'; there were link.up"]
     );
 }
@@ -140,10 +146,7 @@ fn network(names: &[&str]) -> RunReport {
 fn a_single_link_has_its_names_of_the_control_api() {
     let mut run = network(&["link.up", "link.down"]);
     run.ports.clear();
-    let unmet = |text: &str| {
-        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-        requirement.unmet(&run, Grade::Faithful)
-    };
+    let unmet = |text| unmet_of(&run, text);
     assert_eq!(unmet("link.up.drops=0,ab.drops=0"), [""; 0]);
     assert_eq!(
         unmet("link.down.drops=0"),
@@ -156,10 +159,7 @@ fn a_single_link_has_its_names_of_the_control_api() {
 #[test]
 fn a_networks_links_are_named_with_their_directions() {
     let network = network(&["ac.up", "ac.down", "b.c.up", "b.c.down"]);
-    let unmet = |text: &str| {
-        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-        requirement.unmet(&network, Grade::Faithful)
-    };
+    let unmet = |text| unmet_of(&network, text);
     assert!(unmet("ac.up.drops=0,ac.up.drops.loss=0,b.c.up.drops=0").is_empty());
     assert_eq!(unmet("ac.down.drops=0"), ["ac.down.drops=0: ac.down had 1"]);
     assert_eq!(unmet("b.c.down.drops.loss<5%").len(), 1);
@@ -187,9 +187,7 @@ fn a_networks_links_are_named_with_their_directions() {
 
 #[test]
 fn unknown_links_are_reported_before_the_run() {
-    let requirement: Requirement = "ac.dwn.drops=0,down.drops=0,drops=0,stops.count=0"
-        .parse()
-        .expect("it is right");
+    let requirement = parsed("ac.dwn.drops=0,down.drops=0,drops=0,stops.count=0");
     let unknown = requirement.unknown(["far", "ac.up", "ac.down"].into_iter());
     assert_eq!(
         unknown,
@@ -199,21 +197,14 @@ fn unknown_links_are_reported_before_the_run() {
 
 #[test]
 fn up_and_down_are_the_directions_of_the_only_link() {
-    let network = network(&["link.up", "link.down"]);
-    let requirement: Requirement = "up.drops=0,ba.drops=0".parse().expect("it is right");
-    assert_eq!(
-        requirement.unmet(&network, Grade::Faithful),
-        ["ba.drops=0: link.down had 1"]
-    );
+    let unmet = unmet_of(&network(&["link.up", "link.down"]), "up.drops=0,ba.drops=0");
+    assert_eq!(unmet, ["ba.drops=0: link.down had 1"]);
 }
 
 #[test]
 fn artifacts_and_lateness_of_a_network_are_those_of_its_ports() {
     let network = network(&["link.up"]);
-    let unmet = |text: &str| {
-        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-        requirement.unmet(&network, Grade::Faithful)
-    };
+    let unmet = |text| unmet_of(&network, text);
     assert!(unmet("lateness.p99<1ms,far.lateness.p99<1ms").is_empty());
     for text in [
         "up.lateness.p99<1ms",
@@ -232,7 +223,6 @@ fn artifacts_and_lateness_of_a_network_are_those_of_its_ports() {
 
 #[test]
 fn a_run_without_frames_does_not_meet_the_recommendation() {
-    let requirement: Requirement = RECOMMENDED.parse().expect("it is right");
     let idle = RunReport {
         links: vec![LinkReport {
             name: "link.up".to_owned(),
@@ -241,7 +231,7 @@ fn a_run_without_frames_does_not_meet_the_recommendation() {
         ..RunReport::default()
     };
     assert_eq!(
-        requirement.unmet(&idle, Grade::Faithful),
+        unmet_of(&idle, RECOMMENDED),
         ["packets_in>0: link.up had 0"]
     );
 }
@@ -254,11 +244,11 @@ fn a_grade_is_met_by_a_better_run() {
         ("no-frames", [false, true, false, false]),
         ("not-faithful", [true, false, false, false]),
     ] {
-        let requirement: Requirement = wanted.parse().unwrap_or_else(|e| panic!("{e}"));
+        let requirement = parsed(wanted);
         let found = Grade::ALL.map(|grade| requirement.unmet(&report(), grade).is_empty());
         assert_eq!(found, met, "{wanted}");
     }
-    let requirement: Requirement = "faithful,drops=3".parse().unwrap_or_else(|e| panic!("{e}"));
+    let requirement = parsed("faithful,drops=3");
     assert_eq!(
         requirement.unmet(&report(), Grade::NearlyFaithful),
         ["faithful: the run was nearly-faithful"]
@@ -267,38 +257,6 @@ fn a_grade_is_met_by_a_better_run() {
         requirement.unmet(&report(), Grade::NoFrames),
         ["faithful: the run had no frames"]
     );
-}
-
-#[test]
-fn unknown_names_are_refused_with_the_known_ones() {
-    assert!(refusal("lateness.p98<5us").contains("did you mean 'lateness.p99'"));
-    assert!(refusal("drops.lost=0").contains("did you mean 'drops.loss'"));
-    assert!(refusal("faithfull").contains("did you mean 'faithful'"));
-    assert!(refusal("Nearly-Faithful").contains("did you mean 'nearly-faithful'"));
-    assert_eq!(
-        refusal("jitter<5us"),
-        "unknown name 'jitter'; `longwire exec --help` lists all names"
-    );
-    assert_eq!(
-        refusal("loss<5%"),
-        "unknown name 'loss'; did you mean 'drops.loss', 'drops.entry_loss' or 'artifacts-lost'? \
-         `longwire exec --help` lists all names"
-    );
-    assert!(refusal("sideways.jitter=0").contains("unknown name"));
-    assert!(refusal("ac.down.drops.lost=0").contains("did you mean 'drops.loss'"));
-    assert!(refusal("lateness<5us").contains("lateness.p50"));
-    assert!(refusal("artifacts.lat=0").contains("did you mean 'artifacts.late'"));
-}
-
-#[test]
-fn values_need_their_units_and_nothing_else() {
-    assert!(refusal("lateness.p99<50").contains("no unit"));
-    assert!(refusal("lateness.p99<-1us").contains("negative"));
-    assert!(refusal("artifacts=0us").contains("not a number"));
-    assert!(refusal("artifacts=").contains("not a number"));
-    assert!(refusal("artifacts").contains("not a comparison"));
-    assert!(refusal("").contains("empty requirement"));
-    assert!(refusal(" , ").contains("empty requirement"));
 }
 
 #[test]
@@ -323,43 +281,28 @@ fn counts_are_compared_with_shares_of_the_frames() {
 
 #[test]
 fn a_share_is_of_what_came_or_left_and_of_what_a_port_lost() {
-    let share = |link: LinkReport| {
-        let requirement: Requirement = "artifacts<50%".parse().unwrap_or_else(|e| panic!("{e}"));
+    for (packets_in, packets_out, artifacts, holds) in [
+        (0, 100, ("late", 49), true),
+        (40, 40, ("ring_full", 60), false),
+        (0, 0, ("send_failed", 1), false),
+        (0, 0, ("late", 0), true),
+    ] {
+        let link = LinkReport {
+            traffic: Traffic {
+                packets_in,
+                packets_out,
+                ..Traffic::default()
+            },
+            artifacts: [artifacts].into(),
+            ..LinkReport::default()
+        };
         let report = RunReport {
             links: vec![link],
             ..RunReport::default()
         };
-        requirement.unmet(&report, Grade::Faithful)
-    };
-    let sends_only = LinkReport {
-        traffic: Traffic {
-            packets_out: 100,
-            ..Traffic::default()
-        },
-        artifacts: [("late", 49)].into(),
-        ..LinkReport::default()
-    };
-    assert!(share(sends_only).is_empty());
-    let loses_at_the_port = LinkReport {
-        traffic: Traffic {
-            packets_in: 40,
-            packets_out: 40,
-            ..Traffic::default()
-        },
-        artifacts: [("ring_full", 60)].into(),
-        ..LinkReport::default()
-    };
-    assert_eq!(share(loses_at_the_port).len(), 1);
-    let nothing_but_artifacts = LinkReport {
-        artifacts: [("send_failed", 1)].into(),
-        ..LinkReport::default()
-    };
-    assert_eq!(share(nothing_but_artifacts).len(), 1);
-    let idle = LinkReport {
-        artifacts: [("late", 0)].into(),
-        ..LinkReport::default()
-    };
-    assert!(share(idle).is_empty());
+        let unmet = unmet_of(&report, "artifacts<50%");
+        assert_eq!(unmet.is_empty(), holds, "{artifacts:?}: {unmet:?}");
+    }
 }
 
 #[test]
@@ -369,10 +312,7 @@ fn artifacts_own_excludes_those_of_the_machine() {
         link.artifacts.insert("late_paused".into(), 10);
         link.artifacts.insert("late_start".into(), 1);
     }
-    let unmet = |text: &str| {
-        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-        requirement.unmet(&report, Grade::Faithful)
-    };
+    let unmet = |text| unmet_of(&report, text);
     assert_eq!(unmet("artifacts=0").len(), 2);
     assert_eq!(
         unmet("artifacts-own=0"),
@@ -380,10 +320,7 @@ fn artifacts_own_excludes_those_of_the_machine() {
     );
     assert!(unmet("up.artifacts-own<0.1%").is_empty());
     report.links[0].artifacts.insert("memory".into(), 2);
-    let unmet = |text: &str| {
-        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-        requirement.unmet(&report, Grade::Faithful)
-    };
+    let unmet = |text| unmet_of(&report, text);
     assert_eq!(
         unmet("artifacts-lost=0"),
         ["artifacts-lost=0: link.up had 2"]
@@ -400,26 +337,55 @@ fn pauses_are_of_the_run() {
         unmet("pauses.max<1ms"),
         ["pauses.max<1ms: the run had 1.5ms"]
     );
-    assert!(refusal("up.pauses.max<1ms").contains("remove 'up.'"));
-    assert!(refusal("pauses.longest<1ms").contains("pauses.max"));
 }
 
 #[test]
-fn invalid_shares_are_refused() {
-    assert!(refusal("lateness.p99<1%").contains("only artifacts and drops"));
-    assert!(refusal("packets_out>50%").contains("only artifacts and drops"));
-    assert!(refusal("artifacts<x%").contains("0.1%"));
-    assert_eq!(
-        refusal("artifacts-own<0.1"),
-        "'artifacts-own<0.1': '0.1' is not a count; write a count such as 5, or a share such as 0.1%"
-    );
-    assert!(refusal("artifacts<-1%").contains("not a share"));
-    assert!(refusal("artifacts<nan%").contains("not a share"));
-}
-
-#[test]
-fn an_empty_condition_is_refused() {
-    assert!(refusal("artifacts=0,").contains("remove the comma"));
-    assert!(refusal(",artifacts=0").contains("remove the comma"));
-    assert!(refusal("artifacts=0,,drops=0").contains("remove the comma"));
+fn every_refusal_says_what_is_wrong() {
+    for (text, said) in [
+        ("lateness.p98<5us", "did you mean 'lateness.p99'"),
+        ("drops.lost=0", "did you mean 'drops.loss'"),
+        ("faithfull", "did you mean 'faithful'"),
+        ("Nearly-Faithful", "did you mean 'nearly-faithful'"),
+        ("sideways.jitter=0", "unknown name"),
+        ("ac.down.drops.lost=0", "did you mean 'drops.loss'"),
+        ("lateness<5us", "lateness.p50"),
+        ("artifacts.lat=0", "did you mean 'artifacts.late'"),
+        ("lateness.p99<50", "no unit"),
+        ("lateness.p99<-1us", "negative"),
+        ("artifacts=0us", "not a number"),
+        ("artifacts=", "not a number"),
+        ("artifacts", "not a comparison"),
+        ("", "empty requirement"),
+        (" , ", "empty requirement"),
+        ("lateness.p99<1%", "only artifacts and drops"),
+        ("packets_out>50%", "only artifacts and drops"),
+        ("artifacts<x%", "0.1%"),
+        ("artifacts<-1%", "not a share"),
+        ("artifacts<nan%", "not a share"),
+        ("artifacts=0,", "remove the comma"),
+        (",artifacts=0", "remove the comma"),
+        ("artifacts=0,,drops=0", "remove the comma"),
+        ("up.pauses.max<1ms", "remove 'up.'"),
+        ("pauses.longest<1ms", "pauses.max"),
+    ] {
+        let refusal = refusal(text);
+        assert!(refusal.contains(said), "{text}: {refusal}");
+    }
+    for (text, refused) in [
+        (
+            "jitter<5us",
+            "unknown name 'jitter'; `longwire exec --help` lists all names",
+        ),
+        (
+            "loss<5%",
+            "unknown name 'loss'; did you mean 'drops.loss', 'drops.entry_loss' or \
+             'artifacts-lost'? `longwire exec --help` lists all names",
+        ),
+        (
+            "artifacts-own<0.1",
+            "'artifacts-own<0.1': '0.1' is not a count; write a count such as 5, or a share such as 0.1%",
+        ),
+    ] {
+        assert_eq!(refusal(text), refused);
+    }
 }
