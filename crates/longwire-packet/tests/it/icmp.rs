@@ -3,18 +3,15 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use longwire_packet::icmp::{Refusal, RouterAddresses, write_error};
+use longwire_testbed::support::rows;
 use proptest::prelude::*;
+
+use crate::bytes_of;
 
 const ROUTER: RouterAddresses = RouterAddresses {
     v4: Ipv4Addr::new(10, 0, 0, 254),
     v6: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe),
 };
-
-fn bytes_of(hex: &str) -> Vec<u8> {
-    let digits = (0..hex.len()).step_by(2).map(|at| &hex[at..at + 2]);
-    let bytes = digits.map(|digits| u8::from_str_radix(digits, 16).expect("hex digits"));
-    bytes.collect()
-}
 
 fn refusal_of(text: &str) -> Refusal {
     match text.split_once('=') {
@@ -25,14 +22,10 @@ fn refusal_of(text: &str) -> Refusal {
 
 #[test]
 fn errors_are_those_of_scapy() {
-    let rows = include_str!("icmp_scapy.txt").lines();
-    let rows = rows.filter(|row| !row.starts_with('#'));
+    // After two lines of comment.
+    let table = include_str!("icmp_scapy.txt").splitn(3, '\n').last();
     let (mut sent, mut withheld) = (0, 0);
-    for row in rows {
-        let fields: Vec<&str> = row.split(" | ").collect();
-        let [name, refusal, frame, expected] = fields[..] else {
-            panic!("{row}");
-        };
+    for [name, refusal, frame, expected] in rows(table.unwrap()) {
         // The remains of an earlier error must not matter.
         let mut error = vec![7; 3];
         let wrote = write_error(&bytes_of(frame), refusal_of(refusal), &ROUTER, &mut error);

@@ -8,3 +8,10 @@ mod filter_tools;
 mod icmp;
 mod payload;
 mod probe;
+
+/// Converts hexadecimal digits.
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits = (0..hex.len()).step_by(2).map(|at| &hex[at..at + 2]);
+    let bytes = digits.map(|digits| u8::from_str_radix(digits, 16).expect("hex digits"));
+    bytes.collect()
+}

@@ -5,6 +5,8 @@ use longwire_packet::transport_payload;
 use longwire_testbed::support::rows;
 use proptest::prelude::*;
 
+use crate::bytes_of;
+
 /// A row of `payload.txt`: name, start and end of the payload if any, and the frame.
 /// Padding was added to the frames, and UDP-Lite was described to scapy by its fields.
 struct Row {
@@ -15,14 +17,10 @@ struct Row {
 
 fn scapy() -> Vec<Row> {
     let rows = rows(include_str!("payload.txt"));
-    let rows = rows.map(|[name, start, end, frame]| {
-        let digits = frame.as_bytes().chunks(2);
-        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-        Row {
-            name,
-            payload: start.parse().ok().zip(end.parse().ok()),
-            frame: digits.map(byte).collect(),
-        }
+    let rows = rows.map(|[name, start, end, frame]| Row {
+        name,
+        payload: start.parse().ok().zip(end.parse().ok()),
+        frame: bytes_of(frame),
     });
     rows.collect()
 }

@@ -1,20 +1,21 @@
 //! Encapsulated packets, against frames that scapy built twice: with the old addresses and
 //! with the new.
 
-use crate::alter::{AlterOptions, Alterations, altered, altered_in, count, holds, options};
+use crate::alter::{Alterations, all_of, altered, count, holds, options};
+use crate::bytes_of;
 use longwire_testbed::support::frames::{
     DESTINATION4, Ipv4, PLAIN4, SOURCE4, SOURCE6, ethernet, header_holds, ipv6, remainder,
     transport,
 };
 use longwire_testbed::support::rows;
 
-const FORWARD: [&str; 5] = [
-    "10.0.0.0/8=11.0.0.0/8",
-    "192.0.2.0/24=198.51.100.0/24",
-    "224.1.0.0/16=225.2.0.0/16",
-    "2001:db8::/32=2001:db9::/32",
-    "ff05::1:0/112=ff05::2:0/112",
-];
+const FORWARD: &str = "map=10.0.0.0/8=11.0.0.0/8 map=192.0.2.0/24=198.51.100.0/24 \
+    map=224.1.0.0/16=225.2.0.0/16 map=2001:db8::/32=2001:db9::/32 \
+    map=ff05::1:0/112=ff05::2:0/112";
+
+const BACK: &str = "map=11.0.0.0/8=10.0.0.0/8 map=198.51.100.0/24=192.0.2.0/24 \
+    map=225.2.0.0/16=224.1.0.0/16 map=2001:db9::/32=2001:db8::/32 \
+    map=ff05::2:0/112=ff05::1:0/112";
 
 /// A row of `scapy.txt`: kind, name, the frame before, the frame after.
 struct Row {
@@ -25,24 +26,14 @@ struct Row {
 }
 
 fn scapy() -> Vec<Row> {
-    let bytes = |text: &str| {
-        let digits = text.as_bytes().chunks(2);
-        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-        digits.map(byte).collect()
-    };
     let rows = rows(include_str!("scapy.txt"));
     let rows = rows.map(|[kind, name, before, after]| Row {
         kind,
         name,
-        before: bytes(before),
-        after: bytes(after),
+        before: bytes_of(before),
+        after: bytes_of(after),
     });
     rows.collect()
-}
-
-fn mapped(maps: &[String], inner: bool) -> AlterOptions {
-    let maps = format!("map={}", maps.join(" map="));
-    options(&(maps + if inner { " inner" } else { "" }))
 }
 
 fn unaltered(alterations: &Alterations) -> Vec<(&'static str, u64)> {
@@ -53,18 +44,14 @@ fn unaltered(alterations: &Alterations) -> Vec<(&'static str, u64)> {
 
 #[test]
 fn addresses_are_rewritten_as_scapy_would() {
-    let forward = FORWARD.map(str::to_owned);
-    let back = FORWARD.map(|map| {
-        let (old, new) = map.split_once('=').unwrap();
-        format!("{new}={old}")
-    });
     for row in scapy() {
         for (maps, before, after) in [
-            (&forward, &row.before, &row.after),
-            (&back, &row.after, &row.before),
+            (FORWARD, &row.before, &row.after),
+            (BACK, &row.after, &row.before),
         ] {
-            let mut alterations = Alterations::new(mapped(maps, row.kind == "tunnel"));
-            let taken = altered_in(&mut alterations, before, before.len(), 0);
+            let inner = if row.kind == "tunnel" { " inner" } else { "" };
+            let mut alterations = Alterations::new(options(&format!("{maps}{inner}")));
+            let taken = all_of(&mut alterations, before);
             assert_eq!(taken[0], *after, "{}", row.name);
             assert_eq!(unaltered(&alterations), [], "{}", row.name);
             assert_eq!(alterations.note(), None);
@@ -77,7 +64,7 @@ fn addresses_are_rewritten_as_scapy_would() {
 fn right_checksums_are_not_repaired() {
     for row in scapy() {
         let mut alterations = Alterations::new(options("fix-checksums inner"));
-        let taken = altered_in(&mut alterations, &row.before, row.before.len(), 0);
+        let taken = all_of(&mut alterations, &row.before);
         assert_eq!(taken[0], row.before, "{}", row.name);
         for name in ["checksums_fixed", "checksums_unknown", "lengths_fixed"] {
             assert_eq!(count(&alterations, name), 0, "{}: {name}", row.name);
@@ -119,8 +106,7 @@ fn checksums_cover_the_home_address() {
         );
         let fixed = altered(options("fix-checksums"), &frame);
         assert!(right(&fixed, &HOME), "{before:x?}");
-        let forward = FORWARD.map(str::to_owned);
-        let after = altered(mapped(&forward, false), &fixed);
+        let after = altered(options(FORWARD), &fixed);
         let mut home = HOME;
         home[3] = 0xb9;
         assert!(right(&after, &home), "{before:x?}");
@@ -170,7 +156,7 @@ fn broken_checksums_are_repaired_inside() {
             "tunnel" => "fix-checksums inner",
             _ => "fix-checksums",
         }));
-        let taken = altered_in(&mut alterations, &broken, broken.len(), 0);
+        let taken = all_of(&mut alterations, &broken);
         assert_eq!(taken[0], row.before, "{}", row.name);
         assert_eq!(count(&alterations, "checksums_fixed"), 1, "{}", row.name);
         repaired += 1;
@@ -191,7 +177,7 @@ fn no_address_is_left_in_the_clear() {
     ];
     for row in scapy() {
         let mut alterations = Alterations::new(options("anonymize=,plain inner"));
-        let taken = altered_in(&mut alterations, &row.before, row.before.len(), 0);
+        let taken = all_of(&mut alterations, &row.before);
         let frame = &taken[0];
         for address in known {
             let found = frame.windows(address.len()).any(|bytes| bytes == address);
@@ -204,10 +190,9 @@ fn no_address_is_left_in_the_clear() {
 /// it is not sent.
 #[test]
 fn tunnels_are_left_alone_and_counted() {
-    let forward = FORWARD.map(str::to_owned);
     for row in scapy().iter().filter(|row| row.kind == "tunnel") {
-        let mut alterations = Alterations::new(mapped(&forward, false));
-        let taken = altered_in(&mut alterations, &row.before, row.before.len(), 0);
+        let mut alterations = Alterations::new(options(FORWARD));
+        let taken = all_of(&mut alterations, &row.before);
         assert_ne!(taken[0], row.before, "{}", row.name);
         assert_eq!(
             unaltered(&alterations),
@@ -222,15 +207,12 @@ fn tunnels_are_left_alone_and_counted() {
         assert!(note.contains("--inner alters 1 tunnelled packet"), "{note}");
 
         let mut anonymous = Alterations::new(options("anonymize"));
-        assert!(altered_in(&mut anonymous, &row.before, row.before.len(), 0).is_empty());
+        assert!(all_of(&mut anonymous, &row.before).is_empty());
         let expected = [("unaltered_tunnel", 1), ("unaltered_dropped", 1)];
         assert_eq!(unaltered(&anonymous), expected);
         // Class and time to live apply to the outermost packet only: nothing is missing.
         let mut marked = Alterations::new(options("dscp=9"));
-        assert_eq!(
-            altered_in(&mut marked, &row.before, row.before.len(), 0).len(),
-            1
-        );
+        assert_eq!(all_of(&mut marked, &row.before).len(), 1);
         assert_eq!(unaltered(&marked), [], "{}", row.name);
     }
 }
@@ -338,7 +320,7 @@ fn exceptions_are_counted_with_their_reason() {
         let all = |text: &str| {
             let text = format!("truncated=keep inner {text}");
             let mut alterations = Alterations::new(options(&text));
-            let sent = altered_in(&mut alterations, &frame, frame.len(), 0).len();
+            let sent = all_of(&mut alterations, &frame).len();
             (sent, unaltered(&alterations))
         };
         let map = all("map=10.0.0.0/8=11.0.0.0/8");

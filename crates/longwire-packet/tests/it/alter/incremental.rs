@@ -4,7 +4,7 @@ use longwire_packet::alter::AlterOptions;
 use longwire_packet::fragment::fragment;
 use proptest::prelude::*;
 
-use crate::alter::{Alterations, altered, altered_in, holds, options, sctp, udp};
+use crate::alter::{Alterations, all_of, altered, altered_in, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{self, Sample, crc32c};
 
 /// Options of every kind that affects checksummed bytes.
@@ -70,7 +70,7 @@ proptest! {
         prop_assume!(bad != 0 && u32::from(bad) % 0xffff != u32::from(sum) % 0xffff);
         wrong[40..42].copy_from_slice(&bad.to_be_bytes());
         prop_assert!(!holds(&wrong));
-        let after = altered_in(&mut alterations, &wrong, wrong.len(), 0);
+        let after = all_of(&mut alterations, &wrong);
         prop_assert!(!holds(&after[0]));
     }
 
@@ -83,7 +83,7 @@ proptest! {
         let mut alterations = Alterations::new(chosen(bits));
         let mut datagram = vec![0; whole.len() - 34];
         fragment(&frame, mtu, &mut Vec::new(), |piece| {
-            let piece = &altered_in(&mut alterations, piece, piece.len(), 0)[0];
+            let piece = &all_of(&mut alterations, piece)[0];
             let offset = usize::from(u16::from_be_bytes([piece[20], piece[21]]) & 0x1fff) * 8;
             datagram[offset..offset + piece.len() - 34].copy_from_slice(&piece[34..]);
             assert!(frames::header_holds(piece, 14));

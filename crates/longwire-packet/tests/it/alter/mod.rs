@@ -77,10 +77,15 @@ pub fn altered_in(
     taken
 }
 
-/// Returns the result for one whole frame.
+/// Returns the result for a whole frame in the first round.
+pub fn all_of(alterations: &mut Alterations, frame: &[u8]) -> Vec<Vec<u8>> {
+    altered_in(alterations, frame, frame.len(), 0)
+}
+
+/// Returns the only frame that results from a whole frame.
 pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
     let mut alterations = Alterations::new(options);
-    let mut taken = altered_in(&mut alterations, frame, frame.len(), 0);
+    let mut taken = all_of(&mut alterations, frame);
     assert_eq!(taken.len(), 1);
     taken.remove(0)
 }
@@ -189,14 +194,14 @@ fn checksums_are_fixed_where_they_can_be() {
                 _ => 2,
             }] ^= 0x5a;
         let mut alterations = Alterations::new(options("fix-checksums"));
-        let fixed = altered_in(&mut alterations, &broken, broken.len(), 0);
+        let fixed = all_of(&mut alterations, &broken);
         assert_eq!(
             fixed,
             std::slice::from_ref(&sample.frame),
             "{}",
             sample.name
         );
-        altered_in(&mut alterations, &sample.frame, sample.frame.len(), 0);
+        all_of(&mut alterations, &sample.frame);
         assert_eq!(count(&alterations, "checksums_fixed"), 1, "{}", sample.name);
     }
     let piece = Ipv4 {
@@ -206,7 +211,7 @@ fn checksums_are_fixed_where_they_can_be() {
     let piece = ethernet(&[], 0x0800, &piece.packet(17, &[9; 64]));
     let mut alterations = Alterations::new(options("fix-checksums"));
     assert_eq!(
-        altered_in(&mut alterations, &piece, piece.len(), 0),
+        all_of(&mut alterations, &piece),
         std::slice::from_ref(&piece)
     );
     assert_eq!(count(&alterations, "checksums_unknown"), 1);

@@ -3,7 +3,7 @@
 use longwire_packet::split::Splitter;
 use longwire_testbed::support::rows;
 
-use crate::alter::{Alterations, altered_in, options};
+use crate::alter::{Alterations, all_of, options};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 /// Returns a frame between a client 10.1.2.3 and a server 192.0.2.77.
@@ -165,7 +165,7 @@ fn each_side_has_its_address() {
     ));
     for from_client in [true, false] {
         let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
-        let after = altered_in(&mut alterations, &frame, frame.len(), 0).remove(0);
+        let after = all_of(&mut alterations, &frame).remove(0);
         assert_eq!(after[5], if from_client { 0x0a } else { 0x0b });
         assert_eq!(after[6..], frame[6..]);
     }

@@ -1,6 +1,6 @@
 //! Super-packets, whose IP header has no length, and lengths of truncated frames.
 
-use crate::alter::{AlterOptions, Alterations, altered_in, count, holds, options};
+use crate::alter::{AlterOptions, Alterations, all_of, altered_in, count, holds, options};
 use longwire_packet::repair_checksums;
 use longwire_testbed::support::frames::{
     DESTINATION6, PLAIN4, SOURCE6, ethernet, header_holds, ipv6, remainder, transport,
@@ -155,7 +155,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
     ] {
         let mut alterations = Alterations::new(options("mtu=1400"));
         alterations.segment_with(halves);
-        let taken = altered_in(&mut alterations, &frame, frame.len(), 0);
+        let taken = all_of(&mut alterations, &frame);
         assert_eq!(count(&alterations, "mtu_segmented"), segmented);
         assert_eq!(count(&alterations, "mtu_fragmented"), fragmented);
         assert_eq!(
@@ -188,7 +188,7 @@ fn lengths_of_links_fit_a_shorter_frame() {
     for (frame, len_at, ip_at) in [(llc, 12, 22), (pppoe, 18, 22)] {
         let fit = |how: &str| {
             let mut alterations = Alterations::new(options(&format!("mtu=576 mtu-action={how}")));
-            altered_in(&mut alterations, &frame, frame.len(), 0)
+            all_of(&mut alterations, &frame)
         };
         let pieces = [fit("truncate"), fit("fragment")];
         assert_eq!((pieces[0].len(), pieces[1].len()), (1, 2));

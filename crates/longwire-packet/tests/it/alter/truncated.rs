@@ -1,6 +1,6 @@
 //! Truncated frames: filled, kept, or skipped.
 
-use crate::alter::{Alterations, altered_in, count, holds, options, sctp, udp};
+use crate::alter::{Alterations, all_of, altered_in, count, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alterations) {
@@ -171,14 +171,11 @@ fn truncated_frames_are_kept_or_skipped() {
     let frame = udp((1, 2), &[9; 800]);
     let mut alterations = Alterations::new(options("truncated=skip"));
     assert!(altered_in(&mut alterations, &frame[..96], frame.len(), 0).is_empty());
-    assert_eq!(
-        altered_in(&mut alterations, &frame, frame.len(), 0).len(),
-        1
-    );
+    assert_eq!(all_of(&mut alterations, &frame).len(), 1);
     assert_eq!(count(&alterations, "truncated_skipped"), 1);
     // Kept frames are altered as far as they were captured.
     let mut alterations = Alterations::new(options("truncated=keep map=10.0.0.0/8=11.0.0.0/8"));
-    let mut whole = altered_in(&mut alterations, &frame, frame.len(), 0).remove(0);
+    let mut whole = all_of(&mut alterations, &frame).remove(0);
     let kept = altered_in(&mut alterations, &frame[..96], frame.len(), 0);
     whole.truncate(96);
     assert_eq!(kept, [whole]);

@@ -1,6 +1,6 @@
 //! VLAN tags, and frames beyond the MTU.
 
-use crate::alter::{Alterations, altered, altered_in, count, holds, options, sctp, udp};
+use crate::alter::{Alterations, all_of, altered, count, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 fn tagged(changes: &[&str], frame: &[u8]) -> Vec<u8> {
@@ -58,7 +58,7 @@ fn refused_tags_get_a_remedy() {
 
 fn fitted(mtu: u32, action: &str, frame: &[u8]) -> (Vec<Vec<u8>>, Alterations) {
     let mut alterations = Alterations::new(options(&format!("mtu={mtu} mtu-action={action}")));
-    let taken = altered_in(&mut alterations, frame, frame.len(), 0);
+    let taken = all_of(&mut alterations, frame);
     (taken, alterations)
 }
 

@@ -1,7 +1,7 @@
 //! Modes, limits and errors of bridges.
 
 use longwire_packet::bridge::{
-    Bridge, BridgeConfig, BridgeError, Forwarding, NotForwarded, StaticEntry, StormLimit, Switching,
+    Bridge, BridgeConfig, Forwarding, NotForwarded, StaticEntry, StormLimit, Switching,
 };
 use longwire_units::Nanos;
 use longwire_units::{PacketRate, Packets};
@@ -33,80 +33,64 @@ fn pairs_pass_everything_to_their_partner_and_learn_nothing() {
     assert_eq!(bridge.counters().not_forwarded(NotForwarded::Unpaired), 3);
 }
 
-/// Returns the error of a bridge of two ports with changed settings.
-fn refused(change: impl Fn(&mut BridgeConfig)) -> (BridgeError, String) {
-    let mut config = BridgeConfig::new(2);
-    change(&mut config);
-    let error = Bridge::new(config).unwrap_err();
-    (error, error.to_string())
-}
-
 #[test]
 fn settings_that_cannot_be_are_refused() {
-    let entry = StaticEntry {
-        vlan: 0,
-        mac: station(1),
-        port: port(0),
+    let base = || BridgeConfig::new(2);
+    let paired = |pairs: &[(u16, u16)]| {
+        let pairs = pairs.iter().map(|(a, b)| (port(*a), port(*b)));
+        let switching = Switching::Pairs(pairs.collect());
+        BridgeConfig {
+            switching,
+            ..base()
+        }
     };
-    let (error, text) = refused(|config| config.ports = 0);
-    assert_eq!(error, BridgeError::NoPorts);
-    assert!(text.contains("at least one"));
-    let (_, text) = refused(|config| config.table_max = 0);
-    assert!(text.contains("outside 1..16777216"), "{text}");
-    let (_, text) = refused(|config| config.switching = Switching::Pairs(vec![(port(0), port(2))]));
-    assert_eq!(text, "unknown port 2; the bridge has 2, numbered from 0");
-    let (_, text) = refused(|config| config.switching = Switching::Pairs(vec![(port(1), port(1))]));
-    assert!(text.contains("port 1 is paired with itself"), "{text}");
-    let twice = vec![(port(0), port(1)), (port(1), port(0))];
-    let (_, text) = refused(|config| config.switching = Switching::Pairs(twice.clone()));
-    assert!(text.contains("in two pairs"), "{text}");
-    let (error, _) = refused(|config| {
-        config.statics = vec![StaticEntry {
-            port: port(2),
-            ..entry
-        }]
-    });
-    assert!(matches!(error, BridgeError::NoSuchPort { .. }));
-    let (_, text) = refused(|config| {
-        config.statics = vec![StaticEntry {
-            mac: [1; 6],
-            ..entry
-        }]
-    });
-    assert!(
-        text.starts_with("01:01:01:01:01:01 is not a station address"),
-        "{text}"
-    );
-    let (error, _) = refused(|config| {
-        config.statics = vec![StaticEntry {
-            vlan: 4095,
-            ..entry
-        }]
-    });
-    assert_eq!(error, BridgeError::NoSuchVlan(4095));
-    let (error, _) = refused(|config| {
-        config.table_max = 1;
-        config.statics = vec![
-            entry,
-            StaticEntry {
-                mac: station(2),
-                ..entry
-            },
-        ];
-    });
-    assert_eq!(error, BridgeError::TableFull(1));
-}
-
-#[test]
-fn bursts_that_cannot_be_are_refused() {
-    for burst in [0, (1 << 20) + 1] {
-        let (error, _) = refused(|config| {
-            config.storm = Some(StormLimit {
-                rate: PacketRate::MAX,
-                burst: Packets(burst),
-            });
-        });
-        assert_eq!(error, BridgeError::StormBurst(burst));
+    let entry = |mac, vlan, number| StaticEntry {
+        vlan,
+        mac,
+        port: port(number),
+    };
+    let known = |entry| BridgeConfig {
+        statics: vec![entry],
+        ..base()
+    };
+    let burst = |burst| {
+        let (rate, burst) = (PacketRate::MAX, Packets(burst));
+        let storm = Some(StormLimit { rate, burst });
+        BridgeConfig { storm, ..base() }
+    };
+    let empty = BridgeConfig {
+        table_max: 0,
+        ..base()
+    };
+    let full = BridgeConfig {
+        table_max: 1,
+        statics: vec![entry(station(1), 0, 0), entry(station(2), 0, 0)],
+        ..base()
+    };
+    for (config, refusal) in [
+        (BridgeConfig::new(0), "a bridge needs at least one port"),
+        (empty, "a table of 0 stations is outside 1..16777216"),
+        (full, "the table of 1 stations is full"),
+        (
+            paired(&[(0, 2)]),
+            "unknown port 2; the bridge has 2, numbered from 0",
+        ),
+        (paired(&[(1, 1)]), "port 1 is paired with itself"),
+        (paired(&[(0, 1), (1, 0)]), "port 1 is in two pairs"),
+        (known(entry(station(1), 0, 2)), "unknown port 2"),
+        (
+            known(entry([1; 6], 0, 0)),
+            "01:01:01:01:01:01 is not a station address",
+        ),
+        (known(entry(station(1), 4095, 0)), "VLAN 4095 is outside"),
+        (
+            burst(0),
+            "a burst of 0 flooded frames is outside 1..1048576",
+        ),
+        (burst((1 << 20) + 1), "a burst of 1048577 flooded frames"),
+    ] {
+        let error = Bridge::new(config).unwrap_err().to_string();
+        assert!(error.starts_with(refusal), "{refusal}: {error}");
     }
 }
 

@@ -141,19 +141,7 @@ fn within_by_fields(inner: &Matcher, outer: &Matcher) -> bool {
         (_, None) => true,
         (None, Some(_)) => false,
         (Some(inner), Some(outer)) => {
-            let cut = Prefix::new(outer.address(), outer.bits());
-            let text = |prefix: Prefix, bits: u8| -> Vec<u8> {
-                let octets = match prefix.address() {
-                    std::net::IpAddr::V4(address) => address.octets().to_vec(),
-                    std::net::IpAddr::V6(address) => address.octets().to_vec(),
-                };
-                let bit = |at: u8| octets[usize::from(at / 8)] >> (7 - at % 8) & 1;
-                (0..bits).map(bit).collect()
-            };
-            cut.is_some()
-                && inner.address().is_ipv4() == outer.address().is_ipv4()
-                && inner.bits() >= outer.bits()
-                && text(inner, outer.bits()) == text(outer, outer.bits())
+            inner.bits() >= outer.bits() && oracle::in_prefix(&outer, inner.address())
         }
     };
     let range = |inner: Option<PortRange>, outer: Option<PortRange>| match (inner, outer) {

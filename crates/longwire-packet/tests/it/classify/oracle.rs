@@ -129,7 +129,7 @@ impl Fields {
     }
 }
 
-fn in_prefix(prefix: &Prefix, address: IpAddr) -> bool {
+pub fn in_prefix(prefix: &Prefix, address: IpAddr) -> bool {
     let bits = |address: IpAddr| -> String {
         let octets = match address {
             IpAddr::V4(address) => address.octets().to_vec(),

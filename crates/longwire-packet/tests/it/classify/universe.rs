@@ -1,7 +1,7 @@
 //! Random matchers and frames from few values, so that they match often.
 
 use longwire_packet::bridge::PortIndex;
-use longwire_packet::classify::{Matcher, PortRange, VlanMatch, WrittenFilter};
+use longwire_packet::classify::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter};
 use longwire_units::random::Stream;
 
 /// Seeded random draws.
@@ -71,7 +71,7 @@ impl Universe {
     /// Returns a satisfiable matcher, with filters only on request.
     pub fn matcher(&mut self, with_filters: bool) -> Matcher {
         loop {
-            let net = |draw: &mut Universe| draw.of(&NETS).parse_prefix();
+            let net = |draw: &mut Universe| prefix(draw.of(&NETS));
             let matcher = Matcher {
                 source: self.once_in(2, net),
                 destination: self.once_in(2, net),
@@ -176,14 +176,8 @@ impl Universe {
     }
 }
 
-/// Parses prefixes by means of a matcher.
-trait ParsePrefix {
-    fn parse_prefix(self) -> longwire_packet::classify::Prefix;
-}
-
-impl ParsePrefix for &str {
-    fn parse_prefix(self) -> longwire_packet::classify::Prefix {
-        let matcher: Matcher = format!("src={self}").parse().unwrap();
-        matcher.source.unwrap()
-    }
+/// Parses a prefix by means of a matcher.
+fn prefix(text: &str) -> Prefix {
+    let matcher: Matcher = format!("src={text}").parse().unwrap();
+    matcher.source.unwrap()
 }
