@@ -51,6 +51,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn stars_and_question_marks_stand_for_characters() {
+        for (pattern, name, expected) in [
+            ("dsl*", "dsl12", true),
+            ("dsl*", "ds", false),
+            ("*", "", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*a*b", "xaybzb", true),
+            ("*a*b", "xaybz", false),
+            ("é?", "éé", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
     fn a_pattern_of_megabytes_fits_nothing() {
         assert!(fits(&"*".repeat(PATTERN_MAX), "name"));
         assert!(!fits(&"*".repeat(PATTERN_MAX + 1), "name"));

@@ -22,11 +22,9 @@
 
 extern crate alloc;
 
-mod counted;
 mod date;
 pub mod decimal;
 mod display;
-mod families;
 pub mod fields;
 pub mod glob;
 pub mod lines;
@@ -36,11 +34,11 @@ pub mod random;
 pub mod special;
 pub mod words;
 
-pub use counted::{count_of, grouped};
 pub use date::{Date, calendar};
 pub use pace::{PacketRate, Speed};
 
 pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed, with_unit};
+pub use words::{count_of, grouped};
 
 /// Nanoseconds: a time on the run's monotonic clock, or a duration.
 ///

@@ -1,15 +1,13 @@
 //! Parses units in the notation of `tc`: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
 //!
 //! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and `0.3ns` is refused
-//! rather than rounded. A number without a unit is refused.
-//! `0.3ns` is refused rather than rounded. A unit is never guessed.
+//! rather than rounded. A number without a unit is refused; a unit is never guessed.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::str::FromStr;
 
-use super::families::{PACKET_RATE, PACKETS, PROBABILITY, RATE, SIZE, SPEED, TIME};
 use super::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed};
 
 /// Error of a value with a unit.
@@ -150,29 +148,157 @@ fn number(digits: &str) -> u128 {
     digits.fold(0, |value, digit| value * 10 + digit)
 }
 
-fn is_negative(text: &str) -> bool {
-    let mut chars = text.chars();
-    chars.next() == Some('-') && chars.next().is_some_and(|c| c.is_ascii_digit() || c == '.')
+fn starts_a_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+fn refuse_negative(text: &str) -> Result<(), UnitError> {
+    match text.strip_prefix('-').is_some_and(starts_a_number) {
+        true => Err(UnitError::Negative { text: text.into() }),
+        false => Ok(()),
+    }
+}
+
+fn too_large(text: &str, most: &'static str) -> UnitError {
+    let text = text.into();
+    UnitError::TooLarge { text, most }
+}
+
+fn not_plain(text: &str, example: &'static str) -> UnitError {
+    let text = text.into();
+    UnitError::NotAPlainNumber { text, example }
 }
 
 /// A family of units: names with their number of base units, and texts of messages.
-pub(super) struct Family {
-    pub(super) units: &'static [(&'static str, u128)],
+struct Family {
+    units: &'static [(&'static str, u128)],
     /// Units suggested for a number without one.
-    pub(super) usual: &'static [&'static str],
-    pub(super) example: &'static str,
-    pub(super) known: &'static str,
-    pub(super) step: &'static str,
-    pub(super) most: &'static str,
-    pub(super) most_value: u64,
+    usual: &'static [&'static str],
+    example: &'static str,
+    known: &'static str,
+    step: &'static str,
+    most: &'static str,
+    most_value: u64,
 }
+
+const TIME: Family = Family {
+    units: &[
+        ("ns", 1),
+        ("nsec", 1),
+        ("nsecs", 1),
+        ("us", 1_000),
+        ("usec", 1_000),
+        ("usecs", 1_000),
+        ("ms", 1_000_000),
+        ("msec", 1_000_000),
+        ("msecs", 1_000_000),
+        ("s", 1_000_000_000),
+        ("sec", 1_000_000_000),
+        ("secs", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ],
+    usual: &["ms", "s"],
+    example: "20ms",
+    known: "times are in ns, us, ms, s, min or h",
+    step: "1ns",
+    most: "24h",
+    most_value: 86_400_000_000_000,
+};
+
+const RATE: Family = Family {
+    units: &[
+        ("bit", 1),
+        ("kbit", 1_000),
+        ("mbit", 1_000_000),
+        ("gbit", 1_000_000_000),
+        ("tbit", 1_000_000_000_000),
+        ("kibit", 1 << 10),
+        ("mibit", 1 << 20),
+        ("gibit", 1 << 30),
+        ("bps", 8),
+        ("kbps", 8_000),
+        ("mbps", 8_000_000),
+        ("gbps", 8_000_000_000),
+    ],
+    usual: &["mbit", "kbit"],
+    example: "10mbit",
+    known: "rates are in bit, kbit, mbit, gbit or tbit per second (kbps and mbps are bytes per second, as in tc)",
+    step: "1bit",
+    most: "10tbit",
+    most_value: BitRate::MAX.bits_per_sec(),
+};
+
+const SIZE: Family = Family {
+    units: &[
+        ("b", 1),
+        ("k", 1 << 10),
+        ("kb", 1 << 10),
+        ("m", 1 << 20),
+        ("mb", 1 << 20),
+        ("g", 1 << 30),
+        ("gb", 1 << 30),
+    ],
+    usual: &["kb", "b"],
+    example: "64kb",
+    known: "sizes are in b, kb, mb or gb (bytes; kb is 1024, as in tc)",
+    step: "1b",
+    most: "1024gb",
+    most_value: Bytes::SETTING_MAX.0,
+};
+
+const PACKETS: Family = Family {
+    units: &[("p", 1), ("pkt", 1), ("packets", 1)],
+    usual: &["p"],
+    example: "100p",
+    known: "packets are written 100p",
+    step: "1p",
+    most: "1000000000p",
+    most_value: 1_000_000_000,
+};
+
+/// Base unit: 0.001 packets/s.
+const PACKET_RATE: Family = Family {
+    units: &[
+        ("pps", 1_000),
+        ("kpps", 1_000_000),
+        ("mpps", 1_000_000_000),
+        ("gpps", 1_000_000_000_000),
+    ],
+    usual: &["pps", "kpps"],
+    example: "100kpps",
+    known: "packet rates are in pps, kpps, mpps or gpps",
+    step: "0.001pps",
+    most: "1gpps",
+    most_value: PacketRate::MAX.0,
+};
+
+/// Base unit: 10^-9.
+const SPEED: Family = Family {
+    units: &[("x", 1_000_000_000), ("%", 10_000_000)],
+    usual: &["x"],
+    example: "2x",
+    known: "speeds are written 2x, 0.5x or 50%",
+    step: "0.000000001x",
+    most: "1000000x",
+    most_value: Speed::MAX.0,
+};
+
+/// Base unit: 10^-14.
+const PROBABILITY: Family = Family {
+    units: &[("%", 1_000_000_000_000)],
+    usual: &["%"],
+    example: "1%",
+    known: "probabilities are in %",
+    step: "0.000000000001%",
+    most: "100%",
+    most_value: 100_000_000_000_000,
+};
 
 impl Family {
     fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let owned = || text.to_string();
-        if is_negative(text) {
-            return Err(UnitError::Negative { text: owned() });
-        }
+        refuse_negative(text)?;
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
         let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
         let unit = unit.to_ascii_lowercase();
@@ -202,10 +328,7 @@ impl Family {
                 text: owned(),
                 step: self.step,
             }),
-            Ok(_) | Err(Unfit::TooLarge | Unfit::NotANumber) => Err(UnitError::TooLarge {
-                text: owned(),
-                most: self.most,
-            }),
+            Ok(_) | Err(Unfit::TooLarge | Unfit::NotANumber) => Err(too_large(text, self.most)),
         }
     }
 }
@@ -335,10 +458,7 @@ impl FromStr for Correlation {
 /// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 2^64 − 1,
 /// [`UnitError::NotAPlainNumber`] for a fraction or any other text.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
-    let owned = || text.to_string();
-    if is_negative(text) {
-        return Err(UnitError::Negative { text: owned() });
-    }
+    refuse_negative(text)?;
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     // The standard parser accepts a plus sign.
     let value = match text.split_once(['e', 'E']) {
@@ -350,14 +470,8 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
         _ => Err(Unfit::NotANumber),
     };
     value.map_err(|unfit| match unfit {
-        Unfit::TooLarge => UnitError::TooLarge {
-            text: owned(),
-            most: "18446744073709551615",
-        },
-        Unfit::TooFine | Unfit::NotANumber => UnitError::NotAPlainNumber {
-            text: owned(),
-            example: "1000",
-        },
+        Unfit::TooLarge => too_large(text, "18446744073709551615"),
+        Unfit::TooFine | Unfit::NotANumber => not_plain(text, "1000"),
     })
 }
 
@@ -367,24 +481,13 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
 /// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 1,
 /// [`UnitError::NotAPlainNumber`] for any other text.
 pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
-    let owned = || text.to_string();
-    if is_negative(text) {
-        return Err(UnitError::Negative { text: owned() });
-    }
+    refuse_negative(text)?;
     // The standard parser accepts "inf", "nan" and a plus sign.
-    let starts_well = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    let value = text.parse().ok().filter(|_| starts_well);
-    let value: f64 = value.ok_or_else(|| UnitError::NotAPlainNumber {
-        text: owned(),
-        example: "1e-6",
-    })?;
-    if value > 1.0 {
-        return Err(UnitError::TooLarge {
-            text: owned(),
-            most: "1",
-        });
+    match text.parse::<f64>() {
+        Ok(value) if starts_a_number(text) && value > 1.0 => Err(too_large(text, "1")),
+        Ok(value) if starts_a_number(text) => Ok(value),
+        _ => Err(not_plain(text, "1e-6")),
     }
-    Ok(value)
 }
 
 /// Parses an integer, such as `-4`.
@@ -393,18 +496,12 @@ pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
 /// [`UnitError::TooLarge`] if it exceeds `i64`, [`UnitError::NotAPlainNumber`] for a
 /// fraction or any other text.
 pub fn parse_signed(text: &str) -> Result<i64, UnitError> {
-    let owned = || text.to_string();
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) {
-        return Err(UnitError::NotAPlainNumber {
-            text: owned(),
-            example: "-4",
-        });
+        return Err(not_plain(text, "-4"));
     }
-    text.parse().map_err(|_| UnitError::TooLarge {
-        text: owned(),
-        most: "9223372036854775807",
-    })
+    let value = text.parse();
+    value.map_err(|_| too_large(text, "9223372036854775807"))
 }
 
 /// Parses a finite number, such as `1.5` or `-2e3`.
@@ -414,12 +511,8 @@ pub fn parse_signed(text: &str) -> Result<i64, UnitError> {
 pub fn parse_real(text: &str) -> Result<f64, UnitError> {
     // The standard parser accepts "inf", "nan" and a plus sign.
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let starts_well = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     match text.parse::<f64>() {
-        Ok(value) if starts_well && value.is_finite() => Ok(value),
-        _ => Err(UnitError::NotAPlainNumber {
-            text: text.to_string(),
-            example: "1.5",
-        }),
+        Ok(value) if starts_a_number(digits) && value.is_finite() => Ok(value),
+        _ => Err(not_plain(text, "1.5")),
     }
 }

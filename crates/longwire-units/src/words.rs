@@ -5,7 +5,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 
-pub use crate::counted::{count_of, grouped as count};
+pub use self::grouped as count;
 
 /// Formats microseconds in a suitable unit, to three digits.
 pub fn micros(micros: f64) -> String {
@@ -14,6 +14,10 @@ pub fn micros(micros: f64) -> String {
         us if us >= 1e3 => (us / 1e3, "ms"),
         us => (us, "us"),
     };
+    three_digits(value, unit)
+}
+
+fn three_digits(value: f64, unit: &str) -> String {
     match value {
         0.0 => format!("0 {unit}"),
         v if v < 10.0 => format!("{v:.2} {unit}"),
@@ -37,11 +41,7 @@ pub fn rate(bits: f64) -> String {
         b if b >= 1e3 => (b / 1e3, "kbit/s"),
         b => return format!("{b:.0} bit/s"),
     };
-    match value {
-        v if v < 10.0 => format!("{v:.2} {unit}"),
-        v if v < 100.0 => format!("{v:.1} {unit}"),
-        v => format!("{v:.0} {unit}"),
-    }
+    three_digits(value, unit)
 }
 
 /// Formats a share: `0.0089%`, `0.02%`, `20.0%`.
@@ -57,6 +57,26 @@ pub fn percent(share: f64) -> String {
         p if p < 99.95 => format!("{p:.1}%"),
         p => format!("{p:.0}%"),
     }
+}
+
+/// Formats a count with its noun and thousands separators: `1 frame`, `0 frames`,
+/// `1,234 more links`. The noun is singular; the plural adds `s`.
+pub fn count_of(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", grouped(count))
+}
+
+/// Formats a count with thousands separators: `1,234,567`.
+pub fn grouped(count: u64) -> String {
+    let digits = format!("{count}");
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -89,5 +109,19 @@ mod tests {
         assert_eq!(micros(12.34), "12.3 us");
         assert_eq!(micros(1_234.0), "1.23 ms");
         assert_eq!(micros(2_500_000.0), "2.50 s");
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(count_of(0, "frame"), "0 frames");
+        assert_eq!(count_of(1, "more link"), "1 more link");
+        assert_eq!(count_of(2_000, "frame"), "2,000 frames");
     }
 }

@@ -34,18 +34,14 @@ fn one_line_makes_a_thousand_links_forth_and_back() {
     let text = "[[link]]\nname = \"x{n}\"\nbetween = [\"10.1.0.0/22\", \"10.2.0.0/22\"]\nrate = \"1mbit\"\n";
     let topology = good(text);
     assert_eq!((topology.links.len(), topology.rules.len()), (1022, 2044));
-    let last = &topology.rules[2042..];
-    assert_eq!(last[0].matcher.to_string(), "src=10.1.3.254,dst=10.2.3.254");
-    assert_eq!(last[1].matcher.to_string(), "src=10.2.3.254,dst=10.1.3.254");
-    let link = Class::Link(1021);
-    assert_eq!(topology.named("x1022"), Some(link));
     assert_eq!(
-        last.iter()
-            .map(|rule| rule.target.direction)
-            .collect::<Vec<_>>(),
-        [Direction::Up, Direction::Down]
+        rules_in_words(&topology)[2042..],
+        [
+            "src=10.1.3.254,dst=10.2.3.254: x1022.up",
+            "src=10.2.3.254,dst=10.1.3.254: x1022.down"
+        ]
     );
-    assert!(last.iter().all(|rule| rule.target.class == link));
+    assert_eq!(topology.named("x1022"), Some(Class::Link(1021)));
     let all = good(
         "[[link]]\nname = \"{a}:{b}\"\nbetween = [\"10.1.0.0/30\", \"10.2.0.0/31\"]\npairing = \"all\"\n",
     );
@@ -65,29 +61,11 @@ fn one_line_makes_a_thousand_links_forth_and_back() {
 fn the_only_link_between_two_ports_needs_no_match() {
     let topology = good("[[link]]\nname = \"x\"\nrate = \"1mbit\"\n");
     assert!(topology.warnings.is_empty(), "{:?}", topology.warnings);
-    let rules: Vec<_> = topology
-        .rules
-        .iter()
-        .map(|rule| {
-            (
-                topology.matcher_in_words(&rule.matcher),
-                rule.target.direction,
-            )
-        })
-        .collect();
-    let named = |name: &str| format!("in-port={name}");
-    assert_eq!(
-        rules,
-        [(named("a"), Direction::Up), (named("b"), Direction::Down)]
-    );
+    let rules = ["in-port=a: x.up", "in-port=b: x.down"];
+    assert_eq!(rules_in_words(&topology), rules);
     let shared = good("[[link]]\nname = \"x\"\nshared = true\n");
-    assert!(
-        shared
-            .rules
-            .iter()
-            .all(|rule| rule.target.direction == Direction::Up)
-    );
-    assert_eq!(shared.rules.len(), 2);
+    let rules = ["in-port=a: x.up", "in-port=b: x.up"];
+    assert_eq!(rules_in_words(&shared), rules);
     // Explicit matchers take precedence.
     let two = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\n");
     assert!(two.rules.is_empty());
@@ -349,22 +327,6 @@ fn ramps_and_unlimited_repetitions_are_ordered_by_time() {
 }
 
 #[test]
-fn names_of_links_fit_patterns() {
-    for (pattern, name, fits) in [
-        ("dsl*", "dsl12", true),
-        ("dsl*", "ds", false),
-        ("*", "", true),
-        ("a?c", "abc", true),
-        ("a?c", "ac", false),
-        ("*a*b", "xaybzb", true),
-        ("*a*b", "xaybz", false),
-        ("é?", "éé", true),
-    ] {
-        assert_eq!(glob::fits(pattern, name), fits, "{pattern} {name}");
-    }
-}
-
-#[test]
 fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/topologies");
     let links = [
@@ -424,7 +386,7 @@ fn the_schema_is_what_the_reader_takes() {
         let wrong = format!("{} = 1979-05-27\n{PORTS}", field.name);
         let problems = Topology::parse("n", &wrong, Path::new("")).expect_err(field.name);
         let reason = &problems[0].reason;
-        assert!(!reason.contains("there is no"), "{}: {reason}", field.name);
+        assert!(!reason.contains("unknown key"), "{}: {reason}", field.name);
     }
     assert_eq!(schema["additionalProperties"], false);
 }

@@ -198,39 +198,34 @@ fn probabilities_of_events_that_exclude_each_other_add_up() {
 #[test]
 fn plain_numbers_are_refused_in_clear_words() {
     let count = |text| parse_count(text).unwrap_err().to_string();
-    assert_eq!(
-        count("18b"),
-        "'18b' is not a number; write for example 1000"
-    );
-    assert_eq!(
-        count("+18"),
-        "'+18' is not a number; write for example 1000"
-    );
-    assert_eq!(count(""), "'' is not a number; write for example 1000");
     for text in [
-        "1.5", "1.0", "1.55e1", "1e-3", "1e+3", "e3", "1e", "1e3e3", "1_000",
+        "18b", "+18", "", "1.5", "1.0", "1.55e1", "1e-3", "1e+3", "e3", "1e", "1e3e3", "1_000",
     ] {
-        let message = count(text);
-        assert!(message.ends_with("write for example 1000"), "{message}");
+        let message = format!("'{text}' is not a number; write for example 1000");
+        assert_eq!(count(text), message);
     }
-    for text in ["1e20", "2e19", "1e99999999999999999999"] {
-        assert!(count(text).contains("is too large"), "{text}");
+    for text in [
+        "18446744073709551616",
+        "1e20",
+        "2e19",
+        "1e99999999999999999999",
+    ] {
+        let message = format!("'{text}' is too large; the maximum is 18446744073709551615");
+        assert_eq!(count(text), message);
     }
     assert_eq!(count("-1"), "'-1' is negative; the minimum is 0");
-    assert_eq!(
-        count("18446744073709551616"),
-        "'18446744073709551616' is too large; the maximum is 18446744073709551615"
-    );
     let ratio = |text| parse_ratio(text).unwrap_err().to_string();
     for text in ["nan", "inf", "+1", "1%", ""] {
-        assert_eq!(
-            ratio(text),
-            format!("'{text}' is not a number; write for example 1e-6")
-        );
+        let message = format!("'{text}' is not a number; write for example 1e-6");
+        assert_eq!(ratio(text), message);
     }
     assert_eq!(ratio("-0.0"), "'-0.0' is negative; the minimum is 0");
-    assert_eq!(ratio("1.01"), "'1.01' is too large; the maximum is 1");
-    assert_eq!(ratio("1e999"), "'1e999' is too large; the maximum is 1");
+    for text in ["1.01", "1e999"] {
+        assert_eq!(
+            ratio(text),
+            format!("'{text}' is too large; the maximum is 1")
+        );
+    }
 }
 
 #[test]
