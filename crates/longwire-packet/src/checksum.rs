@@ -147,7 +147,7 @@ mod tests {
 
     /// The vectors of RFC 3720, appendix B.4, and the usual check value.
     #[test]
-    fn crc32c_is_that_of_the_documents() {
+    fn crc32c_matches_published_values() {
         let rising: [u8; 32] = core::array::from_fn(|n| n as u8);
         assert_eq!(crc32c(&[&[0; 32]]), 0x8a91_36aa);
         assert_eq!(crc32c(&[&[0xff; 32]]), 0x62a8_ab43);
@@ -158,7 +158,7 @@ mod tests {
 
     /// The example of RFC 1071, section 3.
     #[test]
-    fn the_sum_is_that_of_the_document() {
+    fn checksums_match_rfc_1071() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(fold(sum_words(&bytes)), 0xddf2);
         assert_eq!(fold(sum_words(&[0xff; 65_535])), 0xff00);
@@ -166,7 +166,7 @@ mod tests {
 
     /// The example of RFC 1624, section 4.
     #[test]
-    fn the_update_is_that_of_the_document() {
+    fn updates_match_rfc_1624() {
         let mut change = Change::NONE;
         change.word(0x5555, 0x3285);
         assert_eq!(change.update(0xdd2f), 0x0000);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_named_as_a_person_writes_them() {
+    fn flows_are_printed_with_addresses_and_ports() {
         let name = |frame: &[u8]| FiveTuple::of(frame).map(|flow| flow.to_string());
         let whole = udp4([0, 0]);
         assert_eq!(

@@ -85,7 +85,7 @@ fn fragments_of_a_datagram_are_one_flow() {
 }
 
 #[test]
-fn packets_in_envelopes_are_told_apart() {
+fn flows_inside_tunnels_are_distinguished() {
     looks_inside("plain", |packet| ether(0x0800, packet));
     looks_inside("PPPoE", |packet| pppoe(&[0, 0x21], packet));
     looks_inside("PPPoE, compressed", |packet| pppoe(&[0x21], packet));
@@ -112,7 +112,7 @@ fn packets_in_envelopes_are_told_apart() {
 }
 
 #[test]
-fn ipv6_options_hide_no_ports() {
+fn ports_are_found_after_ipv6_options() {
     let options = |ports: &[u8]| {
         let hop = [60, 0, 1, 4, 0, 0, 0, 0];
         let destination = [43, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -125,7 +125,7 @@ fn ipv6_options_hide_no_ports() {
 }
 
 #[test]
-fn a_flow_label_stands_for_the_ports() {
+fn a_flow_label_replaces_the_ports() {
     let of = |label, ports: &[u8]| hash(&ether(0x86dd, &v6(label, UDP, 2, ports)));
     assert_ne!(of(0, &HTTP), of(0, &DNS));
     assert_eq!(of(5, &HTTP), of(5, &DNS));
@@ -165,7 +165,7 @@ fn keys_tags_and_spis_separate_flows() {
 }
 
 #[test]
-fn frames_without_ip_are_a_flow_for_each_pair_and_type() {
+fn frames_without_ip_are_a_flow_per_address_pair_and_type() {
     let arp = ether(0x0806, &[1; 28]);
     assert_eq!(hash(&arp), hash(&ether(0x0806, &[2; 28])));
     assert_ne!(hash(&arp), hash(&ether(0x88cc, &[1; 28])));
@@ -182,7 +182,7 @@ fn frames_without_ip_are_a_flow_for_each_pair_and_type() {
 }
 
 #[test]
-fn cut_frames_and_endless_ones_have_a_hash() {
+fn truncated_and_malformed_frames_have_a_hash() {
     let inner = gre(0xb000, 0x0800, &[1; 12], &v4(4, C, &v4(UDP, B, &HTTP)));
     let frame = ether(0x0800, &v4(47, C, &inner));
     for len in 0..=frame.len() {

@@ -87,7 +87,7 @@ fn frames_without_address_use_the_learned_station() {
 }
 
 #[test]
-fn a_station_on_both_sides_decides_nothing() {
+fn a_station_seen_on_both_sides_is_ignored() {
     let mut sides = sides(&["10.0.0.7"]);
     let lldp = frame(NEAR, ALL, &[0x88, 0xcc, 2, 7]);
     let up = frame(NEAR, FAR, &ipv4([10, 0, 0, 7], [192, 0, 2, 1]));
@@ -100,7 +100,7 @@ fn a_station_on_both_sides_decides_nothing() {
 }
 
 #[test]
-fn stations_can_be_named_too() {
+fn mac_addresses_decide_the_direction() {
     let mut sides = sides(&["02-00-00-00-00-01"]);
     let rest = ipv4([1, 2, 3, 4], [5, 6, 7, 8]);
     assert_eq!(sides.direction(&frame(NEAR, FAR, &rest)), Some(Up));
@@ -109,7 +109,7 @@ fn stations_can_be_named_too() {
 }
 
 #[test]
-fn frames_cut_short_are_no_panic() {
+fn truncated_frames_do_not_panic() {
     let whole = frame(NEAR, FAR, &ipv6("2001:db8::1", "2001:db8::2"));
     for len in 0..whole.len() {
         let mut sides = sides(&["2001:db8::1"]);
@@ -125,7 +125,7 @@ fn frames_cut_short_are_no_panic() {
 
 proptest! {
     #[test]
-    fn any_bytes_go_somewhere_or_nowhere(
+    fn arbitrary_bytes_do_not_panic(
         frames in proptest::collection::vec(
             // Bias towards types with addresses, which are rare among random bytes.
             (any::<[u8; 12]>(), 0..6usize, proptest::collection::vec(any::<u8>(), 0..60)),
@@ -176,7 +176,7 @@ fn near_sides_are_parsed_and_printed() {
 }
 
 #[test]
-fn prefixes_hold_what_begins_as_they_do() {
+fn prefixes_contain_their_addresses() {
     for (near, address, holds) in [
         ("10.1.2.3/8", "10.255.0.1", true),
         ("10.1.2.3/8", "11.1.2.3", false),

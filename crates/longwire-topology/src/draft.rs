@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_the_reader_leaves_the_topology_as_it_was() {
+    fn a_panic_while_reading_restores_the_topology() {
         let mut topology = network();
         let before = parts(&topology);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn committed_files_stay() {
+    fn committed_additions_stay() {
         let mut topology = network();
         let mut draft = topology.begin(Diagnostics::new("change", ADDED), &files());
         for item in tree::tables(&added(), "link") {

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_one_direction_are_over_those_of_both() {
+    fn options_of_one_direction_override_those_of_both() {
         let options = json!({ "delay": "20ms", "up": { "delay": "5ms", "rate": "1mbit" } });
         let (duplex, warnings) = read(&options).expect("options");
         assert_eq!(warnings, []);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_their_pointers() {
+    fn problems_point_to_the_value() {
         let problems = read(&json!({ "delay": "soon", "down": { "loss": "1%" } }));
         let problems = problems.expect_err("no time");
         assert_eq!(problems[0].pointer, "/delay");

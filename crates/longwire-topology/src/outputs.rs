@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_output_has_a_link_that_is_one_direction() {
+    fn each_output_has_a_link_in_one_direction() {
         let slow: LinkSpec = "rate=10mbit".parse().expect("a valid line");
         let outputs = [
             ("out1".to_owned(), slow),

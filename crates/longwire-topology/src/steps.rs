@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_counts_its_own_parts() {
+    fn each_step_counts_from_zero() {
         let steps = Steps::new();
         steps.begin("reading links", None);
         (0..3).for_each(|_| steps.advance());

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_as_json_has_them() {
+    fn json_numbers_keep_their_type() {
         let body = json!({ "x": [1, -2, 2.5, 1e30, 3.0, u64::MAX] });
         let (table, _) = read(&body).expect("a table");
         let items = table.get("x").and_then(Value::as_list).expect("a list");
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_named() {
+    fn a_null_is_refused_with_its_pointer() {
         for (body, field, pointer) in [
             (json!({ "set": null }), "set", "/set"),
             (json!({ "set": { "a": null } }), "set.a", "/set/a"),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_date() {
+    fn invalid_dates_are_refused() {
         for text in [
             "",
             "2016-10-01",

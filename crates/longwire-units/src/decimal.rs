@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn non_numbers_are_refused() {
+    fn invalid_numbers_are_refused() {
         for text in [
             "", ".", "-", "e5", "1e", "1e+", "1.2.3", "nan", "inf", "+1", "0x10", "1 2",
         ] {

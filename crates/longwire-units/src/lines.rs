@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_do_not_show() {
+    fn lines_are_the_same_for_any_pieces() {
         let text = b"\xef\xbb\xbfone\r\n\ntwo and a half\nlast";
         let whole = split(&[text]).unwrap();
         assert_eq!(whole[0], (1, "one".to_string()));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn non_text_is_refused_with_its_line() {
+    fn invalid_utf8_is_refused_with_its_line() {
         assert_eq!(split(&[b"a\n\xff\n"]), Err("line 2: not UTF-8 text".into()));
         let long = vec![b'a'; LINE_MAX + 1];
         assert!(split(&[&long]).unwrap_err().starts_with("line 1: longer"));

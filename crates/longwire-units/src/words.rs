@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_written_out() {
+    fn shares_have_two_significant_digits() {
         assert_eq!(percent(0.0), "0%");
         assert_eq!(percent(8.9e-5), "0.0089%");
         assert_eq!(percent(1.2e-7), "0.000012%");
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn moments_have_milliseconds() {
+    fn times_since_the_start_have_milliseconds() {
         assert_eq!(seconds(0), "0 s");
         assert_eq!(seconds(4_049_022_260), "4.049 s");
         assert_eq!(seconds(10_000_000_000), "10 s");
     }
 
     #[test]
-    fn times_take_the_unit_that_reads_best() {
+    fn durations_take_a_suitable_unit() {
         assert_eq!(micros(0.0), "0 us");
         assert_eq!(micros(0.35), "0.35 us");
         assert_eq!(micros(12.34), "12.3 us");
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_apart() {
+    fn thousands_are_separated() {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");
     }
 
     #[test]
-    fn one_is_singular() {
+    fn nouns_have_a_plural() {
         assert_eq!(count_of(0, "frame"), "0 frames");
         assert_eq!(count_of(1, "more link"), "1 more link");
         assert_eq!(count_of(2_000, "frame"), "2,000 frames");

@@ -21,7 +21,7 @@ fn v6(text: &str) -> u128 {
 
 /// From the authors' sample_trace_raw.dat and sample_trace_sanitized.dat.
 #[test]
-fn ipv4_is_as_published() {
+fn ipv4_matches_the_published_vectors() {
     let pan = CryptoPan::new(&KEY);
     for (address, expected) in [
         ("128.11.68.132", "135.242.180.132"),
@@ -54,7 +54,7 @@ fn ipv4_is_as_published() {
 
 /// From the tests of implementations that agree on the 128-bit extension.
 #[test]
-fn ipv6_is_as_elsewhere() {
+fn ipv6_matches_another_implementation() {
     let pan = CryptoPan::new(&KEY);
     for (address, expected) in [
         ("::1", "78ff:f001:9fc0:20df:8380:b1f1:704:ed"),
@@ -70,7 +70,7 @@ fn ipv6_is_as_elsewhere() {
 /// 4,000 address pairs with random common prefix lengths, some of them in well-known
 /// blocks.
 #[test]
-fn prefixes_are_kept_and_no_more() {
+fn exactly_the_common_prefix_is_kept() {
     let mut anonymizers = [Anonymizer::new(&KEY, true), Anonymizer::new(&KEY, false)];
     let mut state = 1u64;
     let mut random = || {

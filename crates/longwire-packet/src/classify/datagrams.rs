@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn later_fragments_have_the_ports_of_their_first() {
+    fn later_fragments_get_the_ports_of_the_first() {
         let mut known = DatagramPorts::default();
         let frames = [
             (v4(7, 0x2003, 1), None),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_latest_are_known() {
+    fn the_table_is_bounded_and_keeps_the_latest() {
         let mut known = DatagramPorts::default();
         for number in 0..u16::MAX {
             known.of_later(&v4(number, 0x2000, number));

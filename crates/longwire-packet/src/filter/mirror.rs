@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn source_and_destination_change_places() {
+    fn source_and_destination_are_exchanged() {
         for (text, expected) in [
             ("udp dst port 53", "udp src port 53"),
             ("src net 10.0.0.0/8 and tcp", "dst net 10.0.0.0/8 and tcp"),

@@ -21,7 +21,7 @@ fn refusal_of(text: &str) -> Refusal {
 }
 
 #[test]
-fn errors_are_those_of_scapy() {
+fn errors_equal_those_of_scapy() {
     // After two lines of comment.
     let table = include_str!("icmp_scapy.txt").splitn(3, '\n').last();
     let (mut sent, mut withheld) = (0, 0);
@@ -50,7 +50,7 @@ fn errors_are_those_of_scapy() {
 proptest! {
     /// No input panics, and no error exceeds its maximum length.
     #[test]
-    fn any_bytes_are_taken(
+    fn arbitrary_frames_give_bounded_errors(
         start in prop::sample::select(vec![
             &[][..], &[0x08, 0x00, 0x45], &[0x86, 0xdd, 0x60], &[0x81, 0x00, 0, 7, 0x08, 0x00, 0x4f],
         ]),

@@ -25,7 +25,7 @@ fn a_probe_fits_the_shortest_frame() {
 }
 
 #[test]
-fn written_keys_are_found() {
+fn written_probes_are_found() {
     let mut payload = [7; 100];
     assert!(probe().write(&mut payload));
     assert_eq!(Probe::find(&payload), Some(probe()));
@@ -40,7 +40,7 @@ fn written_keys_are_found() {
 }
 
 #[test]
-fn numbers_beyond_their_places_wrap() {
+fn numbers_beyond_their_fields_wrap() {
     let large = Probe {
         stream: Probe::STREAMS + 3,
         sequence: Probe::SEQUENCES + 5,
@@ -55,7 +55,7 @@ fn numbers_beyond_their_places_wrap() {
 }
 
 #[test]
-fn a_payload_that_is_too_short_is_left_alone() {
+fn a_short_payload_is_unchanged() {
     let mut payload = [9; Probe::LEN - 1];
     assert!(!probe().write(&mut payload));
     assert_eq!(payload, [9; Probe::LEN - 1]);
@@ -65,7 +65,7 @@ fn a_payload_that_is_too_short_is_left_alone() {
 }
 
 #[test]
-fn payloads_of_other_programs_are_none() {
+fn other_payloads_are_not_probes() {
     for byte in 0..=255 {
         assert_eq!(Probe::find(&[byte; 64]), None, "{byte}");
     }
@@ -80,7 +80,7 @@ fn payloads_of_other_programs_are_none() {
 /// A 16-bit check misses one change in 65,536. For 144 corrupted bits in each of 2,000
 /// probes, 4.4 misses are expected; twenty would have a probability below 1e-7 (Poisson).
 #[test]
-fn spoilt_probes_are_none() {
+fn corrupted_probes_are_rejected() {
     let mut missed = 0;
     for sequence in 0..2_000 {
         let bytes = written(&Probe {
@@ -99,7 +99,7 @@ fn spoilt_probes_are_none() {
 /// One random payload in 2^19 passes: eight of 2^22 are expected, and more than 30 have a
 /// probability below 1e-8 (Poisson; seed 1).
 #[test]
-fn random_payloads_rarely_pass() {
+fn random_payloads_are_rarely_probes() {
     let mut stream = Stream::of_seed(1);
     let mut passed = 0;
     for _ in 0..1 << 22 {

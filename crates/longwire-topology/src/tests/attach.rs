@@ -16,7 +16,7 @@ fn read(ports: &str) -> Result<Topology, Vec<String>> {
 }
 
 #[test]
-fn ports_name_an_interface_and_addresses() {
+fn attached_ports_name_an_interface_and_addresses() {
     let topology = read(
         "left.attach = { netns = 'blue', interface = 'eth0', to = ['10.0.0.2/32', 'fd00::/64'] }
         right.attach = { pod = 'shop/cart-0', to = '10.0.0.1', filter = 'udp' }",

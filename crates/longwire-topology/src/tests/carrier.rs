@@ -43,7 +43,7 @@ fn a_port_names_the_links_toward_it() {
 }
 
 #[test]
-fn ports_that_have_no_carrier_of_their_own_are_refused() {
+fn carriers_of_attached_and_remote_ports_are_refused() {
     let attached = "{ attach = { pid = 7, to = '10.0.0.2' }, carrier = 'wire.up' }";
     let problem = read(attached, "").expect_err("an interface in use");
     assert!(problem.contains("3:"), "{problem}");

@@ -26,7 +26,7 @@ fn read(network: &str) -> Topology {
 }
 
 #[test]
-fn each_direction_is_decided_where_its_frames_enter() {
+fn each_direction_is_decided_where_frames_enter() {
     let topology = read(
         "[ports]
         a = 'packet:eth1'
@@ -101,7 +101,7 @@ fn devices_of_two_hosts_may_have_one_name() {
 }
 
 #[test]
-fn one_host_may_have_anything() {
+fn one_host_may_share_links_and_learn() {
     let text = "host = [{ name = 'x', address = '192.0.2.1', ports = ['a', 'b', 'c'] }]
         ports = { a = 'packet:eth1', b = 'packet:eth2', c = 'packet:eth3' }
         link = [{ name = 'wire', match = 'any', shared = true }]";

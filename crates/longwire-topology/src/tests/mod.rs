@@ -30,7 +30,7 @@ fn refused(text: &str) -> Vec<Problem> {
 }
 
 #[test]
-fn one_line_makes_a_thousand_links_forth_and_back() {
+fn two_subnets_make_a_link_per_pair_of_hosts() {
     let text = "[[link]]\nname = \"x{n}\"\nbetween = [\"10.1.0.0/22\", \"10.2.0.0/22\"]\nrate = \"1mbit\"\n";
     let topology = good(text);
     assert_eq!((topology.links.len(), topology.rules.len()), (1022, 2044));
@@ -105,7 +105,7 @@ fn no_host_is_paired_with_itself() {
 }
 
 #[test]
-fn a_ramp_is_one_line() {
+fn the_summary_shows_a_ramp_in_one_line() {
     let text = "[[link]]\nname = \"x\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\
         ramp = { x = { option = \"rate\", from = \"10mbit\", to = \"1mbit\", time = \"2s\", steps = 50 } }\n\
         [[at]]\ntime = \"2s\"\noff = \"x\"\nevery = \"1s\"\ntimes = 2\n";
@@ -119,7 +119,7 @@ fn a_ramp_is_one_line() {
 }
 
 #[test]
-fn options_lie_over_each_other_from_defaults_to_the_link() {
+fn options_of_the_link_override_template_and_defaults() {
     let text = "[defaults]\nrate = \"1mbit\"\ndelay = \"1ms\"\nmtu = 1400\n[templates.t]\ndelay = \"2ms\"\n\
                 down = { rate = \"3mbit\" }\n[[link]]\nname = \"x\"\ntemplate = \"t\"\nup = { delay = \"4ms\" }\n\
                 match = \"in-port=a\"\n";
@@ -133,7 +133,7 @@ fn options_lie_over_each_other_from_defaults_to_the_link() {
 }
 
 #[test]
-fn paths_are_crossed_backwards_on_the_way_back() {
+fn direction_down_crosses_a_path_backwards() {
     let text = "unmatched = \"link:x\"\nclassify = \"specific\"\n";
     let text = format!(
         "{text}{PORTS}[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\n[[path]]\nname = \"p\"\nvia = [\"x\", \"y.down\"]\nmatch = \"src=1.1.1.1\"\n"
@@ -160,7 +160,7 @@ fn paths_are_crossed_backwards_on_the_way_back() {
 }
 
 #[test]
-fn probable_mistakes_are_warned_of() {
+fn unused_links_and_unreachable_rules_are_reported() {
     let unused = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\nmatch = \"src=1.1.1.1\"\n");
     assert_eq!(unused.warnings[0].line, 4, "{:?}", unused.warnings);
     let path = good("[[link]]\nname = \"x\"\n[[path]]\nname = \"p\"\nvia = \"x\"\n");
@@ -194,7 +194,7 @@ fn rules_in_words(topology: &Topology) -> Vec<String> {
 
 /// Between two ports, a matcher without an endpoint selects frames from the first.
 #[test]
-fn matchers_without_an_end_are_about_frames_of_the_first_port() {
+fn matchers_without_an_address_select_frames_of_the_first_port() {
     let link = |name: &str, text: &str| format!("[[link]]\nname = '{name}'\nmatch = '{text}'\n");
     for (text, up, down) in [
         ("any", "in-port=a", "in-port=b"),
@@ -224,7 +224,7 @@ fn matchers_without_an_end_are_about_frames_of_the_first_port() {
 }
 
 #[test]
-fn ramps_that_replace_another_model_are_doubted() {
+fn a_ramp_that_replaces_another_model_is_reported() {
     let ramp = |loss: &str| {
         let link = "[[link]]\nname = \"x\"\nmatch = \"any\"\n";
         let ramp = "[[at]]\ntime = \"0s\"\nramp = { x = { option = \"loss\", from = \"1%\", to = \"50%\", time = \"1s\" } }\n";
@@ -249,7 +249,7 @@ fn directions_of_one_link_may_match_the_same_frames() {
 }
 
 #[test]
-fn a_scenario_is_no_topology_and_is_told_so() {
+fn a_scenario_without_topology_is_refused() {
     let text = "[[at]]\ntime = \"1s\"\noff = [\"x\"]\n";
     let problems = Topology::parse("call.toml", text, Path::new("")).expect_err("it is none");
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -268,7 +268,7 @@ fn a_scenario_is_no_topology_and_is_told_so() {
 
 /// Values are warned about once, at their first occurrence; combinations at their link.
 #[test]
-fn doubtful_values_are_warned_of() {
+fn doubtful_values_give_one_warning() {
     let link = |name: &str| {
         format!("[[link]]\nname = \"x{name}\"\nmatch = \"src=1.1.1.{name}\"\nrate = \"10Mbps\"\n")
     };
@@ -281,7 +281,7 @@ fn doubtful_values_are_warned_of() {
 
 /// Every change warns again, since its sender has not seen earlier responses.
 #[test]
-fn doubtful_values_of_a_change_are_warned_of() {
+fn doubtful_values_of_a_change_give_a_warning_each_time() {
     let mut topology = good("[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n");
     let body = serde_json::json!({ "set": { "x": { "rate": "10Mbps" } } });
     let files = StartFiles::any();
@@ -327,7 +327,7 @@ fn ramps_and_unlimited_repetitions_are_ordered_by_time() {
 }
 
 #[test]
-fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
+fn the_examples_are_valid_without_warnings() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/topologies");
     let links = [
         ("households", 1000),
@@ -374,7 +374,7 @@ fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
 
 /// The parser and the schema agree on all fields, including link options.
 #[test]
-fn the_schema_is_what_the_reader_takes() {
+fn the_schema_has_the_fields_of_the_parser() {
     let schema = schema::schema();
     let link = &schema["properties"]["link"]["items"]["properties"];
     for option in &longwire_engine::PARTS {

@@ -150,7 +150,7 @@ fn every_refusal_has_a_place_and_a_reason() {
 
 /// Names that look alike but differ, or reorder a report, are refused.
 #[test]
-fn names_have_characters_that_are_seen() {
+fn names_with_invisible_characters_are_refused() {
     let read = |port: &str, link: &str| {
         let text =
             format!("[ports]\n\"{port}\" = \"null\"\nb = \"null\"\n[[link]]\nname = \"{link}\"\n");
@@ -180,7 +180,7 @@ fn names_have_characters_that_are_seen() {
 }
 
 #[test]
-fn files_without_ports_and_ports_twice_are_refused() {
+fn missing_and_duplicate_ports_are_refused() {
     let read = |text| Topology::parse("net.toml", text, Path::new("")).expect_err(text);
     assert_eq!(read("seed = 1")[0].field, "ports");
     let twice = read("[ports]\na = \"packet:eth1\"\nb = \"xdp:eth1\"\n");
@@ -199,7 +199,7 @@ fn files_without_ports_and_ports_twice_are_refused() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_in_the_order_of_the_file() {
+fn all_problems_are_reported_in_file_order() {
     let problems =
         refused("[[link]]\nname = \"x\"\nrate = \"no\"\ndelay = \"no\"\n[[link]]\nname = \"x\"\n");
     let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();

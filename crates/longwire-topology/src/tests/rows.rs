@@ -32,7 +32,7 @@ fn rows_are_links_with_their_options() {
 }
 
 #[test]
-fn a_bad_row_refuses_all_with_its_line() {
+fn an_invalid_row_is_refused_with_its_line() {
     let good: String = (0..5000).map(|n| format!("l{n},1mbit\n")).collect();
     // In the files, a slash ends a line.
     for [csv, line, said] in support::rows(

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_all_inputs_are_ordered_by_time() {
+    fn frames_of_all_streams_are_ordered_by_time() {
         let configs = vec![config(0, "1kpps", 4), config(1, "2kpps", 8)];
         let mut feed = TogetherFeed::new(configs).expect("a feed");
         let sent = feed.sent();

@@ -165,7 +165,7 @@ fn rfc2544(rate: &str, sizes: &[u32], tests: &[Rfc2544Test]) -> Rfc2544 {
 /// A 300 Mbit/s link behind a 1 Gbit/s line passes 30 %. A trial of 2 s also passes what
 /// fits the queue of `queue` frames: at most queue × bits / 2 s.
 #[test]
-fn throughput_is_the_links_rate_within_the_resolution() {
+fn throughput_is_the_rate_of_the_link() {
     let mut device = emulated("300mbit", "10p", "ethernet");
     let test = rfc2544(
         "1gbit",
@@ -194,7 +194,7 @@ fn throughput_is_the_links_rate_within_the_resolution() {
 }
 
 #[test]
-fn a_device_as_fast_as_the_line_passes_all_of_it_at_once() {
+fn a_device_at_line_rate_needs_one_trial() {
     let mut device = emulated("1gbit", "10p", "ethernet");
     let test = rfc2544("1gbit", &[60], &[Rfc2544Test::Throughput]);
     let report = test.run(&mut device).expect("a report");
@@ -216,7 +216,7 @@ fn too_little_throughput_fails() {
 /// 100 %, 90 %, … of 1 Gbit/s into 550 Mbit/s: 45 % loss at first, and none at 50 % and 40
 /// %, where the test ends.
 #[test]
-fn loss_is_what_does_not_fit() {
+fn loss_is_the_load_beyond_the_rate() {
     let mut device = emulated("550mbit", "10p", "ethernet");
     let test = rfc2544("1gbit", &[508], &[Rfc2544Test::Loss]);
     let report = test.run(&mut device).expect("a report");
@@ -236,7 +236,7 @@ fn loss_is_what_does_not_fit() {
 /// A queue of 100 frames, including the one in service, at half the line rate: of n frames,
 /// (n-1)/2 have left when the last one arrives, so n - (n-1)/2 ≤ 100. The maximum n is 199.
 #[test]
-fn the_longest_burst_is_what_the_queue_holds() {
+fn the_longest_burst_fills_the_queue() {
     let mut device = emulated("500mbit", "100p", "ethernet");
     let mut test = rfc2544("1gbit", &[1_514], &[Rfc2544Test::BackToBack]);
     // At most 16,000 frames, resolved to one frame.
@@ -248,7 +248,7 @@ fn the_longest_burst_is_what_the_queue_holds() {
 }
 
 #[test]
-fn a_generator_out_of_breath_is_not_the_devices_limit() {
+fn a_slow_generator_is_not_the_limit_of_the_device() {
     let mut device = emulated("900mbit", "10p", "ethernet");
     device.breath = 400_000.0;
     let test = rfc2544(
@@ -307,7 +307,7 @@ fn search(device: &mut Lossy, acceptable_loss: f64) -> super::Search {
 }
 
 #[test]
-fn only_loss_that_nothing_excuses_is_the_devices() {
+fn only_unexcused_loss_is_attributed_to_the_device() {
     let lossy = |lost, excusable| Lossy {
         lost,
         excusable,

@@ -31,7 +31,7 @@ fn udp(payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_expected_gap_is_judged_as_sorting_judges_it() {
+fn gap_errors_agree_with_sorted_values() {
     let gap = Nanos::from_micros(70);
     let mut account = account(ReceiveConfig {
         expect_gap: Some(gap),
@@ -75,7 +75,7 @@ fn an_expected_gap_is_judged_as_sorting_judges_it() {
 }
 
 #[test]
-fn probes_are_found_behind_every_header() {
+fn probes_are_found_after_every_header() {
     let mut account = account(ReceiveConfig::default());
     let probe = |stream, sequence| {
         let mut bytes = [0; Probe::LEN];
@@ -114,7 +114,7 @@ fn probes_are_found_behind_every_header() {
 }
 
 #[test]
-fn a_filter_and_a_count_leave_the_rest_out() {
+fn filtered_and_surplus_frames_are_not_counted() {
     let filter = "udp".parse().ok();
     assert!(filter.is_some());
     let mut account = account(ReceiveConfig {
@@ -132,7 +132,7 @@ fn a_filter_and_a_count_leave_the_rest_out() {
 }
 
 #[test]
-fn stamps_that_go_back_are_said() {
+fn stamps_that_go_back_are_noted() {
     let mut account = account(ReceiveConfig::default());
     for arrival in [10, 30, 20, 40] {
         account.frame(&[0; 60], 60, micros(arrival));
@@ -144,7 +144,7 @@ fn stamps_that_go_back_are_said() {
 }
 
 #[test]
-fn nothing_is_reported_of_nothing() {
+fn without_frames_the_report_is_empty() {
     let report = account(ReceiveConfig::default()).report();
     assert_eq!((report.packets, report.duration_s), (0, 0.0));
     assert_eq!(report.packets_per_s, 0.0);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slope_is_found_under_noise() {
+    fn drift_is_found_despite_noise() {
         for slope in [-300.0, -1.0, 0.0, 2.5, 28_600.0] {
             let drift = fit(50_000, |number, due| {
                 5e9 + noise(number) + due as f64 * slope / 1e6
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_move_nothing() {
+    fn pauses_do_not_change_the_drift() {
         // 10 % of the time, frames are delayed by up to 4 ms, more often towards the end of
         // the run.
         let held = |number: u64| {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn few_frames_yield_no_result() {
+    fn few_frames_give_no_drift() {
         assert_eq!(fit(0, |_, _| 0.0), None);
         assert_eq!(fit(3, |_, _| 0.0), None);
         // All at almost the same time.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_takes_no_more_memory_than_a_second() {
+    fn memory_does_not_grow_with_time() {
         let mut drift = DriftFit::new();
         for second in 0..86_400u64 {
             let due = second * 1_000_000_000;

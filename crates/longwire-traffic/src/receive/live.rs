@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_way_did_is_found_and_timed_by_the_handover() {
+    fn loss_and_delay_are_measured_from_the_handover() {
         let (mut log, sent) = sent_log("near", "mac".parse().expect("a field"));
         let mut live = LiveComparison::new(sent);
         for number in 0..100 {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_path_loses_everything_in_bounded_memory() {
+    fn a_dead_path_takes_bounded_memory() {
         let (mut log, sent) = sent_log("near", "mac".parse().expect("a field"));
         let mut live = LiveComparison::new(sent);
         for number in 0..600_000 {

@@ -104,7 +104,7 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
 }
 
 #[test]
-fn changed_frames_are_told_from_foreign_ones() {
+fn changed_frames_are_distinguished_from_foreign_ones() {
     // 5 to 7 are changed: unknown digests, same lengths.
     let changed = |number: u64| 1_000_000 + number;
     let mut arrivals: Vec<u64> = (0..5).collect();
@@ -120,7 +120,7 @@ fn changed_frames_are_told_from_foreign_ones() {
 }
 
 #[test]
-fn equal_frames_are_taken_in_order_and_copies_do_not_leap() {
+fn equal_frames_match_in_order_and_duplicates_match_the_nearest() {
     // Every tenth frame is identical.
     let name = |number: u64| {
         if number.is_multiple_of(10) {
@@ -149,7 +149,7 @@ fn equal_frames_are_taken_in_order_and_copies_do_not_leap() {
 }
 
 #[test]
-fn nothing_but_equal_frames_works_and_stays_fast() {
+fn a_trace_of_equal_frames_is_matched_fast() {
     let mut matching = Matching::new();
     let mut feeder = Feeder {
         next: 0,
@@ -174,7 +174,7 @@ fn frames_after_the_last_received_one_are_not_lost() {
 }
 
 #[test]
-fn a_hole_as_long_as_the_window_is_crossed() {
+fn a_gap_of_a_window_is_bridged() {
     // The frontier cannot pass the end of the read-ahead.
     let hole = AHEAD - 1_000;
     let mut arrivals: Vec<u64> = (0..1_000).collect();
@@ -186,7 +186,7 @@ fn a_hole_as_long_as_the_window_is_crossed() {
 }
 
 #[test]
-fn a_trace_that_does_not_wait_gives_up_its_oldest() {
+fn a_live_trace_gives_up_its_oldest_frames() {
     let mut matching = Matching::new();
     let all = WINDOW as u64 + 10;
     (0..all).for_each(|number| matching.expect_at_once(expected(number)));

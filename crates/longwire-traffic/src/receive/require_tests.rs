@@ -52,7 +52,7 @@ fn report() -> ReceiveReport {
 }
 
 #[test]
-fn the_greatest_of_a_figure_counts() {
+fn the_maximum_of_several_values_counts() {
     for (text, met) in [
         ("packets>=100,lost=5", true),
         ("lost<5", false),
@@ -70,7 +70,7 @@ fn the_greatest_of_a_figure_counts() {
 }
 
 #[test]
-fn unmeasured_figures_are_not_met() {
+fn unmeasured_values_fail_the_clause() {
     let unmet = parse("gap_error.p50<1s,drift<1000").unmet(&ReceiveReport::default());
     assert_eq!(unmet.len(), 2);
     assert!(unmet[0].contains("not measured"), "{unmet:?}");

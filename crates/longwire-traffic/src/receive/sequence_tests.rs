@@ -83,7 +83,7 @@ fn the_examples_of_rfc_4737() {
 }
 
 #[test]
-fn disorder_of_every_kind_is_counted_as_the_oracle_counts_it() {
+fn sequence_counts_agree_with_the_oracle() {
     for seed in 0..30 {
         let mut chance = Stream::of_seed(seed);
         // Packets are delayed by up to `spread` positions, 10 % are lost, some duplicated.
@@ -105,7 +105,7 @@ fn disorder_of_every_kind_is_counted_as_the_oracle_counts_it() {
 }
 
 #[test]
-fn numbers_far_apart_are_judged_within_the_window_only() {
+fn numbers_beyond_the_window_are_not_classified() {
     let mut sequence = Sequence::new();
     let mut record = |number| sequence.record(number, Nanos::ZERO);
     assert_eq!(record(0), Classification::InOrder { next: false });
@@ -128,7 +128,7 @@ fn numbers_far_apart_are_judged_within_the_window_only() {
 }
 
 #[test]
-fn a_packet_after_a_late_one_is_not_next_to_the_highest() {
+fn a_packet_after_a_reordered_one_has_no_gap() {
     let mut sequence = Sequence::new();
     let came = [1, 2, 5, 3, 6, 7].map(|number| sequence.record(number, Nanos::ZERO));
     assert_eq!(came[4], Classification::InOrder { next: false });

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_all_zeros() {
+    fn an_empty_distribution_is_all_zeros() {
         assert_eq!(Distribution::new().spread(1e3), Spread::default());
     }
 

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_and_its_variation_are_those_of_the_packets() {
+    fn delay_variation_and_jitter_follow_their_definitions() {
         let mut chance = Stream::of_seed(3);
         let mut streams = Streams::default();
         let (mut delays, mut jitter) = (Vec::new(), 0.0_f64);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn late_and_double_probes_disturb_no_gap() {
+    fn reordered_and_duplicate_probes_make_no_gap() {
         let mut streams = Streams::default();
         let came = [0u64, 1, 2, 4, 3, 3, 5, 6];
         for (place, number) in came.into_iter().enumerate() {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn other_payloads_make_no_streams_and_streams_are_bounded() {
+    fn only_probes_make_streams_and_their_number_is_bounded() {
         let mut streams = Streams::default();
         streams.record(&probe(1, 0, 0), Nanos::from_secs(1_000_000_000));
         assert!(streams.report().is_empty());

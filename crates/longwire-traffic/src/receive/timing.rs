@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_judged_by_the_schedules_gaps() {
+    fn gap_errors_are_relative_to_the_schedule() {
         let mut against = ScheduleComparison::new();
         // Due times and arrivals in microseconds, with different time bases.
         let frames = [(0, 9_000), (70, 9_072), (140, 9_139), (210, 9_210)];
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_due_before_the_first_are_judged_too() {
+    fn frames_due_before_the_first_have_an_offset() {
         let mut against = ScheduleComparison::new();
         against.record(Nanos::from_secs(5), Nanos::from_secs(1), false);
         against.record(Nanos::from_secs(4), Nanos::from_secs(2), false);

@@ -153,7 +153,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn stolen_time_is_read() {
+    fn steal_time_is_parsed() {
         let stat = "cpu  2914304 59497 398798 1331093 7323 0 14672 1320 0 0\ncpu0 1 2 3\n";
         assert_eq!(stolen_ticks(stat), Some(1_320));
         assert_eq!(stolen_ticks("cpu  1 2 3\n"), None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_witness_watches_no_longer_than_it_lives() {
+    fn a_witness_reports_at_most_its_lifetime() {
         let start = Instant::now();
         let Ok(witness) = Witness::start(None) else {
             panic!("a thread starts");

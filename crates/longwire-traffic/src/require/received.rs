@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_are_of_one_receiver_or_of_all() {
+    fn a_requirement_applies_to_one_receiver_or_to_all() {
         let links = ["out1", "out2"];
         let all = [("out1", received(0)), ("out2", received(5))];
         let all = all.map(|(name, report)| (name.to_owned(), report)).into();

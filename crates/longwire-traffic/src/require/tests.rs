@@ -59,7 +59,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn every_comparison_holds_where_it_should() {
+fn comparisons_hold_as_written() {
     for (text, holds) in [
         ("packets_out<98", true),
         ("packets_out<97", false),
@@ -82,7 +82,7 @@ fn every_comparison_holds_where_it_should() {
 }
 
 #[test]
-fn a_failed_clause_names_itself_the_link_and_what_it_had() {
+fn an_unmet_clause_names_link_and_value() {
     assert_eq!(unmet("artifacts=0"), ["artifacts=0: link.down had 3"]);
     assert_eq!(
         unmet("lateness.p99<10us"),
@@ -94,13 +94,13 @@ fn a_failed_clause_names_itself_the_link_and_what_it_had() {
 }
 
 #[test]
-fn clauses_are_joined_by_commas_and_must_all_hold() {
+fn all_clauses_must_hold() {
     assert!(unmet("lateness.p99<50us, up.artifacts=0").is_empty());
     assert_eq!(unmet("lateness.p99<50us,artifacts=0,drops=0").len(), 3);
 }
 
 #[test]
-fn a_links_name_narrows_a_clause_and_both_namings_are_known() {
+fn a_direction_selects_a_link() {
     assert!(unmet("up.lateness.p99<13us").is_empty());
     assert!(unmet("ab.lateness.p99<13us").is_empty());
     assert_eq!(unmet("down.lateness.p99<13us").len(), 1);
@@ -108,7 +108,7 @@ fn a_links_name_narrows_a_clause_and_both_namings_are_known() {
 }
 
 #[test]
-fn a_run_without_the_link_does_not_meet_what_is_asked_of_it() {
+fn a_clause_about_a_missing_link_is_unmet() {
     let mut one_way = report();
     one_way.links.truncate(1);
     assert_eq!(
@@ -143,7 +143,7 @@ fn network(names: &[&str]) -> RunReport {
 }
 
 #[test]
-fn a_single_link_has_its_names_of_the_control_api() {
+fn a_single_link_has_the_names_of_the_control_api() {
     let mut run = network(&["link.up", "link.down"]);
     run.ports.clear();
     let unmet = |text| unmet_of(&run, text);
@@ -157,7 +157,7 @@ fn a_single_link_has_its_names_of_the_control_api() {
 }
 
 #[test]
-fn a_networks_links_are_named_with_their_directions() {
+fn links_of_a_network_are_named_with_their_direction() {
     let network = network(&["ac.up", "ac.down", "b.c.up", "b.c.down"]);
     let unmet = |text| unmet_of(&network, text);
     assert!(unmet("ac.up.drops=0,ac.up.drops.loss=0,b.c.up.drops=0").is_empty());
@@ -202,7 +202,7 @@ fn up_and_down_are_the_directions_of_the_only_link() {
 }
 
 #[test]
-fn artifacts_and_lateness_of_a_network_are_those_of_its_ports() {
+fn artifacts_and_lateness_are_measured_at_ports() {
     let network = network(&["link.up"]);
     let unmet = |text| unmet_of(&network, text);
     assert!(unmet("lateness.p99<1ms,far.lateness.p99<1ms").is_empty());
@@ -280,7 +280,7 @@ fn counts_are_compared_with_shares_of_the_frames() {
 }
 
 #[test]
-fn a_share_is_of_what_came_or_left_and_of_what_a_port_lost() {
+fn shares_count_frames_that_a_port_lost() {
     for (packets_in, packets_out, artifacts, holds) in [
         (0, 100, ("late", 49), true),
         (40, 40, ("ring_full", 60), false),

@@ -22,7 +22,7 @@ fn times(model: &str, rate: &str, len: u32, count: usize, seed: u64) -> Vec<u64>
 }
 
 #[test]
-fn an_even_pace_of_packets_is_exact() {
+fn an_even_packet_rate_is_exact() {
     for milli in [1_000, 999_999_937, 14_880_952_381, 1_000_000_000_000] {
         let rate = PacketRate::from_packets_per_kilosec(milli).expect("in range");
         let mut clock = EvenClock::new(LoadRate::Packets(rate));
@@ -33,7 +33,7 @@ fn an_even_pace_of_packets_is_exact() {
 }
 
 #[test]
-fn nothing_has_gathered_after_an_hour() {
+fn no_error_accumulates_in_an_hour() {
     // 81,000.0006… ns per packet: 44,444,444.4 packets per hour.
     let rate = PacketRate::from_packets_per_kilosec(12_345_679).expect("in range");
     let mut clock = EvenClock::new(LoadRate::Packets(rate));
@@ -44,7 +44,7 @@ fn nothing_has_gathered_after_an_hour() {
 }
 
 #[test]
-fn an_even_pace_of_bits_is_exact() {
+fn an_even_bit_rate_is_exact() {
     let rate = BitRate::from_bits_per_sec(9_999_999_967).expect("in range");
     let mut clock = EvenClock::new(LoadRate::Bits(rate, Framing::ETHERNET));
     let mut bits = 0u128;
@@ -57,7 +57,7 @@ fn an_even_pace_of_bits_is_exact() {
 }
 
 #[test]
-fn a_load_knows_its_frames() {
+fn a_load_gives_its_packet_rate() {
     // A round has 12 frames: 7 of 60, 4 of 590, 1 of 1514 bytes.
     let imix = load("10mbit", "imix");
     let mean = (7.0 * 60.0 + 4.0 * 590.0 + 1_514.0) / 12.0;
@@ -149,7 +149,7 @@ fn bursts_begin_evenly() {
 }
 
 #[test]
-fn frames_of_a_burst_keep_to_the_line() {
+fn frames_of_a_burst_follow_at_line_rate() {
     // 84 bytes take 672 ns at 1 Gbit/s.
     let times = times("burst:frames=4p,line=1gbit", "1mpps", 60, 4_000, 1);
     for (number, time) in times.iter().enumerate() {
@@ -167,7 +167,7 @@ fn a_line_slower_than_the_load_sets_the_pace() {
 }
 
 #[test]
-fn a_straight_ramp_sends_half_of_what_the_rate_would() {
+fn a_linear_ramp_follows_its_integral() {
     // From 0 to 1 Mpps in 1 s: t²/2 packets per µs, so packet n is due when t² = 2n·1000²
     // µs².
     let times = times("ramp:time=1s", "1mpps", 60, 600_001, 1);
@@ -180,7 +180,7 @@ fn a_straight_ramp_sends_half_of_what_the_rate_would() {
 }
 
 #[test]
-fn a_ramp_in_steps_keeps_each_pace() {
+fn a_stepped_ramp_keeps_each_rate() {
     let times = times(
         "ramp:from=50%,to=100%,time=2s,steps=2",
         "1kpps",
@@ -203,7 +203,7 @@ fn a_ramp_to_nothing_ends() {
 }
 
 #[test]
-fn the_seed_decides() {
+fn the_seed_determines_due_times() {
     for model in ["poisson", "on-off:on=1ms,off=1ms"] {
         let draw = |seed| times(model, "1mpps", 60, 5_000, seed);
         assert_eq!(draw(1), draw(1), "{model}");

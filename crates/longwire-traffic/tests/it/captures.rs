@@ -25,7 +25,7 @@ fn wireless(folder: &Folder) -> String {
 }
 
 #[test]
-fn records_without_an_ethernet_form_are_losses_of_a_port() {
+fn records_without_an_ethernet_form_count_as_port_losses() {
     let folder = Folder::new();
     let mut port = PcapRx::open(&wireless(&folder)).expect("a capture");
     let (mut now, mut lengths, mut is_over) = (Nanos::from_secs(1), Vec::new(), false);

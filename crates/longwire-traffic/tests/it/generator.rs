@@ -86,7 +86,7 @@ fn assert_right(frame: &[u8], what: &str) {
 }
 
 #[test]
-fn checksums_are_right_whatever_is_inside() {
+fn checksums_are_valid_for_all_headers_and_payloads() {
     for family in [FlowConfig::default(), v6()] {
         for protocol in [Protocol::Udp, Protocol::Tcp, Protocol::Icmp] {
             for (vlans, probe) in [(0, Some(7)), (2, Some(7)), (0, None)] {
@@ -249,7 +249,7 @@ fn probes_carry_sequence_and_time() {
 }
 
 #[test]
-fn segments_of_a_flow_follow_each_other() {
+fn segments_have_consecutive_sequence_numbers() {
     let flows = FlowConfig {
         protocol: Protocol::Tcp,
         count: 2,
@@ -264,7 +264,7 @@ fn segments_of_a_flow_follow_each_other() {
 }
 
 #[test]
-fn count_and_time_end_it() {
+fn count_and_time_end_the_feed() {
     let limited = |count, time| GeneratorConfig {
         count,
         time,
@@ -296,7 +296,7 @@ fn frames_without_a_rate_are_due_at_once() {
 }
 
 #[test]
-fn the_seed_decides_everything() {
+fn the_seed_determines_all_frames() {
     let flows = FlowConfig {
         count: 100,
         order: FlowOrder::Random,

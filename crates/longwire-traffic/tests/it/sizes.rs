@@ -51,7 +51,7 @@ fn every_round_of_the_internet_mix_is_exact() {
 }
 
 #[test]
-fn a_mix_is_what_was_written() {
+fn a_mix_has_the_given_weights() {
     let model = sizes("mix:sizes=64:7;594/4;1518,fcs=with");
     assert_eq!(
         model.to_string(),
@@ -104,7 +104,7 @@ fn uniform_sizes_are_uniform() {
 }
 
 #[test]
-fn matchers_without_possible_frames_are_refused() {
+fn invalid_sizes_are_refused() {
     for text in [
         "13",
         "fixed:size=17,fcs=with",

@@ -7,7 +7,7 @@ use longwire_units::{UnitError, parse_count, parse_ratio};
 use proptest::prelude::*;
 
 #[test]
-fn output_of_tc_is_read() {
+fn the_notation_of_tc_is_parsed() {
     let time = |text: &str| Nanos::from_str(text).unwrap().as_nanos();
     for (text, nanos) in [
         ("0", 0),
@@ -89,7 +89,7 @@ fn assert_refused<T: FromStr<Err = UnitError>>(messages: &str) {
 }
 
 #[test]
-fn a_time_is_refused_in_clear_words() {
+fn refused_times_name_the_reason() {
     assert_refused::<Nanos>(
         "
         20' has no unit: 20ms or 20s
@@ -116,7 +116,7 @@ fn a_time_is_refused_in_clear_words() {
 }
 
 #[test]
-fn other_units_are_refused_in_clear_words() {
+fn refused_values_name_the_reason() {
     assert_refused::<BitRate>(
         "
         10' has no unit: 10mbit or 10kbit
@@ -177,7 +177,7 @@ fn correlations_are_signed_percentages() {
 }
 
 #[test]
-fn probabilities_of_events_that_exclude_each_other_add_up() {
+fn probabilities_of_disjoint_events_add_up() {
     let percent = |percent| Probability::from_ratio(percent, 100).unwrap();
     let sum = percent(25).checked_add(percent(50)).unwrap();
     assert!((sum.as_f64() - 0.75).abs() < 1e-15);
@@ -196,7 +196,7 @@ fn probabilities_of_events_that_exclude_each_other_add_up() {
 }
 
 #[test]
-fn plain_numbers_are_refused_in_clear_words() {
+fn refused_numbers_name_the_reason() {
     let count = |text| parse_count(text).unwrap_err().to_string();
     for text in [
         "18b", "+18", "", "1.5", "1.0", "1.55e1", "1e-3", "1e+3", "e3", "1e", "1e3e3", "1_000",
@@ -229,7 +229,7 @@ fn plain_numbers_are_refused_in_clear_words() {
 }
 
 #[test]
-fn the_ends_of_the_clock_do_not_overflow() {
+fn times_saturate() {
     assert_eq!(Nanos::from_secs(u64::MAX), Nanos::MAX);
     assert_eq!(Nanos::MAX.saturating_add(Nanos::from_nanos(1)), Nanos::MAX);
     assert_eq!(Nanos::ZERO.saturating_sub(Nanos::MAX), Nanos::ZERO);
@@ -243,7 +243,7 @@ fn the_ends_of_the_clock_do_not_overflow() {
 }
 
 #[test]
-fn a_probability_is_brought_in_and_draws_exactly() {
+fn probabilities_are_clamped_and_exact() {
     assert_eq!(Probability::from_f64(f64::NAN), Probability::ZERO);
     assert_eq!(Probability::from_f64(-1.0), Probability::ZERO);
     assert_eq!(Probability::from_f64(2.0), Probability::ONE);

@@ -61,7 +61,7 @@ fn addresses_are_rewritten_as_scapy_would() {
 
 /// Valid checksums stay; recomputing them over other bytes would not keep them.
 #[test]
-fn right_checksums_are_not_repaired() {
+fn valid_checksums_are_not_repaired() {
     for row in scapy() {
         let mut alterations = Alterations::new(options("fix-checksums inner"));
         let taken = all_of(&mut alterations, &row.before);
@@ -132,7 +132,7 @@ fn innermost(frame: &[u8]) -> Option<(usize, bool)> {
 }
 
 #[test]
-fn broken_checksums_are_repaired_inside() {
+fn invalid_checksums_are_repaired_inside_tunnels() {
     let mut repaired = 0;
     for row in scapy()
         .iter()
@@ -166,7 +166,7 @@ fn broken_checksums_are_repaired_inside() {
 
 /// Anonymising every address leaves no byte of an address.
 #[test]
-fn no_address_is_left_in_the_clear() {
+fn no_address_escapes_anonymisation() {
     let known: [&[u8]; 6] = [
         &SOURCE4,
         &DESTINATION4,
@@ -189,7 +189,7 @@ fn no_address_is_left_in_the_clear() {
 /// Without `inner`, a tunnel's packet is unchanged and counted; if it should be anonymised,
 /// it is not sent.
 #[test]
-fn tunnels_are_left_alone_and_counted() {
+fn tunnels_are_unchanged_and_counted() {
     for row in scapy().iter().filter(|row| row.kind == "tunnel") {
         let mut alterations = Alterations::new(options(FORWARD));
         let taken = all_of(&mut alterations, &row.before);
@@ -218,7 +218,7 @@ fn tunnels_are_left_alone_and_counted() {
 }
 
 #[test]
-fn class_and_time_to_live_are_written_behind_links() {
+fn class_and_ttl_are_written_after_any_link_header() {
     for row in scapy().iter().filter(|row| row.kind == "link") {
         let Some((ip_at, is_v6)) = innermost(&row.before) else {
             continue;
@@ -315,7 +315,7 @@ fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
 
 /// Each reason is counted; the frame is sent unless it should be anonymised.
 #[test]
-fn exceptions_are_counted_with_their_reason() {
+fn unaltered_frames_are_counted_by_reason() {
     for (reason, frame) in exceptions() {
         let all = |text: &str| {
             let text = format!("truncated=keep inner {text}");
@@ -337,7 +337,7 @@ fn exceptions_are_counted_with_their_reason() {
 
 /// The Ethernet address follows its group only if it was derived from it before.
 #[test]
-fn ethernet_groups_follow_those_of_ip() {
+fn ethernet_groups_follow_ip_groups() {
     let frame = |mac: [u8; 6]| {
         let group = Ipv4 {
             destination: [224, 1, 129, 7],

@@ -40,7 +40,7 @@ proptest! {
 
     /// 600 sets of options, each over 11 kinds of frames in two rounds.
     #[test]
-    fn right_checksums_stay_right(bits in 0u32..1 << 11, round in 0u64..100_000) {
+    fn valid_checksums_stay_valid(bits in 0u32..1 << 11, round in 0u64..100_000) {
         let mut alterations = Alterations::new(chosen(bits));
         for sample in frames::samples() {
             for round in [0, round] {
@@ -61,7 +61,7 @@ proptest! {
 
     /// A wrong checksum stays wrong by the same amount.
     #[test]
-    fn wrong_checksums_stay_wrong(bits in 0u32..1 << 10, error in 1u16..0xffff) {
+    fn invalid_checksums_stay_invalid(bits in 0u32..1 << 10, error in 1u16..0xffff) {
         let mut alterations = Alterations::new(chosen(bits & !(1 << 6)));
         let frame = udp((40_000, 443), &[3; 21]);
         let mut wrong = frame.clone();
@@ -76,7 +76,7 @@ proptest! {
 
     /// Fragments altered one by one reassemble to the datagram altered as a whole.
     #[test]
-    fn pieces_make_up_the_altered_whole(bits in 0u32..1 << 6, len in 200usize..3_000, mtu in 68u32..600) {
+    fn fragments_reassemble_to_the_altered_packet(bits in 0u32..1 << 6, len in 200usize..3_000, mtu in 68u32..600) {
         let payload: Vec<u8> = (0..len).map(|n| (n * 7 % 251) as u8).collect();
         let frame = udp((40_000, 443), &payload);
         let whole = altered(chosen(bits), &frame);
@@ -93,7 +93,7 @@ proptest! {
 }
 
 #[test]
-fn sctp_is_reckoned_anew() {
+fn the_checksum_of_sctp_is_recomputed() {
     let frame = sctp(33);
     let check = |frame: &[u8]| {
         let mut packet = frame[34..].to_vec();
@@ -117,7 +117,7 @@ fn sctp_is_reckoned_anew() {
 
 /// A datagram without a checksum stays without one, and none becomes zero.
 #[test]
-fn udp_knows_two_zeros() {
+fn a_zero_checksum_of_udp_means_none() {
     let wanted = || options("map-port=2=3");
     let mut frame = udp((1, 2), &[0; 4]);
     frame[40..42].fill(0);
@@ -160,7 +160,7 @@ fn maps_have_inverses() {
 
 /// The longest network applies, and each address is mapped once.
 #[test]
-fn the_longest_network_counts() {
+fn the_longest_prefix_applies() {
     for (maps, source, expected) in [
         (
             &["10.0.0.0/8=20.0.0.0/8", "10.1.0.0/16=30.1.0.0/16"][..],

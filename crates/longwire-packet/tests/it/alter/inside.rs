@@ -33,7 +33,7 @@ fn arp_is_rewritten() {
 
 /// An error quotes the packet as sent, altered.
 #[test]
-fn quoted_packets_are_those_that_were_sent() {
+fn quoted_packets_match_the_altered_ones() {
     let sent = udp((40_000, 53), &[7; 40]);
     let sent_after = altered(wanted(), &sent);
     for (kind, quoted_len) in [(3, 28), (11, 28), (5, 40), (12, 60), (4, 29)] {
@@ -62,7 +62,7 @@ fn quoted_packets_are_those_that_were_sent() {
 }
 
 #[test]
-fn ipv6_errors_quote_what_was_sent() {
+fn ipv6_errors_quote_the_altered_packet() {
     let segment = transport(6, 17, (40_000, 53), 0, &[7; 40]);
     let sent = ethernet(&[], 0x86dd, &ipv6(0, &[], 17, &segment));
     let sent_after = altered(wanted(), &sent);
@@ -118,7 +118,7 @@ fn neighbour_discovery_is_rewritten() {
 
 /// With groups kept, multicast addresses stay multicast.
 #[test]
-fn groups_are_kept_if_asked() {
+fn keep_groups_preserves_group_addresses() {
     let mut frame = udp((1, 2), b"many");
     frame[..6].fill(0xff);
     frame[30..34].copy_from_slice(&[224, 1, 2, 3]);

@@ -116,7 +116,7 @@ pub fn udp(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nothing_is_nothing() {
+fn default_alterations_change_nothing() {
     assert!(Alterations::default().is_nothing());
     assert!(!Alterations::new(AlterOptions::default()).is_nothing());
     let wanted = options("truncated=keep ttl=-1");
@@ -134,7 +134,7 @@ fn nothing_is_nothing() {
 }
 
 #[test]
-fn class_and_time_to_live_are_written() {
+fn class_and_ttl_are_written() {
     for sample in frames::samples() {
         for (ttl, dscp, becomes) in [
             ("-1", 10, -1i32),
@@ -169,7 +169,7 @@ fn class_and_time_to_live_are_written() {
 }
 
 #[test]
-fn check_sequences_are_taken_off() {
+fn check_sequences_are_removed() {
     let frame = udp((1, 2), &[5; 40]);
     let mut with_fcs = frame.clone();
     with_fcs.extend([1, 2, 3, 4]);
@@ -184,7 +184,7 @@ fn check_sequences_are_taken_off() {
 
 /// Wrong checksums are fixed, and unknown ones are counted.
 #[test]
-fn checksums_are_fixed_where_they_can_be() {
+fn checksums_are_fixed_where_possible() {
     for sample in frames::samples() {
         let mut broken = sample.frame.clone();
         broken[sample.transport_at

@@ -5,7 +5,7 @@ use longwire_testbed::support::frames::{PLAIN4, ethernet, transport};
 use longwire_units::Nanos;
 
 #[test]
-fn addresses_move_on_with_the_round() {
+fn addresses_advance_with_the_round() {
     for (wanted, round, source, destination) in [
         ("1", 0, [10, 1, 2, 3], [192, 0, 2, 77]),
         ("1", 1, [10, 1, 2, 4], [192, 0, 2, 78]),
@@ -59,7 +59,7 @@ fn number(frame: &[u8], at: usize) -> u32 {
 /// Each side acknowledges the numbers that the other sends, in every round, and rounds
 /// differ.
 #[test]
-fn connections_have_other_numbers_in_every_round() {
+fn sequence_numbers_differ_between_rounds() {
     let mut alterations = Alterations::new(options("loop-renumber"));
     let there = segment(true, 1_000, 9_000);
     let back = segment(false, 9_000, 1_005);
@@ -116,7 +116,7 @@ fn rtp_streams_continue() {
 
 /// Datagrams that resemble RTP only for a packet or two, or jump, are not RTP.
 #[test]
-fn other_datagrams_are_left_alone() {
+fn datagrams_without_rtp_are_unchanged() {
     let mut alterations = Alterations::new(options("loop-renumber"));
     let frames: Vec<Vec<u8>> = (0..20u16)
         .map(|n| rtp(n.wrapping_mul(7_919), u32::from(n), 5))

@@ -34,7 +34,7 @@ const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
 #[test]
-fn sides_are_told_by_networks_and_by_ethernet_addresses() {
+fn networks_and_mac_addresses_decide_the_side() {
     for rule in [
         "client=10.0.0.0/8",
         "client=2001:db8::/32,10.1.2.3",
@@ -62,7 +62,7 @@ fn sides_are_told_by_networks_and_by_ethernet_addresses() {
 }
 
 #[test]
-fn the_first_syn_is_the_clients() {
+fn the_sender_of_the_first_syn_is_the_client() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
     // The first sender before any SYN is considered the client...
     assert_eq!(splitter.side(&frame(false, 6, (40_000, 80), ACK, 0)), 0);
@@ -84,7 +84,7 @@ fn the_first_syn_is_the_clients() {
 }
 
 #[test]
-fn the_server_has_the_lower_port() {
+fn the_end_with_the_lower_port_is_the_server() {
     let mut splitter = "port".parse::<Splitter>().unwrap();
     for from_client in [false, true, false] {
         let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
@@ -99,7 +99,7 @@ fn the_server_has_the_lower_port() {
 
 /// Later fragments have no ports; they follow the first one.
 #[test]
-fn pieces_go_together() {
+fn fragments_follow_their_first() {
     for rule in ["syn", "port"] {
         let mut splitter = rule.parse::<Splitter>().unwrap();
         assert_eq!(splitter.side(&frame(true, 17, (40_000, 53), 0, 0)), 0);
@@ -114,7 +114,7 @@ fn pieces_go_together() {
 /// A frame without information has the side of the last frame from the same Ethernet
 /// address.
 #[test]
-fn neighbours_go_together() {
+fn frames_without_ip_follow_their_station() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
     splitter.side(&frame(true, 6, (40_000, 80), SYN, 0));
     splitter.side(&frame(false, 6, (40_000, 80), SYN | ACK, 0));

@@ -61,7 +61,7 @@ fn lengths_and_checksums_are_completed() {
 
 /// Beyond 64 KiB, no header can hold the length: the checksum covers all bytes.
 #[test]
-fn longer_ones_keep_their_zero() {
+fn packets_beyond_64_kib_keep_a_zero_length() {
     let payload = vec![0x61; 90_001];
     let mut segment = transport(6, 6, (4_000, 80), 0x18, &payload);
     segment[16..18].copy_from_slice(&[1, 2]);
@@ -79,7 +79,7 @@ fn longer_ones_keep_their_zero() {
 
 /// A UDP datagram whose length contradicts its packet has no valid checksum: it is counted.
 #[test]
-fn checksums_that_cannot_be_right_are_counted() {
+fn contradictory_checksums_are_counted() {
     let mut contradictory = frame(4, 17, 40);
     contradictory[42..44].copy_from_slice(&[0, 3]);
     let (after, alterations) = one(
@@ -92,7 +92,7 @@ fn checksums_that_cannot_be_right_are_counted() {
 }
 
 #[test]
-fn truncated_ones_get_their_length() {
+fn truncated_super_packets_get_their_length() {
     for version in [4, 6] {
         let whole = frame(version, 6, 5_000);
         let cut = &handed_over(&whole)[..200];
@@ -105,7 +105,7 @@ fn truncated_ones_get_their_length() {
 }
 
 #[test]
-fn cut_off_ones_have_right_lengths_and_checksums() {
+fn shortened_super_packets_have_valid_lengths_and_checksums() {
     for version in [4, 6] {
         for protocol in [6, 17] {
             let cut_off = || options("mtu=1400 mtu-action=truncate");
@@ -179,7 +179,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
 
 /// The length fields of LLC and PPPoE follow truncation.
 #[test]
-fn lengths_of_links_fit_a_shorter_frame() {
+fn link_lengths_fit_a_shorter_frame() {
     let packet = PLAIN4.packet(17, &transport(4, 17, (1, 2), 0, &[7; 900]));
     let mut llc = ethernet(&[], 8 + 928, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
     llc.extend(&packet);

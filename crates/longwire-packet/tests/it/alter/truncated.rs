@@ -13,7 +13,7 @@ fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alteratio
 /// A frame truncated anywhere after its headers regains its length and valid checksums;
 /// otherwise, captured bytes are unchanged.
 #[test]
-fn payload_is_filled_up() {
+fn missing_payload_is_filled() {
     for sample in frames::samples() {
         let headers = sample.transport_at + if sample.protocol == 6 { 20 } else { 8 };
         for captured in headers..sample.frame.len() {
@@ -85,7 +85,7 @@ fn headers_are_completed() {
 
 /// A frame's random payload is reproducible, and differs between frames.
 #[test]
-fn random_payload_is_decided_by_seed_and_frame() {
+fn random_payload_depends_on_seed_and_frame() {
     let frame = udp((1, 2), &[0; 400]);
     let fill = |seed, number| {
         let mut alterations = Alterations::new(options(&format!("truncated=random seed={seed}")));
@@ -120,7 +120,7 @@ fn fragments_keep_their_checksum() {
 
 /// A kernel's super-packet may have no length.
 #[test]
-fn lengths_are_made_right() {
+fn lengths_are_repaired() {
     let mut frame = udp((1, 2), &[9; 800]);
     frame[16..18].fill(0);
     let (frame, _) = filled("zeros", &frame, 96);
@@ -183,7 +183,7 @@ fn truncated_frames_are_kept_or_skipped() {
 
 /// A record that claims an impossible frame length is not extended to it.
 #[test]
-fn no_record_makes_a_giant() {
+fn the_length_of_a_filled_frame_is_bounded() {
     let frame = udp((1, 2), &[9; 100]);
     let mut alterations = Alterations::new(options(""));
     let taken = altered_in(&mut alterations, &frame, u32::MAX as usize, 0);

@@ -9,7 +9,7 @@ fn tagged(changes: &[&str], frame: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn tags_are_put_on_taken_off_and_changed() {
+fn tags_are_added_removed_and_changed() {
     let frame = |vlans: &[u16]| ethernet(vlans, 0x0800, &PLAIN4.packet(17, &[7; 30]));
     assert_eq!(tagged(&["push:7"], &frame(&[])), frame(&[7]));
     assert_eq!(
@@ -63,7 +63,7 @@ fn fitted(mtu: u32, action: &str, frame: &[u8]) -> (Vec<Vec<u8>>, Alterations) {
 }
 
 #[test]
-fn long_frames_are_cut_into_fragments() {
+fn long_frames_are_fragmented() {
     let frame = udp((1, 2), &[7; 1_400]);
     let (pieces, alterations) = fitted(576, "fragment", &frame);
     assert_eq!(pieces.len(), 3);
@@ -93,7 +93,7 @@ fn long_frames_are_cut_into_fragments() {
 }
 
 #[test]
-fn long_frames_are_cut_off_or_dropped() {
+fn long_frames_are_truncated_or_dropped() {
     let segment6 = transport(6, 17, (1, 2), 0, &[7; 1_400]);
     let tcp6 = transport(6, 6, (1, 2), 0x18, &[7; 1_400]);
     for frame in [

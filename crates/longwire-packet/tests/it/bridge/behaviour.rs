@@ -13,7 +13,7 @@ fn at(millis: u64) -> Nanos {
 }
 
 #[test]
-fn pairs_pass_everything_to_their_partner_and_learn_nothing() {
+fn paired_ports_forward_everything_and_learn_nothing() {
     let mut config = BridgeConfig::new(5);
     config.switching = Switching::Pairs(vec![(port(0), port(3)), (port(1), port(2))]);
     let mut bridge = Bridge::new(config).unwrap();
@@ -34,7 +34,7 @@ fn pairs_pass_everything_to_their_partner_and_learn_nothing() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused() {
+fn invalid_configurations_are_refused() {
     let base = || BridgeConfig::new(2);
     let paired = |pairs: &[(u16, u16)]| {
         let pairs = pairs.iter().map(|(a, b)| (port(*a), port(*b)));
@@ -95,7 +95,7 @@ fn settings_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_flood_of_invented_addresses_does_not_make_it_forget() {
+fn a_flood_of_random_addresses_evicts_no_station() {
     let mut config = BridgeConfig::new(3);
     config.table_max = 1_000;
     let mut bridge = Bridge::new(config).unwrap();
@@ -152,7 +152,7 @@ fn static_entries_neither_move_nor_age() {
 
 /// With no ageing time, it is a hub.
 #[test]
-fn no_ageing_time_is_a_hub() {
+fn without_ageing_time_all_frames_are_flooded() {
     let mut config = BridgeConfig::new(3);
     config.ageing = Nanos::ZERO;
     let mut bridge = Bridge::new(config).unwrap();
@@ -164,7 +164,7 @@ fn no_ageing_time_is_a_hub() {
 }
 
 #[test]
-fn a_storm_is_bounded_for_its_port_alone_and_exactly() {
+fn the_storm_limit_is_exact_and_per_port() {
     let mut config = BridgeConfig::new(3);
     config.storm = Some(StormLimit {
         rate: PacketRate::from_packets_per_sec(300).unwrap(),

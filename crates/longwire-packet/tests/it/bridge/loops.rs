@@ -22,7 +22,7 @@ fn bridge() -> Bridge {
 /// Ports 1 and 2 are connected by a cable: frames flooded to one arrive at the other a
 /// microsecond later.
 #[test]
-fn a_cable_between_two_ports_is_found_at_once() {
+fn a_cable_between_two_ports_is_detected_at_once() {
     let mut bridge = bridge();
     let bytes = frame(BROADCAST, station(1), Some(5));
     let mut waiting = VecDeque::from([(0, 0)]);
@@ -39,7 +39,7 @@ fn a_cable_between_two_ports_is_found_at_once() {
 
 /// The loop is at port 3: a frame sent there returns forever, unchanged.
 #[test]
-fn a_loop_behind_a_port_is_found() {
+fn a_loop_behind_a_port_is_detected() {
     let mut bridge = bridge();
     let bytes = frame(BROADCAST, station(1), None);
     let mut forward = |n: u64| bridge.forward(Nanos::from_micros(n * 100), port(3), &bytes);
@@ -62,7 +62,7 @@ fn many_stations_in_a_loop_do_not_hide_it() {
 
 /// Traffic without a loop: roaming, failover, retries, broadcasts at high rates.
 #[test]
-fn ordinary_traffic_is_no_loop() {
+fn ordinary_traffic_is_not_a_loop() {
     let mut bridge = bridge();
     let mut draw = Stream::of_seed(2);
     for n in 0..200_000u64 {
@@ -89,7 +89,7 @@ fn ordinary_traffic_is_no_loop() {
 }
 
 #[test]
-fn loops_are_not_looked_for_where_that_is_not_asked() {
+fn loop_detection_can_be_turned_off() {
     let mut config = BridgeConfig::new(2);
     config.loop_detection = false;
     let mut bridge = Bridge::new(config).unwrap();

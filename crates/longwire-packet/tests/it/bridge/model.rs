@@ -195,7 +195,7 @@ fn random_config(draw: &mut Stream, small: bool) -> BridgeConfig {
 }
 
 #[test]
-fn bridges_agree_with_a_naive_one() {
+fn bridges_agree_with_a_linear_search() {
     let (mut one, mut flooded, mut none) = (0, 0, 0);
     for seed in 0..1_500u64 {
         let mut draw = Stream::of_seed(seed);

@@ -34,7 +34,7 @@ fn overlaps(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn rules_behind_wider_ones_are_unreachable() {
+fn rules_after_wider_ones_are_unreachable() {
     for (first, second, expected) in [
         ("src=10.0.0.0/8", "src=10.1.0.0/16", true),
         ("src=10.1.0.0/16", "src=10.0.0.0/8", false),
@@ -83,7 +83,7 @@ fn the_most_specific_order_has_other_unreachable_rules() {
 }
 
 #[test]
-fn overlaps_are_of_different_targets_and_within_neither() {
+fn only_partial_overlaps_of_different_targets_are_reported() {
     for (first, second, expected) in [
         ("src=10.0.0.0/8", "dst=10.0.0.0/8", true),
         ("src=10.0.0.0/8", "src=10.1.0.0/16", false),
@@ -115,7 +115,7 @@ fn overlaps_are_of_different_targets_and_within_neither() {
 }
 
 #[test]
-fn more_overlaps_than_asked_for_are_cut_and_said() {
+fn overlaps_beyond_the_limit_make_the_report_incomplete() {
     let sides = |side: &str| -> Vec<Matcher> {
         let text = |n: u32| format!("{side}=10.{}.{}.0/24", n / 256, n % 256);
         (0..300).map(|n| text(n).parse().unwrap()).collect()

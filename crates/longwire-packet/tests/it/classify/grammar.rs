@@ -13,7 +13,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn written_files_are_read_back() {
+fn printed_matchers_parse_back() {
     for seed in 0..5_000 {
         let matcher = Universe::new(seed).matcher(true);
         let text = matcher.to_string();
@@ -26,7 +26,7 @@ fn written_files_are_read_back() {
 }
 
 #[test]
-fn the_example_means_what_it_says() {
+fn the_documented_example_is_parsed() {
     let text = "src=10.0.0.0/8,dst=10.1.2.3,proto=udp,dport=5000-5010,dscp=ef,vlan=7";
     let matcher: Matcher = text.parse().unwrap();
     assert_eq!(matcher.source.unwrap().bits(), 8);
@@ -40,7 +40,7 @@ fn the_example_means_what_it_says() {
 }
 
 #[test]
-fn forms_that_mean_the_same() {
+fn equivalent_forms_are_equal() {
     for (text, written) in [
         ("any", "any"),
         (
@@ -119,7 +119,7 @@ fn refusals_name_the_field_and_a_remedy() {
 }
 
 #[test]
-fn no_text_is_a_panic() {
+fn no_text_makes_the_parser_panic() {
     let pieces = [
         "src", "dst", "=", ",", "/", "-", "10.0.0.1", "::", "8", "filter", "vlan", "none", "é",
         " ", "dport", "65535", "any", "0x",

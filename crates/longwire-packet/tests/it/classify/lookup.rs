@@ -103,7 +103,7 @@ fn change(
 }
 
 #[test]
-fn lookups_agree_with_rules_asked_one_by_one() {
+fn lookups_agree_with_a_linear_search() {
     let (mut matched, mut lookups) = (0, 0);
     for seed in 0..3_000 {
         let mut draw = Universe::new(seed);
@@ -152,7 +152,7 @@ fn matchers_agree_with_the_oracle() {
 }
 
 #[test]
-fn rules_that_are_all_removed_leave_nothing_behind() {
+fn removing_all_rules_frees_all_shapes() {
     let mut draw = Universe::new(7);
     let mut classifier = Classifier::new(Order::MostSpecific, 0u32);
     for _ in 0..20 {
@@ -174,7 +174,7 @@ fn rules_that_are_all_removed_leave_nothing_behind() {
 
 /// The bench covers a million pairs; this test grows the table, removing every other pair.
 #[test]
-fn pairs_are_found_through_growth_and_removal() {
+fn pairs_are_found_after_growth_and_removal() {
     let pair = |n: u32| -> Matcher {
         let [a, b, c, d] = n.wrapping_mul(0x9e37_79b1).to_be_bytes();
         format!("src=10.{a}.{b}.1,dst=172.16.{c}.{d}")
@@ -209,7 +209,7 @@ fn pairs_are_found_through_growth_and_removal() {
 }
 
 #[test]
-fn a_refused_change_changes_nothing() {
+fn a_refused_change_has_no_effect() {
     let mut classifier = Classifier::new(Order::First, 0u32);
     let id = classifier
         .insert("dport=80".parse().unwrap(), 1, 0)
@@ -229,7 +229,7 @@ fn a_refused_change_changes_nothing() {
 }
 
 #[test]
-fn costs_that_are_high_are_told() {
+fn high_costs_are_reported() {
     let mut classifier = Classifier::new(Order::First, 0u32);
     for low in 0..70u16 {
         let text = format!("dport={low}-{}", 1_000 + low);

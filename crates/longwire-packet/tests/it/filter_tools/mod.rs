@@ -140,7 +140,7 @@ fn found_by_tcpdump(filter: &str, path: &str) -> Option<usize> {
 }
 
 #[test]
-fn tcpdump_finds_the_same() {
+fn tcpdump_matches_the_same_frames() {
     let frames = frames(0);
     let folder = Folder::new();
     let file = capture(&folder, &frames);
@@ -162,7 +162,7 @@ fn tcpdump_finds_the_same() {
 
 /// For tagged frames, tcpdump needs tags in the filter.
 #[test]
-fn tcpdump_finds_the_same_behind_tags() {
+fn tcpdump_matches_the_same_tagged_frames() {
     let once = frames(1);
     let twice = frames(2);
     let (folder_one, folder_two) = (Folder::new(), Folder::new());
@@ -203,7 +203,7 @@ fn tcpdump_finds_the_same_behind_tags() {
 const TSHARK: &str = include_str!("tshark.txt");
 
 #[test]
-fn tshark_finds_the_same() {
+fn tshark_matches_the_same_frames() {
     let frames = frames(0);
     let folder = Folder::new();
     let file = capture(&folder, &frames);

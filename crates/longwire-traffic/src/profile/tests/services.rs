@@ -39,7 +39,7 @@ fn service(cir: &str, eir: Option<&str>) -> Y1564 {
 const INFORMATION: &str = "bytes:overhead=4";
 
 #[test]
-fn a_service_that_keeps_its_word_passes() {
+fn a_conforming_service_passes() {
     let mut device = emulated("120mbit", "10p", INFORMATION);
     let report = service("100mbit", Some("20mbit")).run(&mut device);
     let report = report.expect("a report");
@@ -110,7 +110,7 @@ fn each_limit_can_fail_a_service() {
 /// Services of 60 and 50 Mbit/s on a 100 Mbit/s link: each passes alone, both together do
 /// not.
 #[test]
-fn services_that_do_not_fit_together_fail_together() {
+fn services_that_exceed_the_link_fail_together() {
     let mut test = service("60mbit", None);
     test.services.push(one("other", "50mbit", None));
     let mut device = emulated("100mbit", "10p", INFORMATION);

@@ -85,7 +85,7 @@ fn rfc2889(tests: &[Rfc2889Test]) -> Rfc2889 {
 }
 
 #[test]
-fn the_table_and_its_speed_are_found() {
+fn the_capacity_and_rate_of_learning_are_found() {
     let test = rfc2889(&[Rfc2889Test::Caching, Rfc2889Test::Learning]);
     let report = test.run(&mut switch(700, 500_000.0)).expect("a report");
     let caching = report.caching.expect("caching");
@@ -98,7 +98,7 @@ fn the_table_and_its_speed_are_found() {
 }
 
 #[test]
-fn a_large_table_reaches_the_limit_and_a_dead_switch_yields_no_result() {
+fn a_large_table_reaches_the_limit_and_a_dead_switch_gives_no_result() {
     let test = rfc2889(&[Rfc2889Test::Caching, Rfc2889Test::Learning]);
     let report = test
         .run(&mut switch(5_000, f64::INFINITY))
@@ -126,7 +126,7 @@ fn a_large_table_reaches_the_limit_and_a_dead_switch_yields_no_result() {
 /// A 300 Mbit/s link behind a 1 Gbit/s line forwards 300 Mbit/s of any higher load within 1
 /// %, and all of any lower load.
 #[test]
-fn forwarding_rates_are_the_links() {
+fn forwarding_rates_are_the_rate_of_the_link() {
     let mut device: Emulated = emulated("300mbit", "10p", "ethernet");
     let mut test = rfc2889(&[Rfc2889Test::Forwarding]);
     let report = test.run(&mut device).expect("a report");
