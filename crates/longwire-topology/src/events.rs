@@ -1,4 +1,4 @@
-//! `[[at]]`: the scenario.
+//! `[[at]]`: the scenario of a topology, or of a separate file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use longwire_engine::{Nanos, Part};
 
 use super::builder::{Builder, split_direction};
-use super::glob;
+use super::fields::{EVENT, Field, Kind, Section};
 use super::plan::Direction;
-use super::problem::suggestion;
+use super::problem::{Diagnostics, suggestion};
 use super::ramp::Ramp;
 use super::timeline::{Action, Event, State, Timeline};
 use super::tree::{self, Placed};
 use super::value::Table;
-use super::workload;
+use super::{NamedText, glob, toml_table, workload};
 
 /// Default number of steps of a ramp.
 const STEPS: u64 = 100;
@@ -277,4 +277,40 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
         }
     }
     ramps
+}
+
+/// The sections of a scenario file.
+static SCENARIO: Section = Section {
+    name: "scenario",
+    help: "Changes of a topology during the run",
+    options: false,
+    fields: &[Field {
+        name: "at",
+        kind: Kind::Tables(&EVENT),
+        help: "changes during the run, sorted by time",
+    }],
+};
+
+/// Whether a file has the shape of a scenario.
+pub(super) fn is_scenario(file: &Table<'_>) -> bool {
+    let named = |name: &str| SCENARIO.fields.iter().any(|field| field.name == name);
+    !file.is_empty() && file.keys().all(named)
+}
+
+/// Reads a scenario. All links and paths must have been read. Problems refer to the
+/// scenario's file.
+pub(super) fn read_scenario<'a>(
+    (name, text): &'a NamedText,
+    builder: &mut Builder<'a>,
+) -> Timeline {
+    let diagnostics = Diagnostics::new(name, text);
+    let of_topology = std::mem::replace(&mut builder.diagnostics, diagnostics);
+    let mut timeline = Timeline::default();
+    if let Some(file) = toml_table(text, &mut builder.diagnostics) {
+        tree::check(&SCENARIO, &file, "", &mut builder.diagnostics);
+        timeline = read(&file, builder);
+    }
+    let of_scenario = std::mem::replace(&mut builder.diagnostics, of_topology);
+    builder.diagnostics.merge(of_scenario);
+    timeline
 }

@@ -35,11 +35,8 @@
 mod analysis;
 mod attach;
 mod builder;
-mod carrier;
 mod change;
 mod cluster;
-mod draft;
-mod duplex;
 mod events;
 pub mod fields;
 mod files;
@@ -48,14 +45,12 @@ mod links;
 mod matchers;
 pub mod ns;
 mod options;
-mod outputs;
 mod pair;
 mod paths;
 mod plan;
 mod problem;
 mod ramp;
 mod rows;
-mod scenario;
 pub mod schema;
 pub mod steps;
 pub mod summary;
@@ -77,9 +72,9 @@ use longwire_runtime::OnPortLoss;
 use toml::de::DeTable;
 
 pub use change::{Added, Change, ChangeTime};
-pub use duplex::duplex_of_json;
 pub use files::{Files, StartFiles};
 pub use longwire_units::glob;
+pub use options::duplex_of_json;
 pub use pair::{PairOptions, PairPlan};
 pub use plan::{
     AttachPlan, CarrierPlan, Class, Cluster, Direction, Hop, HostPlan, LinkPlan, PathPlan,
@@ -167,7 +162,7 @@ impl Topology {
         let Some(file) = toml_table(text, &mut diagnostics) else {
             return Err(diagnostics.finish().err().unwrap_or_default());
         };
-        if scenario.is_none() && scenario::is_one(&file) {
+        if scenario.is_none() && events::is_scenario(&file) {
             let remedy = format!(
                 "pass it with its topology: `longwire check network.toml \
                  --scenario {name}`"
@@ -193,7 +188,7 @@ impl Topology {
             // Links used only by the replaced scenario count as unused.
             builder.used = used;
             builder.topology.replaced = builder.topology.timeline.events.len();
-            builder.topology.timeline = scenario::read(scenario, &mut builder);
+            builder.topology.timeline = events::read_scenario(scenario, &mut builder);
         }
         steps.begin("sorting rules", None);
         finish(file, builder)
@@ -279,7 +274,7 @@ fn begin<'a>(
 fn finish(file: &Table<'_>, mut builder: Builder) -> Result<Topology, Vec<Problem>> {
     builder.topology.unmatched = unmatched(file, &mut builder);
     builder.topology.cluster = cluster::read(file, &mut builder);
-    builder.topology.carriers = carrier::read(file, &mut builder);
+    builder.topology.carriers = attach::carriers(file, &mut builder);
     analysis::warn_of_unused(file, &mut builder);
     let topology = &mut builder.topology;
     topology.seed = tree::whole(file, "seed");

@@ -1,18 +1,19 @@
-//! Topologies of links between pairs of ports, as defined on the command line.
+//! Topologies defined on the command line: links between pairs of ports, or one link per
+//! output of a replay.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Reserved, Switching};
 
 use super::builder::{Builder, Matches, NewLink};
-use super::named_text;
 use super::options::OptionStore;
 use super::plan::{CarrierPlan, Direction, PortPlan, Topology, Unmatched};
 use super::problem::{Diagnostics, Place, Problem};
-use super::scenario;
 use super::switching::PortCheck;
+use super::{events, named_text};
 
 /// Stands for the file name in messages.
 const SOURCE: &str = "the command line";
@@ -130,10 +131,58 @@ impl Topology {
             }
         }
         if let Some(scenario) = &scenario {
-            builder.topology.timeline = scenario::read(scenario, &mut builder);
+            builder.topology.timeline = events::read_scenario(scenario, &mut builder);
         }
         let mut topology = builder.finish()?;
         Arc::make_mut(&mut topology.files).extend::<Vec<String>>(files);
         Ok(topology)
+    }
+}
+
+impl Topology {
+    /// Returns a topology with one link per output of a replay, by name. Frames come from a
+    /// feed, so it has no ports or rules; it can be viewed but not run.
+    ///
+    /// # Errors
+    /// An invalid or duplicate name.
+    pub fn outputs(
+        outputs: impl IntoIterator<Item = (String, LinkSpec)>,
+    ) -> Result<Topology, Vec<Problem>> {
+        let diagnostics = Diagnostics::new("the command line", "");
+        let mut builder = Builder::new(diagnostics, OptionStore::default());
+        for (position, (name, link)) in outputs.into_iter().enumerate() {
+            builder.add_link(NewLink {
+                name,
+                up: Arc::new(link),
+                down: None,
+                matches: Matches::default(),
+                place: Place::Span(0..0),
+                position,
+            });
+        }
+        builder.topology.bridge.switching = Switching::Pairs(Vec::new());
+        builder.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_output_has_a_link_in_one_direction() {
+        let slow: LinkSpec = "rate=10mbit".parse().expect("a valid line");
+        let outputs = [
+            ("out1".to_owned(), slow),
+            ("out2".to_owned(), LinkSpec::default()),
+        ];
+        let topology = Topology::outputs(outputs.clone()).expect("it is right");
+        let names: Vec<&str> = topology.links.iter().map(|link| &*link.name).collect();
+        assert_eq!(names, ["out1", "out2"]);
+        assert!(topology.links.iter().all(|link| link.down.is_none()));
+        assert_eq!(topology.links[0].up.to_string(), "rate=10mbit");
+        assert_eq!((topology.rules.len(), topology.ports.len()), (0, 0));
+        let twice = [outputs[0].clone(), outputs[0].clone()];
+        assert!(Topology::outputs(twice).is_err());
     }
 }

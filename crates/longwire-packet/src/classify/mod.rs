@@ -16,7 +16,6 @@ mod key;
 mod matcher;
 mod shape;
 mod table;
-mod update;
 
 pub use analysis::{Overlap, Overlaps, Unreachable, UnreachableRules};
 pub use classifier::{Classified, Classifier, Order, RuleError, RuleId, SearchCost};

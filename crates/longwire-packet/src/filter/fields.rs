@@ -1,14 +1,11 @@
 //! Tests of named fields in the notation of Wireshark's display filters.
 
 use alloc::boxed::Box;
-use alloc::format;
-use alloc::vec;
+use alloc::{format, vec};
 
-use super::arithmetic::relation;
-use super::expression::{Expression, Operation};
+use super::expression::{Expression, Operation, relation};
 use super::facts::{Carrier, Layer, Node, Relation, Side, Test};
-use super::parser::{Parser, joined};
-use super::tokens::FilterError;
+use super::parser::{FilterError, Parser, joined};
 use super::values::{Net, code_point, mac, number};
 use crate::header::IpVersion;
 use crate::header::protocol::{ICMP, ICMP6, SCTP, TCP, UDP};

@@ -4,13 +4,11 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::arithmetic::{continues, relation};
+use super::expression::{continues, relation};
 use super::facts::{Node, Test};
-use super::fields;
-use super::names;
-use super::parser::{Parser, joined};
-use super::tokens::{FilterError, tokens};
+use super::parser::{FilterError, Parser, joined, tokens};
 use super::values::number;
+use super::{fields, names};
 
 /// Parses a filter.
 ///

@@ -1,23 +1,20 @@
 //! Filters: conditions on frames, in the language of tcpdump and, in part, of Wireshark.
 
-mod arithmetic;
 mod expression;
 mod facts;
 mod fields;
 mod grammar;
 mod mirror;
 mod names;
-mod own;
 mod parser;
 mod primitives;
-mod tokens;
 pub(crate) mod values;
 
 use core::str::FromStr;
 
 use facts::{Facts, Node};
 
-pub use tokens::FilterError;
+pub use parser::FilterError;
 
 /// Expands to [`LANGUAGE`](crate::filter::LANGUAGE) as a literal for `concat!`.
 #[macro_export]

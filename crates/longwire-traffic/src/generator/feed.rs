@@ -1,6 +1,5 @@
 //! Feed of generated frames.
 
-use crate::arrivals::{Arrivals, Load};
 use longwire_engine::Nanos;
 use longwire_io::{PortError, ReceiveResult};
 use longwire_packet::probe::Probe;
@@ -9,10 +8,10 @@ use longwire_runtime::record::Epoch;
 use longwire_runtime::{Feed, FeedFrame, FeedStatus};
 use longwire_units::random::{Purpose, Stream};
 
-use super::config::GeneratorConfig;
-use super::error::GeneratorError;
+use super::config::{GeneratorConfig, GeneratorError};
 use super::flows::Flows;
 use super::template::Template;
+use crate::arrivals::{Arrivals, Load};
 
 /// A feed of generated frames.
 pub struct GeneratorFeed {

@@ -6,20 +6,18 @@
 
 mod addresses;
 mod config;
-mod error;
 mod feed;
 mod flows;
-mod limits;
 mod payload;
 mod template;
 mod together;
 
 pub use addresses::{AddressRange, PortRange};
 pub use config::GeneratorConfig;
-pub use error::GeneratorError;
+pub use config::GeneratorError;
+pub use config::{FLOWS_MAX, MACS_MAX, PAYLOAD_MAX};
 pub use feed::GeneratorFeed;
 pub use flows::{FlowConfig, FlowOrder, Protocol, TcpFlags, VlanTag};
-pub use limits::{FLOWS_MAX, MACS_MAX, PAYLOAD_MAX};
 pub use longwire_packet::MacAddress;
 pub use payload::Payload;
 pub use together::TogetherFeed;

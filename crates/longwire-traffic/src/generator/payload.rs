@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::error::{GeneratorError, refused};
-use super::limits::PAYLOAD_MAX;
+use super::config::{GeneratorError, PAYLOAD_MAX, refused};
 
 /// Payload of generated frames, after the probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

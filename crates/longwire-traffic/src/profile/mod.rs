@@ -5,20 +5,17 @@
 //! them between two ports. Loss that the generator or the receiver may have caused is never
 //! attributed to the device: see [`Verdict`].
 
-mod error;
 mod ports;
 mod probes;
 mod rfc2544;
 mod rfc2889;
 mod search;
-mod service;
 mod trial;
 mod y1564;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::ProfileError;
 pub use ports::{PortTester, Progress, StartRun};
 pub use probes::ProbeReport;
 pub use rfc2544::{
@@ -29,8 +26,9 @@ pub use rfc2889::{
     CachingReport, ForwardingReport, LearningReport, Rfc2889, Rfc2889Report, Rfc2889Test,
 };
 pub use search::{Limit, Search, highest};
-pub use service::{Limits, Service};
+pub use trial::ProfileError;
 pub use trial::{Headers, Length, Outcome, Tester, Trial, Verdict};
+pub use y1564::{Limits, Service};
 pub use y1564::{ServiceReport, StepReport, Y1564, Y1564Report};
 
 use serde::Serialize;

@@ -3,15 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::ARRIVALS;
-use crate::arrivals::Load;
 use longwire_engine::Nanos;
 use longwire_runtime::{Artifact, Feed, RunReport, RunningNetwork};
 use longwire_units::count_of;
 
-use super::error::ProfileError;
 use super::probes::{ProbeReport, UNSENT, sent};
-use super::trial::{Length, Outcome, Tester, Trial};
+use super::trial::{Length, Outcome, ProfileError, Tester, Trial};
+use crate::ARRIVALS;
+use crate::arrivals::Load;
 use crate::generator::{GeneratorConfig, TogetherFeed};
 use crate::receive::{ReceiveConfig, ReceiveReport, Receiver};
 

@@ -1,7 +1,6 @@
 //! Searches the maximum load without loss.
 
-use super::error::ProfileError;
-use super::trial::{Outcome, Tester, Trial, Verdict};
+use super::trial::{Outcome, ProfileError, Tester, Trial, Verdict};
 
 /// Why a search did not find a higher load.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::arrivals::{ArrivalModel, LoadRate};
-use crate::sizes::SizeModel;
+use longwire_engine::spec::SpecError;
 use longwire_engine::{BitRate, Nanos, PacketRate};
-
-use super::error::ProfileError;
-use crate::generator::{FlowConfig, MacAddress, VlanTag};
 use longwire_runtime::Spread;
+
+use crate::arrivals::{ArrivalModel, LoadRate};
+use crate::generator::{FlowConfig, GeneratorError, MacAddress, VlanTag};
+use crate::receive::ReceiveError;
+use crate::sizes::SizeModel;
 
 /// The frames of a trial.
 #[derive(Clone, Debug)]
@@ -185,5 +186,36 @@ pub(super) fn share(rate: LoadRate, parts_per_million: u32) -> LoadRate {
             let part = part(packets.packets_per_kilosec());
             LoadRate::Packets(PacketRate::from_packets_per_kilosec(part).unwrap_or(packets))
         }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ProfileError {
+    #[error("{step}: the rate is too high")]
+    RateTooHigh { step: String },
+    /// The frames of a trial cannot be generated.
+    #[error(transparent)]
+    Generator(#[from] GeneratorError),
+    /// A model used by the profile is invalid.
+    #[error(transparent)]
+    Model(Box<SpecError>),
+    #[error("cannot receive at {port}: {source}")]
+    Receive {
+        port: String,
+        source: Box<ReceiveError>,
+    },
+    #[error("a trial has no outcome")]
+    NoOutcome,
+    #[error("interrupted; no result")]
+    Interrupted,
+    /// The run of a trial, or its receiver, failed.
+    #[error("{0}")]
+    Run(String),
+}
+
+impl From<SpecError> for ProfileError {
+    fn from(error: SpecError) -> ProfileError {
+        ProfileError::Model(Box::new(error))
     }
 }

@@ -3,10 +3,10 @@
 use longwire_engine::Nanos;
 use longwire_runtime::sent::{SentFrames, fingerprint};
 
-use super::jitter::Jitter;
 use super::matching::{Expected, Matching};
 use super::report::{DelayReport, TraceReport};
 use super::spread::Distribution;
+use super::timing::Jitter;
 
 #[derive(Clone, Copy, Debug)]
 struct Arrival {

@@ -10,7 +10,6 @@
 mod account;
 mod comparison;
 mod drift;
-mod jitter;
 mod live;
 mod matching;
 mod offline;

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use longwire_engine::Nanos;
 use longwire_packet::probe::Probe;
 
-use super::jitter::Jitter;
 use super::report::StreamReport;
 use super::sequence::{Classification, Sequence};
 use super::spread::Distribution;
-use super::timing::ScheduleComparison;
+use super::timing::{Jitter, ScheduleComparison};
 
 /// Maximum number of streams, at about 0.5 MB each.
 const STREAMS_MAX: usize = 256;

@@ -6,10 +6,8 @@
 //! `adsl7.down.drops=0`. The set of links is known when the run has ended. Counts of artifacts and drops are
 //! compared with a count or, written with `%`, with a share of the frames.
 
-mod error;
 pub(crate) mod grammar;
 mod measure;
-mod names;
 mod place;
 mod received;
 
@@ -21,11 +19,11 @@ use longwire_runtime::RunReport;
 use longwire_units::parse_count;
 use longwire_units::words::percent;
 
-pub use self::error::RequireError;
+pub use self::grammar::RequireError;
 use self::grammar::{Comparator, SplitClause};
 use self::measure::Measure;
-use self::names::{known, named, no_such_link};
 pub use self::place::Place;
+use self::place::{known, named, no_such_link};
 use self::received::ReceivedClause;
 use crate::receive::ReceivedByLink;
 

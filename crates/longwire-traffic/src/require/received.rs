@@ -1,7 +1,7 @@
 //! Conditions on the receivers of a run.
 
 use super::RequireError;
-use super::names::{named, no_such_link};
+use super::place::{named, no_such_link};
 use crate::receive::{ReceiveRequirement, ReceivedByLink};
 
 /// Prefix of conditions on receivers.

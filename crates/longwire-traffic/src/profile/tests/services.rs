@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::ARRIVALS;
 use longwire_engine::Nanos;
 
 use super::{Emulated, emulated};
-use crate::profile::service::{Limits, Service};
+use crate::ARRIVALS;
 use crate::profile::trial::Headers;
-use crate::profile::y1564::Y1564;
+use crate::profile::y1564::{Limits, Service, Y1564};
 
 fn one(name: &str, cir: &str, eir: Option<&str>) -> Service {
     Service {
