@@ -153,10 +153,10 @@ fn starts_a_number(text: &str) -> bool {
 }
 
 fn refuse_negative(text: &str) -> Result<(), UnitError> {
-    match text.strip_prefix('-').is_some_and(starts_a_number) {
-        true => Err(UnitError::Negative { text: text.into() }),
-        false => Ok(()),
+    if text.strip_prefix('-').is_some_and(starts_a_number) {
+        return Err(UnitError::Negative { text: text.into() });
     }
+    Ok(())
 }
 
 fn too_large(text: &str, most: &'static str) -> UnitError {

@@ -21,6 +21,7 @@ mod renumber;
 mod rewriting;
 mod tunnel;
 mod unaltered;
+pub(crate) mod value;
 mod vlan;
 mod workspace;
 
@@ -38,14 +39,13 @@ use rewriting::Rewriting;
 use unaltered::{Unaltered, UnalteredCounts};
 use workspace::Workspace;
 
-pub(crate) use options::one_mac;
-
 pub use anonymize::CryptoPan;
 pub use options::{
-    AddressMap, AlterError, AlterOptions, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap,
-    SidedMac, Truncated, TtlChange, parse_dscp,
+    AddressMap, AlterOptions, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap, SidedMac,
+    Truncated, TtlChange, parse_dscp,
 };
 pub use unaltered::UnalteredAction;
+pub use value::AlterError;
 pub use vlan::VlanChange;
 
 /// Position of a frame in the replay.

@@ -1,35 +1,15 @@
 //! Options of alterations, and their syntax.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
 use super::unaltered::UnalteredAction;
+use super::value::{AlterError, one_mac};
 use super::vlan::VlanChange;
-use crate::filter::values::{Net, code_point, hexadecimal, mac, number};
+use crate::filter::values::{Net, code_point, hexadecimal, number};
 use crate::split::Splitter;
-
-/// Error of an option's value, with valid values.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct AlterError {
-    message: String,
-}
-
-impl AlterError {
-    pub(super) fn new(message: impl Into<String>) -> AlterError {
-        AlterError {
-            message: message.into(),
-        }
-    }
-
-    /// `text` is not `what`.
-    pub(crate) fn not(text: &str, what: &str) -> AlterError {
-        AlterError::new(format!("'{text}' is not {what}"))
-    }
-}
 
 /// Options of alterations. By default, nothing changes except that truncated frames are
 /// extended.
@@ -160,10 +140,6 @@ impl FromStr for SidedMac {
             is_sided: second.is_some(),
         })
     }
-}
-
-pub(crate) fn one_mac(text: &str) -> Result<[u8; 6], AlterError> {
-    mac(text).ok_or_else(|| AlterError::not(text, "an Ethernet address such as 02:00:00:00:00:01"))
 }
 
 /// A replacement of an Ethernet address.

@@ -7,7 +7,7 @@ use core::str::FromStr;
 
 use longwire_units::count_of;
 
-use super::options::AlterError;
+use super::value::AlterError;
 
 /// Why a frame, or a part of it, was not altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 
-use super::options::AlterError;
+use super::value::AlterError;
 use super::workspace::Workspace;
 use crate::bytes::{array_mut, put_word};
 use crate::filter::values::number;

@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 use alloc::{format, vec};
 
-use super::expression::{Expression, Operation, relation};
+use super::arithmetic::relation;
+use super::expression::{Expression, Operation};
 use super::facts::{Carrier, Layer, Node, Relation, Side, Test};
 use super::parser::{FilterError, Parser, joined};
 use super::values::{Net, code_point, mac, number};

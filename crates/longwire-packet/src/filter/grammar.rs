@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::expression::{continues, relation};
+use super::arithmetic::{continues, relation};
 use super::facts::{Node, Test};
 use super::parser::{FilterError, Parser, joined, tokens};
 use super::values::number;

@@ -1,5 +1,6 @@
 //! Filters: conditions on frames, in the language of tcpdump and, in part, of Wireshark.
 
+mod arithmetic;
 mod expression;
 mod facts;
 mod fields;

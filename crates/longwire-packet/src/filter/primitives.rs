@@ -4,7 +4,8 @@ use alloc::vec;
 use core::net::Ipv4Addr;
 use core::str::FromStr;
 
-use super::expression::{Expression, IpNumber, relation};
+use super::arithmetic::relation;
+use super::expression::{Expression, IpNumber};
 use super::facts::{ARP, Carrier, Group, Node, RARP, Relation, Side, Test};
 use super::names;
 use super::parser::{FilterError, Parser, joined};

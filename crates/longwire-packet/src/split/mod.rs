@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use longwire_units::random::absorb;
 
-use crate::alter::{AlterError, one_mac};
+use crate::alter::value::{AlterError, one_mac};
 use crate::filter::values::Net;
 use crate::flow::{Ends, FlowTable, ports};
 use crate::frame::mac_header_len;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::config::{GeneratorError, refused};
+use super::error::{GeneratorError, refused};
 
 /// A range of consecutive IP addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

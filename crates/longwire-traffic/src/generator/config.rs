@@ -1,4 +1,4 @@
-//! Configuration of a generator, its limits and errors.
+//! Configuration of a generator.
 
 use std::sync::Arc;
 
@@ -32,60 +32,4 @@ pub struct GeneratorConfig {
     pub time: Option<Nanos>,
     /// Seed of sizes, arrivals, random flows and random payload.
     pub seed: u64,
-}
-
-/// Maximum number of flows, at 44 bytes each.
-pub const FLOWS_MAX: u64 = 1 << 20;
-
-/// Maximum consecutive MAC addresses. They differ in the last three octets only, so none
-/// becomes a group address or changes its OUI.
-pub const MACS_MAX: u64 = 1 << 24;
-
-/// Maximum length of a payload pattern in bytes.
-pub const PAYLOAD_MAX: usize = 65_536;
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum GeneratorError {
-    #[error(
-        "sizes of {size} bytes are too short: headers take {headers} bytes{}; the minimum is {least}",
-        if *.probe { " and the probe 18" } else { "" }
-    )]
-    TooShort {
-        size: u32,
-        headers: u32,
-        probe: bool,
-        least: u32,
-    },
-    #[error(
-        "{count} flows are not distinct: sources, destinations and ports allow {possible}; \
-         widen one of them"
-    )]
-    TooManyFlows { count: u64, possible: u128 },
-    #[error("{count} consecutive MAC addresses are outside 1..{MACS_MAX}")]
-    MacsRange { count: u64 },
-    #[error("concurrent streams need at least one stream, and a rate for each")]
-    NoStream,
-    #[error("{count} flows are outside 1..{FLOWS_MAX}")]
-    FlowsRange { count: u64 },
-    #[error("sources are {sources} but destinations are {destinations}")]
-    Mixed {
-        sources: &'static str,
-        destinations: &'static str,
-    },
-    #[error("'{text}' is {wrong}; write for example {example}")]
-    Text {
-        text: String,
-        wrong: &'static str,
-        example: &'static str,
-    },
-}
-
-/// Creates the error for a text that cannot be parsed.
-pub(super) fn refused(text: &str, wrong: &'static str, example: &'static str) -> GeneratorError {
-    GeneratorError::Text {
-        text: text.to_owned(),
-        wrong,
-        example,
-    }
 }

@@ -8,7 +8,8 @@ use longwire_runtime::record::Epoch;
 use longwire_runtime::{Feed, FeedFrame, FeedStatus};
 use longwire_units::random::{Purpose, Stream};
 
-use super::config::{GeneratorConfig, GeneratorError};
+use super::config::GeneratorConfig;
+use super::error::GeneratorError;
 use super::flows::Flows;
 use super::template::Template;
 use crate::arrivals::{Arrivals, Load};

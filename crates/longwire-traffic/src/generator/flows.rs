@@ -8,7 +8,7 @@ use longwire_packet::MacAddress;
 use longwire_units::random::Stream;
 
 use super::addresses::{AddressRange, PortRange};
-use super::config::{FLOWS_MAX, GeneratorError, MACS_MAX, refused};
+use super::error::{FLOWS_MAX, GeneratorError, MACS_MAX, refused};
 
 /// Protocol above IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

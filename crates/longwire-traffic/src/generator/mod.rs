@@ -6,6 +6,7 @@
 
 mod addresses;
 mod config;
+mod error;
 mod feed;
 mod flows;
 mod payload;
@@ -14,8 +15,7 @@ mod together;
 
 pub use addresses::{AddressRange, PortRange};
 pub use config::GeneratorConfig;
-pub use config::GeneratorError;
-pub use config::{FLOWS_MAX, MACS_MAX, PAYLOAD_MAX};
+pub use error::{FLOWS_MAX, GeneratorError, MACS_MAX, PAYLOAD_MAX};
 pub use feed::GeneratorFeed;
 pub use flows::{FlowConfig, FlowOrder, Protocol, TcpFlags, VlanTag};
 pub use longwire_packet::MacAddress;

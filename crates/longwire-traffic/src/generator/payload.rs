@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::config::{GeneratorError, PAYLOAD_MAX, refused};
+use super::error::{GeneratorError, PAYLOAD_MAX, refused};
 
 /// Payload of generated frames, after the probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use longwire_io::{PortError, ReceiveResult};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::{Feed, FeedFrame, FeedStatus};
 
-use super::config::{GeneratorConfig, GeneratorError};
+use super::config::GeneratorConfig;
+use super::error::GeneratorError;
 use super::feed::GeneratorFeed;
 
 /// Merges the frames of several generators by due time; ties go to the first generator.

@@ -1,0 +1,158 @@
+//! Parses arithmetic expressions and relational operators.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use super::expression::{Expression, Operation};
+use super::facts::{ARP, Layer, RARP, Relation};
+use super::names;
+use super::parser::{FilterError, Parser};
+use super::values::number;
+
+/// Operators by increasing precedence.
+const LEVELS: [&[(&str, Operation)]; 5] = [
+    &[("|", Operation::Or), ("^", Operation::Exclusive)],
+    &[("&", Operation::And)],
+    &[("<<", Operation::Left), (">>", Operation::Right)],
+    &[("+", Operation::Add), ("-", Operation::Subtract)],
+    &[
+        ("*", Operation::Multiply),
+        ("/", Operation::Divide),
+        ("%", Operation::Remainder),
+    ],
+];
+
+/// Relational operators of tcpdump and Wireshark.
+const RELATIONS: [(&str, Relation); 13] = [
+    ("==", Relation::Equal),
+    ("=", Relation::Equal),
+    ("!=", Relation::Unequal),
+    ("<=", Relation::AtMost),
+    (">=", Relation::AtLeast),
+    ("<", Relation::Less),
+    (">", Relation::Greater),
+    ("eq", Relation::Equal),
+    ("ne", Relation::Unequal),
+    ("le", Relation::AtMost),
+    ("ge", Relation::AtLeast),
+    ("lt", Relation::Less),
+    ("gt", Relation::Greater),
+];
+
+/// Returns the relation of a word.
+pub(super) fn relation(word: &str) -> Option<Relation> {
+    let found = RELATIONS.iter().find(|(name, _)| *name == word);
+    found.map(|(_, relation)| *relation)
+}
+
+/// Whether a word continues or compares an expression.
+pub(super) fn continues(word: &str) -> bool {
+    let mut operations = LEVELS.iter().flat_map(|level| level.iter());
+    operations.any(|(mark, _)| *mark == word) || relation(word).is_some()
+}
+
+/// Returns the layer that a word with brackets reads.
+pub(super) fn layer(word: &str) -> Option<Layer> {
+    Some(match word {
+        "ether" | "link" => Layer::Ether,
+        "ip" => Layer::Ip4,
+        "ip6" => Layer::Ip6,
+        "arp" => Layer::Typed(ARP),
+        "rarp" => Layer::Typed(RARP),
+        _ => Layer::Transport(names::protocol(word)?),
+    })
+}
+
+impl Parser<'_> {
+    /// Parses an expression with operators of this precedence level or higher.
+    pub(super) fn expression(
+        &mut self,
+        level: usize,
+        depth: u32,
+    ) -> Result<Expression, FilterError> {
+        let Some(operations) = LEVELS.get(level) else {
+            return self.operand(depth);
+        };
+        let mut left = self.expression(level + 1, depth)?;
+        while let Some((_, operation)) = self
+            .peek()
+            .and_then(|word| operations.iter().find(|(mark, _)| *mark == word))
+        {
+            self.take();
+            let zero = self.column();
+            let right = self.expression(level + 1, depth)?;
+            let divides = matches!(operation, Operation::Divide | Operation::Remainder);
+            if divides && right == Expression::Number(0) {
+                let message = "division by zero";
+                return Err(FilterError {
+                    column: zero,
+                    message: message.into(),
+                });
+            }
+            left = Expression::joined(*operation, left, right);
+        }
+        Ok(left)
+    }
+
+    fn operand(&mut self, depth: u32) -> Result<Expression, FilterError> {
+        const WHAT: &str = "a number, len, or bytes such as tcp[13] or ip[2:2]";
+        self.check_depth(depth)?;
+        let word = self.peek().ok_or_else(|| self.expected(WHAT))?;
+        match word {
+            "(" => {
+                self.take();
+                let inner = self.expression(0, depth + 1)?;
+                self.close(")")?;
+                Ok(inner)
+            }
+            "-" => {
+                self.take();
+                let positive = self.operand(depth + 1)?;
+                let zero = Expression::Number(0);
+                Ok(Expression::joined(Operation::Subtract, zero, positive))
+            }
+            "len" => {
+                self.take();
+                Ok(Expression::Length)
+            }
+            _ if self.peek_at(1) == Some("[") => self.bytes_of(word, depth),
+            _ => {
+                let value = |text: &str| number(text).or_else(|| names::constant(text));
+                self.read(WHAT, value).map(Expression::Number)
+            }
+        }
+    }
+
+    /// Parses `tcp[13]`, `ip[2:2]` and similar.
+    fn bytes_of(&mut self, word: &str, depth: u32) -> Result<Expression, FilterError> {
+        let layer = layer(word).ok_or_else(|| {
+            self.wrong(format!(
+                "no bytes of '{word}'; write ether, ip, ip6, arp, tcp, udp, icmp, icmp6 or sctp \
+                 before '['"
+            ))
+        })?;
+        self.take();
+        self.take();
+        let offset = self.expression(0, depth + 1)?;
+        let size = if self.take_if(&[":"]) {
+            self.read("a number of bytes: 1, 2 or 4", |text| {
+                number(text).filter(|size| [1, 2, 4].contains(size))
+            })?
+        } else {
+            1
+        };
+        self.close("]")?;
+        Ok(match offset {
+            Expression::Number(offset) => Expression::Load {
+                layer,
+                offset,
+                size,
+            },
+            offset => Expression::LoadAt {
+                layer,
+                offset: Box::new(offset),
+                size,
+            },
+        })
+    }
+}
