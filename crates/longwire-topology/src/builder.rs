@@ -11,6 +11,7 @@ use super::matchers::PortNames;
 use super::options::OptionStore;
 use super::plan::{Class, Direction, LinkPlan, RulePlan, Target, Topology};
 use super::problem::{Diagnostics, Place, Problem, suggestion};
+use super::tree::Placed;
 use crate::steps::Steps;
 
 /// The parts read so far.
@@ -254,9 +255,20 @@ const NAMES_COMPARED_MAX: usize = 10_000;
 /// Whether a text is a valid name for a port, link, path or host. Invisible and formatting
 /// characters (Unicode categories Cc, Cf, Zl, Zp, Co and Cn) are excluded, since they make
 /// different names look alike.
-pub fn is_name(text: &str) -> bool {
+fn is_name(text: &str) -> bool {
     let wrong = |c: char| c.is_whitespace() || is_unprintable(c) || "*?,{}\"'".contains(c);
     !text.is_empty() && !text.contains(wrong)
+}
+
+/// Refuses an invalid name of a port or host; returns whether it is valid.
+pub(super) fn check_name(name: &Placed<&str>, field: &str, diagnostics: &mut Diagnostics) -> bool {
+    let is_valid = is_name(name.value);
+    if !is_valid {
+        let reason = format!("{:?} is not a valid name", name.value);
+        let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
+        diagnostics.refuse(name.span.clone(), field, reason, remedy);
+    }
+    is_valid
 }
 
 /// Whether the standard library escapes this character in any position.

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use longwire_packet::bridge::{PortIndex, Switching};
 
-use super::builder::{Builder, is_name};
+use super::builder::{Builder, check_name};
 use super::fields::HOSTS_MAX;
 use super::plan::{
     Class, Cluster, Direction, Hop, HostPlan, PathPlan, RulePlan, Topology, Unmatched,
@@ -157,10 +157,8 @@ impl HostReader {
                 "write name = \"…\"",
             );
         };
-        if !is_name(name.value) {
-            let reason = format!("{:?} is not a valid name", name.value);
-            let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
-            return diagnostics.refuse(name.span, "host.name", reason, remedy);
+        if !check_name(&name, "host.name", diagnostics) {
+            return;
         }
         if self.hosts.iter().any(|host| host.name == name.value) {
             let reason = format!("two hosts are named '{}'", name.value);

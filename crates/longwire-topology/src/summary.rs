@@ -93,39 +93,27 @@ pub struct LinkKind {
     pub options: Vec<(&'static str, String)>,
 }
 
-/// Properties of a set of options.
-struct Facts {
-    rate: Option<BitRate>,
-    delay: Nanos,
-    memory: Option<u64>,
-}
-
-impl Facts {
-    fn of(spec: &LinkSpec) -> Facts {
-        let (rate, delay) = (spec.bit_rate(), spec.mean_delay());
-        let limit = spec.queue_limit();
-        let by_packets = limit
-            .packets
-            .map(|most| most.0.saturating_mul(FRAME_LEN + FRAME_OVERHEAD));
-        // Minimum-size frames need the most memory per byte.
-        let by_bytes = limit.bytes.map(|most| most.0.saturating_mul(2));
-        let queue = by_packets.into_iter().chain(by_bytes).min();
-        // Without a rate, the frames in propagation are unbounded.
-        let flying = match rate {
-            _ if delay == Nanos::ZERO => Some(0),
-            Some(rate) => Some(rate.bytes_in(delay).0.saturating_mul(2)),
-            None => None,
-        };
-        let queue = if rate.is_none() { Some(0) } else { queue };
-        let memory = queue
-            .zip(flying)
-            .map(|(queue, flying)| queue.saturating_add(flying));
-        Facts {
-            rate,
-            delay,
-            memory,
-        }
-    }
+/// Returns the bytes that a direction holds with its queue full and its rate used; `None` if
+/// unbounded.
+fn memory_of(spec: &LinkSpec) -> Option<u64> {
+    let (rate, delay) = (spec.bit_rate(), spec.mean_delay());
+    let limit = spec.queue_limit();
+    let by_packets = limit
+        .packets
+        .map(|most| most.0.saturating_mul(FRAME_LEN + FRAME_OVERHEAD));
+    // Minimum-size frames need the most memory per byte.
+    let by_bytes = limit.bytes.map(|most| most.0.saturating_mul(2));
+    let queue = match rate {
+        Some(_) => by_packets.into_iter().chain(by_bytes).min(),
+        None => Some(0),
+    };
+    // Without a rate, the frames in propagation are unbounded.
+    let flying = match rate {
+        _ if delay == Nanos::ZERO => 0,
+        Some(rate) => rate.bytes_in(delay).0.saturating_mul(2),
+        None => return None,
+    };
+    Some(queue?.saturating_add(flying))
 }
 
 /// Returns the name of a port and the links that its carrier follows.
@@ -149,24 +137,19 @@ impl HostSummary {
 impl Summary {
     /// Summarises a topology.
     pub fn of(topology: &Topology) -> Summary {
-        let counts = counts(&topology.links);
         let mut kinds = Vec::new();
         let (mut rates, mut delays) = (Vec::new(), Vec::new());
         let mut memory = Some(0_u64);
-        for (options, directions) in counts {
-            let facts = Facts::of(options);
-            rates.extend(facts.rate.map(BitRate::bits_per_sec));
-            delays.push(facts.delay.as_nanos());
-            let of_all = facts
-                .memory
-                .map(|each| each.saturating_mul(directions as u64));
-            memory = memory
-                .zip(of_all)
-                .map(|(sum, more)| sum.saturating_add(more));
-            let options = options.given();
+        for (options, directions) in counts(&topology.links) {
+            rates.extend(options.bit_rate().map(BitRate::bits_per_sec));
+            delays.push(options.mean_delay().as_nanos());
+            memory = memory.and_then(|sum| {
+                let more = memory_of(options)?.saturating_mul(directions as u64);
+                Some(sum.saturating_add(more))
+            });
             kinds.push(LinkKind {
                 directions,
-                options,
+                options: options.given(),
             });
         }
         let range = |values: &[u64]| {
@@ -290,11 +273,10 @@ impl Summary {
 
     /// Adds the ports, and the links that their carriers follow.
     fn push_ports(&self, lines: &mut Vec<String>) {
-        let ports = self
-            .ports
-            .iter()
-            .map(|(name, opens)| format!("{name} ({opens})"));
-        let ports: Vec<String> = ports.collect();
+        let ports = self.ports.iter();
+        let ports: Vec<String> = ports
+            .map(|(name, opens)| format!("{name} ({opens})"))
+            .collect();
         let ports = ports.join(", ");
         lines.push(format!("ports      {}: {ports}", self.switching));
         for (port, links) in &self.carriers {
@@ -307,15 +289,9 @@ impl Summary {
 
     fn push_kinds(&self, lines: &mut Vec<String>) {
         for kind in self.kinds.iter().take(KINDS_SHOWN) {
-            let options = kind
-                .options
-                .iter()
-                .map(|(name, text)| format!("{name} {text}"));
-            let options: Vec<String> = options.collect();
-            let options = if options.is_empty() {
-                "no options".to_owned()
-            } else {
-                options.join(", ")
+            let options = match written(&kind.options) {
+                options if options.is_empty() => "no options".to_owned(),
+                options => options,
             };
             lines.push(format!("  {:>8} × {options}", kind.directions));
         }
@@ -404,17 +380,19 @@ fn event_lines(event: &Event) -> Vec<String> {
     lines.collect()
 }
 
+/// Formats options: `rate 1mbit, delay 5ms`.
+fn written(options: &[(&str, String)]) -> String {
+    let options = options.iter().map(|(name, text)| format!("{name} {text}"));
+    options.collect::<Vec<_>>().join(", ")
+}
+
 /// Formats an action.
 pub fn in_words(action: &Action) -> String {
     match action {
         Action::Set {
             pattern, options, ..
         } => {
-            let options = options.given().into_iter();
-            let options: Vec<String> = options
-                .map(|(name, text)| format!("{name} {text}"))
-                .collect();
-            format!("{pattern}: set {}", options.join(", "))
+            format!("{pattern}: set {}", written(&options.given()))
         }
         Action::State { pattern, state } => format!("{pattern} is {}", state.name()),
         Action::Move { class, to, outage } => {

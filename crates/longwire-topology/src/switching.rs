@@ -13,7 +13,7 @@ use longwire_runtime::FileAccess;
 use longwire_runtime::suggest::closest;
 
 use super::attach;
-use super::builder::is_name;
+use super::builder::check_name;
 use super::fields::PORTS_MAX;
 use super::plan::PortPlan;
 use super::problem::{Diagnostics, suggestion};
@@ -46,11 +46,7 @@ pub(super) fn ports(
             });
             continue;
         }
-        if !is_name(name.value) {
-            let reason = format!("{:?} is not a valid name", name.value);
-            let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
-            diagnostics.refuse(name.span.clone(), "ports", reason, remedy);
-        }
+        check_name(&name, "ports", diagnostics);
         let Some(opens) = opens.and_then(Value::as_str) else {
             continue;
         };

@@ -226,10 +226,7 @@ impl JsonSource {
 
     /// Returns the pointer (RFC 6901) to a value; empty for the whole body.
     pub fn pointer(&self, number: usize) -> String {
-        let Some((parent, step)) = number
-            .checked_sub(1)
-            .and_then(|index| self.steps.get(index))
-        else {
+        let Some((parent, step)) = self.step(number) else {
             return String::new();
         };
         let token = match step {
@@ -241,10 +238,7 @@ impl JsonSource {
 
     /// Returns the path of a value for messages, without list indices.
     fn path(&self, number: usize) -> String {
-        let Some((parent, step)) = number
-            .checked_sub(1)
-            .and_then(|index| self.steps.get(index))
-        else {
+        let Some((parent, step)) = self.step(number) else {
             return String::new();
         };
         let before = self.path(*parent);
@@ -257,14 +251,17 @@ impl JsonSource {
 
     /// Whether a value is an option under `/set/NAME/OPTION`.
     fn is_option(&self, number: usize) -> bool {
-        let of = |number: usize| self.steps.get(number.checked_sub(1)?);
-        let Some((links, Step::Name(_))) = of(number) else {
-            return false;
-        };
-        let Some((set, Step::Name(_))) = of(*links) else {
-            return false;
-        };
-        matches!(of(*set), Some((0, Step::Name(name))) if name == "set")
+        if let Some((links, Step::Name(_))) = self.step(number)
+            && let Some((set, Step::Name(_))) = self.step(*links)
+        {
+            matches!(self.step(*set), Some((0, Step::Name(name))) if name == "set")
+        } else {
+            false
+        }
+    }
+
+    fn step(&self, number: usize) -> Option<&(usize, Step)> {
+        self.steps.get(number.checked_sub(1)?)
     }
 
     fn number(&mut self, parent: usize, step: Step) -> usize {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_io::port::offload::finish_checksum;
 use longwire_io::port::options::{OpenOptions, Purpose};
-use longwire_io::port::{AnyRx, Port, RxFrame, registry};
+use longwire_io::port::{AnyRx, RxFrame, registry};
 use longwire_io::{PortError, RxPort};
 use longwire_runtime::RunReport;
 use longwire_runtime::clock::monotonic_now;
@@ -88,8 +88,7 @@ impl Receiver {
     /// # Errors
     /// The port, the trace or the capture cannot be opened.
     pub fn open(port: &str, config: ReceiveConfig) -> Result<Receiver, ReceiveError> {
-        let port = registry::open(port, &open_options())?;
-        Receiver::start(port, config)
+        Receiver::start(port, config, None)
     }
 
     /// Like [`Receiver::open`], and compares arrivals with frames that this process sends
@@ -102,23 +101,15 @@ impl Receiver {
         config: ReceiveConfig,
         sent: SentFrames,
     ) -> Result<Receiver, ReceiveError> {
-        let port = registry::open(port, &open_options())?;
-        Receiver::start_with(port, config, Some(sent))
+        Receiver::start(port, config, Some(sent))
     }
 
-    /// Starts to receive at an open port.
-    ///
-    /// # Errors
-    /// The trace or the capture cannot be opened, or no thread can be started.
-    pub fn start(port: Port, config: ReceiveConfig) -> Result<Receiver, ReceiveError> {
-        Receiver::start_with(port, config, None)
-    }
-
-    fn start_with(
-        port: Port,
+    fn start(
+        port: &str,
         config: ReceiveConfig,
         sent: Option<SentFrames>,
     ) -> Result<Receiver, ReceiveError> {
+        let port = registry::open(port, &open_options())?;
         let (core, idle, witness) = (config.core, config.idle, config.witness);
         let mut account = Account::open(config, sharp_epoch())?;
         if let Some(sent) = sent {
