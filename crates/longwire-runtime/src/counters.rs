@@ -3,13 +3,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
 
-use crate::lateness::nanos_histogram;
 use crate::ledger::{LinkCells, StageCells, StageTotals};
 use crate::port_loss::LossCell;
-use crate::stage::{CorrectionsShared, DeparturesShared, SendStampsShared};
+use crate::stage::{CorrectionsShared, DeparturesShared, NanosHistogram, SendStampsShared};
 
 /// The time up to which the ingress stage has published all arrivals; a limit for the
 /// decisions of a managed queue.
@@ -35,13 +33,13 @@ impl SeenUntil {
 }
 
 /// Counters and records of the stages of one direction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LinkShared {
     pub ingress: StageCells,
     pub link: LaneCells,
     pub seen_until: SeenUntil,
     pub egress: StageCells,
-    pub lateness: Mutex<Histogram<u64>>,
+    pub lateness: Mutex<NanosHistogram>,
     pub corrections: CorrectionsShared,
     pub departures: DeparturesShared,
     pub send_stamps: SendStampsShared,
@@ -59,17 +57,7 @@ pub(crate) struct LaneCells {
 
 impl LinkShared {
     pub(crate) fn new() -> LinkShared {
-        LinkShared {
-            ingress: StageCells::default(),
-            link: LaneCells::default(),
-            seen_until: SeenUntil::default(),
-            egress: StageCells::default(),
-            lateness: Mutex::new(nanos_histogram()),
-            corrections: CorrectionsShared::default(),
-            departures: DeparturesShared::new(),
-            send_stamps: SendStampsShared::new(),
-            loss: LossCell::default(),
-        }
+        LinkShared::default()
     }
 
     /// Returns the totals of the stages at a network's port.

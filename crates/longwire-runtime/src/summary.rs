@@ -1,7 +1,5 @@
 //! Conversion of counters to a report.
 
-use std::sync::PoisonError;
-
 use longwire_io::port::StampedBy;
 use serde_json::{Map, Value};
 
@@ -9,6 +7,7 @@ use crate::counters::LinkShared;
 use crate::ledger::{Artifact, Handovers, Spread, StageTotals, buckets};
 use crate::report::{DepartureReport, LinkReport, SendStampReport};
 use crate::stage::{self, DeparturesShared, SendStampsShared};
+use crate::sync::locked;
 
 /// Returns the report of one direction as of its last bursts.
 pub(crate) fn link(
@@ -50,25 +49,21 @@ pub(crate) fn link(
 
 /// Returns the lateness of all causes as a histogram.
 pub(crate) fn lateness_buckets(shared: &LinkShared) -> Vec<(f64, u64)> {
-    let lateness = shared.lateness.lock();
-    let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
-    buckets(&lateness)
+    buckets(&locked(&shared.lateness))
 }
 
 /// Returns the total lateness, and the emulator's own.
 pub(crate) fn both_lateness(shared: &LinkShared) -> (Spread, Spread) {
     // Holding this lock keeps later corrections from being shared.
-    let all = shared.lateness.lock();
-    let all = all.unwrap_or_else(PoisonError::into_inner);
+    let all = locked(&shared.lateness);
     let own = stage::own(&shared.corrections, all.clone());
     (Spread::of_nanos(&all), Spread::of_nanos(&own))
 }
 
 /// Returns the accuracy of departures, if recorded.
 fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
-    let errors = shared.gap_errors.lock();
-    let errors = errors.unwrap_or_else(PoisonError::into_inner);
-    let drift = *shared.drift.lock().unwrap_or_else(PoisonError::into_inner);
+    let errors = locked(&shared.gap_errors);
+    let drift = *locked(&shared.drift);
     (!errors.is_empty()).then(|| DepartureReport {
         gap_error_us: Spread::of_nanos(&errors),
         drift_ppm: drift.parts_per_million(),
@@ -77,10 +72,7 @@ fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
 
 /// Returns the report of send stamps, if the port makes them.
 fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
-    let counts = *shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
-    let counts = counts?;
-    let histogram = shared.lateness.lock();
-    let histogram = histogram.unwrap_or_else(PoisonError::into_inner);
+    let counts = (*locked(&shared.counts))?;
     Some(SendStampReport {
         by: match counts.by {
             StampedBy::Kernel => "kernel",
@@ -88,7 +80,7 @@ fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
         },
         every: counts.every,
         count: counts.count,
-        lateness_us: Spread::of_nanos(&histogram),
+        lateness_us: Spread::of_nanos(&locked(&shared.lateness)),
         early: counts.early,
         earliest_us: counts.earliest.as_micros_f64(),
     })

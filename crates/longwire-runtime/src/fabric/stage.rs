@@ -311,7 +311,7 @@ impl<T: TxPort> Fabric<T> {
                 continue;
             };
             let (cause, _) = output.account.judge.cause(moved.stamped, moved.by);
-            if let Some(artifact) = cause.artifact() {
+            if let Some(artifact) = cause {
                 output.account.cells().artifacts[artifact].add(1);
             }
         }

@@ -12,10 +12,11 @@ use crate::fabric::{InsideCounts, Order, PortReport};
 use crate::host::StayAwake;
 use crate::ledger::StageTotals;
 use crate::record::{Epoch, RecordingParts};
-use crate::replay::{ObservedOutput, ReplayInput};
+use crate::replay::ObservedOutput;
 use crate::report::{LinkReport, RunReport};
-use crate::stage::AddressWatch;
+use crate::stage::{AddressWatch, FeedShared};
 use crate::summary;
+use crate::sync::locked;
 use crate::thread::{Bell, Control};
 use crate::threads::ThreadPlan;
 
@@ -51,7 +52,7 @@ pub(crate) struct Assembly {
 #[derive(Default)]
 pub(crate) struct ReportSources {
     pub links: Vec<ReportSource>,
-    pub inputs: Vec<ReplayInput>,
+    pub inputs: Vec<Arc<FeedShared>>,
     pub ports: Vec<(String, Arc<LinkShared>)>,
     /// Port names of a pair, whose counters are those of its links.
     pub pair: Option<[String; 2]>,
@@ -128,7 +129,7 @@ impl RunFacts {
             ports: self.port_reports(ports, &links),
             in_flight: in_flight + links.iter().map(|link| link.in_flight).sum::<u64>(),
             links,
-            inputs: inputs.map(ReplayInput::report).collect(),
+            inputs: inputs.map(|input| locked(&input.report).clone()).collect(),
             switch,
             counts,
             tolerance: self.tolerance,

@@ -8,11 +8,8 @@ use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::port::AnyTx;
 
 use super::observed::{ObservedOutput, OfferLogger};
-use super::outputs::Outputs;
 use super::pacer::Pacer;
-use super::pump::Pump;
-use super::reader::Reader;
-use super::summary::ReplayInput;
+use super::threads::{Outputs, Pump, Reader};
 use super::{ReplayConfig, ReplayOutput};
 use crate::clock::Clock;
 use crate::config::WaitMode;
@@ -59,7 +56,7 @@ impl ReplayPlan {
         };
         let feeding = building.feeding(self.feed, self.outputs)?;
         let (egress, mut assembly) = (building.egress, building.assembly);
-        assembly.sources.inputs = vec![ReplayInput(feeding.shared())];
+        assembly.sources.inputs = vec![feeding.shared()];
         let sleeps = foundation.config.wait != WaitMode::Spin && paced;
         assembly.threads = threads(feeding, egress, foundation, sleeps)?;
         if foundation.config.realtime && sleeps {

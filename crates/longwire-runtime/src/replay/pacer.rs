@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use longwire_engine::Nanos;
 use longwire_io::Event;
+use longwire_io::clock::to_kernel;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use super::alarms::Alarms;
-use super::disturbance::Disturbance;
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
 use crate::witness::{PauseHistory, Witness};
@@ -272,6 +272,147 @@ fn sleep_for(time: Nanos, bell: &Event) -> bool {
     ppoll(&mut polled, Some(timeout), None) == Ok(0)
 }
 
+/// Two timers of the monotonic clock.
+#[derive(Debug)]
+pub(crate) struct Alarms {
+    alarms: [Alarm; 2],
+}
+
+#[derive(Debug)]
+struct Alarm {
+    timer: TimerFd,
+    /// The departure it is armed for.
+    departure: Nanos,
+    at: Nanos,
+}
+
+/// Maximum difference of equal alarms: the margin before a departure fluctuates slightly.
+const NEAR: Nanos = Nanos::from_micros(2);
+
+impl Alarms {
+    pub fn new() -> Result<Alarms, nix::Error> {
+        Ok(Alarms {
+            alarms: [Alarm::new()?, Alarm::new()?],
+        })
+    }
+
+    /// Returns the exact time and the descriptor of an alarm at about `at` for the next
+    /// departure; arms it if necessary.
+    pub fn get(
+        &mut self,
+        departure: Nanos,
+        at: Nanos,
+    ) -> Result<(Nanos, BorrowedFd<'_>), nix::Error> {
+        let [first, second] = &self.alarms;
+        // The alarm of the past departure, not the one armed ahead.
+        let older = usize::from(second.departure < first.departure);
+        let place = self.place_of(departure).unwrap_or(older);
+        let alarm = &mut self.alarms[place];
+        if !alarm.is_for(departure, at) {
+            alarm.arm(departure, at)?;
+        }
+        Ok((alarm.at, alarm.timer.as_fd()))
+    }
+
+    /// Arms an alarm for the departure after `next`, whose alarm stays.
+    pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos, at: Nanos) {
+        let beside = usize::from(self.alarms[0].departure == next);
+        let place = self.place_of(departure).unwrap_or(beside);
+        let alarm = &mut self.alarms[place];
+        if !alarm.is_for(departure, at) {
+            // Best effort: it is armed again when needed.
+            let _ = alarm.arm(departure, at);
+        }
+    }
+
+    /// Whether a departure has an alarm.
+    pub fn has(&self, departure: Nanos) -> bool {
+        self.place_of(departure).is_some()
+    }
+
+    fn place_of(&self, departure: Nanos) -> Option<usize> {
+        let alarms = &self.alarms;
+        alarms.iter().position(|alarm| alarm.departure == departure)
+    }
+}
+
+impl Alarm {
+    fn new() -> Result<Alarm, nix::Error> {
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        Ok(Alarm {
+            timer: TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?,
+            departure: Nanos::ZERO,
+            at: Nanos::ZERO,
+        })
+    }
+
+    fn is_for(&self, departure: Nanos, at: Nanos) -> bool {
+        let off_by = self.at.as_nanos().abs_diff(at.as_nanos());
+        self.departure == departure && off_by <= NEAR.as_nanos()
+    }
+
+    /// Also clears an expiration.
+    fn arm(&mut self, departure: Nanos, at: Nanos) -> Result<(), nix::Error> {
+        // Zero would disarm it.
+        let time = std::time::Duration::from_nanos(to_kernel(at).as_nanos().max(1));
+        let once = Expiration::OneShot(TimeSpec::from(time));
+        self.timer.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+        (self.departure, self.at) = (departure, at);
+        Ok(())
+    }
+}
+
+/// Excess latency from which a wake-up counts as delayed by other work or the machine.
+const KEPT_WAITING: Nanos = Nanos::from_micros(30);
+
+/// Fraction of delayed wake-ups above which accuracy outweighs a core: the thread spins
+/// for a while, then tries again.
+const KEPT_WAITING_MAX: f64 = 0.05;
+/// The fraction is averaged over about this many wake-ups.
+const KEPT_WAITING_OVER: f64 = 512.0;
+const SPIN_FOR: Nanos = Nanos::from_millis(500);
+const SPIN_FOR_MAX: Nanos = Nanos::from_secs(8);
+
+/// A thread's delayed wake-ups, and its reaction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Disturbance {
+    /// Fraction of recent wake-ups that were delayed.
+    share: f64,
+    /// The thread spins until this time.
+    spins_until: Nanos,
+    /// Last and total spinning time.
+    last: Nanos,
+    total: Nanos,
+}
+
+impl Disturbance {
+    /// Whether the thread must spin at `now`.
+    pub fn spins_at(&self, now: Nanos) -> bool {
+        now < self.spins_until
+    }
+
+    /// Returns the total spinning time.
+    pub fn total(&self) -> Nanos {
+        self.total
+    }
+
+    /// Records a wake-up at `now` with latency `beyond` the usual.
+    pub fn note(&mut self, beyond: Nanos, now: Nanos) {
+        let one = f64::from(u8::from(beyond > KEPT_WAITING));
+        self.share += (one - self.share) / KEPT_WAITING_OVER;
+        if self.share > KEPT_WAITING_MAX {
+            let next = self.last.saturating_mul(2).clamp(SPIN_FOR, SPIN_FOR_MAX);
+            self.spins_until = now.saturating_add(next);
+            self.total = self.total.saturating_add(next);
+            self.last = next;
+            // A few more wake-ups show whether the disturbance continues.
+            self.share = KEPT_WAITING_MAX * 0.75;
+        } else if self.share < KEPT_WAITING_MAX / 8.0 {
+            self.last = Nanos::ZERO;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,5 +498,77 @@ mod tests {
         let soon = monotonic_now().saturating_add(Nanos::from_micros(20));
         pacer.spin_until(soon);
         assert!(monotonic_now() >= soon);
+    }
+
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+    use crate::clock::monotonic_now;
+
+    fn times(alarms: &Alarms) -> [Nanos; 2] {
+        [alarms.alarms[0].at, alarms.alarms[1].at]
+    }
+
+    #[test]
+    fn an_alarm_armed_ahead_is_not_armed_again() {
+        let mut alarms = Alarms::new().expect("timers");
+        let far = |seconds: u64| Nanos::from_secs(1_000_000 + seconds);
+        let at = |seconds: u64| far(seconds).saturating_sub(Nanos::from_micros(20));
+        alarms.get(far(1), at(1)).expect("armed");
+        alarms.arm_ahead(far(1), far(2), at(2));
+        let armed = times(&alarms);
+        assert!(
+            armed.contains(&at(1)) && armed.contains(&at(2)),
+            "{armed:?}"
+        );
+        // The margin has changed slightly.
+        let later = at(2).saturating_add(Nanos::from_nanos(1_500));
+        assert_eq!(alarms.get(far(2), later).expect("armed").0, at(2));
+        // A larger change rearms the same alarm.
+        let later = at(2).saturating_add(Nanos::from_micros(9));
+        assert_eq!(alarms.get(far(2), later).expect("armed").0, later);
+        assert!(times(&alarms).contains(&at(1)));
+        // The alarm of a past departure is reused.
+        alarms.arm_ahead(far(2), far(3), at(3));
+        let armed = times(&alarms);
+        assert!(
+            armed.contains(&later) && armed.contains(&at(3)),
+            "{armed:?}"
+        );
+    }
+
+    #[test]
+    fn alarms_go_off_in_turn() {
+        let mut alarms = Alarms::new().expect("timers");
+        let start = monotonic_now();
+        let due = |number: u64| start.saturating_add(Nanos::from_millis(2 * number));
+        for number in 1..20 {
+            alarms.arm_ahead(due(number), due(number + 1), due(number + 1));
+            let (at, timer) = alarms.get(due(number), due(number)).expect("armed");
+            assert_eq!(at, due(number));
+            let mut polled = [PollFd::new(timer, PollFlags::POLLIN)];
+            assert_eq!(poll(&mut polled, PollTimeout::from(5_000u16)), Ok(1));
+            assert!(monotonic_now() >= at);
+        }
+    }
+
+    /// Delays one wake-up in `one_in`, with gaps of 100 us, for a second; skips gaps that
+    /// are spun.
+    fn disturbed(one_in: u64) -> Disturbance {
+        let mut disturbance = Disturbance::default();
+        for number in 1..=10_000u64 {
+            let now = Nanos::from_micros(100 * number);
+            if !disturbance.spins_at(now) {
+                let late = if number % one_in == 0 { 100 } else { 0 };
+                disturbance.note(Nanos::from_micros(late), now);
+            }
+        }
+        disturbance
+    }
+
+    #[test]
+    fn a_thread_that_is_kept_from_waking_stops_sleeping() {
+        assert_eq!(disturbed(50).total, Nanos::ZERO);
+        let total = disturbed(8).total;
+        assert!(total >= SPIN_FOR, "{total}");
     }
 }

@@ -9,11 +9,9 @@ use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 
 use super::BURST;
 use super::addresses::PortAddresses;
-use super::departures::Departures;
-use super::own::{Judge, LatenessCause};
+use super::lateness::{Departures, Judge, LatenessRecorder};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::lateness::LatenessRecorder;
 use crate::ledger::{Artifact, BurstCounts, StageCells};
 use crate::record::{Event, RecordHandle};
 use crate::sent::SentLog;
@@ -122,7 +120,7 @@ impl Account {
     ) -> Account {
         Account {
             counts: BurstCounts::default(),
-            lateness: LatenessRecorder::new(),
+            lateness: LatenessRecorder::default(),
             judge,
             overloaded: false,
             full_at: Nanos::ZERO,
@@ -153,18 +151,8 @@ impl Account {
         self.counts.crossed(wire_frames_of(frame).0.into());
     }
 
-    /// Pushes a frame due by `due_by` to the port; joins parts of one train first.
-    #[inline(always)]
-    pub fn give<T: TxPort>(
-        &mut self,
-        port: &mut T,
-        frame: (&Descriptor, &[u8]),
-        due_by: Nanos,
-    ) -> PushResult {
-        self.give_from(port, None, frame, due_by)
-    }
-
-    /// Like [`Account::give`], for a frame whose last link is `link`.
+    /// Pushes a frame due by `due_by` to the port; joins parts of one train first. `link` is
+    /// its last link, if links are counted too.
     #[inline(always)]
     pub fn give_from<T: TxPort>(
         &mut self,
@@ -269,8 +257,7 @@ impl Account {
         if pushed == PushResult::Full {
             return pushed;
         }
-        self.train.clear();
-        self.in_train = 0;
+        self.drop_train();
         if pushed == PushResult::Refused {
             let frames = self.take_back(first);
             self.refuse(frames);
@@ -317,18 +304,8 @@ impl Account {
         }
     }
 
-    /// Flushes the port and accounts for the frames that left. Returns their number and
-    /// the time after the flush.
-    #[inline]
-    pub fn flush<T: TxPort>(
-        &mut self,
-        port: &mut T,
-        clock: &Clock,
-    ) -> Result<(usize, Nanos), PortError> {
-        self.flush_noting(port, clock, |_| {})
-    }
-
-    /// Like [`Account::flush`]; passes each late frame to `late`.
+    /// Flushes the port and accounts for the frames that left; passes late ones to `late`.
+    /// Returns the number of frames and the time after the flush.
     #[inline]
     pub fn flush_noting<T: TxPort>(
         &mut self,
@@ -337,7 +314,10 @@ impl Account {
         late: impl FnMut(LateFrame),
     ) -> Result<(usize, Nanos), PortError> {
         let handover = clock.now();
-        self.leaving(handover);
+        if let Some(log) = &mut self.log {
+            // The batch leaves with the flush.
+            log.send(handover);
+        }
         let whole = self.push_train(port);
         let mut left = port.flush()?;
         let mut again = Ok(0);
@@ -352,7 +332,8 @@ impl Account {
         again?;
         if !self.batch.is_empty() {
             match port.unsent() {
-                0 => self.none_waits(),
+                // Frames that did not leave were lost in the port, which counts them.
+                0 => drop(self.batch.drain(..self.batch.len() - self.in_train)),
                 _ => self.full_at = end,
             }
         }
@@ -374,14 +355,6 @@ impl Account {
         let frames = frames.unwrap_or(pushed.len());
         self.joined = self.batch[frames..].iter().any(|frame| frame.joined);
         frames
-    }
-
-    /// Logs the batch, which leaves with the next flush.
-    #[inline]
-    fn leaving(&mut self, handover: Nanos) {
-        if let Some(log) = &mut self.log {
-            log.send(handover);
-        }
     }
 
     /// Accounts for the lateness of the batch's first `left` frames, which left between
@@ -408,12 +381,8 @@ impl Account {
         // Equal latenesses are recorded together.
         let mut alike = (Nanos::ZERO, 0);
         for handed in self.batch.drain(..left) {
-            let PushedFrame {
-                release,
-                wire_frames,
-                link,
-                ..
-            } = handed;
+            let release = handed.release;
+            let frames = u64::from(handed.wire_frames);
             let lateness = handover.saturating_sub(release);
             if let Some(departures) = &mut self.departures {
                 departures.record(release, lateness);
@@ -421,17 +390,15 @@ impl Account {
             handover = handover.saturating_add(Nanos::from_nanos(share));
             let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
             if lateness >= threshold {
-                let frames = u64::from(wire_frames);
-                let cause = self.judge.judge(release, lateness, steps, frames);
-                let counted = match cause {
-                    LatenessCause::Own if release <= self.full_at => Some(Artifact::LateReceiver),
-                    LatenessCause::Own if self.overloaded => Some(Artifact::Overload),
-                    cause => cause.artifact(),
+                let counted = match self.judge.judge(release, lateness, steps, frames) {
+                    Some(Artifact::Late) if release <= self.full_at => Some(Artifact::LateReceiver),
+                    Some(Artifact::Late) if self.overloaded => Some(Artifact::Overload),
+                    cause => cause,
                 };
                 if let Some(artifact) = counted {
                     self.shared.egress.artifacts[artifact].add(frames);
                     late(LateFrame {
-                        link: (link != NO_LINK).then_some(link),
+                        link: Some(handed.link).filter(|link| *link != NO_LINK),
                         lateness,
                         wire_frames: frames,
                         artifact,
@@ -442,32 +409,11 @@ impl Account {
                 self.lateness.record(alike.0, alike.1);
                 alike = (steps, 0);
             }
-            alike.1 += u64::from(wire_frames);
+            alike.1 += frames;
         }
         self.lateness.record(alike.0, alike.1);
         self.publish();
         self.rest(end);
-    }
-
-    /// Clears the batch if the port is empty. Frames that did not leave were lost in the
-    /// port, which counts them.
-    #[inline]
-    fn none_waits(&mut self) {
-        let pushed = self.batch.len() - self.in_train;
-        self.batch.drain(..pushed);
-    }
-
-    /// Counts frames that will never leave as in flight: those in the port's last
-    /// `waiting` buffers, and the parts of an unpushed train. Returns their number.
-    fn unsent(&mut self, waiting: usize) -> u64 {
-        let pushed = &self.batch[..self.batch.len() - self.in_train];
-        let buffers = pushed.iter().filter(|frame| !frame.joined).count();
-        let first = self.frames_in(buffers.saturating_sub(waiting));
-        let frames = self.take_back(first);
-        self.shared.egress.crossed.subtract(frames);
-        self.train.clear();
-        self.in_train = 0;
-        frames
     }
 
     /// Counts frames that the port will never send as refused.
@@ -477,8 +423,7 @@ impl Account {
 
     /// Counts the accepted, unsent frames of a lost port as refused.
     pub fn port_lost(&mut self) {
-        self.train.clear();
-        self.in_train = 0;
+        self.drop_train();
         let frames = self.take_back(0);
         self.refuse(frames);
     }
@@ -486,12 +431,21 @@ impl Account {
     /// Publishes the records at intervals.
     pub fn rest(&mut self, now: Nanos) {
         self.publish_counts();
-        if self.lateness.flush(now, &self.shared.lateness, false) {
+        self.flush_records(now, false);
+    }
+
+    fn flush_records(&mut self, now: Nanos, force: bool) {
+        if self.lateness.flush(now, &self.shared.lateness, force) {
             self.judge.share(&self.shared.corrections);
         }
         if let Some(departures) = &mut self.departures {
-            departures.flush(now, &self.shared.departures, false);
+            departures.flush(now, &self.shared.departures, force);
         }
+    }
+
+    fn drop_train(&mut self) {
+        self.train.clear();
+        self.in_train = 0;
     }
 
     /// Publishes the counts of the last burst.
@@ -531,22 +485,23 @@ impl Account {
         artifacts[Artifact::NoCarrier].set(losses.no_carrier);
     }
 
-    /// Publishes the last records, with the port's own losses. Returns the number of
-    /// frames accepted and not sent.
+    /// Publishes the last records, with the port's own losses. Frames that will never leave
+    /// count as in flight: those in the port's last buffers, and the parts of an unpushed
+    /// train. Returns their number.
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) -> u64 {
-        let unsent = self.unsent(port.unsent());
+        let pushed = &self.batch[..self.batch.len() - self.in_train];
+        let buffers = pushed.iter().filter(|frame| !frame.joined).count();
+        let first = self.frames_in(buffers.saturating_sub(port.unsent()));
+        let unsent = self.take_back(first);
+        self.shared.egress.crossed.subtract(unsent);
+        self.drop_train();
         self.read_losses(port);
         let now = clock.now();
         if let Some(record_handle) = &mut self.record_handle {
             record_handle.finish();
         }
         self.publish();
-        let shared = &self.shared;
-        self.lateness.flush(now, &shared.lateness, true);
-        self.judge.share(&shared.corrections);
-        if let Some(departures) = &mut self.departures {
-            departures.flush(now, &shared.departures, true);
-        }
+        self.flush_records(now, true);
         unsent
     }
 }

@@ -10,14 +10,10 @@ use longwire_io::{PortError, PushResult, TxPort};
 
 use super::account::Account;
 use super::addresses::PortAddresses;
-use super::departures::Departures;
-use super::icmp::IcmpReceiver;
-use super::lane::LaneParts;
-use super::order::{DeparturePlace, Turn};
-use super::output::OutputStage;
-use super::own::Judge;
+use super::lane::{IcmpReceiver, LaneParts};
+use super::lateness::{Judge, SendStamps};
+use super::output::{DeparturePlace, OutputStage, Turn};
 use super::releases::Releases;
-use super::send_stamps::SendStamps;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
@@ -91,7 +87,7 @@ impl<T: TxPort> Egress<T> {
 
     /// Compares departure gaps with the schedule from now on.
     pub(crate) fn watch_departures(&mut self) {
-        self.account.departures = Some(Box::new(Departures::new()));
+        self.account.departures = Some(Box::default());
     }
 
     /// Never counts frames as late: they have no times.
@@ -176,7 +172,9 @@ impl<T: TxPort> Egress<T> {
             if turn.is_some_and(|turn| !turn.allows(place)) {
                 break;
             }
-            let given = self.account.give(&mut self.port, (&next, bytes), due_by);
+            let given = self
+                .account
+                .give_from(&mut self.port, None, (&next, bytes), due_by);
             if given == PushResult::Full {
                 full = true;
                 break;
@@ -203,7 +201,9 @@ impl<T: TxPort> Egress<T> {
         if self.account.batch.is_empty() {
             return Ok(0);
         }
-        let (frames, end) = self.account.flush(&mut self.port, &self.clock)?;
+        let (frames, end) = self
+            .account
+            .flush_noting(&mut self.port, &self.clock, |_| {})?;
         self.releases.settle();
         self.look_at_stamps(end);
         Ok(frames)

@@ -1,9 +1,9 @@
 //! The feeding stage: reads frames from a feed ahead of time, offers each to its link at
 //! its time, and puts delivered frames on the delay line of its output.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use longwire_engine::Nanos;
 use longwire_engine::models::mtu::Mtu;
@@ -13,12 +13,14 @@ use longwire_io::{Offload, PortError, RxFrame};
 use super::BURST;
 use super::admission::{Admission, AdmissionParts};
 use super::lane::LaneParts;
-use super::order::FeedNumbers;
+use super::output::FeedNumbers;
 use super::segments::CutForm;
 use crate::clock::monotonic_now;
 use crate::counters::LinkShared;
-use crate::feed::{Feed, FeedFrame, FeedStatus};
+use crate::feed::{Feed, FeedFrame};
 use crate::ledger::Artifact;
+use crate::report::InputReport;
+use crate::sync::locked;
 
 /// Frames taken from a feed between readings of memory and clock.
 const FRAMES_AHEAD: usize = 8 * BURST;
@@ -45,9 +47,7 @@ pub(crate) struct FeedingOutput {
 /// The published state of a feeding stage.
 #[derive(Debug, Default)]
 pub(crate) struct FeedShared {
-    pub status: Mutex<FeedStatus>,
-    /// Maximum lateness of reading a frame.
-    pub behind_max: Mutex<Nanos>,
+    pub report: Mutex<InputReport>,
     /// Start and end of long gaps that were read and have not passed.
     gaps: Mutex<VecDeque<(Nanos, Nanos)>>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct FeedShared {
 impl FeedShared {
     /// Returns the time until the next frame if `now` lies in a long gap.
     pub fn gap_left(&self, now: Nanos) -> Option<Nanos> {
-        let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gaps = locked(&self.gaps);
         while gaps.front().is_some_and(|(_, end)| *end <= now) {
             gaps.pop_front();
         }
@@ -64,7 +64,7 @@ impl FeedShared {
     }
 
     fn add_gap(&self, begin: Nanos, end: Nanos) {
-        let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gaps = locked(&self.gaps);
         if gaps.len() < GAPS_MAX {
             gaps.push_back((begin, end));
         }
@@ -152,7 +152,7 @@ impl FeedStage {
             latest: start,
             behind_max: Nanos::ZERO,
             port_is_late: false,
-            shared: Arc::new(FeedShared::default()),
+            shared: Arc::default(),
             status_at: Nanos::ZERO,
             ended: false,
         }
@@ -196,37 +196,26 @@ impl FeedStage {
 
     /// Takes frames from the feed. An error is returned along with the frames before it.
     fn take(&mut self, now: Nanos) -> (usize, bool, Option<PortError>) {
-        let FeedStage {
-            feed,
-            outputs,
-            number,
-            start,
-            latest,
-            behind_max,
-            port_is_late,
-            shared,
-            ..
-        } = self;
         // Frames without times are never late, and those that wait for a slow port are
         // not read late.
-        let judged = feed.is_paced() && !*port_is_late;
+        let judged = self.feed.is_paced() && !self.port_is_late;
         let mut frames = 0;
-        let received = feed.feed(FRAMES_AHEAD, &mut |fed: FeedFrame<'_>| {
-            let arrival = start.saturating_add(fed.due);
-            if arrival.saturating_sub(*latest) >= GAP_LONG {
-                shared.add_gap(*latest, arrival);
+        let received = self.feed.feed(FRAMES_AHEAD, &mut |fed: FeedFrame<'_>| {
+            let arrival = self.start.saturating_add(fed.due);
+            if arrival.saturating_sub(self.latest) >= GAP_LONG {
+                self.shared.add_gap(self.latest, arrival);
             }
-            *latest = arrival;
+            self.latest = arrival;
             frames += 1;
-            if let Some(output) = outputs.get_mut(fed.output) {
+            if let Some(output) = self.outputs.get_mut(fed.output) {
                 if arrival >= now {
-                    *port_is_late = false;
+                    self.port_is_late = false;
                 } else if judged {
                     output.admission.shared.ingress.artifacts[Artifact::Behind].add(1);
-                    *behind_max = (*behind_max).max(now.saturating_sub(arrival));
+                    self.behind_max = self.behind_max.max(now.saturating_sub(arrival));
                 }
-                output.admission.entry.tag = *number;
-                *number = number.wrapping_add(1);
+                output.admission.entry.tag = self.number;
+                self.number = self.number.wrapping_add(1);
                 output.admission.admit(RxFrame {
                     bytes: fed.bytes,
                     arrival,
@@ -262,11 +251,9 @@ impl FeedStage {
 
     /// Returns when reading may resume; `None` if it need not pause.
     fn full_until(&mut self, now: Nanos) -> Option<Nanos> {
-        let (read_ahead, ahead) = (self.read_ahead, self.latest.saturating_sub(now));
-        let pauses = self
-            .outputs
-            .iter_mut()
-            .filter_map(|output| output.pause(read_ahead, ahead));
+        let ahead = self.latest.saturating_sub(now);
+        let outputs = self.outputs.iter_mut();
+        let pauses = outputs.filter_map(|output| output.pause(self.read_ahead, ahead));
         pauses.max().map(|pause| now.saturating_add(pause))
     }
 
@@ -276,23 +263,23 @@ impl FeedStage {
         }
         self.status_at = now;
         let status = self.feed.status();
-        *self
-            .shared
-            .status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = status;
-        *self
-            .shared
-            .behind_max
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = self.behind_max;
+        let mut report = InputReport {
+            name: status.name,
+            fraction: status.fraction,
+            counts: BTreeMap::new(),
+            behind_max_us: self.behind_max.as_micros_f64(),
+            notes: status.notes,
+        };
+        for (name, count) in status.counts {
+            *report.counts.entry(name).or_default() += count;
+        }
+        *locked(&self.shared.report) = report;
     }
 
     /// Publishes the last counts.
     pub fn finish(&mut self) {
         for output in &mut self.outputs {
             output.admission.finish();
-            output.admission.publish_counts();
         }
         self.status_at = Nanos::ZERO;
         self.publish_status(Nanos::MAX);

@@ -4,34 +4,28 @@
 mod account;
 mod addresses;
 mod admission;
-mod arrival;
-mod departures;
 mod egress;
 mod feeding;
-mod icmp;
 mod ingress;
 mod lane;
-mod order;
+mod lateness;
 mod output;
-mod own;
 mod releases;
 mod segments;
-mod send_stamps;
 
 pub(crate) use account::{Account, LateFrame, wire_frames_of};
 pub(crate) use addresses::AddressWatch;
-pub(crate) use departures::DeparturesShared;
 pub(crate) use egress::RETRY_AFTER;
 pub use egress::{Egress, EgressParts};
 pub(crate) use feeding::{FeedShared, FeedStage, FeedStep, FeedingOutput};
-pub(crate) use icmp::{Bells, IcmpSender, icmp_line};
 pub use ingress::{Ingress, IngressParts, shares_memory};
 pub use lane::LaneParts;
-pub(crate) use order::{DeparturePlace, FeedNumbers, Turn};
-pub(crate) use output::OutputStage;
-pub(crate) use own::{CorrectionsShared, Judge, own};
+pub(crate) use lane::{Bells, IcmpSender, icmp_line};
+pub(crate) use lateness::{
+    CorrectionsShared, DeparturesShared, Judge, NanosHistogram, SendStampsShared, own,
+};
+pub(crate) use output::{DeparturePlace, FeedNumbers, OutputStage, Turn};
 pub use segments::CutForm;
-pub(crate) use send_stamps::SendStampsShared;
 
 use longwire_engine::Nanos;
 

@@ -1,6 +1,8 @@
-//! Stages that send, as a thread runs them.
+//! Stages that send, as a thread runs them, and the order of departures over several ports.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicU32};
 
 use longwire_engine::Nanos;
 use longwire_io::PortError;
@@ -38,4 +40,90 @@ pub(crate) trait OutputStage {
 
     /// Returns the remarks of the ports.
     fn remarks(&self) -> Vec<String>;
+}
+
+/// A frame's place among the departures of all ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeparturePlace {
+    /// Time of handover.
+    pub at: Nanos,
+    /// Frame number in the feed, modulo 2^32; breaks ties.
+    pub number: u32,
+}
+
+impl Ord for DeparturePlace {
+    fn cmp(&self, other: &DeparturePlace) -> Ordering {
+        let by_number = || self.number.wrapping_sub(other.number).cast_signed().cmp(&0);
+        self.at.cmp(&other.at).then_with(by_number)
+    }
+}
+
+impl PartialOrd for DeparturePlace {
+    fn partial_cmp(&self, other: &DeparturePlace) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The frames that a port may send before another port must.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// Earliest next departure among the other ports; `None` if they are idle.
+    pub before: Option<DeparturePlace>,
+    /// All frames with lower numbers are on their lines.
+    pub published: u32,
+}
+
+impl Turn {
+    /// Whether a frame may leave in this turn.
+    #[inline]
+    pub fn allows(&self, place: DeparturePlace) -> bool {
+        self.is_published(place) && self.before.is_none_or(|other| place < other)
+    }
+
+    /// Whether all frames with lower numbers are on their lines.
+    #[inline]
+    pub fn is_published(&self, place: DeparturePlace) -> bool {
+        place.number.wrapping_sub(self.published).cast_signed() < 0
+    }
+}
+
+/// Number of published frames of a feed, modulo 2^32. Lines are published one after the
+/// other: without this number, a reader could see a frame and miss an earlier one on
+/// another line.
+#[derive(Debug, Default)]
+pub(crate) struct FeedNumbers(AtomicU32);
+
+impl FeedNumbers {
+    /// Publishes that frames below `number` are on their lines.
+    pub fn publish(&self, number: u32) {
+        self.0.store(number, atomic::Ordering::Release);
+    }
+
+    /// Returns the number of published frames; call it before reading the lines.
+    pub fn published(&self) -> u32 {
+        self.0.load(atomic::Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_break_ties_and_wrap_around() {
+        let place = |at, number| DeparturePlace {
+            at: Nanos::from_nanos(at),
+            number,
+        };
+        assert!(place(1, 9) < place(2, 3));
+        assert!(place(1, 3) < place(1, 9));
+        assert!(place(1, u32::MAX) < place(1, 2));
+        let turn = Turn {
+            before: Some(place(1, 1)),
+            published: 0,
+        };
+        assert!(turn.allows(place(1, u32::MAX)));
+        assert!(!turn.allows(place(0, 0)), "an earlier frame may be unseen");
+        assert!(!turn.allows(place(2, u32::MAX)), "the other port's turn");
+    }
 }

@@ -327,8 +327,7 @@ impl EgressLane {
             let moved = last.saturating_sub(meta.arrival);
             let account = &mut host.account;
             if moved > account.judge.tolerance {
-                let (cause, _) = account.judge.cause(meta.arrival, moved);
-                if let Some(artifact) = cause.artifact() {
+                if let (Some(artifact), _) = account.judge.cause(meta.arrival, moved) {
                     account.cells().artifacts[artifact].add(1);
                 }
             }
