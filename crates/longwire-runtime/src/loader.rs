@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use longwire_engine::loader::{Hook, Loader, Plugin, TakePiece};
 
 use crate::faults::Faults;
 use crate::plugin::SharedState;
+use crate::sync::locked;
 
 /// Reads the files and loads the plugins that models name.
 ///
@@ -167,7 +168,7 @@ impl Loader for FileLoader {
     }
 
     fn begin_link(&self) {
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = locked(&self.states);
         states.retain(|state| !state.shared.is_used());
         for state in &mut *states {
             state.hooks.clear();
@@ -186,7 +187,7 @@ impl Loader for FileLoader {
             found.map_err(|error| error.to_string())?;
             return Ok(Box::new(DeferredPlugin));
         }
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = locked(&self.states);
         let fits = |state: &&mut LoadedState| {
             state.file == path && state.parameters == parameters && !state.hooks.contains(&hook)
         };

@@ -1,7 +1,6 @@
 //! Port loss: a port goes away while a network runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
 use longwire_engine::Nanos;
 use longwire_io::PortError;
@@ -42,37 +41,25 @@ pub struct LostPort {
     pub error: String,
 }
 
-/// Loss of a port, set by the stage that detects it.
+/// Time and error of a port's loss, set by the stage that detects it.
 #[derive(Debug, Default)]
-pub(crate) struct LossCell {
-    lost: AtomicBool,
-    first: Mutex<Option<(Nanos, String)>>,
-}
+pub(crate) struct LossCell(OnceLock<(Nanos, String)>);
 
 impl LossCell {
     /// Records the loss at `now`; only the first report is kept.
     pub fn set(&self, now: Nanos, error: &PortError) {
-        let first = self.first.lock();
-        let mut first = first.unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert_with(|| (now, error.to_string()));
-        drop(first);
-        self.lost.store(true, Ordering::Release);
+        self.0.get_or_init(|| (now, error.to_string()));
     }
 
     /// Whether the port is lost.
     #[inline]
     pub fn is_set(&self) -> bool {
-        self.lost.load(Ordering::Acquire)
+        self.0.get().is_some()
     }
 
     /// Returns the loss, relative to the start `epoch`.
     pub fn get(&self, epoch: Nanos) -> Option<LostPort> {
-        if !self.is_set() {
-            return None;
-        }
-        let first = self.first.lock();
-        let first = first.unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().map(|(at, error)| LostPort {
+        self.0.get().map(|(at, error)| LostPort {
             after_s: at.saturating_sub(epoch).as_secs_f64(),
             error: error.clone(),
         })

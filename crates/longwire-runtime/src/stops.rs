@@ -8,7 +8,7 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use longwire_engine::Nanos;
 use nix::errno::Errno;
@@ -18,6 +18,7 @@ use nix::sys::signal::SigSet;
 
 use crate::clock::monotonic_now;
 use crate::host;
+use crate::sync::locked;
 use crate::waiting::PauseLog;
 use crate::witness::{Accounts, AccountsFile};
 
@@ -58,7 +59,7 @@ impl StopWatch {
     /// # Errors
     /// The thread cannot be started.
     pub fn start() -> io::Result<StopWatch> {
-        let mut shared = RECORD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = locked(&RECORD);
         let record = match shared.upgrade() {
             Some(record) => record,
             None => {
@@ -78,7 +79,7 @@ impl StopWatch {
         // A current stop is detected at the end of the turn.
         self.record.await_turn();
         let mut stops = PauseLog::default();
-        let noticed = self.record.stops();
+        let noticed = locked(&self.record.stops);
         let own = noticed.iter().filter(|(at, _)| *at >= self.since);
         own.for_each(|(_, length)| stops.add(*length));
         stops
@@ -108,10 +109,6 @@ impl StopRecord {
         // From here on it watches, and its loop has its pages.
         record.await_turn();
         Ok(record)
-    }
-
-    fn stops(&self) -> MutexGuard<'_, Vec<(Nanos, Nanos)>> {
-        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the end of a whole turn.
@@ -173,7 +170,7 @@ fn watch(record: &Weak<StopRecord>, sleep: &Epoll, requested: &Receiver<Sender<(
             after,
         });
         if let Some(stop) = turn.and_then(WatchTurn::stop) {
-            let mut stops = record.stops();
+            let mut stops = locked(&record.stops);
             if stops.len() < REMEMBERED {
                 stops.push((end, stop));
             }
@@ -232,7 +229,7 @@ mod tests {
     #[test]
     fn a_wait_for_another_thread_is_no_stop() {
         let watch = StopWatch::start().expect("a thread");
-        let stops = watch.record.stops();
+        let stops = locked(&watch.record.stops);
         std::thread::sleep(Duration::from_millis(100));
         drop(stops);
         assert_eq!(watch.end().count, 0);

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use longwire_engine::Nanos;
 use longwire_io::port::AnyRx;
@@ -16,6 +16,7 @@ use crate::faults::Faults;
 use crate::host;
 use crate::report::Pauses;
 use crate::stage::{Ingress, OutputStage, Step};
+use crate::sync::locked;
 use crate::threads::ThreadPlan;
 use crate::waiting::{POLL, PauseLog, Waiter};
 use crate::witness::PauseHistory;
@@ -65,20 +66,16 @@ impl Control {
 
     /// Includes these threads' pauses in reports.
     pub fn count_pauses(&self, of: &[Arc<PauseHistory>]) {
-        self.histories().extend_from_slice(of);
+        locked(&self.pauses).extend_from_slice(of);
     }
 
     /// Returns the machine's pauses that threads witnessed so far.
     pub fn pauses(&self) -> Pauses {
         let mut sum = Pauses::default();
-        for history in self.histories().iter() {
+        for history in locked(&self.pauses).iter() {
             add_pauses(&mut sum, &history.log());
         }
         sum
-    }
-
-    pub(crate) fn histories(&self) -> MutexGuard<'_, Vec<Arc<PauseHistory>>> {
-        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

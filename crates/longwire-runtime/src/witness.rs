@@ -10,11 +10,12 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use longwire_engine::Nanos;
 use nix::sys::resource::{UsageWho, getrusage};
 
+use crate::sync::locked;
 use crate::waiting::PauseLog;
 
 /// Shorter delays are normal wake-up latency.
@@ -50,7 +51,7 @@ type Pause = (Nanos, Nanos);
 impl PauseHistory {
     /// Adds a pause; pauses are in order of time.
     pub fn add(&self, (start, end): Pause) {
-        let mut pauses = self.pauses();
+        let mut pauses = locked(&self.0);
         let length = end.saturating_sub(start);
         pauses.log.add(length);
         if length > PAUSE_MAX {
@@ -64,21 +65,14 @@ impl PauseHistory {
 
     /// Returns the log of all pauses so far.
     pub fn log(&self) -> PauseLog {
-        self.pauses().log
-    }
-
-    fn pauses(&self) -> MutexGuard<'_, WitnessedPauses> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).log
     }
 
     /// Adds the parts of pauses within an interval to `found`.
     fn collect(&self, (start, end): Pause, found: &mut Vec<Pause>) {
-        let pauses = self.pauses();
-        let recent = pauses
-            .recent
-            .iter()
-            .rev()
-            .take_while(|(_, until)| *until > start);
+        let pauses = locked(&self.0);
+        let recent = pauses.recent.iter().rev();
+        let recent = recent.take_while(|(_, until)| *until > start);
         let within = recent.map(|(from, until)| (start.max(*from), end.min(*until)));
         found.extend(within.filter(|(from, until)| from < until));
     }

@@ -3,16 +3,17 @@
 //! Each cell has one writer, so counting is a load, an add and a store without an atomic
 //! read-modify-write. Cells are read one by one; a frame may pass between two reads.
 
-use std::ops::Index;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut, Index, IndexMut};
 use std::sync::OnceLock;
 
 use longwire_engine::{Delivery, DropReason, Nanos, Verdict};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::counter::{CountCell, Counter};
 use super::delays::DelayCells;
-use super::named::{Drops, NamedCounts, REASONS};
 use super::table::{
     Artifact, EffectCells, Effects, HandoverCells, Handovers, Memory, MemoryCells,
     QueueLengthCells, QueueLengths, Traffic, TrafficCells,
@@ -157,28 +158,20 @@ impl LinkCells {
 
     /// Returns the counts.
     pub fn totals(&self) -> LinkTotals {
-        let left = self.traffic.read();
-        let scheduled = self.scheduled.get();
-        let others = self.others.get();
-        let drops = |others: &OtherCells| {
-            Drops::new(std::array::from_fn(|reason| others.drops[reason].get()))
+        let mut totals = LinkTotals {
+            traffic: self.traffic.read(),
+            scheduled: self.scheduled.get(),
+            ..LinkTotals::default()
         };
-        LinkTotals {
-            drops: others.map(|others| drops(others)).unwrap_or_default(),
-            effects: others
-                .map(|others| others.effects.read())
-                .unwrap_or_default(),
-            handovers: others
-                .map(|others| others.handovers.read())
-                .unwrap_or_default(),
-            scheduled,
-            // Read last, so that departures never exceed arrivals.
-            traffic: Traffic {
-                packets_in: self.traffic.packets_in.get(),
-                bytes_in: self.traffic.bytes_in.get(),
-                ..left
-            },
+        if let Some(others) = self.others.get() {
+            totals.drops = Drops(others.drops.each_ref().map(CountCell::get));
+            totals.effects = others.effects.read();
+            totals.handovers = others.handovers.read();
         }
+        // Read last, so that departures never exceed arrivals.
+        totals.traffic.packets_in = self.traffic.packets_in.get();
+        totals.traffic.bytes_in = self.traffic.bytes_in.get();
+        totals
     }
 }
 
@@ -316,5 +309,115 @@ impl StageTotals {
     pub fn artifacts(&self, kinds: impl Iterator<Item = Artifact>) -> NamedCounts {
         let counts = kinds.map(|kind| (kind.name(), self.artifacts[kind as usize]));
         counts.collect()
+    }
+}
+
+/// Number of drop reasons.
+const REASONS: usize = DropReason::ALL.len();
+
+/// Counts by name, in the order of the names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct NamedCounts(BTreeMap<Cow<'static, str>, u64>);
+
+impl NamedCounts {
+    /// Returns the total.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Returns the count of a name, or 0.
+    pub fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns the nonzero counts.
+    pub fn nonzero(&self) -> impl Iterator<Item = (&str, u64)> {
+        let counts = self.0.iter().map(|(name, count)| (name.as_ref(), *count));
+        counts.filter(|(_, count)| *count > 0)
+    }
+}
+
+impl Deref for NamedCounts {
+    type Target = BTreeMap<Cow<'static, str>, u64>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for NamedCounts {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl FromIterator<(&'static str, u64)> for NamedCounts {
+    fn from_iter<I: IntoIterator<Item = (&'static str, u64)>>(counts: I) -> NamedCounts {
+        let counts = counts.into_iter();
+        NamedCounts(counts.map(|(name, count)| (name.into(), count)).collect())
+    }
+}
+
+impl<const N: usize> From<[(&'static str, u64); N]> for NamedCounts {
+    fn from(counts: [(&'static str, u64); N]) -> NamedCounts {
+        counts.into_iter().collect()
+    }
+}
+
+/// Drops by reason. They are serialized by the names of all reasons, in the order of
+/// [`DropReason::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "NamedCounts")]
+pub struct Drops([u64; REASONS]);
+
+impl Drops {
+    /// Returns the total.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Returns each reason's name with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let drops = *self;
+        let reasons = DropReason::ALL.into_iter();
+        reasons.map(move |reason| (reason.name(), drops[reason]))
+    }
+
+    /// Returns the nonzero counts by name.
+    pub fn nonzero(&self) -> NamedCounts {
+        self.iter().filter(|(_, count)| *count > 0).collect()
+    }
+
+    fn add(&mut self, other: &Drops) {
+        for (sum, count) in self.0.iter_mut().zip(other.0) {
+            *sum += count;
+        }
+    }
+}
+
+impl Index<DropReason> for Drops {
+    type Output = u64;
+
+    fn index(&self, reason: DropReason) -> &u64 {
+        &self.0[reason.index()]
+    }
+}
+
+impl IndexMut<DropReason> for Drops {
+    fn index_mut(&mut self, reason: DropReason) -> &mut u64 {
+        &mut self.0[reason.index()]
+    }
+}
+
+impl From<NamedCounts> for Drops {
+    fn from(counts: NamedCounts) -> Drops {
+        Drops(DropReason::ALL.map(|reason| counts.of(reason.name())))
+    }
+}
+
+impl Serialize for Drops {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
     }
 }

@@ -44,7 +44,7 @@ pub enum Scope {
 /// The unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
-    /// Bytes of frames without framing, or of memory.
+    /// Frames.
     Frames,
     /// Bytes of frames, without framing, or of memory.
     Bytes,

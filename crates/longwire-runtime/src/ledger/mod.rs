@@ -22,15 +22,13 @@
 mod cells;
 mod counter;
 mod delays;
-mod named;
 mod spread;
 pub mod table;
 
 pub(crate) use cells::{BurstCounts, StageCells, StageTotals};
-pub use cells::{LinkCells, LinkTotals};
+pub use cells::{Drops, LinkCells, LinkTotals, NamedCounts};
 pub use counter::{CountCell, Counter, Fold, MetricHelp, Scope, Unit};
 pub use delays::{DelayCells, DelayCounts, DelayQuantiles};
-pub use named::{Drops, NamedCounts};
 pub(crate) use spread::histogram;
 pub use spread::{LATENESS, RECEIVED, Spread, Statistic, buckets};
 pub use table::{

@@ -176,7 +176,7 @@ mod tests {
         };
         let running = start(plan, config, None).expect("it starts");
         let (length, count) = (Nanos::from_secs(50), || running.snapshot().pauses);
-        for history in running.threads.control().histories().iter() {
+        for history in crate::sync::locked(&running.threads.control().pauses).iter() {
             history.add((
                 Nanos::from_secs(1),
                 Nanos::from_secs(1).saturating_add(length),

@@ -9,9 +9,10 @@
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use crate::faults::{Faults, WeakFaults};
+use crate::faults::Faults;
+use crate::sync::locked;
 
 /// A function of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub(crate) struct CallSite {
     /// The path as given by the user.
     file: String,
     /// Runs that use the plugin and receive its faults.
-    runs: Mutex<Vec<WeakFaults>>,
+    runs: Mutex<Vec<Weak<OnceLock<String>>>>,
 }
 
 /// All call sites, one per plugin file.
@@ -62,7 +63,7 @@ static SITES: Mutex<Vec<&'static CallSite>> = Mutex::new(Vec::new());
 impl CallSite {
     /// Returns the call site of a plugin's file.
     pub fn of(file: &str) -> &'static CallSite {
-        let mut sites = SITES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sites = locked(&SITES);
         if let Some(site) = sites.iter().find(|site| site.file == file) {
             return site;
         }
@@ -76,19 +77,19 @@ impl CallSite {
 
     /// Adds a run that receives faults of this plugin.
     pub fn report_to(&self, faults: &Faults) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.retain(WeakFaults::is_alive);
-        if !runs.iter().any(|run| run.is(faults)) {
-            runs.push(faults.downgrade());
+        let faults = Arc::downgrade(&faults.0);
+        let mut runs = locked(&self.runs);
+        runs.retain(|run| run.strong_count() > 0);
+        if !runs.iter().any(|run| run.ptr_eq(&faults)) {
+            runs.push(faults);
         }
     }
 
     /// Reports a fault to the runs that use the plugin; returns whether there are any.
     pub fn report(&self, message: &str) -> bool {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut any = false;
-        for faults in runs.iter().filter_map(WeakFaults::upgrade) {
-            faults.report(message.to_owned());
+        for faults in locked(&self.runs).iter().filter_map(Weak::upgrade) {
+            Faults(faults).report(message.to_owned());
             any = true;
         }
         any

@@ -1,15 +1,23 @@
-//! Crashes and `exit` in plugins: the process ends with the plugin's name, and never with
-//! exit code 0.
+//! Plugins that crash, call `exit` or are stuck.
 //!
-//! Handlers are installed with the first plugin. They make only async-signal-safe calls
-//! and read only memory that is never freed.
+//! After a crash or `exit`, the process ends with the plugin's name, and never with exit code
+//! 0. The handlers are installed with the first plugin; they make only async-signal-safe
+//! calls and read only memory that is never freed.
+//!
+//! The watchdog ends a run whose plugin is stuck in a hook. It counts how often it finds a
+//! thread in the same call instead of measuring time: the count does not grow while the
+//! process is stopped or starved.
 
 use std::ffi::{c_int, c_void};
 use std::io::Write;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Mutex, Once};
+use std::thread::Builder;
+use std::time::Duration;
 
 use super::calls::{self, Call};
+use crate::shutdown;
+use crate::sync::locked;
 
 /// Signals of a crash.
 const CRASHES: [(c_int, &str); 5] = [
@@ -86,7 +94,6 @@ fn install_one(index: usize, signal: c_int) {
 ///
 /// # Safety
 /// The arguments are the kernel's, for this signal.
-/// The arguments are the kernel's, for this signal.
 unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     static NAMED: AtomicBool = AtomicBool::new(false);
     let index = CRASHES.iter().position(|(crash, _)| *crash == signal);
@@ -118,21 +125,16 @@ unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context
 
 fn name_crash(what: &str) {
     match calls::own_call() {
-        Some(call) => write_parts(&[
-            "error: plugin ",
-            call.file(),
-            ": ",
-            call.function(),
-            ": crashed (",
-            what,
-            "); there is no report\n",
-        ]),
-        None => write_parts(&[
-            "error: crashed (",
-            what,
-            ") outside the hooks of the plugins in use, one of which may have damaged the \
-             memory; there is no report\n",
-        ]),
+        Some(call) => print_end(Some(&call), &["crashed (", what, ")"]),
+        None => print_end(
+            None,
+            &[
+                "crashed (",
+                what,
+                ") outside the hooks of the plugins in use, one of which may have damaged the \
+                 memory",
+            ],
+        ),
     }
 }
 
@@ -161,7 +163,7 @@ extern "C" fn at_exit() {
         // The program itself exits with its own code.
         return;
     }
-    write_parts(&["error: a thread of a plugin called exit; there is no report\n"]);
+    print_end(None, &["a thread of a plugin called exit"]);
     exit_at_once();
 }
 
@@ -192,18 +194,7 @@ pub fn end_process(why: &str) -> ! {
 /// Ends the process with the message `what`, prefixed with the stuck plugin and function.
 /// Async-signal-safe.
 pub(super) fn end_now(call: Option<&Call>, what: &str) -> ! {
-    match call {
-        Some(call) => write_parts(&[
-            "error: plugin ",
-            call.file(),
-            ": ",
-            call.function(),
-            ": ",
-            what,
-            "; there is no report\n",
-        ]),
-        None => write_parts(&["error: ", what, "; there is no report\n"]),
-    }
+    print_end(call, &[what]);
     exit_at_once()
 }
 
@@ -227,11 +218,15 @@ pub(super) fn exit_at_once() -> ! {
     unsafe { libc::_exit(EXIT_FAILED) }
 }
 
-/// Writes a line to standard error in one call. Async-signal-safe.
-fn write_parts(parts: &[&str]) {
+/// Prints why the process ends without a report, prefixed with the plugin and function of
+/// `call`: one line in one call. Async-signal-safe.
+fn print_end(call: Option<&Call>, what: &[&str]) {
+    let of = call.map(|call| ["plugin ", call.file(), ": ", call.function(), ": "]);
+    let parts = ["error: "].iter().chain(of.iter().flatten()).chain(what);
+    let parts = parts.chain(&["; there is no report\n"]);
     let mut line = [0u8; 1_024];
     let mut len = 0;
-    for byte in parts.iter().flat_map(|part| part.bytes()) {
+    for byte in parts.flat_map(|part| part.bytes()) {
         if let Some(place) = line.get_mut(len) {
             *place = byte;
             len += 1;
@@ -240,4 +235,155 @@ fn write_parts(parts: &[&str]) {
     // SAFETY: the bytes are ours and live during the call. A failed write
     // cannot be reported.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), len) };
+}
+
+/// Polling interval.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Polls within which a hook must return: 5 s, for work of microseconds.
+const LOOKS_MAX: u32 = 100;
+
+/// The message about a stuck hook.
+const STUCK: &str = "has not returned for 5 s";
+
+/// The message about a plugin that keeps a run from ending.
+const STUCK_AT_END: &str = "has not returned since the run was stopped";
+
+/// Starts the watchdog, once.
+pub(super) fn start_watchdog() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let thread = Builder::new().name("longwire-watchdog".to_owned());
+        // Best effort: a run needs several more threads and reports if it gets none.
+        let _ = thread.spawn(|| {
+            let mut watch = Watch::default();
+            loop {
+                std::thread::sleep(LOOK);
+                let in_calls =
+                    calls::slots().filter_map(|slot| Some((slot.thread(), slot.call()?)));
+                for (thread, call) in watch.look(in_calls, shutdown::is_hurried()) {
+                    end_run(thread, call);
+                }
+            }
+        });
+    });
+}
+
+/// Calls seen at the last poll.
+#[derive(Default)]
+struct Watch {
+    seen: Vec<(i32, Call, u32)>,
+}
+
+impl Watch {
+    /// Returns the calls that exceed their limit with this poll, each once. In a hurried
+    /// stop the limit is two polls.
+    fn look(
+        &mut self,
+        in_calls: impl Iterator<Item = (i32, Call)>,
+        hurry: bool,
+    ) -> Vec<(i32, Call)> {
+        let before = std::mem::take(&mut self.seen);
+        let mut stuck = Vec::new();
+        for (thread, call) in in_calls.filter(|(_, call)| call.is_hook()) {
+            let same = before
+                .iter()
+                .find(|(other, seen, _)| (*other, *seen) == (thread, call));
+            let mut looks = same.map_or(0, |(_, _, looks)| *looks).saturating_add(1);
+            if looks < LOOKS_MAX && hurry && looks > 1 {
+                looks = LOOKS_MAX;
+            }
+            if looks == LOOKS_MAX {
+                stuck.push((thread, call));
+                // Never equal to the limit again.
+                looks += 1;
+            }
+            self.seen.push((thread, call, looks));
+        }
+        stuck
+    }
+}
+
+/// Ends a run that is stuck in a call.
+fn end_run(thread: i32, call: Call) {
+    let what = if shutdown::is_hurried() {
+        STUCK_AT_END
+    } else {
+        STUCK
+    };
+    call.report(what);
+    if is_main(thread) {
+        // The main thread is stuck, so end the process here.
+        let last = locked(&LAST_WORDS).take();
+        if let Some(last) = last {
+            last(call.describe(what));
+            exit_at_once();
+        }
+        end_now(Some(&call), what);
+    }
+}
+
+/// See [`on_stuck_main`].
+static LAST_WORDS: Mutex<Option<LastWords>> = Mutex::new(None);
+
+/// Receives the message about a call.
+type LastWords = Box<dyn FnOnce(String) + Send>;
+
+/// Registers `last`, called on another thread when a plugin blocks the main thread
+/// forever; the process then ends with exit code 1. For programs that call plugins on the
+/// main thread and have a report to write.
+pub fn on_stuck_main(last: impl FnOnce(String) + Send + 'static) {
+    *locked(&LAST_WORDS) = Some(Box::new(last));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::calls::{CallSite, Function, own_call};
+    use super::*;
+
+    fn call(function: Function) -> Call {
+        let site = CallSite::of("watchdog-test.so");
+        site.during(function, own_call).expect("in a call")
+    }
+
+    /// Returns the number of polls after which a persistent call is reported.
+    fn looks_of(call: Call, hurry: bool) -> Option<u32> {
+        let mut watch = Watch::default();
+        let mut looks = 1..=3 * LOOKS_MAX;
+        let found = looks.find(|_| !watch.look([(7, call)].into_iter(), hurry).is_empty());
+        // Reported only once.
+        for _ in 0..2 * LOOKS_MAX {
+            assert!(watch.look([(7, call)].into_iter(), hurry).is_empty());
+        }
+        found
+    }
+
+    #[test]
+    fn a_hook_that_does_not_return_is_found_once() {
+        assert_eq!(looks_of(call(Function::Delay), false), Some(LOOKS_MAX));
+        assert_eq!(looks_of(call(Function::Delay), true), Some(2));
+        // Creation has no limit: a state may read a large table.
+        assert_eq!(looks_of(call(Function::Create), false), None);
+    }
+
+    #[test]
+    fn hooks_that_return_are_never_found() {
+        let mut watch = Watch::default();
+        for _ in 0..3 * LOOKS_MAX {
+            // A new call each time on the same thread.
+            let next = call(Function::Lose);
+            assert!(watch.look([(7, next)].into_iter(), true).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_pause_between_two_calls_begins_the_count_again() {
+        let mut watch = Watch::default();
+        let stuck = call(Function::Lose);
+        for _ in 0..LOOKS_MAX - 1 {
+            assert!(watch.look([(7, stuck)].into_iter(), false).is_empty());
+        }
+        assert!(watch.look(std::iter::empty(), false).is_empty());
+        assert!(watch.look([(7, stuck)].into_iter(), false).is_empty());
+    }
 }

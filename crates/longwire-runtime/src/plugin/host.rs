@@ -1,16 +1,20 @@
-//! The functions that plugins can call: random numbers and messages.
+//! The functions that plugins can call: random numbers, messages and, in `create`,
+//! parameters.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use longwire_engine::{Nanos, Probability};
+use longwire_engine::{BitRate, Bytes, Nanos, Probability};
 use longwire_units::random::Stream;
+use longwire_units::{UnitError, parse_count, parse_ratio, parse_real};
 
-use super::{abi, parameters};
+use super::abi;
 
 /// Maximum number of lines that a state may log: a message per packet would cost more
 /// than the rest of its processing.
@@ -23,8 +27,7 @@ pub(super) struct PluginHost {
     /// First, so that its address is that of the whole struct.
     raw: abi::Host,
     name: String,
-    failed: AtomicBool,
-    message: Mutex<String>,
+    failure: OnceLock<String>,
     lines: AtomicU32,
 }
 
@@ -42,18 +45,17 @@ impl PluginHost {
                 exponential,
                 fail,
                 log,
-                text: parameters::text,
-                require: parameters::require,
-                time: parameters::time,
-                rate: parameters::rate,
-                size: parameters::size,
-                probability: parameters::probability,
-                count: parameters::count,
-                real: parameters::real,
+                text,
+                require,
+                time: read::<Nanos>,
+                rate: read::<BitRate>,
+                size: read::<Bytes>,
+                probability: read::<Probability>,
+                count: read::<Count>,
+                real: read::<Real>,
             },
             name,
-            failed: AtomicBool::new(false),
-            message: Mutex::new(String::new()),
+            failure: OnceLock::new(),
             lines: AtomicU32::new(0),
         }
     }
@@ -66,25 +68,23 @@ impl PluginHost {
     /// Whether the plugin has reported a failure.
     #[inline]
     pub fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.failure.get().is_some()
     }
 
     /// Records a failure; only the first message is kept.
     pub fn note_failure(&self, message: String) {
-        let mut kept = self.message.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.failed.swap(true, Ordering::Relaxed) {
-            *kept = message;
-        }
+        let _ = self.failure.set(message);
     }
 
     /// Returns the failure message.
     pub fn failure(&self) -> String {
-        let kept = self.message.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.is_empty() {
-            "failed without a message; return fail(host, message)".to_owned()
-        } else {
-            kept.clone()
-        }
+        let message = self.failure.get().filter(|message| !message.is_empty());
+        message
+            .map_or(
+                "failed without a message; return fail(host, message)",
+                String::as_str,
+            )
+            .to_owned()
     }
 }
 
@@ -231,4 +231,203 @@ unsafe extern "C" fn exponential(raw: *mut abi::Random, mean_ns: i64) -> i64 {
     };
     let drawn = random.stream.exponential(Nanos::from_nanos(mean));
     i64::try_from(drawn.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The parameters of one state, during its `create`.
+pub(super) struct CreateParameters<'a> {
+    host: &'a PluginHost,
+    pairs: Vec<(CString, CString)>,
+    /// Requested keys, in order.
+    asked: RefCell<Vec<String>>,
+}
+
+impl<'a> CreateParameters<'a> {
+    /// Returns the user's parameters.
+    ///
+    /// # Errors
+    /// A parameter cannot be passed to C.
+    pub fn new(
+        host: &'a PluginHost,
+        pairs: &[(String, String)],
+    ) -> Result<CreateParameters<'a>, String> {
+        let c_string = |text: &String| {
+            CString::new(text.as_str()).map_err(|_| format!("{text:?} contains a zero byte"))
+        };
+        let pairs = pairs
+            .iter()
+            .map(|(key, value)| Ok((c_string(key)?, c_string(value)?)))
+            .collect::<Result<_, String>>()?;
+        Ok(CreateParameters {
+            host,
+            pairs,
+            asked: RefCell::default(),
+        })
+    }
+
+    /// Returns the pointer for `create`.
+    pub fn as_raw(&self) -> *const abi::Parameters {
+        std::ptr::from_ref(self).cast()
+    }
+
+    /// Returns the message about a parameter that the plugin never requested.
+    pub fn unknown_parameter(&self) -> Option<String> {
+        let asked = self.asked.borrow();
+        let unasked = |key: &CString| !asked.iter().any(|other| other.as_bytes() == key.as_bytes());
+        let (key, _) = self.pairs.iter().find(|(key, _)| unasked(key))?;
+        let known = if asked.is_empty() {
+            "no parameters".to_owned()
+        } else {
+            asked.join(", ")
+        };
+        let key = key.to_string_lossy();
+        Some(format!("unknown parameter '{key}'; parameters are {known}"))
+    }
+
+    /// Returns the value of a key and marks the key as requested.
+    fn value(&self, key: &str) -> Option<&CStr> {
+        let mut asked = self.asked.borrow_mut();
+        if !asked.iter().any(|other| other == key) {
+            asked.push(key.to_owned());
+        }
+        let mut pairs = self.pairs.iter();
+        let found = pairs.find(|(other, _)| other.as_bytes() == key.as_bytes());
+        found.map(|(_, value)| value.as_c_str())
+    }
+
+    /// Parses an optional value.
+    fn read<U: ParameterUnit>(&self, key: &str) -> Result<Option<U::Value>, String> {
+        let value = self.value(key).map(CStr::to_string_lossy);
+        let read = value.map(|value| U::parse(&value)).transpose();
+        read.map_err(|error| format!("{key}: {error}"))
+    }
+}
+
+/// Converts the pointer of `create` back to its parameters.
+///
+/// # Safety
+/// The pointer is that of [`CreateParameters::as_raw`], of a value that lives.
+unsafe fn parameters<'a>(raw: *const abi::Parameters) -> &'a CreateParameters<'a> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { &*raw.cast::<CreateParameters<'a>>() }
+}
+
+/// # Safety
+/// `raw` is the pointer that the running `create` received, `key` a string that
+/// ends with a zero byte.
+unsafe extern "C" fn text(raw: *const abi::Parameters, key: *const c_char) -> *const c_char {
+    // SAFETY: the caller guarantees both pointers.
+    let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
+    guarded(parameters.host, std::ptr::null(), || {
+        let value = parameters.value(&key);
+        value.map_or(std::ptr::null(), CStr::as_ptr)
+    })
+}
+
+/// # Safety
+/// As of [`text`].
+unsafe extern "C" fn require(raw: *const abi::Parameters, key: *const c_char) -> c_int {
+    // SAFETY: as for `text`.
+    let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
+    guarded(parameters.host, abi::ERROR, || {
+        if parameters.value(&key).is_some() {
+            return abi::OK;
+        }
+        let message = format!("missing parameter {key}=...");
+        parameters.host.note_failure(message);
+        abi::ERROR
+    })
+}
+
+/// A unit of parameters, read as a value of C.
+trait ParameterUnit {
+    type Value;
+
+    fn parse(text: &str) -> Result<Self::Value, UnitError>;
+}
+
+/// The unit of plain integers.
+struct Count;
+
+/// The unit of plain numbers.
+struct Real;
+
+impl ParameterUnit for Nanos {
+    type Value = i64;
+
+    fn parse(text: &str) -> Result<i64, UnitError> {
+        // A time is at most a day.
+        let time = Nanos::from_str(text)?;
+        Ok(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+impl ParameterUnit for BitRate {
+    type Value = u64;
+
+    fn parse(text: &str) -> Result<u64, UnitError> {
+        BitRate::from_str(text).map(BitRate::bits_per_sec)
+    }
+}
+
+impl ParameterUnit for Bytes {
+    type Value = u64;
+
+    fn parse(text: &str) -> Result<u64, UnitError> {
+        Bytes::from_str(text).map(|bytes| bytes.0)
+    }
+}
+
+impl ParameterUnit for Probability {
+    type Value = f64;
+
+    fn parse(text: &str) -> Result<f64, UnitError> {
+        if text.ends_with('%') {
+            Probability::from_str(text).map(Probability::as_f64)
+        } else {
+            parse_ratio(text)
+        }
+    }
+}
+
+impl ParameterUnit for Count {
+    type Value = u64;
+
+    fn parse(text: &str) -> Result<u64, UnitError> {
+        parse_count(text)
+    }
+}
+
+impl ParameterUnit for Real {
+    type Value = f64;
+
+    fn parse(text: &str) -> Result<f64, UnitError> {
+        parse_real(text)
+    }
+}
+
+/// Reads a parameter and, if given, writes its value to `out`.
+///
+/// # Safety
+/// As of [`text`]; `out` is null or valid for writing a value.
+unsafe extern "C" fn read<U: ParameterUnit>(
+    raw: *const abi::Parameters,
+    key: *const c_char,
+    out: *mut U::Value,
+) -> c_int {
+    // SAFETY: as for `text`.
+    let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
+    guarded(parameters.host, abi::ERROR, || {
+        let message = match parameters.read::<U>(&key) {
+            Ok(None) => return abi::OK,
+            Ok(Some(_)) if out.is_null() => format!("{key}: no variable for the value"),
+            Ok(Some(value)) => {
+                // SAFETY: it is not null, and the caller guarantees the rest.
+                unsafe { out.write(value) };
+                return abi::OK;
+            }
+            Err(message) => message,
+        };
+        parameters.host.note_failure(message);
+        abi::ERROR
+    })
 }

@@ -1,16 +1,17 @@
-//! Lifetime of a plugin state: creation, hooks, destruction.
+//! Plugin states: creation, hooks, destruction, and their use by several hooks of a link.
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use longwire_engine::{BitRate, Hook, Nanos, PluginHints};
 
 use super::abi::{self, Decide};
 use super::calls::{CallSite, Function};
-use super::host::{HookRandom, PluginHost};
+use super::host::{CreateParameters, HookRandom, PluginHost};
 use super::library::{Library, PluginError};
-use super::parameters::CreateParameters;
+use super::{CPlugin, Faults};
+use crate::sync::locked;
 
 /// A hook that fills an array of results: its function and its field.
 pub(super) type DecideHook<T> = (Function, fn(&abi::Plugin) -> Option<Decide<T>>);
@@ -222,6 +223,90 @@ fn checked_hints(hints: &abi::Hints) -> Result<PluginHints, String> {
         delay_least: time("delay_least_ns", hints.delay_least_ns)?,
         rate_mean,
     })
+}
+
+/// A plugin state that several hooks of a link may share.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedState {
+    /// The path as given by the user, for messages.
+    file: Arc<str>,
+    // Hooks of one link run on one thread, but the types of two boxed models do not prove
+    // it.
+    instance: Arc<Mutex<Instance>>,
+}
+
+impl SharedState {
+    /// Loads a plugin and creates a state.
+    ///
+    /// # Errors
+    /// The file is not a plugin, or rejects its parameters.
+    pub fn create(file: &str, parameters: &[(String, String)]) -> Result<SharedState, PluginError> {
+        let library = Arc::new(Library::load(file)?);
+        let instance = Instance::create(library, parameters)?;
+        Ok(SharedState {
+            file: file.into(),
+            instance: Arc::new(Mutex::new(instance)),
+        })
+    }
+
+    /// Returns one of its hooks.
+    ///
+    /// # Errors
+    /// The plugin lacks it.
+    pub fn hook(&self, hook: Hook, faults: &Faults) -> Result<CPlugin, PluginError> {
+        let instance = locked(&self.instance);
+        instance.require(hook)?;
+        instance.site().report_to(faults);
+        Ok(CPlugin {
+            file: Arc::clone(&self.file),
+            hints: instance.hints(),
+            state: StateAccess::Shared(Arc::clone(&self.instance)),
+            epoch: Nanos::ZERO,
+            faults: faults.clone(),
+        })
+    }
+
+    /// Whether a hook still uses the state.
+    pub fn is_used(&self) -> bool {
+        Arc::strong_count(&self.instance) > 1
+    }
+}
+
+/// A hook's access to its state.
+#[derive(Debug)]
+pub(super) enum StateAccess {
+    /// Exclusive. The lock is never taken; it makes the type `Sync`.
+    Own(Mutex<Instance>),
+    /// Shared by several hooks. A lock costs more than the call itself (decision 0012).
+    Shared(Arc<Mutex<Instance>>),
+    /// Temporary value during a transition.
+    Gone,
+}
+
+impl StateAccess {
+    /// Drops the lock if no other hook uses the state.
+    pub fn settle(&mut self) {
+        *self = match std::mem::replace(self, StateAccess::Gone) {
+            StateAccess::Shared(instance) => match Arc::try_unwrap(instance) {
+                Ok(alone) => StateAccess::Own(alone),
+                Err(shared) => StateAccess::Shared(shared),
+            },
+            settled => settled,
+        };
+    }
+
+    /// Calls a hook of the state.
+    #[inline]
+    pub fn call<T>(
+        &mut self,
+        call: impl FnOnce(&mut Instance) -> Result<T, String>,
+    ) -> Result<T, String> {
+        match self {
+            StateAccess::Own(own) => call(own.get_mut().unwrap_or_else(PoisonError::into_inner)),
+            StateAccess::Shared(shared) => call(&mut locked(shared)),
+            StateAccess::Gone => Err("its state is gone".to_owned()),
+        }
+    }
 }
 
 #[cfg(test)]

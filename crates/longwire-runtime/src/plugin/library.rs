@@ -9,7 +9,7 @@ use longwire_engine::Hook;
 
 use super::calls::{CallSite, Function};
 use super::host::text_of;
-use super::{abi, crash, watchdog};
+use super::{abi, crash};
 
 /// An error of loading a plugin.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +104,7 @@ impl Library {
             name if name.is_empty() => path,
             name => name,
         };
-        watchdog::start();
+        crash::start_watchdog();
         Ok(Library { plugin, name, site })
     }
 
@@ -137,37 +137,35 @@ impl Library {
     /// # Errors
     /// It lacks this hook.
     pub fn require(&self, hook: Hook) -> Result<(), PluginError> {
-        let present = self.present();
-        let (wanted, option) = match hook {
-            Hook::Loss => ("lose", "loss"),
-            Hook::Delay => ("delay", "delay"),
-            Hook::Rate => ("depart", "rate"),
-            Hook::Rewrite => ("rewrite", "rewrite"),
-        };
-        if present.contains(&wanted) {
+        let plugin = &self.plugin;
+        let hooks = [
+            (Hook::Loss, "lose", "loss", plugin.lose.is_some()),
+            (Hook::Delay, "delay", "delay", plugin.delay.is_some()),
+            (Hook::Rate, "depart", "rate", plugin.depart.is_some()),
+            (
+                Hook::Rewrite,
+                "rewrite",
+                "rewrite",
+                plugin.rewrite.is_some(),
+            ),
+        ];
+        let lacking = hooks
+            .iter()
+            .find(|(of, .., present)| *of == hook && !present);
+        let Some((_, wanted, option, _)) = lacking else {
             return Ok(());
-        }
-        let present = if present.is_empty() {
-            "none".to_owned()
-        } else {
-            present.join(", ")
+        };
+        let present = hooks.iter().filter(|(.., present)| *present);
+        let present: Vec<&str> = present.map(|(_, name, ..)| *name).collect();
+        let present = match present[..] {
+            [] => "none".to_owned(),
+            _ => present.join(", "),
         };
         Err(PluginError::NoHook {
             wanted,
             option,
             present,
         })
-    }
-
-    fn present(&self) -> Vec<&'static str> {
-        let hooks = [
-            ("lose", self.plugin.lose.is_some()),
-            ("delay", self.plugin.delay.is_some()),
-            ("depart", self.plugin.depart.is_some()),
-            ("rewrite", self.plugin.rewrite.is_some()),
-        ];
-        let present = hooks.iter().filter(|(_, present)| *present);
-        present.map(|(name, _)| *name).collect()
     }
 }
 

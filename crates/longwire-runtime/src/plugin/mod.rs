@@ -13,15 +13,11 @@ mod crash;
 mod host;
 mod instance;
 mod library;
-mod parameters;
-mod state;
-mod watchdog;
 
 pub(crate) use calls::{Call, call_of, thread_id};
-pub use crash::{end_process, ends};
+pub use crash::{end_process, ends, on_stuck_main};
+pub(crate) use instance::SharedState;
 pub use library::PluginError;
-pub(crate) use state::SharedState;
-pub use watchdog::on_stuck_main;
 
 use std::sync::Arc;
 
@@ -30,8 +26,7 @@ use longwire_units::random::Stream;
 
 use crate::faults::Faults;
 use host::HookRandom;
-use instance::{DELAY, DEPART, Instance, LOSE};
-use state::StateAccess;
+use instance::{DELAY, DEPART, Instance, LOSE, StateAccess};
 
 /// One hook of a plugin state.
 ///

@@ -5,13 +5,14 @@
 //! Departures are counted when they happen.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use longwire_engine::{Delivery, FrameMeta, Nanos};
 
 use crate::counters::LinkShared;
 use crate::fabric::Occupancy;
 use crate::ledger::{Artifact, Handovers, LinkCells, LinkTotals, StageTotals, Traffic};
+use crate::sync::locked;
 
 /// Maximum span of an entry's arrivals.
 const ENTRY_TIME: Nanos = Nanos::from_millis(2);
@@ -71,13 +72,9 @@ impl ObservedOutput {
         }
     }
 
-    fn log(&self) -> MutexGuard<'_, OfferLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Updates the cells to `now`.
     pub fn refresh(&self, now: Nanos) {
-        let mut log = self.log();
+        let mut log = locked(&self.log);
         log.reach(now, &self.cells);
         let mut stages = StageTotals::default();
         stages.add(&self.shared.egress);
@@ -97,11 +94,10 @@ impl ObservedOutput {
     fn handovers(&self, stages: &StageTotals) -> Handovers {
         let late = Artifact::ALL.into_iter().filter(|kind| kind.is_late());
         let late = late.map(|kind| stages.artifact(kind)).sum();
-        let lateness = self.shared.lateness.lock();
-        let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
+        let late_max_ns = locked(&self.shared.lateness).max();
         Handovers {
             late,
-            late_max_ns: if late > 0 { lateness.max() } else { 0 },
+            late_max_ns: if late > 0 { late_max_ns } else { 0 },
             ..Handovers::default()
         }
     }
@@ -109,7 +105,7 @@ impl ObservedOutput {
     /// Returns the queue's occupancy at the last refresh, without frames that it will
     /// drop.
     pub fn occupancy(&self) -> Occupancy {
-        let log = self.log();
+        let log = locked(&self.log);
         let stages = &self.shared.link.stage;
         Occupancy {
             packets: log.queue.len() as u64,
@@ -132,16 +128,12 @@ impl OfferLog {
             self.delays -= offers.delays.len();
             self.reached = offers.totals;
             for offered in offers.delays {
-                let OfferedDelivery {
-                    arrival,
-                    len,
-                    delivery,
-                } = offered;
                 if let Some(delays) = cells.delays() {
-                    delays.delivered(arrival, len, &delivery);
+                    delays.delivered(offered.arrival, offered.len, &offered.delivery);
                 }
-                if delivery.departure > now {
-                    self.queue.push_back((delivery.departure, len));
+                let departure = offered.delivery.departure;
+                if departure > now {
+                    self.queue.push_back((departure, offered.len));
                 }
             }
         }
@@ -232,7 +224,7 @@ impl OfferLogger {
         };
         let decided = self.output.shared.link.link.totals();
         let delays = self.delays.as_mut().map(std::mem::take);
-        self.output.log().push(Offers {
+        locked(&self.output.log).push(Offers {
             until,
             totals: LinkTotals {
                 traffic: self.traffic,

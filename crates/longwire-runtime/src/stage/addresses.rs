@@ -8,10 +8,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use longwire_engine::Nanos;
 use longwire_packet::frame::mac_header_len;
+
+use crate::sync::locked;
 
 /// Maximum length of examined frames: a neighbour solicitation with two VLAN tags and
 /// several options.
@@ -95,7 +97,7 @@ impl AddressWatch {
 
     /// Returns notes for the final report as of `now`, without pending requests.
     pub fn notes(&self, now: Nanos) -> Vec<String> {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         state.expire(now);
         let ports = self.ports.iter().zip(&state.unanswered);
         let ports = ports.filter(|(_, unanswered)| **unanswered > 0);
@@ -108,11 +110,6 @@ impl AddressWatch {
         });
         notes.collect()
     }
-
-    fn state(&self) -> MutexGuard<'_, WatchState> {
-        // The counters are valid in any state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl PortAddresses {
@@ -122,7 +119,7 @@ impl PortAddresses {
         if is_candidate(frame)
             && let Some(Message::Request(address)) = message(frame)
         {
-            self.watch.state().request(self.port, address, at);
+            locked(&self.watch.state).request(self.port, address, at);
         }
     }
 
@@ -132,7 +129,7 @@ impl PortAddresses {
         if is_candidate(frame)
             && let Some(Message::Answer(address)) = message(frame)
         {
-            self.watch.state().answer(self.port, address, at);
+            locked(&self.watch.state).answer(self.port, address, at);
         }
     }
 }

@@ -111,5 +111,5 @@ fn a_flood_of_requests_takes_bounded_memory() {
         frame[38..42].copy_from_slice(&(number as u32).to_be_bytes());
         port.delivered(&frame, at(0));
     }
-    assert_eq!(watch.state().pending.len(), PENDING_MAX);
+    assert_eq!(locked(&watch.state).pending.len(), PENDING_MAX);
 }

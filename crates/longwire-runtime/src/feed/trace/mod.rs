@@ -3,9 +3,7 @@
 
 mod config;
 mod inputs;
-mod moment;
 mod output;
-mod steps;
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +15,9 @@ use longwire_io::{PortError, ReceiveResult};
 use longwire_packet::alter::About;
 
 use super::{Feed, FeedFrame, FeedStatus};
-pub use config::TraceConfig;
+pub use config::{Moment, MomentError, TraceConfig};
 use inputs::{Inputs, Next};
-pub use moment::{Moment, MomentError};
 use output::Pieces;
-use steps::{RecordChoice, Selection};
 
 /// Minimum frame length: an Ethernet header.
 const FRAME_MIN: usize = 14;
@@ -51,6 +47,23 @@ struct Counts {
     too_short: u64,
     /// Whether reading a trace failed.
     failed: bool,
+}
+
+/// The result of searching for the next frame.
+enum Selection {
+    Frame,
+    /// No frame yet.
+    Nothing,
+    End,
+}
+
+/// Whether to send a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RecordChoice {
+    Yes,
+    No,
+    /// Skip this record and all later ones.
+    NoMore,
 }
 
 /// A feed that reads traces.
@@ -151,12 +164,10 @@ impl TraceFeed {
     #[inline]
     fn judge(&mut self) -> RecordChoice {
         if self.config.from.is_some() || self.config.until.is_some() {
-            match self.window() {
-                RecordChoice::Yes => {}
-                other => {
-                    self.counts.outside += 1;
-                    return other;
-                }
+            let choice = self.window();
+            if choice != RecordChoice::Yes {
+                self.counts.outside += 1;
+                return choice;
             }
         }
         let Some(record) = self.inputs.record() else {
@@ -181,14 +192,9 @@ impl TraceFeed {
     fn window(&mut self) -> RecordChoice {
         let first = self.inputs.first();
         let stamp = self.inputs.record().map_or(first, |record| record.stamp);
-        if self
-            .config
-            .from
-            .is_some_and(|from| stamp < from.stamp(first))
-        {
-            return RecordChoice::No;
-        }
+        let from = self.config.from.map(|from| from.stamp(first));
         match self.config.until.map(|until| until.stamp(first)) {
+            _ if from.is_some_and(|from| stamp < from) => RecordChoice::No,
             Some(until) if stamp >= until.saturating_add(DISORDER_MAX) => RecordChoice::NoMore,
             Some(until) if stamp >= until => RecordChoice::No,
             _ => RecordChoice::Yes,
@@ -228,11 +234,10 @@ impl TraceFeed {
         self.counts.in_round += 1;
         self.counts.in_trace += 1;
         if !self.alters {
-            let due = self.schedule.due(record.stamp, record.wire_len);
             take(FeedFrame {
                 bytes: record.bytes,
                 wire_len: record.wire_len,
-                due,
+                due: self.schedule.due(record.stamp, record.wire_len),
                 output,
             });
             return 1;
@@ -247,27 +252,22 @@ impl TraceFeed {
         };
         let (schedule, pieces) = (&mut self.schedule, &mut self.pieces);
         let mut handed_out = 0;
+        let mut hand_out = |bytes: &[u8], wire_len: u32| {
+            let fed = FeedFrame {
+                bytes,
+                wire_len,
+                due: schedule.due(record.stamp, wire_len),
+                output,
+            };
+            if handed_out < room {
+                handed_out += 1;
+                take(fed);
+            } else {
+                pieces.keep(fed);
+            }
+        };
         let alterations = &mut self.config.alterations;
-        alterations.apply(
-            record.bytes,
-            record.wire_len,
-            about,
-            &mut |bytes, wire_len| {
-                let due = schedule.due(record.stamp, wire_len);
-                let fed = FeedFrame {
-                    bytes,
-                    wire_len,
-                    due,
-                    output,
-                };
-                if handed_out < room {
-                    handed_out += 1;
-                    take(fed);
-                } else {
-                    pieces.keep(fed);
-                }
-            },
-        );
+        alterations.apply(record.bytes, record.wire_len, about, &mut hand_out);
         handed_out
     }
 
