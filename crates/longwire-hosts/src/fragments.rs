@@ -51,11 +51,6 @@ impl PartialFrames {
         }
         None
     }
-
-    /// Drops all frames.
-    pub fn clear(&mut self) {
-        self.frames.clear();
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ mod cipher;
 mod clock;
 mod event;
 mod fragments;
-mod handshakes;
 mod key;
 mod offset;
 mod peer;
@@ -26,20 +25,17 @@ mod resend;
 mod session;
 mod socket;
 mod transport;
-mod waiting;
-mod window;
 mod wire;
 
 use blake2::{Blake2s256, Digest};
 pub use longwire_runtime::report::{HostsReport, PeerReport};
 
 pub use clock::{ClockShift, Stamp};
-pub use event::PeerEvent;
+pub use event::{PeerEvent, waiting};
 pub use key::{Key, KeyError};
 pub use offset::OffsetEstimator;
 pub use peer::{Identity, InboundFrame, Peer, Rejection};
 pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
-pub use waiting::waiting;
 
 /// Digest of a network, BLAKE2s-256; hosts compare it to verify that they run the same one.
 #[derive(Clone, Default)]

@@ -9,11 +9,12 @@ use longwire_runtime::report::PeerReport;
 use crate::clock::{Stamp, WallClockWatch};
 use crate::event::PeerEvent;
 use crate::fragments::PartialFrames;
-use crate::handshakes::{AnsweredHandshakes, BegunHandshakes};
 use crate::key::Key;
 use crate::offset::OffsetEstimator;
 use crate::resend::{MissingBatches, ResendTimes, SentBatches};
-use crate::session::{FirstMessage, Handshake, SealError, Session};
+use crate::session::{
+    AnsweredHandshakes, BegunHandshakes, FirstMessage, Handshake, SealError, Session,
+};
 use crate::wire::{
     BATCH_LEN, FRAGMENT_HEAD_LEN, FRAME_HEAD_LEN, FragmentHead, FrameHead, HEADER_LEN,
     Introduction, KIND_DATA, KIND_INITIATE, KIND_RESPOND, Ping, RECORD_BATCH, RECORD_FRAGMENT,
@@ -101,18 +102,12 @@ pub struct Peer {
     has_restarted: bool,
     /// Whether the other host knows our clock's offset.
     is_ready: bool,
-    offset: OffsetEstimator,
-    epoch: Option<(Nanos, Nanos)>,
-    wall: WallClockWatch,
+    other: OtherInstance,
     /// Records of the next datagram.
     batch: Vec<u8>,
     /// Latest release in `batch`.
     batch_deadline: Nanos,
-    sent: SentBatches,
-    missing: MissingBatches,
-    /// Frames sent to this instance of the other host, and those sent before the session or
-    /// the last ping.
-    frames_begun: u32,
+    /// Frames sent before the session or the last ping.
     frames_before: u32,
     /// Frames sent when the other host was last heard.
     sent_when_heard: u64,
@@ -120,17 +115,35 @@ pub struct Peer {
     /// will count them itself.
     unconfirmed: u64,
     frame_number: u32,
-    partial: PartialFrames,
-    /// Last release per port on both clocks, to keep releases in order.
-    converted: Vec<(u64, u64)>,
-    /// Frames that this instance of the other host has sent, and those that arrived.
-    expected: u64,
-    received: u64,
-    lost_before: u64,
     records: Vec<u8>,
     datagram: Vec<u8>,
     report: PeerReport,
     events: VecDeque<PeerEvent>,
+}
+
+/// What a restart of the other host resets. Numbers of frames and batches continue across
+/// sessions, so that losses between them are detected.
+#[derive(Default)]
+struct OtherInstance {
+    offset: OffsetEstimator,
+    epoch: Option<(Nanos, Nanos)>,
+    wall: WallClockWatch,
+    sent: SentBatches,
+    missing: MissingBatches,
+    partial: PartialFrames,
+    /// Last release per port on both clocks, to keep releases in order.
+    converted: Vec<(u64, u64)>,
+    /// Frames sent to it.
+    frames_begun: u32,
+    /// Frames that it has sent, and those that arrived.
+    expected: u64,
+    received: u64,
+}
+
+impl OtherInstance {
+    fn lost(&self) -> u64 {
+        self.expected.saturating_sub(self.received)
+    }
 }
 
 impl Peer {
@@ -152,23 +165,13 @@ impl Peer {
             is_connected: false,
             has_restarted: false,
             is_ready: false,
-            offset: OffsetEstimator::default(),
-            epoch: None,
-            wall: WallClockWatch::default(),
+            other: OtherInstance::default(),
             batch: Vec::new(),
             batch_deadline: Nanos::ZERO,
-            sent: SentBatches::default(),
-            missing: MissingBatches::default(),
-            frames_begun: 0,
             frames_before: 0,
             sent_when_heard: 0,
             unconfirmed: 0,
             frame_number: 0,
-            partial: PartialFrames::default(),
-            converted: Vec::new(),
-            expected: 0,
-            received: 0,
-            lost_before: 0,
             records: Vec::new(),
             datagram: Vec::new(),
             report: PeerReport {
@@ -192,27 +195,27 @@ impl Peer {
     /// Returns the epoch known to the other host, on our monotonic clock and its wall
     /// clock; `None` until both are known, or if it precedes our clock.
     pub fn epoch(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
-        let (monotonic, wall) = self.epoch?;
-        let offset = self.offset.at(now)?;
+        let (monotonic, wall) = self.other.epoch?;
+        let offset = self.other.offset.at(now)?;
         let ours = monotonic.as_nanos().checked_add_signed(offset)?;
         Some((Nanos::from_nanos(ours), wall))
     }
 
     /// Returns the current report.
     pub fn report(&self, now: Stamp) -> PeerReport {
-        let offset = self.offset.at(now.monotonic);
-        let ahead = self.wall.lead().zip(offset).map(|(theirs, offset)| {
+        let offset = self.other.offset.at(now.monotonic);
+        let ahead = self.other.wall.lead().zip(offset).map(|(theirs, offset)| {
             let apart = theirs.wrapping_sub(now.wall_lead());
             apart.wrapping_sub(offset)
         });
         PeerReport {
             connected: self.is_connected,
             frames_unconfirmed: self.report.frames_unconfirmed + self.unconfirmed,
-            frames_lost: self.lost_before + self.expected.saturating_sub(self.received),
-            round_trip_ns: self.offset.round_trip_ns(),
+            frames_lost: self.report.frames_lost + self.other.lost(),
+            round_trip_ns: self.other.offset.round_trip_ns(),
             clock_offset_ns: ahead,
-            clock_uncertainty_ns: self.offset.uncertainty_ns(),
-            clock_skew_ppm: self.offset.skew_ppm(),
+            clock_uncertainty_ns: self.other.offset.uncertainty_ns(),
+            clock_skew_ppm: self.other.offset.skew_ppm(),
             ..self.report.clone()
         }
     }
@@ -220,12 +223,12 @@ impl Peer {
     /// Returns when [`Peer::poll`] must be called for loss recovery, possibly before the
     /// time it returned.
     pub fn soonest(&self) -> Option<Nanos> {
-        let (tail, ask) = (self.sent.tail_at(), self.missing.ask_at());
+        let (tail, ask) = (self.other.sent.tail_at(), self.other.missing.ask_at());
         tail.into_iter().chain(ask).min()
     }
 
     fn resend_times(&self) -> ResendTimes {
-        ResendTimes::of_round_trip(self.offset.round_trip_ns())
+        ResendTimes::of_round_trip(self.other.offset.round_trip_ns())
     }
 
     fn introduction(&self, begun: Nanos) -> Introduction {
@@ -269,7 +272,7 @@ impl Peer {
         }
         if self.session.is_some() {
             if at >= self.ping_at {
-                let is_ready = self.offset.at(at).is_some();
+                let is_ready = self.other.offset.at(at).is_some();
                 let every = if is_ready { PING_EVERY } else { PING_FIRST };
                 self.ping_at = at.saturating_add(every);
                 let ping = Ping {
@@ -280,7 +283,7 @@ impl Peer {
                     frames_before: self.frames_before,
                 };
                 // Frames sent since the last ping may still be in flight.
-                self.frames_before = self.frames_begun;
+                self.frames_before = self.other.frames_begun;
                 let mut records = Vec::new();
                 ping.write(&mut records);
                 self.send_records(&records, send);
@@ -295,22 +298,22 @@ impl Peer {
     fn poll_batches(&mut self, now: Nanos, send: &mut dyn FnMut(&[u8])) {
         let times = self.resend_times();
         let is_due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
-        if is_due(self.missing.ask_at()) {
-            let asked = self.missing.ask(now, MISSING_AT_ONCE, times);
+        if is_due(self.other.missing.ask_at()) {
+            let asked = self.other.missing.ask(now, MISSING_AT_ONCE, times);
             let mut records = vec![RECORD_MISSING];
             records.u8(asked.len() as u8);
             asked.iter().for_each(|number| records.u32(*number));
             self.send_records(&records, send);
         }
-        if is_due(self.sent.tail_at()) {
-            let next = self.sent.next();
-            if self.sent.take_tail(now, times) {
+        if is_due(self.other.sent.tail_at()) {
+            let next = self.other.sent.next();
+            if self.other.sent.take_tail(now, times) {
                 let mut records = vec![RECORD_TAIL];
                 records.u32(next);
                 self.send_records(&records, send);
             }
         }
-        self.sent.trim(now);
+        self.other.sent.trim(now);
     }
 
     fn disconnect(&mut self) {
@@ -360,7 +363,7 @@ impl Peer {
         }
         self.make_room(now, FRAME_HEAD_LEN + bytes.len(), send);
         self.batch_deadline = self.batch_deadline.max(release);
-        self.frames_begun = self.frames_begun.wrapping_add(1);
+        self.other.frames_begun = self.other.frames_begun.wrapping_add(1);
         self.batch.u8(RECORD_FRAME);
         head.write(&mut self.batch);
         self.batch.u16(bytes.len() as u16);
@@ -401,7 +404,7 @@ impl Peer {
             self.batch.u8(count as u8);
             self.batch.u16(len as u16);
             if let Some(head) = head {
-                self.frames_begun = self.frames_begun.wrapping_add(1);
+                self.other.frames_begun = self.other.frames_begun.wrapping_add(1);
                 head.write(&mut self.batch);
             }
             self.batch.extend_from_slice(fragment);
@@ -420,8 +423,8 @@ impl Peer {
         }
         if self.batch.is_empty() {
             self.batch.u8(RECORD_BATCH);
-            self.batch.u32(self.frames_begun);
-            self.batch.u32(self.sent.next());
+            self.batch.u32(self.other.frames_begun);
+            self.batch.u32(self.other.sent.next());
             self.batch_deadline = Nanos::ZERO;
         }
     }
@@ -432,14 +435,14 @@ impl Peer {
             let batch = std::mem::take(&mut self.batch);
             self.send_records(&batch, send);
             let (deadline, times) = (self.batch_deadline, self.resend_times());
-            self.batch = self.sent.keep(batch, deadline, now, times);
+            self.batch = self.other.sent.keep(batch, deadline, now, times);
         }
     }
 
     /// Resends a batch that the other host is missing, if it can arrive in time.
     fn resend(&mut self, now: Nanos, low: u32, send: &mut dyn FnMut(&[u8])) {
         let times = self.resend_times();
-        let Some(records) = self.sent.resend(low, now, times) else {
+        let Some(records) = self.other.sent.resend(low, now, times) else {
             return;
         };
         let mut records = records.to_vec();
@@ -530,23 +533,12 @@ impl Peer {
         self.heard_at = now.monotonic;
         self.ping_at = now.monotonic;
         self.batch.clear();
-        self.frames_before = self.frames_begun;
+        self.frames_before = self.other.frames_begun;
     }
 
-    /// Resets the state of an instance of the other host. Numbers of frames and batches
-    /// continue across sessions, so that losses between them are detected.
     fn forget_instance(&mut self) {
         self.report.frames_unconfirmed += std::mem::take(&mut self.unconfirmed);
-        self.offset = OffsetEstimator::default();
-        self.epoch = None;
-        self.wall = WallClockWatch::default();
-        self.converted.clear();
-        self.sent = SentBatches::default();
-        self.missing = MissingBatches::default();
-        self.frames_begun = 0;
-        self.partial.clear();
-        self.lost_before += self.expected.saturating_sub(self.received);
-        (self.expected, self.received) = (0, 0);
+        self.report.frames_lost += std::mem::take(&mut self.other).lost();
     }
 
     fn open(
@@ -614,7 +606,7 @@ impl Peer {
                     is_resent = kind == RECORD_RESENT;
                     begun = self.whole_number(reader.u32()?);
                     let (number, times) = (reader.u32()?, self.resend_times());
-                    if !self.missing.accept(number, now.monotonic, times) {
+                    if !self.other.missing.accept(number, now.monotonic, times) {
                         return Some(());
                     }
                 }
@@ -630,7 +622,7 @@ impl Peer {
                     let len = reader.u16()?;
                     let bytes = reader.bytes(len.into())?;
                     begun += u64::from(head.index == 0);
-                    let mut partial = std::mem::take(&mut self.partial);
+                    let mut partial = std::mem::take(&mut self.other.partial);
                     if let Some(whole) = partial.take(head, bytes) {
                         let mut whole = Reader(whole);
                         if let Some(head) = FrameHead::read(&mut whole) {
@@ -638,7 +630,7 @@ impl Peer {
                             self.report.frames_recovered += u64::from(is_resent);
                         }
                     }
-                    self.partial = partial;
+                    self.other.partial = partial;
                 }
                 RECORD_PING => {
                     let ping = Ping::read(&mut reader)?;
@@ -650,7 +642,9 @@ impl Peer {
                 }
                 RECORD_TAIL => {
                     let times = self.resend_times();
-                    self.missing.hear_of(reader.u32()?, now.monotonic, times);
+                    self.other
+                        .missing
+                        .hear_of(reader.u32()?, now.monotonic, times);
                 }
                 RECORD_MISSING => {
                     for _ in 0..reader.u8()? {
@@ -659,15 +653,15 @@ impl Peer {
                 }
                 _ => return None,
             }
-            self.expected = self.expected.max(begun);
+            self.other.expected = self.other.expected.max(begun);
         }
         Some(())
     }
 
     /// Reconstructs a frame count from its low half.
     fn whole_number(&self, low: u32) -> u64 {
-        let ahead = low.wrapping_sub(self.expected as u32) as i32;
-        self.expected.wrapping_add_signed(ahead.into())
+        let ahead = low.wrapping_sub(self.other.expected as u32) as i32;
+        self.other.expected.wrapping_add_signed(ahead.into())
     }
 
     fn pinged(&mut self, now: Stamp, ping: &Ping, send: &mut dyn FnMut(&[u8])) {
@@ -678,23 +672,23 @@ impl Peer {
         records.time(now.monotonic);
         self.send_records(&records, send);
         self.is_ready = ping.is_ready;
-        self.epoch = ping.epoch.or(self.epoch);
+        self.other.epoch = ping.epoch.or(self.other.epoch);
         let before = self.whole_number(ping.frames_before);
-        self.expected = self.expected.max(before);
+        self.other.expected = self.other.expected.max(before);
         let stamp = Stamp {
             monotonic: ping.sent,
             wall: ping.wall,
         };
-        let step = self.wall.step(stamp);
+        let step = self.other.wall.step(stamp);
         self.events.extend(step.map(PeerEvent::ClockSet));
         self.connect(now.monotonic);
     }
 
     fn ponged(&mut self, now: Stamp, [sent, received, answered]: [Nanos; 3]) {
         let stamps = [sent, received, answered, now.monotonic];
-        if let Some(step) = self.offset.exchange(stamps) {
+        if let Some(step) = self.other.offset.exchange(stamps) {
             self.events.push_back(PeerEvent::ClockJumped(step));
-            self.converted.clear();
+            self.other.converted.clear();
         }
         self.connect(now.monotonic);
     }
@@ -702,7 +696,7 @@ impl Peer {
     /// Marks the host as connected once both hosts know each other's clock.
     fn connect(&mut self, now: Nanos) {
         let is_same = self.theirs.is_some_and(|it| it.digest == self.own.digest);
-        let is_ready = self.is_ready && is_same && self.offset.at(now).is_some();
+        let is_ready = self.is_ready && is_same && self.other.offset.at(now).is_some();
         if is_ready && !self.is_connected {
             self.is_connected = true;
             let restarted = std::mem::take(&mut self.has_restarted);
@@ -718,14 +712,14 @@ impl Peer {
         bytes: &[u8],
         take: &mut dyn FnMut(InboundFrame<'_>),
     ) {
-        let Some(offset) = self.offset.at(now.monotonic) else {
+        let Some(offset) = self.other.offset.at(now.monotonic) else {
             return;
         };
         let theirs = head.release.as_nanos();
         let release = self.in_order(head.port, theirs, theirs.wrapping_add_signed(offset));
         let spare = release.wrapping_sub(now.monotonic.as_nanos()) as i64;
         let is_late = spare < 0;
-        self.received += 1;
+        self.other.received += 1;
         self.report.frames_received += 1;
         let least = self.report.spare_min_ns.unwrap_or(i64::MAX);
         self.report.spare_min_ns = Some(least.min(spare));
@@ -747,15 +741,15 @@ impl Peer {
     /// although the estimated offset may have changed.
     fn in_order(&mut self, port: u16, theirs: u64, ours: u64) -> u64 {
         let port = usize::from(port);
-        if port >= self.converted.len() {
-            self.converted.resize(port + 1, (0, 0));
+        if port >= self.other.converted.len() {
+            self.other.converted.resize(port + 1, (0, 0));
         }
-        let (theirs_last, ours_last) = self.converted[port];
+        let (theirs_last, ours_last) = self.other.converted[port];
         if theirs < theirs_last {
             return ours.min(ours_last);
         }
         let ours = ours.max(ours_last);
-        self.converted[port] = (theirs, ours);
+        self.other.converted[port] = (theirs, ours);
         ours
     }
 }

@@ -1,10 +1,13 @@
-//! Sessions: Noise handshakes, and encryption of datagrams.
+//! Sessions: Noise handshakes, replay protection, and encryption of datagrams.
 
+use std::collections::VecDeque;
+
+use longwire_engine::Nanos;
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
 use crate::cipher::Primitives;
 use crate::key::Key;
-use crate::window::ReplayWindow;
+use crate::peer::Rejection;
 use crate::wire::{HEADER_LEN, Introduction, KIND_DATA, KIND_INITIATE, KIND_RESPOND, TAG_LEN};
 
 /// A pre-shared key with ephemeral keys per session (Noise, sections 7.5 and 9).
@@ -186,6 +189,141 @@ impl Session {
     }
 }
 
+/// Maximum outstanding handshakes: at one per 250 ms, it covers round trips up to 2 s.
+const WAITING_MAX: usize = 8;
+
+/// Maximum instances of another host remembered.
+const INSTANCES_MAX: usize = 64;
+
+/// Handshakes initiated by this host.
+#[derive(Default)]
+pub struct BegunHandshakes {
+    /// Outstanding handshakes, oldest first.
+    waiting: VecDeque<Handshake>,
+    /// Names of recent handshakes, answered or not.
+    names: VecDeque<HandshakeName>,
+}
+
+impl BegunHandshakes {
+    pub fn push(&mut self, handshake: Handshake) {
+        self.names.push_back(handshake.name());
+        self.waiting.push_back(handshake);
+        if self.waiting.len() > WAITING_MAX {
+            self.waiting.pop_front();
+        }
+        if self.names.len() > 2 * WAITING_MAX {
+            self.names.pop_front();
+        }
+    }
+
+    /// Processes a response. Returns the session and the other host's introduction, and
+    /// discards all other handshakes.
+    ///
+    /// # Errors
+    /// The response matches no outstanding handshake.
+    pub fn accept(&mut self, datagram: &[u8]) -> Result<(Session, Introduction), Rejection> {
+        let name = name(datagram).ok_or(Rejection::Foreign)?;
+        let Some(at) = self.waiting.iter().position(|it| it.name() == name) else {
+            // A duplicate, or a response to a handshake that lost against another.
+            return Err(if self.names.contains(&name) {
+                Rejection::Replayed
+            } else {
+                Rejection::Foreign
+            });
+        };
+        let theirs = self.waiting[at].accept(datagram);
+        let theirs = theirs.ok_or(Rejection::Foreign)?;
+        let handshake = self.waiting.remove(at);
+        let session = handshake.and_then(Handshake::into_session);
+        self.waiting.clear();
+        Ok((session.ok_or(Rejection::Foreign)?, theirs))
+    }
+}
+
+/// Initial messages that were answered, by sending instance.
+///
+/// A replayed message must be cheap: a message is answered only if it is newer than all
+/// those answered for its instance. Times of different instances are not comparable, since
+/// the clock may be wrong after a restart. So a replaced instance is never answered again,
+/// and an unknown one is answered; without the session's keys, a replayer gains nothing
+/// ([`crate::peer::Peer`] keeps its session).
+#[derive(Default)]
+pub struct AnsweredHandshakes {
+    /// Instances with the time of their latest message.
+    latest: VecDeque<(u64, Nanos)>,
+}
+
+impl AnsweredHandshakes {
+    /// Records a message; returns `false` if it must not be answered.
+    pub fn accept(&mut self, theirs: &Introduction) -> bool {
+        let known = self.latest.iter_mut();
+        if let Some((_, latest)) = known.into_iter().find(|it| it.0 == theirs.instance) {
+            let is_new = theirs.begun > *latest;
+            *latest = theirs.begun.max(*latest);
+            return is_new;
+        }
+        self.latest.push_back((theirs.instance, theirs.begun));
+        if self.latest.len() > INSTANCES_MAX {
+            self.latest.pop_front();
+        }
+        true
+    }
+
+    /// Records that an instance was replaced.
+    pub fn retire(&mut self, instance: u64) {
+        self.latest.retain(|it| it.0 != instance);
+        self.latest.push_back((instance, Nanos::MAX));
+    }
+}
+
+/// Size of the window below the highest number.
+const SIZE: u64 = 1024;
+
+const WORDS: usize = (SIZE / 64) as usize;
+
+/// Sliding window over datagram numbers (RFC 6479): each is accepted once, and none below
+/// the window.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayWindow {
+    /// Highest number plus one; 0 before the first.
+    next: u64,
+    seen: [u64; WORDS],
+}
+
+impl ReplayWindow {
+    /// Whether a number would be accepted.
+    pub fn is_new(&self, number: u64) -> bool {
+        if number >= self.next {
+            return true;
+        }
+        let is_inside = self.next - number <= SIZE;
+        is_inside && self.seen[word(number)] & bit(number) == 0
+    }
+
+    /// Records the number of an authenticated datagram.
+    pub fn note(&mut self, number: u64) {
+        if number >= self.next {
+            if number - self.next >= SIZE {
+                self.seen = [0; WORDS];
+            } else {
+                for skipped in self.next..number {
+                    self.seen[word(skipped)] &= !bit(skipped);
+                }
+            }
+            self.next = number + 1;
+        }
+        self.seen[word(number)] |= bit(number);
+    }
+}
+
+fn word(number: u64) -> usize {
+    (number / 64) as usize % WORDS
+}
+
+fn bit(number: u64) -> u64 {
+    1 << (number % 64)
+}
+
 #[cfg(test)]
 mod tests {
     use longwire_engine::Nanos;
@@ -245,5 +383,57 @@ mod tests {
         assert!(FirstMessage::read(&Key::new([6; 32]), &first).is_none());
         assert!(FirstMessage::read(&Key::new([5; 32]), &[]).is_none());
         assert!(FirstMessage::read(&Key::new([5; 32]), &first).is_some());
+    }
+
+    fn message(instance: u64, begun: u64) -> Introduction {
+        Introduction {
+            index: 0,
+            digest: [1; 32],
+            instance,
+            begun: Nanos::from_nanos(begun),
+        }
+    }
+
+    #[test]
+    fn each_message_is_answered_once_and_a_replaced_instance_is_not() {
+        let mut answered = AnsweredHandshakes::default();
+        assert!(answered.accept(&message(7, 50)));
+        assert!(!answered.accept(&message(7, 50)));
+        assert!(!answered.accept(&message(7, 49)));
+        assert!(answered.accept(&message(7, 51)));
+        // A restarted host's clock may start at zero.
+        assert!(answered.accept(&message(9, 3)));
+        answered.retire(7);
+        assert!(!answered.accept(&message(7, u64::MAX)));
+        assert!(answered.accept(&message(9, 4)));
+        for instance in 100..300 {
+            assert!(answered.accept(&message(instance, 1)));
+        }
+        assert!(answered.latest.len() <= INSTANCES_MAX);
+    }
+
+    use std::collections::BTreeSet;
+
+    /// Numbers around the end of the window, compared with a set of accepted numbers.
+    #[test]
+    fn each_number_is_accepted_once() {
+        let (mut window, mut seen) = (ReplayWindow::default(), BTreeSet::new());
+        let (mut state, mut highest, mut accepted) = (7u64, 0u64, 0);
+        for _ in 0..200_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let ahead = if state >> 58 == 0 { 3_000 } else { 3 };
+            let number = (highest + (state >> 33) % ahead).saturating_sub((state >> 45) % 1_300);
+            let expected = !seen.contains(&number) && (highest < SIZE || number > highest - SIZE);
+            assert_eq!(window.is_new(number), expected, "{number} of {highest}");
+            if expected {
+                window.note(number);
+                seen.insert(number);
+                highest = highest.max(number);
+                accepted += 1;
+            }
+        }
+        assert!(accepted > 50_000 && accepted < 190_000, "{accepted}");
     }
 }

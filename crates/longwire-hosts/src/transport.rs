@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 use longwire_engine::{Bytes, Nanos};
@@ -14,6 +14,7 @@ use longwire_packet::bridge::PortIndex;
 use longwire_runtime::fabric::{RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::report::{HostsReport, PeerReport};
+use longwire_runtime::sync::locked;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -109,8 +110,7 @@ pub struct HostsReader(Arc<Shared>);
 impl HostsReader {
     /// Returns the report, at most 0.1 s old.
     pub fn report(&self) -> HostsReport {
-        let report = self.0.report.lock();
-        report.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.0.report).clone()
     }
 }
 
@@ -410,11 +410,7 @@ impl Exchange {
             receive_overflows: self.socket.inbox.overflows,
             peers: peers.collect(),
         };
-        *self
-            .shared
-            .report
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = report;
+        *locked(&self.shared.report) = report;
     }
 
     /// Sleeps until a datagram arrives, the deciding stage has frames, or `until`.
