@@ -1,6 +1,7 @@
 //! Two hosts and an underlay in virtual time: sessions, frames, clocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use longwire_engine::Nanos;
 use longwire_hosts::{Identity, Key, Peer, PeerEvent, PeerReport, Rejection, Stamp};
@@ -19,16 +20,24 @@ struct Host {
     rejected: Vec<Rejection>,
 }
 
+fn identity(index: u16, instance: u64) -> Identity {
+    Identity {
+        index,
+        digest: [9; 32],
+        instance,
+        mtu: MTU,
+    }
+}
+
+fn peer(identity: Identity, key: u8) -> Peer {
+    let other = 1 - identity.index;
+    Peer::new(identity, Key::new([key; 32]), other, "other")
+}
+
 impl Host {
     fn new(index: u16, key: u8, instance: u64, monotonic_ahead: u64) -> Host {
-        let identity = Identity {
-            index,
-            digest: [9; 32],
-            instance,
-            mtu: MTU,
-        };
         Host {
-            peer: Peer::new(identity, Key::new([key; 32]), 1 - index, "other"),
+            peer: peer(identity(index, instance), key),
             monotonic_ahead,
             wall_ahead: 0,
             next: 0,
@@ -162,56 +171,83 @@ impl World {
         }
     }
 
-    fn poll(&mut self, index: usize) {
+    /// Calls a host's peer; sends its datagrams, and notes its events.
+    fn with_host<T>(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut Host, Stamp, &mut dyn FnMut(&[u8])) -> T,
+    ) -> T {
         let mut sent = Vec::new();
         let host = &mut self.hosts[index];
         let now = host.stamp(self.now);
-        let next = host.peer.poll(now, None, &mut |it| sent.push(it.to_vec()));
-        host.next = (next.as_nanos() - host.monotonic_ahead).max(self.now + 1);
+        let result = call(host, now, &mut |it| sent.push(it.to_vec()));
         host.events
             .extend(std::iter::from_fn(|| host.peer.next_event()));
         self.fly(index, sent);
+        result
+    }
+
+    fn poll(&mut self, index: usize) {
+        let after = self.now + 1;
+        self.with_host(index, |host, now, send| {
+            let next = host.peer.poll(now, None, send);
+            host.next = (next.as_nanos() - host.monotonic_ahead).max(after);
+        });
     }
 
     fn receive(&mut self, to: usize, datagram: &[u8]) {
-        let mut sent = Vec::new();
-        let host = &mut self.hosts[to];
-        let (now, ahead) = (host.stamp(self.now), host.monotonic_ahead);
-        let frames = &mut host.frames;
-        let taken = host.peer.receive(
-            now,
-            datagram,
-            &mut |it| sent.push(it.to_vec()),
-            &mut |frame| {
+        let at = self.now;
+        self.with_host(to, |host, now, send| {
+            let (frames, ahead) = (&mut host.frames, host.monotonic_ahead);
+            let taken = host.peer.receive(now, datagram, send, &mut |frame| {
                 let number = frame.line;
                 assert_eq!(frame.bytes, bytes_of(number), "frame {number}");
                 assert_eq!(u32::from(frame.port), number % 3);
                 frames.push((number, frame.release.as_nanos() - ahead, frame.is_late));
-            },
-        );
-        host.rejected.extend(taken.err());
-        host.events
-            .extend(std::iter::from_fn(|| host.peer.next_event()));
-        host.next = self.now;
-        self.fly(to, sent);
+            });
+            host.rejected.extend(taken.err());
+            host.next = at;
+        });
     }
 
-    /// Sends a frame with a release on the test's clock.
-    fn push(&mut self, from: usize, number: u32, release: u64) -> bool {
-        let mut sent = Vec::new();
-        let host = &mut self.hosts[from];
-        let now = host.stamp(self.now).monotonic;
-        let release = Nanos::from_nanos(release + host.monotonic_ahead);
-        let to = ((number % 3) as u16, number, release);
-        let mut send = |it: &[u8]| sent.push(it.to_vec());
-        let pushed = host.peer.push(now, to, &bytes_of(number), &mut send);
-        if (number + 1).is_multiple_of(self.together) {
-            host.peer.flush(now, &mut send);
+    /// Sends a frame that is released `ahead` from now; returns whether it was accepted.
+    fn push(&mut self, from: usize, number: u32, ahead: u64) -> bool {
+        let (at, is_last) = (self.now, (number + 1).is_multiple_of(self.together));
+        self.with_host(from, |host, now, send| {
+            let now = now.monotonic;
+            let release = now.saturating_add(Nanos::from_nanos(ahead));
+            let to = ((number % 3) as u16, number, release);
+            let pushed = host.peer.push(now, to, &bytes_of(number), send);
+            if is_last {
+                host.peer.flush(now, send);
+            }
+            // As the thread does after each iteration.
+            host.next = at;
+            pushed
+        })
+    }
+
+    /// Sends frames at a pace; returns how many were accepted.
+    fn push_each(&mut self, from: usize, numbers: Range<u32>, pause: u64, ahead: u64) -> u64 {
+        let mut pushed = 0;
+        for number in numbers {
+            pushed += u64::from(self.push(from, number, ahead));
+            self.run_for(pause);
         }
-        // As the thread does after each iteration.
-        host.next = self.now;
-        self.fly(from, sent);
         pushed
+    }
+
+    fn run_for(&mut self, time: u64) {
+        self.run_until(self.now + time);
+    }
+
+    /// Returns how many frames a host received; none of them twice.
+    fn received_once(&self, index: usize) -> usize {
+        let frames = self.hosts[index].frames.iter();
+        let numbers: BTreeSet<u32> = frames.map(|frame| frame.0).collect();
+        let count = self.hosts[index].frames.len();
+        assert_eq!(numbers.len(), count, "a frame came twice");
+        count
     }
 
     fn report(&self, index: usize) -> PeerReport {
@@ -220,7 +256,7 @@ impl World {
     }
 
     fn connect(&mut self) {
-        self.run_until(self.now + 1_000 * MILLI);
+        self.run_for(1_000 * MILLI);
         for host in &self.hosts {
             assert_eq!(host.events, [PeerEvent::Connected { restarted: false }]);
         }
@@ -243,12 +279,8 @@ fn frames_arrive_complete_with_their_releases() {
     let mut world = World::new(MILLI / 2);
     world.connect();
     let start = world.now;
-    for number in 0..1_000 {
-        let at = start + u64::from(number) * 100_000;
-        world.run_until(at);
-        assert!(world.push(0, number, at + 5 * MILLI));
-    }
-    world.run_until(world.now + 100 * MILLI);
+    assert_eq!(world.push_each(0, 0..1_000, 100_000, 5 * MILLI), 1_000);
+    world.run_for(100 * MILLI);
     let report = world.report(1);
     assert_eq!((report.frames_received, report.frames_lost), (1_000, 0));
     assert_eq!((report.frames_late, report.replayed), (0, 0));
@@ -270,12 +302,11 @@ fn long_frames_share_datagrams() {
     world.together = 66;
     let numbers = (2..66).step_by(7);
     let before = world.report(0).datagrams_sent;
-    let release = world.now + 5 * MILLI;
     for number in numbers.clone() {
-        assert!(world.push(0, number, release));
+        assert!(world.push(0, number, 5 * MILLI));
     }
     assert_eq!(world.report(0).datagrams_sent - before, 12);
-    world.run_until(world.now + MILLI);
+    world.run_for(MILLI);
     let came: Vec<u32> = world.hosts[1].frames.iter().map(|it| it.0).collect();
     assert_eq!(came, numbers.collect::<Vec<u32>>());
     assert!(world.longest <= MTU, "{}", world.longest);
@@ -285,14 +316,9 @@ fn long_frames_share_datagrams() {
 fn frames_of_all_lengths_arrive_complete_for_every_mtu() {
     for mtu in [548, 1_400, 1_472, 65_000] {
         let mut world = World::new(MILLI / 2);
-        for (index, host) in world.hosts.iter_mut().enumerate() {
-            let identity = Identity {
-                index: index as u16,
-                digest: [9; 32],
-                instance: 1,
-                mtu,
-            };
-            host.peer = Peer::new(identity, Key::new([1; 32]), 1 - index as u16, "other");
+        for (host, index) in world.hosts.iter_mut().zip(0..) {
+            let identity = identity(index, 1);
+            host.peer = peer(Identity { mtu, ..identity }, 1);
         }
         world.connect();
         let stamp = [0, 1].map(|index| world.hosts[index].stamp(world.now));
@@ -300,12 +326,9 @@ fn frames_of_all_lengths_arrive_complete_for_every_mtu() {
         // Around the capacity of a datagram, and the room left by a previous frame.
         let edges = [mtu - 54, mtu - 108, mtu - 130, 2 * mtu, 3 * mtu];
         let around = |edge: &usize| edge.saturating_sub(70)..edge + 70;
-        let lengths: Vec<usize> = edges.iter().flat_map(around).collect();
-        let lengths: Vec<usize> = lengths
-            .into_iter()
-            .chain([0, 65_535, 1, 65_535, 9_000])
-            .filter(|len| *len <= 65_535)
-            .collect();
+        let lengths = edges.iter().flat_map(around);
+        let lengths = lengths.chain([0, 65_535, 1, 65_535, 9_000]);
+        let lengths: Vec<usize> = lengths.filter(|len| *len <= 65_535).collect();
         let (mut sent, mut came) = (Vec::new(), Vec::new());
         for together in [1, 2, 5] {
             for (number, len) in lengths.iter().enumerate() {
@@ -340,28 +363,18 @@ fn late_lost_and_repeated_frames_are_counted() {
     let mut world = World::new(2 * MILLI);
     world.connect();
     (world.jitter, world.loses, world.repeats) = (MILLI, 10, true);
-    let start = world.now;
-    for number in 0..2_000 {
-        let at = start + u64::from(number) * 100_000;
-        world.run_until(at);
-        world.push(0, number, at + 2 * MILLI + MILLI / 2);
-    }
+    world.push_each(0, 0..2_000, 100_000, 2 * MILLI + MILLI / 2);
     world.loses = 0;
-    world.run_until(world.now + 100 * MILLI);
+    world.run_for(100 * MILLI);
     let report = world.report(1);
-    let came = world.hosts[1].frames.len() as u64;
     assert_eq!(report.frames_received + report.frames_lost, 2_000);
-    assert_eq!(came, report.frames_received);
+    assert_eq!(world.received_once(1) as u64, report.frames_received);
     assert!(
         report.frames_lost > 0 && report.frames_lost < 200,
         "{report:?}"
     );
     assert!(report.frames_late > 500, "{report:?}");
     assert!(report.replayed > 500, "{report:?}");
-    let mut numbers: Vec<u32> = world.hosts[1].frames.iter().map(|it| it.0).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    assert_eq!(numbers.len() as u64, came, "a frame came twice");
 }
 
 #[test]
@@ -372,13 +385,8 @@ fn nothing_is_lost_while_retransmission_is_possible() {
         world.connect();
         (world.jitter, world.loses) = (jitter, 10);
         world.together = if pause > MILLI { 1 } else { 5 };
-        let start = world.now;
-        for number in 0..2_000 {
-            let at = start + u64::from(number) * pause;
-            world.run_until(at);
-            world.push(0, number, at + 40 * MILLI);
-        }
-        world.run_until(world.now + 100 * MILLI);
+        world.push_each(0, 0..2_000, pause, 40 * MILLI);
+        world.run_for(100 * MILLI);
         let (sender, receiver) = (world.report(0), world.report(1));
         let frames = &world.hosts[1].frames;
         let late = frames.iter().filter(|it| it.2).count();
@@ -388,10 +396,7 @@ fn nothing_is_lost_while_retransmission_is_possible() {
         );
         assert!(receiver.frames_recovered > 50, "{jitter}: {receiver:?}");
         assert!(sender.datagrams_resent > 50, "{jitter}: {sender:?}");
-        let mut numbers: Vec<u32> = frames.iter().map(|it| it.0).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        assert_eq!(numbers.len(), frames.len(), "a frame came twice");
+        world.received_once(1);
     }
 }
 
@@ -400,13 +405,8 @@ fn releases_keep_their_order_while_the_estimate_moves() {
     let mut world = World::new(MILLI / 2);
     world.connect();
     world.jitter = 3 * MILLI;
-    let start = world.now;
-    for number in 0..3_000 {
-        let at = start + u64::from(number) * 1_000_000;
-        world.run_until(at);
-        world.push(0, number, at + 10 * MILLI);
-    }
-    world.run_until(world.now + 100 * MILLI);
+    world.push_each(0, 0..3_000, MILLI, 10 * MILLI);
+    world.run_for(100 * MILLI);
     for port in 0..3 {
         let frames = world.hosts[1].frames.iter().filter(|it| it.0 % 3 == port);
         let mut frames: Vec<(u32, u64)> = frames.map(|it| (it.0, it.1)).collect();
@@ -424,11 +424,11 @@ fn a_clock_that_is_set_is_reported_and_moves_no_frame() {
     let offset = world.report(0).clock_offset_ns.expect("an offset");
     assert!((offset + 100 * MILLI as i64).abs() < 1_000, "{offset}");
     world.hosts[1].wall_ahead = 50 * MILLI as i64;
-    world.run_until(world.now + 500 * MILLI);
+    world.run_for(500 * MILLI);
     let expected = PeerEvent::ClockSet(150 * MILLI as i64);
     assert_eq!(world.hosts[0].events[1..], [expected]);
     let at = world.now;
-    world.push(1, 4, at + 5 * MILLI);
+    world.push(1, 4, 5 * MILLI);
     world.run_until(at + 10 * MILLI);
     assert_eq!(world.hosts[0].frames, [(4, at + 5 * MILLI, false)]);
 }
@@ -446,19 +446,19 @@ fn a_host_that_was_started_again_gets_new_keys() {
         alive.events.clear();
         assert!(alive.peer.is_connected());
         world.dead = Some(dead);
-        world.run_until(world.now + 3_000 * MILLI);
+        world.run_for(3_000 * MILLI);
         world.dead = None;
         assert_eq!(world.hosts[1 - dead].events, [PeerEvent::Silent]);
-        assert!(!world.push(1 - dead, 4, world.now));
-        world.run_until(world.now + 2_000 * MILLI);
+        assert!(!world.push(1 - dead, 4, 0));
+        world.run_for(2_000 * MILLI);
         let alive = &world.hosts[1 - dead];
         let back = PeerEvent::Connected { restarted: true };
         assert_eq!(alive.events, [PeerEvent::Silent, back], "host {dead} died");
         let report = world.report(1 - dead);
         assert_eq!(report.sessions, before + 1);
         assert_eq!((report.frames_unsent, report.outages > 0), (1, true));
-        assert!(world.push(1 - dead, 9, world.now + 5 * MILLI));
-        world.run_until(world.now + 100 * MILLI);
+        assert!(world.push(1 - dead, 9, 5 * MILLI));
+        world.run_for(100 * MILLI);
         assert_eq!(world.hosts[dead].frames.len(), 1);
         // Datagrams of the old session are foreign.
         for (to, datagram) in old {
@@ -474,31 +474,22 @@ fn frames_of_an_outage_are_lost_and_counted_once() {
     for from in [0, 1] {
         let mut world = World::new(MILLI / 2);
         world.connect();
-        let start = world.now;
-        let mut pushed = 0;
-        let mut push = |world: &mut World, range: std::ops::Range<u32>| {
-            for number in range {
-                let at = start + u64::from(number) * MILLI;
-                world.run_until(at);
-                pushed += u64::from(world.push(from, number, at + 5 * MILLI));
-            }
-        };
-        push(&mut world, 0..500);
+        let mut pushed = world.push_each(from, 0..500, MILLI, 5 * MILLI);
         // Both hosts are up, but the underlay drops everything.
         world.loses = 1;
-        push(&mut world, 500..2_000);
+        pushed += world.push_each(from, 500..2_000, MILLI, 5 * MILLI);
         (world.loses, world.loses_data) = (0, true);
-        world.run_until(world.now + 300 * MILLI);
+        world.run_for(300 * MILLI);
         world.loses_data = false;
-        world.run_until(world.now + 2_000 * MILLI);
+        world.run_for(2_000 * MILLI);
         let (sender, receiver) = (world.report(from), world.report(1 - from));
         assert_eq!((receiver.sessions, receiver.outages), (2, 1));
         assert_eq!(sender.frames_sent, pushed);
         assert!(receiver.frames_lost > 900, "host {from}: {receiver:?}");
         assert_eq!(receiver.frames_received + receiver.frames_lost, pushed);
-        world.push(from, 4, world.now + 5 * MILLI);
-        world.push(from, 9, world.now + 5 * MILLI);
-        world.run_until(world.now + 100 * MILLI);
+        world.push(from, 4, 5 * MILLI);
+        world.push(from, 9, 5 * MILLI);
+        world.run_for(100 * MILLI);
         let after = world.report(1 - from);
         assert_eq!(after.frames_lost, receiver.frames_lost);
         assert_eq!(after.frames_received, receiver.frames_received + 2);
@@ -512,10 +503,10 @@ fn the_last_frames_are_missed_although_no_other_follows() {
     world.loses_long = true;
     for number in 0..30 {
         // All are at least 60 bytes; pings are shorter.
-        world.push(0, 3 + 7 * number, world.now + 5 * MILLI);
-        world.run_until(world.now + MILLI);
+        world.push(0, 3 + 7 * number, 5 * MILLI);
+        world.run_for(MILLI);
     }
-    world.run_until(world.now + 500 * MILLI);
+    world.run_for(500 * MILLI);
     let (sender, receiver) = (world.report(0), world.report(1));
     assert_eq!(sender.frames_sent, 30);
     assert_eq!(receiver.frames_received + receiver.frames_lost, 30);
@@ -528,11 +519,7 @@ fn frames_to_a_host_that_died_are_counted() {
     let mut world = World::new(MILLI / 2);
     world.connect();
     world.dead = Some(1);
-    let mut pushed = 0;
-    for number in 0..1_500 {
-        pushed += u64::from(world.push(0, number, world.now + 5 * MILLI));
-        world.run_until(world.now + MILLI);
-    }
+    let pushed = world.push_each(0, 0..1_500, MILLI, 5 * MILLI);
     let report = world.report(0);
     assert!((900..1_100).contains(&pushed), "{pushed}");
     assert_eq!(report.frames_unsent, 1_500 - pushed);
@@ -540,7 +527,7 @@ fn frames_to_a_host_that_died_are_counted() {
     // After a restart, the host cannot count them.
     world.dead = None;
     world.hosts[1] = Host::new(1, 1, 77, 12 * MILLI);
-    world.run_until(world.now + 2_000 * MILLI);
+    world.run_for(2_000 * MILLI);
     assert!(world.hosts[0].peer.is_connected());
     let after = world.report(0);
     assert_eq!(after.frames_unconfirmed, report.frames_unconfirmed);
@@ -551,20 +538,19 @@ fn frames_of_a_short_outage_are_resent_to_the_new_session() {
     let mut world = World::new(MILLI / 2);
     world.connect();
     world.loses = 1;
-    world.run_until(world.now + 900 * MILLI);
-    let release = world.now + 3_000 * MILLI;
+    world.run_for(900 * MILLI);
     for number in 0..10 {
-        assert!(world.push(0, number, release));
+        assert!(world.push(0, number, 3_000 * MILLI));
     }
     (world.loses, world.loses_data) = (0, true);
-    world.run_until(world.now + 400 * MILLI);
+    world.run_for(400 * MILLI);
     world.loses_data = false;
-    world.run_until(world.now + 1_000 * MILLI);
+    world.run_for(1_000 * MILLI);
     // The next batch reveals the missing ones.
     for number in 10..15 {
-        assert!(world.push(0, number, release));
+        assert!(world.push(0, number, 1_600 * MILLI));
     }
-    world.run_until(world.now + 100 * MILLI);
+    world.run_for(100 * MILLI);
     let report = world.report(1);
     assert_eq!(report.sessions, 2);
     assert_eq!((report.frames_received, report.frames_lost), (15, 0));
@@ -576,7 +562,7 @@ fn hosts_with_a_long_round_trip_are_connected() {
     for (delay, jitter) in [(400 * MILLI, 0), (300 * MILLI, 100 * MILLI)] {
         let mut world = World::new(delay);
         world.jitter = jitter;
-        world.run_until(world.now + 6_000 * MILLI);
+        world.run_for(6_000 * MILLI);
         for host in &world.hosts {
             assert_eq!(host.events, [PeerEvent::Connected { restarted: false }]);
             assert!(!host.rejected.contains(&Rejection::Foreign));
@@ -607,7 +593,7 @@ fn replayed_handshakes_are_counted_and_not_answered() {
     world.hosts[0] = Host::new(0, 1, 99, 55 * MILLI);
     world.initiations.clear();
     for _ in 0..1_000 {
-        world.run_until(world.now + 2 * MILLI);
+        world.run_for(2 * MILLI);
         assert_eq!(replay(&mut world, &recorded), (0, recorded.len() as u64));
     }
     assert_eq!(world.report(1).sessions, 2);
@@ -619,14 +605,14 @@ fn replayed_handshakes_are_counted_and_not_answered() {
     let (sent, replayed) = replay(&mut world, &recorded);
     assert_eq!((sent, replayed), (recorded.len() as u64, 0));
     for _ in 0..1_500 {
-        world.run_until(world.now + 2 * MILLI);
+        world.run_for(2 * MILLI);
         assert_eq!(replay(&mut world, &recorded), (0, recorded.len() as u64));
     }
     assert!(world.hosts.iter().all(|host| host.peer.is_connected()));
     assert_eq!(world.report(1).sessions, 1);
-    world.push(0, 4, world.now + 5 * MILLI);
-    world.push(0, 9, world.now + 5 * MILLI);
-    world.run_until(world.now + 10 * MILLI);
+    world.push(0, 4, 5 * MILLI);
+    world.push(0, 9, 5 * MILLI);
+    world.run_for(10 * MILLI);
     assert_eq!(world.hosts[1].frames.len(), 2);
 }
 
@@ -661,8 +647,8 @@ fn strangers_are_foreign_and_disturb_nothing() {
         assert_eq!(host.rejected.len(), count, "{:?}", host.rejected);
         assert!(host.peer.is_connected());
     }
-    world.push(0, 4, world.now + 5 * MILLI);
-    world.run_until(world.now + 10 * MILLI);
+    world.push(0, 4, 5 * MILLI);
+    world.run_for(10 * MILLI);
     assert_eq!(world.hosts[1].frames.len(), 1);
 }
 
@@ -670,13 +656,11 @@ fn strangers_are_foreign_and_disturb_nothing() {
 fn hosts_of_other_networks_are_not_connected() {
     let mut world = World::new(MILLI / 2);
     let identity = Identity {
-        index: 1,
         digest: [8; 32],
-        instance: 1,
-        mtu: MTU,
+        ..identity(1, 1)
     };
-    world.hosts[1].peer = Peer::new(identity, Key::new([1; 32]), 0, "other");
-    world.run_until(world.now + 2_000 * MILLI);
+    world.hosts[1].peer = peer(identity, 1);
+    world.run_for(2_000 * MILLI);
     for host in &world.hosts {
         assert!(!host.peer.is_connected());
         assert!(host.events.contains(&PeerEvent::OtherNetwork));
