@@ -6,10 +6,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use longwire_engine::{Hook, Loader, Plugin, TakePiece};
+use longwire_runtime::sync::locked;
 use longwire_runtime::{FileAccess, FileLoader, FileReader, ReadLimits, try_plugin};
 
 use longwire_topology::Files;
@@ -103,7 +104,7 @@ impl ChangeFiles {
     /// Reads pending files; returns `false` if there were none. Must be called without a
     /// lock, since it blocks.
     pub fn fetch(&self) -> bool {
-        let mut fetched = self.fetched();
+        let mut fetched = locked(&self.fetched);
         let pending = std::mem::take(&mut fetched.pending);
         if pending.is_empty() {
             return false;
@@ -119,22 +120,20 @@ impl ChangeFiles {
             match pending {
                 PendingFile::File(path) => {
                     let read = self.read_whole(&path, &mut budget);
-                    self.fetched().files.insert(path, read);
+                    locked(&self.fetched).files.insert(path, read);
                 }
                 PendingFile::Plugin(path, parameters) => {
                     let left = budget.time(ReadLimits::default().time);
                     let access = self.access_to(&path);
                     let tried = self.loader.check_plugin(&path, access);
                     let tried = tried.and_then(|()| try_plugin(&path, access, &parameters, left));
-                    self.fetched().plugins.insert((path, parameters), tried);
+                    locked(&self.fetched)
+                        .plugins
+                        .insert((path, parameters), tried);
                 }
             }
         }
         true
-    }
-
-    fn fetched(&self) -> MutexGuard<'_, Fetched> {
-        self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Files of the topology are always allowed.
@@ -172,7 +171,7 @@ impl ChangeFiles {
 
     /// Returns a file's content, or records it as pending.
     fn content(&self, path: PathBuf) -> Result<Arc<[u8]>, String> {
-        let mut fetched = self.fetched();
+        let mut fetched = locked(&self.fetched);
         let Some(read) = fetched.files.get(&path) else {
             fetched.pending.insert(PendingFile::File(path));
             return Err("not read yet".to_owned());
@@ -197,7 +196,7 @@ impl Loader for ChangeFiles {
         parameters: &[(String, String)],
     ) -> Result<Box<dyn Plugin>, String> {
         let key = (path.to_owned(), parameters.to_vec());
-        let mut fetched = self.fetched();
+        let mut fetched = locked(&self.fetched);
         let Some(tried) = fetched.plugins.get(&key) else {
             fetched.pending.insert(PendingFile::Plugin(key.0, key.1));
             return Err("not loaded yet".to_owned());

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::plan::PreparedCommand;
-use super::words::change_in_words;
 use longwire_topology::{Command, RampStep};
 
 /// Time since the start of the run at which a change took effect; set by the deciding
@@ -103,7 +102,7 @@ impl fmt::Display for SentChange {
     /// Writes the change in words: `set core rate=4mbit`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let change = serde_json::from_str(self.0.get()).unwrap_or_default();
-        f.write_str(&change_in_words(&change))
+        f.write_str(&json::change_in_words(&change))
     }
 }
 

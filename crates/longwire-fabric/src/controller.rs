@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use longwire_engine::Nanos;
 use longwire_hosts::{HostsReader, HostsReport};
-use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{Core, DeferredDrop, FabricHandle};
-use longwire_runtime::{FileAccess, FileLoader};
+use longwire_runtime::sync::locked;
+use longwire_runtime::{FileAccess, FileLoader, RunReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use super::change_files::{ChangeFiles, ChangeLimits};
 use super::changes::{ChangeRecord, Changes, EffectTime, Origin, SentChange};
 use super::numbered::{Additions, Numbered};
 use super::plan::{PreparedCommand, refused};
-use super::scenario_clock::ScenarioClock;
+use super::scenario::ScenarioClock;
 use super::state::NetworkState;
 use longwire_topology::{Added, Change, ChangeTime, Command, Files, Problem};
 
@@ -60,6 +60,19 @@ struct CheckedChange {
     at: Nanos,
     prepared: PreparedCommand,
     additions: Additions,
+}
+
+impl CheckedChange {
+    fn result(&self) -> ChangeResult {
+        let change = &self.change;
+        ChangeResult {
+            at_ns: self.at.as_nanos(),
+            links: self.prepared.links,
+            added: change.added.links.len() + change.added.paths.len(),
+            removed: change.removed.len(),
+            warnings: change.warnings.clone(),
+        }
+    }
 }
 
 /// Numbers assigned to a change that is not complete; released on drop, so also after a
@@ -151,20 +164,18 @@ impl Controller {
     pub fn look<R>(&self, look: impl FnOnce(&Numbered) -> R) -> R {
         let now = self.elapsed();
         self.handle.refresh();
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        if !state.is_behind(now) {
-            return look(&state.network);
+        let mut state = self.recorded();
+        if state.is_behind(now) {
+            drop(state);
+            drop(self.settled(now));
+            state = self.recorded();
         }
-        drop(state);
-        drop(self.settled(now));
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         look(&state.network)
     }
 
     /// Returns recent and scheduled changes in order of time.
     pub fn changes(&self) -> Changes {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.changes.clone().in_order()
+        self.recorded().changes.clone().in_order()
     }
 
     /// Applies a change as a whole, or not at all. An immediate change has taken effect on
@@ -173,33 +184,27 @@ impl Controller {
     /// # Errors
     /// All problems of the change.
     pub fn change(&self, body: &Value, access: &FileAccess) -> Result<ChangeResult, Vec<Problem>> {
-        let turn = self.take_turn();
+        let turn = locked(&self.turn);
+        let checked = self.prepare(body, access)?;
+        let mut changed = checked.result();
         let CheckedChange {
             change,
             at,
             prepared,
             additions,
-        } = self.prepare(body, access)?;
+        } = checked;
         let mut state = self.settled(self.elapsed());
         let (removed_rules, removals) = state.network.remove(&change.removed);
         let carriers = state.network.carriers();
-        let links = prepared.links;
-        let mut changed = ChangeResult {
-            at_ns: at.as_nanos(),
-            links,
-            added: change.added.links.len() + change.added.paths.len(),
-            removed: change.removed.len(),
-            warnings: change.warnings,
-        };
         // Recorded before the change is queued, since frames may see it from here on.
         state.expect(at, prepared.effects);
         let effect = EffectTime::default();
-        state.remember(ChangeRecord {
+        state.changes.remember(ChangeRecord {
             at_ns: at.as_nanos(),
             until_ns: None,
             by: Origin::Control,
             change: SentChange::from(body),
-            links,
+            links: prepared.links,
             error: None,
             ramp: None,
             effect: Arc::clone(&effect),
@@ -225,27 +230,18 @@ impl Controller {
     /// # Errors
     /// As [`Controller::change`].
     pub fn check(&self, body: &Value, access: &FileAccess) -> Result<ChangeResult, Vec<Problem>> {
-        let _turn = self.take_turn();
-        let CheckedChange {
-            change,
-            at,
-            prepared,
-            ..
-        } = self.prepare(body, access)?;
-        self.take_back(&change.added);
-        Ok(ChangeResult {
-            at_ns: at.as_nanos(),
-            links: prepared.links,
-            added: change.added.links.len() + change.added.paths.len(),
-            removed: change.removed.len(),
-            warnings: change.warnings,
-        })
+        let _turn = locked(&self.turn);
+        let checked = self.prepare(body, access)?;
+        self.take_back(&checked.change.added);
+        Ok(checked.result())
     }
 
     /// Records a scenario command that the network was started with.
     pub fn note_given(&self, command: &Command, prepared: PreparedCommand) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.remember(ChangeRecord::of_scenario(command, &prepared));
+        let mut state = self.recorded_mut();
+        state
+            .changes
+            .remember(ChangeRecord::of_scenario(command, &prepared));
         state.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
     }
 
@@ -255,7 +251,7 @@ impl Controller {
     /// The command does not fit the network any more: one of its links may have been
     /// removed.
     pub fn schedule(&self, command: &Command) -> Result<(), Box<Problem>> {
-        let turn = self.take_turn();
+        let turn = locked(&self.turn);
         let files = self.files(&FileAccess::Any, ChangeLimits::SCENARIO);
         let prepared = loop {
             let prepared = self.look(|network| network.plan(command, &*files, &self.retired));
@@ -268,7 +264,7 @@ impl Controller {
             Ok(prepared) => {
                 let done = ChangeRecord::of_scenario(command, &prepared);
                 let effect = Arc::clone(&done.effect);
-                state.remember(done);
+                state.changes.remember(done);
                 state.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
                 drop(state);
                 self.apply(prepared.operations, &effect, false);
@@ -276,7 +272,7 @@ impl Controller {
                 Ok(())
             }
             Err(problem) => {
-                state.remember(ChangeRecord {
+                state.changes.remember(ChangeRecord {
                     error: Some(problem.to_string()),
                     ..ChangeRecord::of_scenario(command, &PreparedCommand::default())
                 });
@@ -288,26 +284,18 @@ impl Controller {
     /// Drops replaced parts, and removes links and paths once they have drained. Must be
     /// called periodically.
     pub fn tidy(&self) {
-        let discarded = self.discarded.lock();
-        let discarded = discarded.unwrap_or_else(PoisonError::into_inner);
-        discarded.try_iter().for_each(drop);
-        drop(discarded);
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let is_drained = state.leaving.is_empty();
-        drop(state);
+        locked(&self.discarded).try_iter().for_each(drop);
         // A waiting writer blocks new readers, so take the write lock only if needed.
+        let is_drained = self.recorded().leaving.is_empty();
         if is_drained {
             return;
         }
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let leaving = std::mem::take(&mut state.leaving);
-        drop(state);
+        let leaving = std::mem::take(&mut self.recorded_mut().leaving);
         let mut left = Vec::new();
         for removals in leaving {
             left.extend(self.remove_drained(removals));
         }
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.leaving.extend(left);
+        self.recorded_mut().leaving.extend(left);
     }
 
     /// Parses, checks and numbers a change. On error, no numbers stay assigned. The caller
@@ -375,13 +363,17 @@ impl Controller {
         state.network.topology.revert(added);
     }
 
-    fn take_turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recorded(&self) -> RwLockReadGuard<'_, NetworkState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recorded_mut(&self) -> RwLockWriteGuard<'_, NetworkState> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the state and brings it up to date.
     fn settled(&self, now: Nanos) -> RwLockWriteGuard<'_, NetworkState> {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.recorded_mut();
         state.settle(now);
         state
     }

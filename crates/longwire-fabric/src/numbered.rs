@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_engine::{LinkConfig, LinkId, LinkSpec, Loader, OptionError, PathId};
-use longwire_packet::bridge::BridgeConfig;
 use longwire_packet::classify::{Classifier, Matcher};
 use longwire_runtime::fabric::{FabricParts, LinkCells, PortCarrier, Sharding, Target};
-
-use crate::NetworkError;
 use longwire_topology::glob::{self, fits};
 use longwire_topology::steps::Steps;
-use longwire_topology::{Added, Class, Direction, State, Topology, Unmatched, split_direction};
+use longwire_topology::{
+    Added, Class, Direction, Hop, State, Topology, Unmatched, split_direction,
+};
 
-/// A link of the engine.
-#[derive(Debug)]
+/// A link of the engine: one direction of a named link, or both if they share a queue.
+/// Counters are read without locking the network.
+#[derive(Clone, Debug)]
 pub struct NumberedLink {
+    /// Number in the engine.
+    pub id: LinkId,
     /// Name; with `.up` or `.down` if the directions are separate.
     pub name: String,
     /// Current options.
@@ -72,10 +74,8 @@ fn index_of(direction: Direction) -> usize {
 impl Numbered {
     /// Returns the options of all links by number.
     pub fn options(&self) -> Vec<Arc<LinkSpec>> {
-        self.links
-            .iter()
-            .map(|link| Arc::clone(&link.options))
-            .collect()
+        let links = self.links.iter();
+        links.map(|link| Arc::clone(&link.options)).collect()
     }
 
     /// Assigns numbers to a topology.
@@ -107,11 +107,9 @@ impl Numbered {
         for index in added.paths.clone() {
             for direction in [Direction::Up, Direction::Down] {
                 let hops = self.topology.paths[index].hops(direction);
-                let numbers = hops.iter();
-                let numbers =
-                    numbers.map(|hop| self.numbers[hop.link as usize][index_of(hop.direction)]);
-                let numbers = numbers.collect();
-                self.add_path(Class::Path(index as u32), direction, numbers);
+                let number = |hop: &Hop| self.numbers[hop.link as usize][index_of(hop.direction)];
+                let links = hops.iter().map(number).collect();
+                self.add_path(Class::Path(index as u32), direction, links);
             }
         }
         for index in added.rules.clone() {
@@ -126,8 +124,9 @@ impl Numbered {
     fn number_link(&mut self, index: u32) {
         let plan = &self.topology.links[index as usize];
         let up = LinkId(self.links.len() as u32);
-        let link = |name: String, options: &Arc<LinkSpec>| NumberedLink {
-            name,
+        let link = |id: LinkId, end: &str, options: &Arc<LinkSpec>| NumberedLink {
+            id,
+            name: format!("{}{end}", plan.name),
             options: Arc::clone(options),
             state: State::On,
             cells: Arc::default(),
@@ -136,24 +135,21 @@ impl Numbered {
         let numbers = match &plan.down {
             None => {
                 let end = if plan.is_one_way { ".up" } else { "" };
-                self.links
-                    .push(link(format!("{}{end}", plan.name), &plan.up));
+                self.links.push(link(up, end, &plan.up));
                 [up, up]
             }
-            Some(down) => {
-                self.links.push(link(format!("{}.up", plan.name), &plan.up));
-                self.links.push(link(format!("{}.down", plan.name), down));
-                [up, LinkId(up.0 + 1)]
+            Some(options) => {
+                let down = LinkId(up.0 + 1);
+                self.links.push(link(up, ".up", &plan.up));
+                self.links.push(link(down, ".down", options));
+                [up, down]
             }
         };
         self.by_name.insert(Arc::clone(&plan.name), index);
         self.numbers.push(numbers);
         for direction in [Direction::Up, Direction::Down] {
-            self.add_path(
-                Class::Link(index),
-                direction,
-                vec![numbers[index_of(direction)]],
-            );
+            let links = vec![numbers[index_of(direction)]];
+            self.add_path(Class::Link(index), direction, links);
         }
     }
 
@@ -182,6 +178,12 @@ impl Numbered {
     /// Returns the topology.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Returns a link that has not been removed.
+    pub(super) fn existing(&self, id: LinkId) -> Option<&NumberedLink> {
+        let link = self.links.get(id.0 as usize)?;
+        (!link.removed).then_some(link)
     }
 
     /// Returns all engine links by number, including removed ones.
@@ -233,15 +235,14 @@ impl Numbered {
                 return Err(NetworkError::Interrupted);
             }
             let config = link.options.build(loader);
-            let config: LinkConfig = config.map_err(|source| NetworkError::Link {
+            let config = config.map_err(|source| NetworkError::Link {
                 name: link.name.clone(),
                 source,
             })?;
             links.push((config, Arc::clone(&link.cells)));
         }
-        let switch: BridgeConfig = self.topology.bridge.clone();
         Ok(FabricParts {
-            switch,
+            switch: self.topology.bridge.clone(),
             classifier,
             links,
             paths: self.paths.clone(),
@@ -277,11 +278,8 @@ impl Numbered {
                 configs.push(config.map_err(|error| (plan.name.to_string(), error))?);
             }
         }
-        let numbered = self.links[links..].iter().enumerate();
-        let links = numbered.zip(configs).map(|((index, link), config)| {
-            let id = LinkId((links + index) as u32);
-            (id, config, Arc::clone(&link.cells))
-        });
+        let links = self.links[links..].iter().zip(configs);
+        let links = links.map(|(link, config)| (link.id, config, Arc::clone(&link.cells)));
         let new = self.paths[paths..].iter().enumerate();
         let new = new.map(|(index, links)| (PathId((paths + index) as u32), links.clone()));
         let rules = added.rules.clone().map(|index| {
@@ -390,17 +388,14 @@ impl Numbered {
 
     /// Returns ports whose carrier follows links, with these links.
     pub fn carriers(&self) -> Vec<PortCarrier> {
-        let carriers = self.topology.carriers.iter();
-        let carriers = carriers.map(|carrier| PortCarrier {
-            port: carrier.port,
-            name: self.topology.ports[usize::from(carrier.port.0)]
-                .name
-                .clone(),
-            toward: carrier
-                .links
-                .iter()
-                .flat_map(|link| self.fitting(link))
-                .collect(),
+        let carriers = self.topology.carriers.iter().map(|carrier| {
+            let toward = carrier.links.iter().flat_map(|link| self.fitting(link));
+            let port = &self.topology.ports[usize::from(carrier.port.0)];
+            PortCarrier {
+                port: carrier.port,
+                name: port.name.clone(),
+                toward: toward.collect(),
+            }
         });
         carriers.collect()
     }
@@ -431,4 +426,29 @@ fn direction_of(pattern: &str, name: &str) -> Option<Option<Direction>> {
     }
     let (bare, direction) = split_direction(pattern);
     direction.filter(|_| fits(bare, name)).map(Some)
+}
+
+/// Errors of building a network.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// The classifier refused a rule.
+    #[error("rule {number}: {reason}")]
+    Rule {
+        /// The rule's number, from 1.
+        number: usize,
+        /// Why it was refused.
+        reason: String,
+    },
+    /// The options of a link were refused; for example, a file was deleted.
+    #[error("link '{name}': {source}")]
+    Link {
+        /// The link.
+        name: String,
+        /// Why they were refused.
+        source: OptionError,
+    },
+    /// The caller stopped the construction.
+    #[error("interrupted before the network started")]
+    Interrupted,
 }

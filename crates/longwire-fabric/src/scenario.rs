@@ -1,10 +1,14 @@
-//! Iterates over the commands of a scenario, which may be infinite.
+//! The commands of a scenario, which may be infinite, and its time, which clients can advance.
 
 use std::iter::Peekable;
+use std::sync::Mutex;
 
 use longwire_engine::Nanos;
-
+use longwire_runtime::sync::locked;
 use longwire_topology::{Command, Timeline};
+
+use crate::changes::SentChange;
+use crate::controller::Controller;
 
 /// The remaining commands of a scenario.
 pub struct Scenario<'a> {
@@ -23,12 +27,101 @@ impl<'a> Scenario<'a> {
     /// Returns the time of the next command since the start.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let command = self.commands.peek()?;
-        Some(command.at.unwrap_or(Nanos::ZERO))
+        Some(time_of(command))
     }
 
     /// Returns the next command if it is due by `until`.
     pub fn next_due(&mut self, until: Nanos) -> Option<Command> {
         let due = |command: &Command| command.at.is_none_or(|at| at <= until);
         self.commands.next_if(due)
+    }
+}
+
+/// Delay of a skipped event, since the scenario thread polls the clock.
+const LEAD: Nanos = Nanos::from_millis(200);
+
+/// Offset of the scenario from the run, and the time up to which commands were queued.
+#[derive(Debug, Default)]
+pub(super) struct ScenarioClock(Mutex<ScenarioTime>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct ScenarioTime {
+    ahead: Nanos,
+    given: Nanos,
+}
+
+/// A future event of the scenario.
+#[derive(Clone, Debug)]
+pub struct UpcomingEvent {
+    /// Time since the start of the run.
+    pub at: Nanos,
+    /// The change.
+    pub change: SentChange,
+}
+
+impl ScenarioClock {
+    fn read(&self) -> ScenarioTime {
+        *locked(&self.0)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut ScenarioTime)) {
+        change(&mut locked(&self.0));
+    }
+}
+
+/// Whether a command begins an event: all but later steps of a ramp.
+fn begins_event(command: &Command) -> bool {
+    command.ramp.as_ref().is_none_or(|step| step.step == 0)
+}
+
+fn time_of(command: &Command) -> Nanos {
+    command.at.unwrap_or(Nanos::ZERO)
+}
+
+/// Returns the events after `given` in scenario time.
+fn after(timeline: &Timeline, given: Nanos) -> impl Iterator<Item = Command> + '_ {
+    let commands = timeline.commands();
+    commands.filter(move |command| begins_event(command) && time_of(command) > given)
+}
+
+impl Controller {
+    /// Returns how far the scenario is ahead of the run.
+    pub fn scenario_ahead(&self) -> Nanos {
+        self.scenario.read().ahead
+    }
+
+    /// Records that all commands up to `given` in scenario time are queued.
+    pub fn scenario_given(&self, given: Nanos) {
+        self.scenario
+            .change(|time| time.given = time.given.max(given));
+    }
+
+    /// Returns at most `limit` events that are not queued yet. Queued ones are in
+    /// [`Controller::changes`].
+    pub fn upcoming(&self, limit: usize) -> Vec<UpcomingEvent> {
+        let ScenarioTime { ahead, given } = self.scenario.read();
+        self.look(|network| {
+            let events = after(&network.topology().timeline, given).take(limit);
+            let upcoming = events.map(|command| UpcomingEvent {
+                at: time_of(&command).saturating_sub(ahead),
+                change: SentChange::of_command(&command),
+            });
+            upcoming.collect()
+        })
+    }
+
+    /// Advances the scenario to its next event that is not queued, and returns the new time
+    /// of the event; `None` at the end.
+    pub fn skip_to_next_event(&self) -> Option<Nanos> {
+        let given = self.scenario.read().given;
+        let next = self.look(|network| {
+            let next = after(&network.topology().timeline, given).next();
+            next.map(|command| time_of(&command))
+        })?;
+        let at = self.elapsed().saturating_add(LEAD);
+        self.scenario.change(|time| {
+            time.ahead = time.ahead.max(next.saturating_sub(at));
+        });
+        Some(next.saturating_sub(self.scenario_ahead()))
     }
 }

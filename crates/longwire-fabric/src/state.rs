@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longwire_engine::{LinkId, LinkSpec, Nanos, Part};
 
-use super::changes::{ChangeRecord, Changes};
+use super::changes::Changes;
 use super::numbered::{Numbered, Removals};
 use super::plan::Effect;
 
@@ -39,10 +39,6 @@ impl NetworkState {
     pub fn expect(&mut self, at: Nanos, effects: Vec<Effect>) {
         self.given += 1;
         self.pending.insert((at, self.given), effects);
-    }
-
-    pub fn remember(&mut self, done: ChangeRecord) {
-        self.changes.remember(done);
     }
 
     pub fn settle(&mut self, now: Nanos) {

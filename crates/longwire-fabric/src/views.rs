@@ -3,18 +3,18 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use longwire_engine::LinkId;
-use longwire_runtime::fabric::{LinkTotals, Occupancy};
+use longwire_engine::{LinkId, LinkSpec};
+use longwire_runtime::fabric::{FlowCount, LinkTotals, Occupancy};
 use longwire_runtime::ledger::NamedCounts;
+use longwire_topology::glob::{fits, is_pattern};
+use longwire_topology::{Class, Hop, RulePlan, State};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::controller::Controller;
 use super::json;
-use super::numbered::Numbered;
-use longwire_topology::glob::is_pattern;
-use longwire_topology::{Class, State};
+use super::numbered::{Numbered, NumberedLink};
 
 /// A named link.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -139,7 +139,7 @@ impl Controller {
         self.look(|network| {
             let from = after.map_or(Bound::Unbounded, Bound::Excluded);
             let links = network.by_name.range::<str, _>((from, Bound::Unbounded));
-            let fitting = links.filter(|(name, _)| longwire_topology::glob::fits(pattern, name));
+            let fitting = links.filter(|(name, _)| fits(pattern, name));
             let fitting = fitting.take(limit);
             fitting.map(|(_, index)| network.view(*index)).collect()
         })
@@ -162,7 +162,7 @@ impl Controller {
             let rules = topology.rules.iter().enumerate();
             let there = rules.filter(|(_, rule)| !topology.is_removed(rule.target.class));
             let there = there.skip(skip).take(limit);
-            let view = |(number, rule): (usize, &longwire_topology::RulePlan)| {
+            let view = |(number, rule): (usize, &RulePlan)| {
                 let class = rule.target.class;
                 let to = network.moved.get(&class).copied().unwrap_or(class);
                 let direction = rule.target.direction.name();
@@ -245,7 +245,7 @@ impl Numbered {
 
     fn path_view(&self, index: u32) -> PathView {
         let plan = &self.topology.paths[index as usize];
-        let hop = |hop: &longwire_topology::Hop| {
+        let hop = |hop: &Hop| {
             let name = &self.topology.links[hop.link as usize].name;
             format!("{name}.{}", hop.direction.name())
         };
@@ -267,5 +267,73 @@ impl Numbered {
     fn moved_to(&self, class: Class) -> Option<String> {
         let to = self.moved.get(&class)?;
         Some(self.topology.name_of(*to).to_owned())
+    }
+}
+
+impl Controller {
+    /// Returns the number of directions of existing links.
+    pub fn direction_count(&self) -> usize {
+        self.look(|network| network.links.iter().filter(|link| !link.removed).count())
+    }
+
+    /// Returns all directions in the order in which they were added.
+    pub fn directions(&self) -> Vec<NumberedLink> {
+        self.look(|network| {
+            let links = network.links.iter().filter(|link| !link.removed);
+            links.cloned().collect()
+        })
+    }
+
+    /// Returns the direction with a name, such as `adsl7.up`.
+    pub fn direction(&self, name: &str) -> Option<NumberedLink> {
+        self.look(|network| match network.fitting(name).as_slice() {
+            [id] => network.existing(*id).cloned(),
+            _ => None,
+        })
+    }
+
+    /// Returns the current data of a direction; `None` if it has been removed.
+    pub fn direction_of(&self, id: LinkId) -> Option<NumberedLink> {
+        self.look(|network| network.existing(id).cloned())
+    }
+
+    /// Returns the current options of directions; `None` for removed ones.
+    pub fn options_of(&self, directions: &[LinkId]) -> Vec<Option<Arc<LinkSpec>>> {
+        self.look(|network| {
+            let links = directions.iter().map(|id| network.existing(*id));
+            links.map(|link| Some(Arc::clone(&link?.options))).collect()
+        })
+    }
+
+    /// Measures frame delays in these directions only.
+    pub fn watch_delays(&self, directions: Vec<LinkId>) {
+        self.handle().ask(move |core| core.watch(&directions));
+    }
+
+    /// Counts flows in this direction, or stops.
+    pub fn watch_flows(&self, direction: Option<LinkId>) {
+        self.handle().ask(move |core| core.watch_flows(direction));
+    }
+
+    /// Returns the number of frames and the largest flows, in descending order, of the
+    /// direction whose flows are counted.
+    pub fn flows(&self) -> (u64, Vec<FlowCount>) {
+        self.handle().query(|core| core.flows()).unwrap_or_default()
+    }
+
+    /// Returns the queue occupancy of each direction; empty once the network has ended.
+    pub fn occupancies(&self, directions: Vec<LinkId>) -> Vec<Option<Occupancy>> {
+        if !self.takes_changes() {
+            self.handle().refresh();
+            let directions = directions.iter();
+            return directions
+                .map(|id| self.handle().output_occupancy(*id))
+                .collect();
+        }
+        let read = self.handle().query(move |core| {
+            let directions = directions.iter();
+            directions.map(|id| core.occupancy(*id)).collect()
+        });
+        read.unwrap_or_default()
     }
 }

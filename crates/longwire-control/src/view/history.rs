@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{BitRate, LinkId, LinkSpec, Nanos};
-use longwire_fabric::{Controller, LinkDirection, options_in_json};
+use longwire_fabric::{Controller, NumberedLink, options_in_json};
 use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::ledger::{DelayCounts, DelayQuantiles};
 
@@ -50,7 +50,7 @@ pub struct HistorySample {
 /// A recorded direction.
 #[derive(Debug)]
 pub struct Recorded {
-    direction: LinkDirection,
+    direction: NumberedLink,
     rate: Option<u64>,
     totals: LinkTotals,
     delays: DelayCounts,
@@ -176,7 +176,7 @@ impl History {
 }
 
 impl Recorded {
-    fn new(direction: LinkDirection, now: Nanos) -> Recorded {
+    fn new(direction: NumberedLink, now: Nanos) -> Recorded {
         let mut delays = DelayCounts::default();
         direction.cells.watch_delays().read(&mut delays);
         Recorded {
@@ -192,7 +192,7 @@ impl Recorded {
         }
     }
 
-    fn update(&mut self, now: LinkDirection) {
+    fn update(&mut self, now: NumberedLink) {
         self.set_options(Arc::clone(&now.options));
         self.direction = now;
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{LinkId, Nanos};
-use longwire_fabric::{Controller, LinkDirection};
+use longwire_fabric::{Controller, NumberedLink};
 use longwire_topology::State;
 use longwire_topology::glob::fits;
 use schemars::JsonSchema;
@@ -83,7 +83,7 @@ pub struct Table {
 
 #[derive(Debug)]
 struct Row {
-    direction: LinkDirection,
+    direction: NumberedLink,
     before: Counts,
     rates: [f64; 5],
     late: u64,
@@ -187,7 +187,7 @@ fn sort(rows: &mut [&Row], selection: &Selection<'_>) {
 }
 
 impl Row {
-    fn new(direction: &LinkDirection) -> Row {
+    fn new(direction: &NumberedLink) -> Row {
         let mut row = Row {
             direction: direction.clone(),
             before: Counts::default(),
