@@ -8,23 +8,18 @@ use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::mem::{PipeRx, PipeTx, pipe};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Offload, PushResult, RxPort, TxFrame, TxPort};
+use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::{
     Faults, FileAccess, FileLoader, NetworkPlan, Recorder, RunConfig, RunningNetwork, WaitMode,
     start,
 };
-use longwire_testbed::support::{FileOption, Folder};
+use longwire_testbed::support::{FileOption, Folder, rows};
 use serde_json::{Value, json};
 
 mod recomputed;
 
 use super::*;
 use longwire_topology::{State, Topology};
-
-/// Returns the time on the clock of arrivals.
-fn monotonic_now() -> Nanos {
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("a clock");
-    Nanos::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
-}
 
 /// A network between two ports, with the test at their far ends.
 struct Site {
@@ -46,22 +41,20 @@ impl Site {
         let topology = Topology::parse("net.toml", &text, std::path::Path::new(""));
         let network = Numbered::new(topology.expect("a good file"));
         let cable = || pipe(Bytes(1 << 20)).expect("memory");
-        let (near, far): (Vec<_>, Vec<_>) = [0, 1]
-            .map(|_| {
-                let ((into, rx), (tx, out)) = (cable(), cable());
-                let port = Port {
-                    name: "pipe".to_owned(),
-                    rx: AnyRx::Pipe(Box::new(rx)),
-                    tx: AnyTx::Pipe(Box::new(tx)),
-                    notes: Vec::new(),
-                };
-                (port, (into, out))
-            })
-            .into_iter()
-            .unzip();
+        let ends = [0, 1].map(|_| {
+            let ((into, rx), (tx, out)) = (cable(), cable());
+            let port = Port {
+                name: "pipe".to_owned(),
+                rx: AnyRx::Pipe(Box::new(rx)),
+                tx: AnyTx::Pipe(Box::new(tx)),
+                notes: Vec::new(),
+            };
+            (port, into, out)
+        });
+        let [(a, into_a, out_a), (b, into_b, out_b)] = ends;
         let faults = Faults::new();
         let parts = network.parts(&FileLoader::reporting_to(&faults));
-        let named = ["a", "b"].map(str::to_owned).into_iter().zip(near);
+        let ports = vec![("a".to_owned(), a), ("b".to_owned(), b)];
         let config = RunConfig {
             realtime: false,
             // A pipe wakes no thread.
@@ -69,21 +62,16 @@ impl Site {
             tolerance: Nanos::from_secs(10),
             ..RunConfig::default()
         };
-        let plan = NetworkPlan::changeable(named.collect(), parts.expect("parts"));
+        let plan = NetworkPlan::changeable(ports, parts.expect("parts"));
         let running = start(plan, config, recorder).expect("it starts");
         let handle = running.handle().expect("it can be changed").clone();
-        let controller = Controller::new(
-            network,
-            handle,
-            FileLoader::reporting_to(&faults),
-            channel(),
-        );
-        let (into, out): (Vec<_>, Vec<_>) = far.into_iter().unzip();
+        let loader = FileLoader::reporting_to(&faults);
+        let controller = Controller::new(network, handle, loader, channel());
         Site {
             running,
             controller,
-            into: into.try_into().ok().expect("two"),
-            out: out.try_into().ok().expect("two"),
+            into: [into_a, into_b],
+            out: [out_a, out_b],
         }
     }
 
@@ -124,10 +112,13 @@ impl Site {
         assert!((0..20).any(|_| self.takes(station) < than), "{station}");
     }
 
+    fn link(&self, name: &str) -> LinkView {
+        self.controller.link(name).expect("it is there")
+    }
+
     /// Returns the frames that entered a link in direction up.
     fn packets_in(&self, link: &str) -> u64 {
-        let link = self.controller.link(link).expect("it is there");
-        link.up.counted.totals.traffic.packets_in
+        self.link(link).up.counted.totals.traffic.packets_in
     }
 
     fn change(&self, body: &Value) -> ChangeResult {
@@ -139,20 +130,14 @@ impl Site {
     /// nothing changed.
     fn refused(&self, body: &Value) -> Vec<(String, String)> {
         let before = self.seen();
-        let looked = self
-            .controller
-            .check(body, &FileAccess::Any)
-            .expect_err("refused");
-        let problems = self
-            .controller
-            .change(body, &FileAccess::Any)
-            .expect_err("refused");
-        assert_eq!(looked, problems);
+        let looked = self.controller.check(body, &FileAccess::Any);
+        let problems = self.controller.change(body, &FileAccess::Any);
+        let problems = problems.expect_err("refused");
+        assert_eq!(looked.expect_err("refused"), problems);
         assert_eq!(self.seen(), before, "{body}");
-        let told = problems
-            .into_iter()
-            .map(|problem| (problem.field, problem.reason));
-        told.collect()
+        let told = problems.into_iter();
+        told.map(|problem| (problem.field, problem.reason))
+            .collect()
     }
 
     fn seen(&self) -> String {
@@ -221,7 +206,7 @@ fn links_are_added_changed_and_removed_under_traffic() {
     }));
     assert_eq!((changed.added, changed.removed), (1, 0));
     assert!(site.takes(9) >= 60 * MS);
-    let view = site.controller.link("new").expect("it is there");
+    let view = site.link("new");
     assert_eq!(view.up.counted.totals.traffic.packets_in, 3);
     assert_eq!(view.up.options["delay"], "60ms");
     assert_eq!(view.matchers, ["src=10.0.0.9", "dst=10.0.0.9"]);
@@ -278,20 +263,15 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     let changed = site.change(&json!({ "in": "2s", "off": ["second"], "set": {
         "first": { "loss": ["100%"] } } }));
     let at = Nanos::from_nanos(changed.at_ns);
-    assert_eq!(
-        site.controller.link("second").expect("there").up.state,
-        State::On
-    );
+    assert_eq!(site.link("second").up.state, State::On);
     site.takes(2);
     while site.controller.elapsed() <= at.saturating_add(Nanos::from_millis(10)) {
         std::thread::sleep(MS);
     }
-    let second = site.controller.link("second").expect("there");
-    assert_eq!(
-        (second.up.state, second.down.expect("both").state),
-        (State::Off, State::Off)
-    );
-    let first = site.controller.link("first").expect("there");
+    let second = site.link("second");
+    let states = [second.up.state, second.down.expect("both").state];
+    assert_eq!(states, [State::Off; 2]);
+    let first = site.link("first");
     assert_eq!(Value::Object(first.up.options)["loss"], json!(["100%"]));
     assert_eq!(site.controller.links("first", None, 9)[0].up.queue, None);
     assert!(first.up.queue.is_some());
@@ -310,7 +290,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     site.change(&json!({ "on": ["*"], "set": { "first": { "loss": "none" } } }));
     site.change(&json!({ "move": { "second": "first" } }));
     assert!(site.takes(2) >= 20 * MS);
-    let moved = site.controller.link("second").expect("there").moved_to;
+    let moved = site.link("second").moved_to;
     assert_eq!(moved.as_deref(), Some("first"));
     site.change(&json!({ "move": { "second": "second" } }));
     site.takes_less(2, 20 * MS);
@@ -319,88 +299,40 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     site.change(&json!({ "pause": ["second.up"] }));
     site.send(2);
     assert_eq!(site.next(100 * MS), None);
-    assert_eq!(
-        site.controller
-            .link("second")
-            .expect("there")
-            .up
-            .queue
-            .expect("one")
-            .packets,
-        1
-    );
+    let queue = site.link("second").up.queue.expect("one");
+    assert_eq!(queue.packets, 1);
     site.change(&json!({ "on": ["second"] }));
     assert_eq!(site.next(TIMEOUT).expect("it arrives"), 2);
 }
 
 /// Invalid changes with the field and a part of the reason.
-fn impossible() -> Vec<(Value, &'static str, &'static str)> {
-    vec![
-        (json!([]), "", "not a JSON object"),
-        (json!({}), "", "empty change"),
-        (json!({ "sett": {} }), "sett", "unknown key 'sett'"),
-        (json!({ "set": { "first": null } }), "set.first", "null"),
-        (
-            json!({ "set": { "first": { "rate": "fast" } } }),
-            "set.first.rate",
-            "fast",
-        ),
-        (
-            json!({ "set": { "first": { "delay": "9ms" }, "second": { "delay": "-1" } } }),
-            "set.second.delay",
-            "-1",
-        ),
-        (
-            json!({ "set": { "none*": { "rate": "1mbit" } } }),
-            "set.none*",
-            "no link",
-        ),
-        (json!({ "off": ["first"], "at": "soon" }), "at", "soon"),
-        (
-            json!({ "off": ["first"], "at": "1s", "in": "1s" }),
-            "in",
-            "both at and in",
-        ),
-        (
-            json!({ "remove": ["second"] }),
-            "remove",
-            "path 'long' crosses",
-        ),
-        (json!({ "remove": ["nobody"] }), "remove", "no link or path"),
-        (
-            json!({ "remove": ["first"], "in": "1s" }),
-            "at",
-            "cannot be added or removed at a later time",
-        ),
-        (json!({ "move": { "first": "nowhere" } }), "move", "nowhere"),
-        (json!({ "move": { "core": "first" } }), "move", "no matcher"),
-        (
-            json!({ "add": { "link": [
-                { "name": "x", "match": "src=10.9.9.9" }, { "name": "first" } ] } }),
-            "link.name",
-            "used twice",
-        ),
-        (
-            json!({ "add": { "link": [{ "name": "x", "match": "src=300.0.0.1" }] } }),
-            "link.match",
-            "300.0.0.1",
-        ),
-        (
-            json!({ "add": { "link": [{ "name": "x", "match": "any" }] }, "off": ["y"] }),
-            "off",
-            "no link named 'y'",
-        ),
-    ]
-}
+const REFUSED: &str = r#"
+    [] | | not a JSON object
+    {} | | empty change
+    { "sett": {} } | sett | unknown key 'sett'
+    { "set": { "first": null } } | set.first | null
+    { "set": { "first": { "rate": "fast" } } } | set.first.rate | fast
+    { "set": { "first": { "delay": "9ms" }, "second": { "delay": "-1" } } } | set.second.delay | -1
+    { "set": { "none*": { "rate": "1mbit" } } } | set.none* | no link
+    { "off": ["first"], "at": "soon" } | at | soon
+    { "off": ["first"], "at": "1s", "in": "1s" } | in | both at and in
+    { "remove": ["second"] } | remove | path 'long' crosses
+    { "remove": ["nobody"] } | remove | no link or path
+    { "remove": ["first"], "in": "1s" } | at | cannot be added or removed at a later time
+    { "move": { "first": "nowhere" } } | move | nowhere
+    { "move": { "core": "first" } } | move | no matcher
+    { "add": { "link": [{ "name": "x", "match": "src=10.9.9.9" }, { "name": "first" }] } } | link.name | used twice
+    { "add": { "link": [{ "name": "x", "match": "src=300.0.0.1" }] } } | link.match | 300.0.0.1
+    { "add": { "link": [{ "name": "x", "match": "any" }] }, "off": ["y"] } | off | no link named 'y'
+"#;
 
 #[test]
 fn refusals_name_the_field_and_change_nothing() {
     let site = Site::new(NETWORK);
-    for (body, field, reason) in impossible() {
-        let told = site.refused(&body);
-        let fits = told
-            .iter()
-            .any(|(at, why)| at == field && why.contains(reason));
+    for [body, field, reason] in rows(REFUSED) {
+        let told = site.refused(&serde_json::from_str(body).expect(body));
+        let mut fields = told.iter();
+        let fits = fields.any(|(at, why)| at == field && why.contains(reason));
         assert!(fits, "{body}: {told:?}");
     }
     site.change(&json!({ "move": { "second": "first" } }));
@@ -447,7 +379,7 @@ fn null_restores_the_default_of_an_option() {
     site.change(&json!({ "add": { "link": [{
         "name": "x", "match": "src=10.9.0.1", "rate": "8mbit", "delay": "50ms",
     }] } }));
-    let link = || site.controller.link("x").expect("it is there").up;
+    let link = || site.link("x").up;
     let before = link();
     let limit = |of: &DirectionView| {
         of.queue

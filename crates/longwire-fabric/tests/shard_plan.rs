@@ -18,20 +18,28 @@ fn planned(links: &[ShardLink], paths: &[Vec<u32>], shards: usize) -> ShardPlan 
     plan(links, paths.iter().map(Vec::as_slice), shards)
 }
 
+/// Returns the load of each shard.
+fn loads_of(links: &[ShardLink], shard_of: &[u16], shards: usize) -> Vec<u64> {
+    let mut loads = vec![0; shards];
+    for (link, shard) in links.iter().zip(shard_of) {
+        loads[usize::from(*shard)] += link.load;
+    }
+    loads
+}
+
 /// Asserts the invariants of a plan.
 fn assert_sound(links: &[ShardLink], paths: &[Vec<u32>], asked: usize, plan: &ShardPlan) {
     assert!((1..=asked).contains(&plan.shards), "{plan:?}");
     assert_eq!(plan.shard_of.len(), links.len());
-    let mut loads = vec![0; plan.shards];
-    for (link, shard) in links.iter().zip(&plan.shard_of) {
-        loads[usize::from(*shard)] += link.load;
-        assert!(!link.is_fixed || *shard == 0, "{plan:?}");
-    }
-    assert_eq!(loads, plan.loads);
+    let mut fixed = links.iter().zip(&plan.shard_of);
     assert!(
-        plan.shards == 1 || loads.iter().all(|load| *load > 0),
-        "an idle shard: {plan:?}"
+        fixed.all(|(link, shard)| !link.is_fixed || *shard == 0),
+        "{plan:?}"
     );
+    let loads = loads_of(links, &plan.shard_of, plan.shards);
+    assert_eq!(loads, plan.loads);
+    let is_idle = loads.contains(&0);
+    assert!(plan.shards == 1 || !is_idle, "an idle shard: {plan:?}");
     let hops = paths.iter().flat_map(|path| path.windows(2));
     let mut cuts: Vec<_> = hops
         .filter(|hop| plan.shard_of[hop[0] as usize] != plan.shard_of[hop[1] as usize])
@@ -68,10 +76,7 @@ fn least_busiest(links: &[ShardLink], paths: &[Vec<u32>], shards: usize) -> u64 
             })
     };
     let busiest = |shard_of: Vec<u16>| {
-        let mut loads = vec![0; shards];
-        for (link, shard) in links.iter().zip(shard_of) {
-            loads[usize::from(shard)] += link.load;
-        }
+        let loads = loads_of(links, &shard_of, shards);
         loads.into_iter().max().unwrap_or(0)
     };
     distributions
@@ -142,7 +147,7 @@ proptest! {
 
 #[test]
 fn separate_paths_are_not_cut() {
-    let links: Vec<ShardLink> = (0..64).map(|_| link(20_000, 3)).collect();
+    let links = vec![link(20_000, 3); 64];
     let paths: Vec<Vec<u32>> = (0..32).map(|n| vec![2 * n, 2 * n + 1]).collect();
     let plan = planned(&links, &paths, 4);
     assert_sound(&links, &paths, 4, &plan);
@@ -157,7 +162,7 @@ fn separate_paths_are_not_cut() {
 #[test]
 fn a_chain_is_cut_where_its_delay_is_long() {
     // Eight links in a row, 1 ms each except the fourth.
-    let mut links: Vec<ShardLink> = (0..8).map(|_| link(1_000, 10)).collect();
+    let mut links = vec![link(1_000, 10); 8];
     links[3] = link(30_000, 10);
     let paths = [(0..8).collect::<Vec<u32>>()];
     let plan = planned(&links, &paths, 2);
@@ -175,7 +180,7 @@ fn a_chain_is_cut_where_its_delay_is_long() {
 #[test]
 fn neighbours_stay_together() {
     const LINKS: u32 = 4_096;
-    let links: Vec<ShardLink> = (0..LINKS).map(|_| link(5_000, 10)).collect();
+    let links = vec![link(5_000, 10); LINKS as usize];
     let paths: Vec<Vec<u32>> = (0..LINKS - 3).map(|n| (n..n + 4).collect()).collect();
     for shards in [2, 8] {
         let plan = planned(&links, &paths, shards);
@@ -191,7 +196,7 @@ fn neighbours_stay_together() {
 #[test]
 fn reasons_name_the_limit() {
     let joined = vec![vec![0, 1, 2, 3]];
-    let short: Vec<ShardLink> = (0..4).map(|_| link(49, 1)).collect();
+    let short = vec![link(49, 1); 4];
     let plan = planned(&short, &joined, 4);
     assert_eq!(plan.shards, 1);
     assert_eq!(
@@ -202,7 +207,7 @@ fn reasons_name_the_limit() {
         planned(&short, &joined, 1).reason,
         "one shard was requested"
     );
-    let idle: Vec<ShardLink> = (0..4).map(|_| link(1_000, 0)).collect();
+    let idle = vec![link(1_000, 0); 4];
     assert_eq!(planned(&idle, &[], 4).reason, "no path crosses a link");
     assert_eq!(planned(&[], &[], 4).shards, 1);
 
@@ -213,7 +218,7 @@ fn reasons_name_the_limit() {
     let plan = planned(&[plugin; 4], &joined, 4);
     assert!(plan.reason.starts_with("all links with paths have plugins"));
 
-    let long: Vec<ShardLink> = (0..3).map(|_| link(1_000, 1)).collect();
+    let long = vec![link(1_000, 1); 3];
     let plan = planned(&long, &[vec![0, 1, 2]], 8);
     assert_eq!(plan.shards, 3);
     assert_eq!(
@@ -222,7 +227,7 @@ fn reasons_name_the_limit() {
          same load; the network has no more than 3 separable parts"
     );
 
-    let mut heavy: Vec<ShardLink> = (0..8).map(|_| link(1_000, 1)).collect();
+    let mut heavy = vec![link(1_000, 1); 8];
     heavy[2] = link(0, 5);
     heavy[3] = link(0, 880);
     let plan = planned(&heavy, &[vec![0, 1, 2, 3, 4, 5, 6, 7]], 8);
@@ -230,7 +235,7 @@ fn reasons_name_the_limit() {
     let why = "more shards would gain little: links with 99.4 % of the load are connected by \
                hops with less than 50us of guaranteed delay, or have plugins";
     assert!(plan.reason.ends_with(why), "{plan:?}");
-    let mut one: Vec<ShardLink> = (0..9).map(|_| link(1_000, 5)).collect();
+    let mut one = vec![link(1_000, 5); 9];
     one[4] = link(1_000, 60);
     let plan = planned(&one, &[(0..9).collect()], 8);
     assert_eq!(plan.shards, 2);
@@ -240,7 +245,7 @@ fn reasons_name_the_limit() {
 
 #[test]
 fn odd_numbers_of_shards_count_as_the_nearest_allowed() {
-    let links: Vec<ShardLink> = (0..200).map(|_| link(1_000, 1)).collect();
+    let links = vec![link(1_000, 1); 200];
     assert_eq!(planned(&links, &[], 0).shards, 1);
     assert_eq!(planned(&links, &[], 1_000).shards, SHARDS_MAX);
 }

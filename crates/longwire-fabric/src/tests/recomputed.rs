@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use longwire_engine::{FrameMeta, LinkId, Verdict};
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::record::{Batch, Epoch, Event};
+use longwire_runtime::sync::locked;
 use longwire_runtime::{FileAccess, Recorder};
 
 use super::*;
@@ -33,8 +34,7 @@ struct Kept(Arc<Mutex<Rows>>);
 
 impl Kept {
     fn into_rows(self) -> Rows {
-        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut rows)
+        std::mem::take(&mut locked(&self.0))
     }
 }
 
@@ -42,7 +42,7 @@ impl Recorder for Kept {
     fn start(&mut self, _epoch: Epoch) {}
 
     fn record(&mut self, batch: &Batch) -> Result<(), String> {
-        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = locked(&self.0);
         for event in &batch.events {
             match event {
                 Event::Entered {
@@ -127,9 +127,8 @@ fn file_with<'a>(made: impl IntoIterator<Item = &'a ChangeRecord>) -> String {
 
 #[test]
 fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
-    let folder = std::env::temp_dir().join(format!("longwire-changes-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let trace = folder.join("trace");
+    let folder = Folder::new();
+    let trace = folder.path().join("trace");
     let opportunities: String = (0..500)
         .map(|nth| format!("{}\n", nth * 3 / 2 + 1))
         .collect();
@@ -178,7 +177,6 @@ fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
 
     let text = file_with(&made);
     let again = recompute(&text, start, &rows.entered);
-    std::fs::remove_dir_all(&folder).expect("removed");
     assert!(rows.verdicts.len() > CHANGES, "{}", rows.verdicts.len());
     let differing = rows.verdicts.iter().filter(|(frame, live)| {
         // The run may have ended between two copies.
