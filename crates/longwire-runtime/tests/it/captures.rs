@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use longwire_testbed::support::Folder;
 
-use crate::common::{delayed, run, write_input};
+use crate::common::{begin, delayed, run, write_input};
 use longwire_engine::{Bytes, Nanos};
-use longwire_io::port::options::OpenOptions;
-use longwire_io::port::registry;
-use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, WaitMode, start};
+use longwire_runtime::{Placement, RunConfig, WaitMode};
 
 #[test]
 fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
@@ -29,19 +27,11 @@ fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
             };
             let (report, frames) = run(&folder, delayed("5ms"), config);
             let numbers: Vec<u32> = frames.iter().map(|(number, _)| *number).collect();
-            assert!(
-                numbers.iter().copied().eq(0..2_000),
-                "{placement:?} {wait:?}"
-            );
-            let link = &report.links[0];
-            assert_eq!(
-                (link.traffic.packets_in, link.traffic.packets_out),
-                (2_000, 2_000)
-            );
-            assert_eq!(
-                (link.traffic.bytes_in, link.in_flight),
-                (link.traffic.bytes_out, 0)
-            );
+            let in_order = numbers.into_iter().eq(0..2_000);
+            assert!(in_order, "{placement:?} {wait:?}");
+            let (traffic, in_flight) = (&report.links[0].traffic, report.links[0].in_flight);
+            assert_eq!((traffic.packets_in, traffic.packets_out), (2_000, 2_000));
+            assert_eq!((traffic.bytes_in, in_flight), (traffic.bytes_out, 0));
             assert_eq!(report.error, None);
             // File ports stamp frames with their release, so the delay is exact.
             let span = frames[1_999].1 - frames[0].1;
@@ -71,13 +61,7 @@ fn a_full_arena_is_an_artifact_and_not_a_drop() {
 fn a_run_that_is_stopped_reports_what_is_in_flight() {
     let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 1_000, Nanos::from_micros(10));
-    let options = OpenOptions::default();
-    let a = registry::open(&format!("pcap:in={}", folder.file("in.pcap")), &options);
-    let b = registry::open(&format!("pcap:out={}", folder.file("out.pcap")), &options);
-    let setup = LinkSetup::new("ab", delayed("60s"));
-    let (a, b) = (a.expect("the input opens"), b.expect("the output opens"));
-    let plan = NetworkPlan::link(a, b, setup, None);
-    let running = start(plan, RunConfig::default(), None).expect("the run starts");
+    let running = begin(&folder, delayed("60s"), RunConfig::default());
     for _ in 0..500 {
         if running.snapshot().links[0].traffic.packets_in == 1_000 {
             break;

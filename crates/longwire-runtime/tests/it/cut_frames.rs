@@ -3,8 +3,8 @@
 
 use longwire_testbed::support::Folder;
 
-use crate::common::{delayed, run};
-use longwire_capture::{CaptureReader, CaptureWriter};
+use crate::common::{delayed, run, write_capture};
+use longwire_capture::CaptureReader;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
 use longwire_engine::{LinkConfig, Nanos, models};
@@ -16,23 +16,20 @@ const LENGTH: u32 = 1_000;
 /// Serialisation time of the original length at 80 Mbit/s.
 const SERIALISED_NS: u64 = 100_000;
 
-fn write_cut(path: &str) {
-    let mut writer = CaptureWriter::create(path).expect("the input is made");
-    for number in 0..FRAMES {
-        let mut frame = vec![0u8; KEPT];
-        frame[..4].copy_from_slice(&number.to_be_bytes());
-        // Nearly simultaneous, so they queue.
-        let stamp = Nanos::from_nanos(1_000_000_000 + u64::from(number));
-        let written = writer.write(stamp, &frame, LENGTH);
-        written.expect("a frame is written");
-    }
-    writer.finish().expect("the input is whole");
-}
-
 #[test]
 fn truncated_frames_count_their_original_length() {
     let folder = Folder::new();
-    write_cut(&folder.file("in.pcap"));
+    // Nearly simultaneous, so they queue.
+    let cut = (0..FRAMES).map(|number| {
+        let mut frame = number.to_be_bytes().to_vec();
+        frame.resize(KEPT, 0);
+        (
+            Nanos::from_nanos(1_000_000_000 + u64::from(number)),
+            frame,
+            LENGTH,
+        )
+    });
+    write_capture(&folder.file("in.pcap"), cut);
     let unlimited = QueueLimit::UNLIMITED;
     for queue in [
         Queue::TailDrop(unlimited),

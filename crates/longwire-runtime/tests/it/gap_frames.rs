@@ -144,11 +144,7 @@ impl TxPort for BusyWire {
 
 #[test]
 fn a_network_keeps_the_wires_of_its_ports_busy() {
-    let case = Case {
-        up: "delay=5ms",
-        down: "delay=5ms",
-        changes: Vec::new(),
-    };
+    let case = Case::new("delay=5ms", "delay=5ms");
     let source = |frames| Arrivals::new(frames, 1);
     let frames = traffic(50);
     let ports = vec![

@@ -1,19 +1,17 @@
 //! Links whose frames need no switch: departures and recordings equal those of the same
 //! network frame by frame, also with changes in between.
 
-use std::sync::{Arc, Mutex};
-
 use longwire_engine::{Bytes, LinkId, Nanos, NoLoader, PathId};
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::fabric::pipeline::run_recorded;
-use longwire_runtime::fabric::{FabricParts, LinkCells, LinkTotals, Operation, Target};
+use longwire_runtime::fabric::{FabricParts, LinkTotals, Operation, Target};
 use longwire_runtime::record::{Event, Recorder};
 use longwire_units::random::Stream;
 
 use crate::common::network::{self, AllCells, link, pair, simulate, spec};
+use crate::common::recorder::{self, Keeper};
 use crate::common::{Arrivals, Kept};
-use crate::shards::{Keeper, Recorded};
 
 /// Arrival and bytes of a frame.
 type Arrival = (Nanos, Vec<u8>);
@@ -63,6 +61,16 @@ pub(crate) struct Case {
     pub(crate) changes: Vec<Change>,
 }
 
+impl Case {
+    pub(crate) fn new(up: &'static str, down: &'static str) -> Case {
+        Case {
+            up,
+            down,
+            changes: Vec::new(),
+        }
+    }
+}
+
 pub(crate) fn parts(case: &Case) -> (FabricParts, AllCells) {
     let rule = |port: u16| {
         let matcher = Matcher {
@@ -107,25 +115,23 @@ pub(crate) enum Records {
 
 impl Records {
     /// Returns the recorder and its memory.
-    pub(crate) fn recorder(self) -> (Option<Box<dyn Recorder>>, Arc<Mutex<Recorded>>) {
-        let kept = Arc::new(Mutex::new(Recorded::default()));
-        let keeper = Keeper(Arc::clone(&kept), self == Records::Frames);
-        let keeper: Box<dyn Recorder> = Box::new(keeper);
+    pub(crate) fn recorder(self) -> (Option<Box<dyn Recorder>>, recorder::Kept) {
+        let (keeper, kept) = Keeper::new(self == Records::Frames);
         (Some(keeper).filter(|_| self != Records::Nothing), kept)
     }
 }
 
-fn outcome(left: Vec<Departures>, cells: &[Arc<LinkCells>], kept: &Mutex<Recorded>) -> Outcome {
-    let kept = std::mem::take(&mut *kept.lock().expect("no panic"));
+fn outcome(left: Vec<Departures>, cells: &AllCells, kept: &recorder::Kept) -> Outcome {
+    let kept = kept.take();
     Outcome {
         left,
         totals: totals(cells),
-        entered: kept.arrivals,
+        entered: kept.entered,
         events: kept.events,
     }
 }
 
-pub(crate) fn totals(cells: &[Arc<LinkCells>]) -> Vec<LinkTotals> {
+pub(crate) fn totals(cells: &AllCells) -> Vec<LinkTotals> {
     cells.iter().map(|cells| cells.totals()).collect()
 }
 
@@ -227,11 +233,7 @@ pub(crate) const LINKS: [&str; 14] = [
 #[test]
 fn lanes_decide_as_a_network_without_lines_does() {
     for up in LINKS {
-        compare(&Case {
-            up,
-            down: "rate=100mbit delay=3ms loss=2%",
-            changes: Vec::new(),
-        });
+        compare(&Case::new(up, "rate=100mbit delay=3ms loss=2%"));
     }
 }
 

@@ -1,29 +1,23 @@
 //! Trains and unfinished checksums on lanes: departures equal those of the same network
 //! frame by frame, with frames cut and finished beforehand.
 
-use std::sync::Mutex;
-
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::fabric::pipeline::run_recorded;
 
 use crate::common::network::simulate;
+use crate::common::recorder::Recorded;
 use crate::composed::offline::wire_frames;
 use crate::composed::ports::{Device, Frame, Script, Sink, UNKNOWN};
 use crate::composed::traffic::{Buffer, buffers, draws, segments};
 use crate::lanes::{Case, LINKS, Records, assert_same, parts, totals};
-use crate::shards::Recorded;
 
 /// The first arrival.
 const START: Nanos = Nanos::from_millis(1);
 
 /// Departed wire frames by port, link counters, and the recording.
 type Outcome = (Vec<Vec<Frame>>, Vec<LinkTotals>, Recorded);
-
-fn taken(kept: &Mutex<Recorded>) -> Recorded {
-    std::mem::take(&mut *kept.lock().expect("no panic"))
-}
 
 /// Runs frame by frame, without lines and trains.
 fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
@@ -38,7 +32,7 @@ fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     let left = simulate(parts, recorder, frames, |leaving| {
         (leaving.release, leaving.bytes.to_vec())
     });
-    (left, totals(&cells), taken(&kept))
+    (left, totals(&cells), kept.take())
 }
 
 /// Runs the stages of a live run, between ports with or without offloads.
@@ -67,7 +61,7 @@ fn staged(
         assert_eq!(report.artifacts.values().sum::<u64>(), 0, "{}", case.up);
     }
     let left = sinks.iter().map(Sink::take).collect();
-    (left, totals(&cells), taken(&kept))
+    (left, totals(&cells), kept.take())
 }
 
 /// Compares all variants; returns the number of frames that shared a buffer.
@@ -89,10 +83,10 @@ fn compare(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
             assert_same(&found_records.events, &records.events, &name);
         }
         if recorded == Records::Frames {
-            let mut arrivals = found_records.arrivals;
+            let mut arrivals = found_records.entered;
             // A burst may end between simultaneous frames.
             arrivals.sort_by_key(|(port, at, _)| (*at, *port));
-            assert_same(&arrivals, &records.arrivals, &name);
+            assert_same(&arrivals, &records.entered, &name);
         }
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(found.len(), expected.len(), "{name}");
@@ -118,11 +112,7 @@ fn traffic(seed: u64) -> [Vec<Buffer>; 2] {
 fn trains_are_decided_as_their_frames_are() {
     let mut together = 0;
     for up in LINKS {
-        let case = Case {
-            up,
-            down: "rate=100mbit delay=3ms loss=2%",
-            changes: Vec::new(),
-        };
+        let case = Case::new(up, "rate=100mbit delay=3ms loss=2%");
         together += (0..8)
             .map(|seed| compare(&case, &traffic(seed)))
             .sum::<usize>();
@@ -178,11 +168,7 @@ fn frequent_changes_cut_trains_that_wait() {
 
 #[test]
 fn a_train_leaves_in_one_piece() {
-    let case = Case {
-        up: "delay=20ms",
-        down: "",
-        changes: Vec::new(),
-    };
+    let case = Case::new("delay=20ms", "");
     let together = compare(&case, &[vec![segments(0, 44)], Vec::new()]);
     assert_eq!(together, 43, "all frames but the first");
 }

@@ -5,19 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use longwire_engine::{LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
-use longwire_io::port::one_way::{DiscardTx, SilentRx};
+use longwire_engine::Nanos;
 use longwire_io::port::own::{OwnRx, OwnTx};
-use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame};
-use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
-use longwire_packet::classify::{Classifier, Matcher, Order};
-use longwire_runtime::fabric::{FabricParts, LinkCells, Sharding, Target};
-use longwire_runtime::{
-    NetworkPlan, OnPortLoss, Placement, RunConfig, RunReport, RunningNetwork, start,
-};
+use longwire_runtime::fabric::Target;
+use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, RunningNetwork, start};
 
-use crate::common::PushFn;
+use crate::common::network::{AllCells, link, pair, parts, rules};
+use crate::common::{PushFn, input, output};
 
 /// Alternates frames of two stations at a steady rate.
 struct Source {
@@ -59,12 +54,8 @@ impl OwnRx for Source {
             bytes[0] = 2;
             bytes[6] = 2;
             bytes[11] = (self.sent % 2) as u8;
-            take(RxFrame::whole(
-                &bytes,
-                start.saturating_add(Nanos::from_nanos(
-                    self.sent * 1_000_000_000 / self.per_second,
-                )),
-            ));
+            let after = Nanos::from_nanos(self.sent * 1_000_000_000 / self.per_second);
+            take(RxFrame::whole(&bytes, start.saturating_add(after)));
             self.sent += 1;
         }
         Ok(ReceiveResult {
@@ -115,41 +106,17 @@ impl Source {
     }
 }
 
-/// Starts two links, one per station, with these counters.
-fn begin(
-    source: Source,
-    output: impl OwnTx + 'static,
-    cells: &[Arc<LinkCells>],
-    link: impl Fn() -> LinkConfig,
-) -> RunningNetwork {
-    let mut classifier = Classifier::new(Order::First, Target::Pass);
-    for station in 0..2 {
-        let matcher = format!("src-mac=02:00:00:00:00:0{station}");
-        let matcher: Matcher = matcher.parse().expect("a matcher");
-        let target = Target::Path(PathId(station));
-        classifier.insert(matcher, target, 0).expect("room");
-    }
-    let mut switch = BridgeConfig::new(2);
-    switch.switching = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
-    let links = cells.iter().map(|cells| (link(), Arc::clone(cells)));
-    let parts = FabricParts {
-        switch,
-        classifier,
-        links: links.collect(),
-        paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
-        orders: Vec::new(),
-        on_port_loss: OnPortLoss::End,
-        sharding: Sharding::one(),
-        remote: None,
-    };
-    let port = |name: &str, rx, tx| (name.to_owned(), Port::with_halves(name, rx, tx));
+/// Starts two links, one per station; returns their counters.
+fn begin(source: Source, tx: impl OwnTx + 'static, line: &str) -> (RunningNetwork, AllCells) {
+    let stations = [
+        ("src-mac=02:00:00:00:00:00", 0),
+        ("src-mac=02:00:00:00:00:01", 1),
+    ];
+    let rules = rules(Target::Pass, &stations);
+    let (parts, cells) = parts(pair(), rules, [link(line), link(line)], &[&[0], &[1]]);
     let ports = vec![
-        port(
-            "in",
-            AnyRx::Own(Box::new(source)),
-            AnyTx::Discard(DiscardTx::default()),
-        ),
-        port("out", AnyRx::Silent(SilentRx), AnyTx::Own(Box::new(output))),
+        ("in".to_owned(), input("in", source)),
+        ("out".to_owned(), output("out", tx)),
     ];
     let config = RunConfig {
         placement: Placement::Together,
@@ -158,33 +125,18 @@ fn begin(
         ..RunConfig::default()
     };
     let plan = NetworkPlan::changeable(ports, parts);
-    start(plan, config, None).expect("a fabric")
+    (start(plan, config, None).expect("a network"), cells)
 }
 
-fn two_cells() -> Vec<Arc<LinkCells>> {
-    (0..2).map(|_| Arc::default()).collect()
-}
-
-/// Runs two links for a while; returns port and link reports.
+/// Runs two links for a while; returns the report, the counters and the longest lag.
 fn run(
     per_second: u64,
-    output: impl OwnTx + 'static,
+    tx: impl OwnTx + 'static,
     time: Duration,
-) -> (RunReport, Vec<Arc<LinkCells>>) {
-    let (report, cells, _) = run_with_witness(per_second, output, time);
-    (report, cells)
-}
-
-/// Like [`run`], with the longest lag.
-fn run_with_witness(
-    per_second: u64,
-    output: impl OwnTx + 'static,
-    time: Duration,
-) -> (RunReport, Vec<Arc<LinkCells>>, Duration) {
-    let cells = two_cells();
+) -> (RunReport, AllCells, Duration) {
     let source = Source::new(per_second);
     let behind_max = Arc::clone(&source.behind_max);
-    let running = begin(source, output, &cells, LinkConfig::default);
+    let (running, cells) = begin(source, tx, "");
     std::thread::sleep(time);
     let report = running.stop();
     let behind = Duration::from_nanos(behind_max.load(Ordering::Relaxed));
@@ -192,7 +144,7 @@ fn run_with_witness(
 }
 
 /// Asserts that all arrived frames left, were dropped, or are inside.
-fn assert_conserved(report: &RunReport, cells: &[Arc<LinkCells>]) -> u64 {
+fn assert_conserved(report: &RunReport, cells: &AllCells) -> u64 {
     let came = report.ports[0].traffic.packets_in;
     let left = report.ports[1].traffic.packets_out;
     let lost = report.ports.iter().map(|port| {
@@ -204,20 +156,13 @@ fn assert_conserved(report: &RunReport, cells: &[Arc<LinkCells>]) -> u64 {
     });
     let lost: u64 = lost.sum();
     let dropped: u64 = cells.iter().map(|cells| cells.totals().drops.total()).sum();
-    let gone = left + lost + dropped;
-    assert_eq!(
-        came,
-        gone + report.in_flight,
-        "{left} left, {lost} lost, {dropped} dropped"
-    );
+    let found = left + lost + dropped + report.in_flight;
+    assert_eq!(came, found, "{left} left, {lost} lost, {dropped} dropped");
     report.in_flight
 }
 
-/// Returns a link without drops, which are read at a later moment.
-fn delaying() -> LinkConfig {
-    let spec: LinkSpec = "delay=5ms".parse().expect("a link");
-    spec.build(&NoLoader).expect("a link")
-}
+/// A link without drops, which are read at a later moment.
+const DELAYING: &str = "delay=5ms";
 
 fn taking() -> impl OwnTx {
     PushFn::new(|_| PushResult::Taken)
@@ -226,8 +171,7 @@ fn taking() -> impl OwnTx {
 #[test]
 fn every_report_accounts_for_every_frame() {
     for _ in 0..5 {
-        let cells = two_cells();
-        let running = begin(Source::new(50_000), taking(), &cells, delaying);
+        let (running, cells) = begin(Source::new(50_000), taking(), DELAYING);
         let mut inside = 0;
         for _ in 0..40 {
             inside += assert_conserved(&running.snapshot(), &cells);
@@ -240,12 +184,11 @@ fn every_report_accounts_for_every_frame() {
 
 #[test]
 fn a_report_after_the_end_accounts_for_frames_inside() {
-    let cells = two_cells();
     let source = Source {
         count_max: 1_000,
         ..Source::new(50_000)
     };
-    let running = begin(source, taking(), &cells, delaying);
+    let (running, cells) = begin(source, taking(), DELAYING);
     assert!(running.wait(Duration::from_mins(1)), "the port went away");
     let inside = assert_conserved(&running.snapshot(), &cells);
     assert!(inside > 0, "no frame was inside");
@@ -254,7 +197,7 @@ fn a_report_after_the_end_accounts_for_frames_inside() {
 
 #[test]
 fn an_overload_is_counted_per_port_and_per_link() {
-    let (report, cells) = run(100_000, slow(), Duration::from_millis(1_500));
+    let (report, cells, _) = run(100_000, slow(), Duration::from_millis(1_500));
     let artifacts = &report.ports[1].artifacts;
     let overload = artifacts.get("overload").copied().unwrap_or(0);
     assert!(overload > 1_000, "{artifacts:?}");
@@ -271,7 +214,7 @@ fn an_overload_is_counted_per_port_and_per_link() {
 
 /// Asserts that late and overload counts of links and port agree.
 #[track_caller]
-fn assert_links_agree(report: &RunReport, cells: &[Arc<LinkCells>]) {
+fn assert_links_agree(report: &RunReport, cells: &AllCells) {
     let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
     let late: u64 = links.iter().map(|link| link.handovers.late).sum();
     let overload: u64 = links.iter().map(|link| link.handovers.overload).sum();
@@ -282,7 +225,7 @@ fn assert_links_agree(report: &RunReport, cells: &[Arc<LinkCells>]) {
 
 #[test]
 fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
-    let (report, cells, behind) = run_with_witness(2_000, stalled(), Duration::from_millis(1_000));
+    let (report, cells, behind) = run(2_000, stalled(), Duration::from_millis(1_000));
     assert_links_agree(&report, &cells);
     let waited = report.ports[1].artifacts["late_receiver"];
     // A pause of the machine may make frames late before the receiver does.

@@ -2,24 +2,21 @@
 //! counters are equal for any distribution of links.
 
 use std::num::NonZero;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, PathId};
 use longwire_io::Offload;
-use longwire_io::port::one_way::DiscardTx;
-use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
 use longwire_runtime::fabric::pipeline::run_to_end;
-use longwire_runtime::fabric::{
-    FabricParts, LinkCells, Operation, OutputFrame, Sharding, Simulation, Target,
-};
-use longwire_runtime::record::{Batch, Epoch, Event, Recorder};
-use longwire_runtime::{NetworkPlan, OnPortLoss, RunConfig, start};
+use longwire_runtime::fabric::{FabricParts, Operation, OutputFrame, Sharding, Simulation, Target};
+use longwire_runtime::record::Event;
+use longwire_runtime::{NetworkPlan, RunConfig, start};
 use longwire_testbed::support::frames::udp4;
 
-use crate::common::{Arrivals, Kept};
+use crate::common::network::{self, AllCells};
+use crate::common::recorder::{Keeper, Recorded};
+use crate::common::{Arrivals, Kept, input};
 use crate::composed::any_spec::{Choices, Examples, any_spec};
 use crate::composed::ports::{self, Script};
 use crate::composed::traffic::{Buffer, draws};
@@ -139,7 +136,7 @@ impl Case {
         }
     }
 
-    fn parts(&self, sharding: Sharding) -> (FabricParts, Vec<Arc<LinkCells>>) {
+    fn parts(&self, sharding: Sharding) -> (FabricParts, AllCells) {
         let mut classifier = Classifier::new(RuleOrder::First, self.unmatched);
         for (from, to, target) in &self.rules {
             let matcher: Matcher = format!("src=10.0.0.{from},dst=10.0.0.{to}")
@@ -147,12 +144,6 @@ impl Case {
                 .expect("a valid matcher");
             classifier.insert(matcher, *target, 0).expect("room for it");
         }
-        let links = self.links.iter().map(|spec| {
-            let config = spec.build(&Examples).expect("a link");
-            (config, Arc::new(LinkCells::default()))
-        });
-        let links: Vec<_> = links.collect();
-        let cells = links.iter().map(|(_, cells)| Arc::clone(cells)).collect();
         let order = |(at, link, spec): &(Nanos, LinkId, LinkSpec)| {
             let change = spec.build_change(&Examples).expect("a change");
             let link = *link;
@@ -166,20 +157,23 @@ impl Case {
         } else {
             Switching::Pairs(vec![(PortIndex(0), PortIndex(1))])
         };
-        let parts = FabricParts {
-            switch: BridgeConfig {
-                switching,
-                ..BridgeConfig::new(PORTS as u16)
-            },
-            classifier,
-            links,
-            paths: self.paths.clone(),
-            orders: self.changes.iter().map(order).collect(),
-            on_port_loss: OnPortLoss::End,
-            sharding,
-            remote: None,
+        let switch = BridgeConfig {
+            switching,
+            ..BridgeConfig::new(PORTS as u16)
         };
+        let links = self.links.iter();
+        let links = links.map(|spec| spec.build(&Examples).expect("a link"));
+        let (mut parts, cells) = network::parts(switch, classifier, links, &[]);
+        parts.paths = self.paths.clone();
+        parts.orders = self.changes.iter().map(order).collect();
+        parts.sharding = sharding;
         (parts, cells)
+    }
+
+    /// Returns the frames that arrive at a port.
+    fn frames_of(&self, port: u64) -> impl Iterator<Item = &Arrival> {
+        let frames = self.frames.iter();
+        frames.filter(move |(at, ..)| u64::from(at.0) == port)
     }
 
     /// Runs the network in virtual time.
@@ -190,18 +184,13 @@ impl Case {
     /// Like [`Case::run`], with frame times relative to `epoch`.
     fn simulate(&self, sharding: Sharding, epoch: Nanos, frames: &[Arrival]) -> Outcome {
         let (parts, cells) = self.parts(sharding);
-        let events = Arc::new(Mutex::new(Recorded::default()));
-        let recorder = Box::new(Keeper(Arc::clone(&events), true));
+        let (recorder, kept) = Keeper::new(true);
         let mut simulation =
             Simulation::new(&["a", "b", "c"], parts, 7, epoch, Some(recorder)).expect("a network");
         let mut left = Vec::new();
         let mut out = |frame: OutputFrame<'_>| {
-            left.push((
-                frame.port,
-                frame.release,
-                frame.wire_len,
-                frame.bytes.to_vec(),
-            ));
+            let bytes = frame.bytes.to_vec();
+            left.push((frame.port, frame.release, frame.wire_len, bytes));
             Ok::<(), ()>(())
         };
         for (port, at, bytes) in frames {
@@ -222,17 +211,13 @@ impl Case {
         let inside = simulation.frames();
         let report = simulation.stop();
         assert_eq!(report.error, None);
-        let Recorded {
-            arrivals, events, ..
-        } = std::mem::take(&mut *events.lock().unwrap());
+        let recorded = kept.take();
+        let counters = cells.iter().map(|cells| format!("{:?}", cells.totals()));
         Outcome {
             left,
-            arrivals,
-            events,
-            counters: cells
-                .iter()
-                .map(|cells| format!("{:?}", cells.totals()))
-                .collect(),
+            arrivals: recorded.entered,
+            events: recorded.events,
+            counters: counters.collect(),
             switch: format!("{:?} {:?}", report.switch, report.counts),
             inside,
         }
@@ -248,51 +233,6 @@ struct Outcome {
     counters: Vec<String>,
     switch: String,
     inside: u64,
-}
-
-/// Events received by a recorder: frames at ports with times, and link events.
-#[derive(Default)]
-pub(crate) struct Recorded {
-    pub(crate) arrivals: Vec<Arrival>,
-    pub(crate) events: Vec<Event>,
-    epoch: Nanos,
-}
-
-/// Keeps received events, with or without frames at ports.
-pub(crate) struct Keeper(pub(crate) Arc<Mutex<Recorded>>, pub(crate) bool);
-
-impl Recorder for Keeper {
-    fn start(&mut self, epoch: Epoch) {
-        self.0.lock().unwrap().epoch = epoch.monotonic;
-    }
-
-    fn wants_frames(&self) -> bool {
-        self.1
-    }
-
-    fn record(&mut self, batch: &Batch) -> Result<(), String> {
-        let mut recorded = self.0.lock().unwrap();
-        for event in &batch.events {
-            match event {
-                Event::Entered {
-                    port,
-                    arrival,
-                    bytes,
-                    ..
-                } => {
-                    let bytes = batch.bytes[bytes.clone()].to_vec();
-                    recorded.arrivals.push((*port, *arrival, bytes));
-                }
-                Event::Left { .. } => {}
-                event => recorded.events.push(event.clone()),
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), String> {
-        Ok(())
-    }
 }
 
 /// Distributes links at random, regardless of delays: the worst plan.
@@ -336,11 +276,9 @@ fn any_network_on_any_shards() {
 fn copies_make_batches_short() {
     const COPIES: usize = 100;
     let case = Case {
-        links: vec![
-            format!("duplicate=random:rate=100%,copies={COPIES}")
-                .parse()
-                .unwrap(),
-        ],
+        links: vec![network::spec(&format!(
+            "duplicate=random:rate=100%,copies={COPIES}"
+        ))],
         paths: vec![vec![LinkId(0)]],
         rules: Vec::new(),
         unmatched: Target::Path(PathId(0)),
@@ -375,11 +313,9 @@ fn copies_make_batches_short() {
 fn run_in_stages(case: &Case, sharding: Sharding) -> Vec<Vec<(Nanos, Vec<u8>)>> {
     let (parts, _) = case.parts(sharding);
     let ports = (0..PORTS).map(|port| {
-        let of_port = case
-            .frames
-            .iter()
-            .filter(|(at, ..)| u64::from(at.0) == port);
-        let frames = of_port.map(|(_, at, bytes)| (*at, bytes.clone()));
+        let frames = case
+            .frames_of(port)
+            .map(|(_, at, bytes)| (*at, bytes.clone()));
         (Arrivals::new(frames.collect(), 7), Kept::new(3))
     });
     let end = run_to_end(ports.collect(), parts, 7, Bytes(64 << 20)).expect("it runs");
@@ -439,19 +375,14 @@ fn any_network_live_on_shards() {
 fn live(case: &Case, sharding: Sharding) -> usize {
     let (parts, _) = case.parts(sharding);
     let port = |port: u64| {
-        let of_port = case
-            .frames
-            .iter()
-            .filter(|(at, ..)| u64::from(at.0) == port);
-        let buffers = of_port.map(|(_, at, bytes)| Buffer {
+        let buffers = case.frames_of(port).map(|(_, at, bytes)| Buffer {
             at: at.as_nanos(),
             bytes: bytes.clone(),
             offload: Offload::NONE,
         });
-        let rx = AnyRx::Own(Box::new(Script::live(buffers.collect())));
         let name = ["a", "b", "c"][port as usize];
-        let tx = AnyTx::Discard(DiscardTx::default());
-        (name.to_owned(), Port::with_halves(name, rx, tx))
+        let rx = Script::live(buffers.collect());
+        (name.to_owned(), input(name, rx))
     };
     let config = RunConfig {
         seed: 7,
@@ -459,22 +390,20 @@ fn live(case: &Case, sharding: Sharding) -> usize {
         memory: Some(Bytes(64 << 20)),
         ..RunConfig::default()
     };
-    let recorded = Arc::new(Mutex::new(Recorded::default()));
-    let recorder = Box::new(Keeper(Arc::clone(&recorded), true));
+    let (recorder, kept) = Keeper::new(true);
     let plan = NetworkPlan::changeable((0..PORTS).map(port).collect(), parts);
     let running = start(plan, config, Some(recorder)).expect("a network");
     running.wait(Duration::from_millis(400));
     let report = running.stop();
     assert_eq!(report.error, None);
     let Recorded {
-        arrivals,
-        events,
         epoch,
-    } = std::mem::take(&mut *recorded.lock().unwrap());
-    assert_eq!(arrivals.len(), case.frames.len());
-    let since = arrivals
-        .into_iter()
-        .map(|(port, arrival, bytes)| (port, arrival.saturating_sub(epoch), bytes));
+        entered,
+        events,
+    } = kept.take();
+    assert_eq!(entered.len(), case.frames.len());
+    let since = entered.into_iter();
+    let since = since.map(|(port, arrival, bytes)| (port, arrival.saturating_sub(epoch), bytes));
     let expected = case.simulate(Sharding::one(), epoch, &since.collect::<Vec<_>>());
     // The run may have stopped while frames were inside.
     let both = events.iter().zip(&expected.events);

@@ -2,32 +2,41 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod network;
+pub mod recorder;
 
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::time::Duration;
 
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::{LinkConfig, Nanos, models};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::own::OwnTx;
-use longwire_io::port::registry;
+use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::{AnyRx, AnyTx, Port, registry};
 use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
-use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, start};
+use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, RunningNetwork, start};
 use longwire_testbed::support::Folder;
+
+/// Writes frames with their stamps, bytes and original lengths.
+pub fn write_capture(path: &str, frames: impl IntoIterator<Item = (Nanos, Vec<u8>, u32)>) {
+    let mut writer = CaptureWriter::create(path).expect("a capture is created");
+    for (stamp, bytes, wire_len) in frames {
+        let written = writer.write(stamp, &bytes, wire_len);
+        written.expect("a frame is written");
+    }
+    writer.finish().expect("the capture is complete");
+}
 
 /// Writes frames of 60 to 1,000 bytes, `gap` apart, that begin with their number.
 pub fn write_input(path: &str, frames: u32, gap: Nanos) {
-    let mut writer = CaptureWriter::create(path).expect("the input is made");
-    for number in 0..frames {
+    let frame = |number: u32| {
         let mut frame = vec![0u8; 60 + (number as usize * 37) % 940];
         frame[..4].copy_from_slice(&number.to_be_bytes());
         let stamp = Nanos::from_nanos(1_000_000_000 + u64::from(number) * gap.as_nanos());
-        writer
-            .write(stamp, &frame, frame.len() as u32)
-            .expect("a frame is written");
-    }
-    writer.finish().expect("the input is whole");
+        let len = frame.len() as u32;
+        (stamp, frame, len)
+    };
+    write_capture(path, (0..frames).map(frame));
 }
 
 /// Returns numbers and stamps of the frames in a capture.
@@ -35,33 +44,41 @@ pub fn read_output(path: &str) -> Vec<(u32, u64)> {
     let mut reader = CaptureReader::open(path).expect("the output opens");
     let mut frames = Vec::new();
     while let Some(record) = reader.next().expect("the output is whole") {
-        let number = u32::from_be_bytes([
-            record.bytes[0],
-            record.bytes[1],
-            record.bytes[2],
-            record.bytes[3],
-        ]);
-        frames.push((number, record.stamp.as_nanos()));
+        let number = record.bytes.first_chunk().expect("a number");
+        frames.push((u32::from_be_bytes(*number), record.stamp.as_nanos()));
     }
     frames
 }
 
 /// Runs a link between two captures until it ends.
 pub fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, Vec<(u32, u64)>) {
-    let (input, output) = (folder.file("in.pcap"), folder.file("out.pcap"));
-    let options = OpenOptions::default();
-    let a = registry::open(&format!("pcap:in={input}"), &options).expect("the input opens");
-    let b = registry::open(&format!("pcap:out={output}"), &options).expect("the output opens");
-    let setup = LinkSetup::new("ab", config);
-    let plan = NetworkPlan::link(a, b, setup, None);
-    let running = start(plan, run, None).expect("the run starts");
-    assert!(
-        running.wait(Duration::from_secs(30)),
-        "the run ends with its input"
-    );
+    let running = begin(folder, config, run);
+    let ended = running.wait(Duration::from_secs(30));
+    assert!(ended, "the run ends with its input");
     let report = running.stop();
-    assert!(Path::new(&output).exists());
-    (report, read_output(&output))
+    (report, read_output(&folder.file("out.pcap")))
+}
+
+/// Starts a link between two captures.
+pub fn begin(folder: &Folder, config: LinkConfig, run: RunConfig) -> RunningNetwork {
+    let open = |port: &str, name: &str| {
+        let port = format!("pcap:{port}={}", folder.file(name));
+        registry::open(&port, &OpenOptions::default()).expect("a capture opens")
+    };
+    let (a, b) = (open("in", "in.pcap"), open("out", "out.pcap"));
+    let plan = NetworkPlan::link(a, b, LinkSetup::new("ab", config), None);
+    start(plan, run, None).expect("the run starts")
+}
+
+/// Returns a port that only receives.
+pub fn input(name: &str, rx: impl OwnRx + 'static) -> Port {
+    let tx = AnyTx::Discard(DiscardTx::default());
+    Port::with_halves(name, AnyRx::Own(Box::new(rx)), tx)
+}
+
+/// Returns a port that only sends.
+pub fn output(name: &str, tx: impl OwnTx + 'static) -> Port {
+    Port::with_halves(name, AnyRx::Silent(SilentRx), AnyTx::Own(Box::new(tx)))
 }
 
 /// A port whose frames arrive at given times, at most `burst_max` per call.

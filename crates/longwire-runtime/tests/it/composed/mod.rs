@@ -13,19 +13,22 @@ pub mod offline;
 pub mod ports;
 pub mod traffic;
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cases::Case;
-use longwire_engine::{Bytes, LinkConfig, LinkSpec, Nanos, NoLoader};
-use longwire_io::port::one_way::{DiscardTx, SilentRx};
+use longwire_engine::{Bytes, LinkConfig, Nanos, Verdict};
 use longwire_io::port::own::{OwnRx, OwnTx};
-use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
+use longwire_runtime::record::Event;
 use longwire_runtime::{LinkReport, LinkSetup, NetworkPlan, Placement, RunConfig, WaitMode, start};
-use offline::{Outcome, simulate};
-use ports::{Device, Frame, Memory, Script, Sink};
+use offline::{Arrival, Outcome, simulate};
+use ports::{Device, Frame, Script, Sink};
 use traffic::Buffer;
+
+use crate::common::network::{link, spec};
+use crate::common::recorder::{Keeper, Recorded};
+use crate::common::{input, output};
 
 /// Start of a pipeline's virtual clock.
 const START: Nanos = Nanos::from_secs(1);
@@ -113,16 +116,8 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     let soon = START.saturating_add(SOON);
     let is_soon = foreseen.released.iter().all(|(at, _)| *at < soon);
     let sink = Sink::new();
-    let input = Port::with_halves(
-        "memory",
-        AnyRx::Own(Box::new(Script::live(case.buffers()))),
-        AnyTx::Discard(DiscardTx::default()),
-    );
-    let output = Port::with_halves(
-        "memory",
-        AnyRx::Silent(SilentRx),
-        AnyTx::Own(Box::new(sink.clone())),
-    );
+    let input = input("memory", Script::live(case.buffers()));
+    let output = output("memory", sink.clone());
     let setup = LinkSetup::new("ab", case.config(START));
     let config = RunConfig {
         seed: case.seed,
@@ -132,19 +127,23 @@ fn check_live(case: &Case, placement: Placement) -> bool {
         memory: Some(Bytes(64 << 20)),
         ..RunConfig::default()
     };
-    let memory = Arc::new(Mutex::new(Memory::default()));
-    let recorder = Box::new(ports::MemoryRecorder(Arc::clone(&memory)));
+    let (recorder, kept) = Keeper::new(true);
     let plan = NetworkPlan::link(input, output, setup, None);
     let running = start(plan, config, Some(recorder)).unwrap_or_else(|error| panic!("{error}"));
     let ended = running.wait(if is_soon { TIMEOUT } else { PARTLY });
     let report = running.stop();
-    let memory = std::mem::take(&mut *memory.lock().expect("the recorder is done"));
+    let recorded = kept.take();
     let link = &report.links[0];
     for kind in ["unrecorded", "memory"] {
         assert_eq!(link.artifacts[kind], 0, "{case:?}: {kind}");
     }
-    let expected = simulate(case.config(memory.epoch), case.seed, &memory.arrivals);
-    compare(case, &memory, &expected, ended);
+    let arrivals = recorded.entered.iter().map(|(_, at, bytes)| Arrival {
+        at: *at,
+        bytes: bytes.clone(),
+    });
+    let arrivals: Vec<Arrival> = arrivals.collect();
+    let expected = simulate(case.config(recorded.epoch), case.seed, &arrivals);
+    compare(case, &recorded, &expected, ended);
     let (mut left, mut released) = (sink.take(), expected.released);
     // Late frames may be overtaken.
     left.sort();
@@ -159,19 +158,36 @@ fn check_live(case: &Case, placement: Placement) -> bool {
 }
 
 /// Compares the recording with the simulation.
-fn compare(case: &Case, memory: &Memory, expected: &Outcome, ended: bool) {
-    assert_eq!(memory.arrivals.len(), expected.frames.len());
+fn compare(case: &Case, recorded: &Recorded, expected: &Outcome, ended: bool) {
+    let mut verdicts: BTreeMap<u64, Vec<Verdict>> = BTreeMap::new();
+    let mut queues = Vec::new();
+    for event in &recorded.events {
+        match event {
+            Event::Arrived {
+                frame, len, queue, ..
+            } => {
+                assert_eq!(*frame, queues.len() as u64);
+                assert_eq!(*len as usize, recorded.entered[queues.len()].2.len());
+                queues.push(*queue);
+            }
+            Event::Decided { frame, verdict, .. } => {
+                verdicts.entry(*frame).or_default().push(*verdict);
+            }
+            Event::Entered { .. } | Event::Left { .. } => {}
+        }
+    }
+    assert_eq!(queues.len(), expected.frames.len());
     for (number, frame) in expected.frames.iter().enumerate() {
-        let live = memory.verdicts.get(&(number as u64));
-        let live = live.map_or(&[][..], Vec::as_slice);
+        let live = verdicts.remove(&(number as u64)).unwrap_or_default();
         let known = frame.verdicts.get(..live.len());
-        assert_eq!(known, Some(live), "{case:?}: frame {number}");
+        assert_eq!(known, Some(&live[..]), "{case:?}: frame {number}");
         assert!(
             !ended || live.len() == frame.verdicts.len(),
             "{case:?}: frame {number} was never decided about"
         );
+        let queue = queues[number];
         assert_eq!(
-            memory.queues[number], frame.queue,
+            queue, frame.queue,
             "{case:?}: the queue behind frame {number}"
         );
     }
@@ -218,8 +234,7 @@ fn segments_of_one_buffer_find_the_room_that_frames_find() {
         ("head-drop:limit=2p", 4, false),
         ("3p", 4, false),
     ] {
-        let config = spec(&format!("rate=1mbit queue={queue}")).build(&NoLoader);
-        let config = config.expect("no plugins");
+        let config = link(&format!("rate=1mbit queue={queue}"));
         let buffers = vec![traffic::segments(0, segments)];
         let (report, left) = run_in_virtual_time(buffers, config, 1, false);
         assert_eq!(left.len(), 3, "{queue}");
@@ -243,8 +258,8 @@ fn segments_that_are_due_together_leave_in_one_buffer() {
         ("rate=10gbit corrupt=offset:offset=100", 20),
         ("rate=10gbit duplicate=nth:5", 5),
     ] {
-        let config = spec(line).build(&NoLoader).expect("no plugins");
-        let (report, left) = run_in_virtual_time(vec![traffic::segments(0, 20)], config, 1, true);
+        let buffers_in = vec![traffic::segments(0, 20)];
+        let (report, left) = run_in_virtual_time(buffers_in, link(line), 1, true);
         let begun = left
             .iter()
             .filter(|(release, _)| *release != ports::UNKNOWN);
@@ -253,20 +268,14 @@ fn segments_that_are_due_together_leave_in_one_buffer() {
     }
 }
 
-fn spec(line: &str) -> LinkSpec {
-    line.parse().unwrap_or_else(|error| panic!("{error}"))
-}
-
 #[test]
 fn long_frames_are_fragmented_whatever_the_queue() {
     let queues = longwire_engine::models::QUEUE.entries.iter();
     let queues = queues
         .filter(|entry| entry.info.name != "tail-drop")
         .map(|entry| format!("rate=100mbit queue={}", entry.info.name));
-    let links = queues.chain([
-        "rate=wifi:rate=100mbit".to_owned(),
-        "rate=wifi:rate=100mbit queue=1000p".to_owned(),
-    ]);
+    let wifi = ["", " queue=1000p"].map(|queue| format!("rate=wifi:rate=100mbit{queue}"));
+    let links = queues.chain(wifi);
     let case = |line: &str| Case {
         spec: spec(&format!("{line} mtu=fragment:bytes=576")),
         seed: 7,

@@ -1,16 +1,13 @@
-//! In-memory ports and recorder.
+//! In-memory ports.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use longwire_engine::{Bytes, Nanos, Packets, Verdict};
+use longwire_engine::Nanos;
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{PortError, PushResult, ReceiveResult, RxFrame, TxFrame, TxPort};
-use longwire_runtime::Recorder;
-use longwire_runtime::record::{Batch, Epoch, Event};
 
-use crate::composed::offline::{Arrival, wire_frames};
+use crate::composed::offline::wire_frames;
 use crate::composed::traffic::Buffer;
 
 /// Provides buffers at their times.
@@ -160,64 +157,6 @@ impl TxPort for Device {
 
     fn takes_offload(&self) -> bool {
         true
-    }
-}
-
-/// An in-memory recording.
-#[derive(Default)]
-pub struct Memory {
-    pub epoch: Nanos,
-    /// Bytes of the last arrived frame.
-    entered: Vec<u8>,
-    pub arrivals: Vec<Arrival>,
-    /// After each arrival.
-    pub queues: Vec<(Packets, Bytes)>,
-    /// By the number of the frame.
-    pub verdicts: BTreeMap<u64, Vec<Verdict>>,
-}
-
-/// Records into memory.
-pub struct MemoryRecorder(pub Arc<Mutex<Memory>>);
-
-impl Recorder for MemoryRecorder {
-    fn start(&mut self, epoch: Epoch) {
-        self.0.lock().expect("no panic").epoch = epoch.monotonic;
-    }
-
-    fn record(&mut self, batch: &Batch) -> Result<(), String> {
-        let mut memory = self.0.lock().expect("no panic");
-        for event in &batch.events {
-            match event {
-                Event::Entered { bytes, .. } => {
-                    memory.entered = batch.bytes[bytes.clone()].to_vec();
-                }
-                Event::Arrived {
-                    frame,
-                    arrival,
-                    len,
-                    queue,
-                    ..
-                } => {
-                    assert_eq!(*frame, memory.arrivals.len() as u64);
-                    let bytes = std::mem::take(&mut memory.entered);
-                    assert_eq!(*len as usize, bytes.len());
-                    memory.arrivals.push(Arrival {
-                        at: *arrival,
-                        bytes,
-                    });
-                    memory.queues.push(*queue);
-                }
-                Event::Decided { frame, verdict, .. } => {
-                    memory.verdicts.entry(*frame).or_default().push(*verdict);
-                }
-                Event::Left { .. } => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), String> {
-        Ok(())
     }
 }
 

@@ -1,0 +1,78 @@
+//! A recorder in memory.
+
+use std::sync::{Arc, Mutex};
+
+use longwire_engine::Nanos;
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::record::{Batch, Epoch, Event, Recorder};
+use longwire_runtime::sync::locked;
+
+/// What a run recorded.
+#[derive(Default)]
+pub struct Recorded {
+    pub epoch: Nanos,
+    /// Port, arrival and bytes of frames.
+    pub entered: Vec<(PortIndex, Nanos, Vec<u8>)>,
+    /// Events at links.
+    pub events: Vec<Event>,
+}
+
+/// Keeps a recording, with or without frames at ports.
+pub struct Keeper {
+    kept: Arc<Mutex<Recorded>>,
+    wants_frames: bool,
+}
+
+/// Reads the recording of a [`Keeper`].
+pub struct Kept(Arc<Mutex<Recorded>>);
+
+impl Keeper {
+    pub fn new(wants_frames: bool) -> (Box<dyn Recorder>, Kept) {
+        let kept = Arc::default();
+        let keeper = Keeper {
+            kept: Arc::clone(&kept),
+            wants_frames,
+        };
+        (Box::new(keeper), Kept(kept))
+    }
+}
+
+impl Kept {
+    pub fn take(&self) -> Recorded {
+        std::mem::take(&mut locked(&self.0))
+    }
+}
+
+impl Recorder for Keeper {
+    fn start(&mut self, epoch: Epoch) {
+        locked(&self.kept).epoch = epoch.monotonic;
+    }
+
+    fn wants_frames(&self) -> bool {
+        self.wants_frames
+    }
+
+    fn record(&mut self, batch: &Batch) -> Result<(), String> {
+        let mut recorded = locked(&self.kept);
+        for event in &batch.events {
+            match event {
+                Event::Entered {
+                    port,
+                    arrival,
+                    bytes,
+                    ..
+                } => {
+                    let bytes = batch.bytes[bytes.clone()].to_vec();
+                    recorded.entered.push((*port, *arrival, bytes));
+                }
+                Event::Left { .. } => {}
+                event => recorded.events.push(event.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
