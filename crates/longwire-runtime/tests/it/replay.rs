@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use longwire_engine::{Bytes, LinkSpec, Nanos, NoLoader};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::mem::{PipeRx, pipe};
 use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
@@ -11,39 +11,46 @@ use longwire_io::{PortError, PushResult, ReceiveResult, RxPort};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
 use longwire_runtime::{
-    Feed, FeedFrame, FeedStatus, LinkSetup, NetworkPlan, RunConfig, RunningNetwork, StartError,
-    start,
+    Feed, FeedFrame, FeedStatus, LinkSetup, NetworkPlan, RunConfig, RunReport, RunningNetwork,
+    StartError, start,
 };
 
 use crate::common::PushFn;
+use crate::common::network::link;
 
-/// Numbered, equidistant frames, to outputs in turn.
-struct Even {
-    gap: Nanos,
-    frames: u64,
-    next: u64,
-    len: usize,
-    outputs: usize,
+/// Feeds numbered frames.
+pub(crate) struct Numbered<F> {
+    pub(crate) frames: u64,
+    pub(crate) next: u64,
+    pub(crate) len: usize,
+    pub(crate) outputs: usize,
     /// Number of frames after which the input fails.
-    fails_after: u64,
-    paced: bool,
+    pub(crate) fails_after: u64,
+    pub(crate) paced: bool,
+    /// Due time and output of the next frame.
+    pub(crate) place: F,
 }
 
-impl Even {
-    fn every(gap: Nanos, frames: u64) -> Even {
-        Even {
-            gap,
+impl<F: FnMut(u64) -> (Nanos, usize)> Numbered<F> {
+    pub(crate) fn new(frames: u64, place: F) -> Numbered<F> {
+        Numbered {
             frames,
             next: 0,
             len: 60,
             outputs: 1,
             fails_after: u64::MAX,
             paced: true,
+            place,
         }
     }
 }
 
-impl Feed for Even {
+/// Feeds equidistant frames.
+fn even(gap: Nanos, frames: u64) -> Numbered<impl FnMut(u64) -> (Nanos, usize)> {
+    Numbered::new(frames, move |number| (gap.saturating_mul(number), 0))
+}
+
+impl<F: FnMut(u64) -> (Nanos, usize) + Send> Feed for Numbered<F> {
     fn feed(
         &mut self,
         max: usize,
@@ -53,18 +60,19 @@ impl Feed for Even {
         while received.frames < max && self.next < self.frames {
             if self.next == self.fails_after {
                 return Err(PortError::Malformed {
-                    path: "even".into(),
+                    path: "numbered".into(),
                     offset: 7,
                     reason: "it was made to fail".into(),
                 });
             }
             let mut bytes = vec![0; self.len];
             bytes[..8].copy_from_slice(&self.next.to_le_bytes());
+            let (due, output) = (self.place)(self.next);
             take(FeedFrame {
                 bytes: &bytes,
                 wire_len: self.len as u32,
-                due: self.gap.saturating_mul(self.next),
-                output: self.next as usize % self.outputs,
+                due,
+                output,
             });
             self.next += 1;
             received.frames += 1;
@@ -87,7 +95,7 @@ impl Feed for Even {
 
     fn status(&self) -> FeedStatus {
         FeedStatus {
-            name: "even".into(),
+            name: "numbered".into(),
             fraction: Some(self.next as f64 / self.frames as f64),
             counts: vec![("made", self.next)],
             notes: Vec::new(),
@@ -95,19 +103,10 @@ impl Feed for Even {
     }
 }
 
-fn output(tx: AnyTx, line: &str) -> ReplayOutput {
-    let spec: LinkSpec = line.parse().expect("a valid line");
+pub(crate) fn output(tx: AnyTx, line: &str) -> ReplayOutput {
     ReplayOutput {
-        port: Port {
-            name: "mem".into(),
-            rx: AnyRx::Silent(SilentRx),
-            tx,
-            notes: Vec::new(),
-        },
-        link: LinkSetup {
-            name: "out".into(),
-            config: spec.build(&NoLoader).expect("no plugins"),
-        },
+        port: Port::with_halves("mem", AnyRx::Silent(SilentRx), tx),
+        link: LinkSetup::new("out", link(line)),
         sent: None,
         cells: None,
     }
@@ -131,36 +130,37 @@ fn numbers(rx: &mut PipeRx) -> Vec<u64> {
     }
 }
 
-fn replay(
+fn try_replay(
     feed: impl Feed + 'static,
     outputs: Vec<ReplayOutput>,
     config: ReplayConfig,
 ) -> Result<RunningNetwork, StartError> {
     let quiet = RunConfig {
         realtime: false,
+        grace: Nanos::ZERO,
         ..RunConfig::default()
     };
-    start(
-        NetworkPlan::replay(Box::new(feed), outputs, config),
-        quiet,
-        None,
-    )
+    let plan = NetworkPlan::replay(Box::new(feed), outputs, config);
+    start(plan, quiet, None)
+}
+
+/// Replays to the end.
+pub(crate) fn replay(feed: impl Feed + 'static, outputs: Vec<ReplayOutput>) -> RunReport {
+    let running = try_replay(feed, outputs, ReplayConfig::default()).expect("it starts");
+    assert!(running.wait(Duration::from_secs(60)), "it ends");
+    running.stop()
 }
 
 #[test]
 fn every_frame_leaves_in_order_and_none_before_its_time() {
     let (tx, mut rx) = cable();
-    let feed = Even::every(Nanos::from_micros(200), 1_000);
-    let replay = replay(feed, vec![output(tx, "")], ReplayConfig::default()).unwrap();
-    assert!(replay.wait(Duration::from_secs(20)));
-    let report = replay.stop();
+    let feed = even(Nanos::from_micros(200), 1_000);
+    let report = replay(feed, vec![output(tx, "")]);
     assert_eq!(report.error, None);
     assert_eq!(numbers(&mut rx), (0..1_000).collect::<Vec<u64>>());
     let link = &report.links[0];
-    assert_eq!(
-        (link.traffic.packets_in, link.traffic.packets_out),
-        (1_000, 1_000)
-    );
+    let traffic = &link.traffic;
+    assert_eq!((traffic.packets_in, traffic.packets_out), (1_000, 1_000));
     assert_eq!(link.in_flight, 0);
     assert!(report.duration_s >= 0.1998, "{}", report.duration_s);
     assert_eq!(report.inputs[0].counts["made"], 1_000);
@@ -173,11 +173,9 @@ fn every_frame_leaves_in_order_and_none_before_its_time() {
 fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     let (tx, mut rx) = cable();
     // 60 bytes per 100 us, twice the link's rate.
-    let feed = Even::every(Nanos::from_micros(100), 400);
+    let feed = even(Nanos::from_micros(100), 400);
     let outputs = vec![output(tx, "rate=2400kbit queue=10p delay=5ms")];
-    let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
-    assert!(replay.wait(Duration::from_secs(20)));
-    let report = replay.stop();
+    let report = replay(feed, outputs);
     let link = &report.links[0];
     let dropped = link.drops["queue_full"];
     assert_eq!(link.traffic.packets_out + dropped, 400);
@@ -189,40 +187,30 @@ fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
 #[test]
 fn what_was_read_before_a_fault_is_sent_once() {
     let (tx, mut rx) = cable();
-    let feed = Even {
+    let feed = Numbered {
         fails_after: 700,
-        ..Even::every(Nanos::from_micros(10), 1_000)
+        ..even(Nanos::from_micros(10), 1_000)
     };
-    let replay = replay(feed, vec![output(tx, "")], ReplayConfig::default()).unwrap();
-    assert!(replay.wait(Duration::from_secs(20)));
-    let report = replay.stop();
-    assert!(
-        report
-            .error
-            .is_some_and(|error| error.contains("made to fail"))
-    );
+    let report = replay(feed, vec![output(tx, "")]);
+    let error = report.error.expect("a reason");
+    assert!(error.contains("made to fail"), "{error}");
     assert_eq!(numbers(&mut rx), (0..700).collect::<Vec<u64>>());
 }
 
 #[test]
 fn memory_stays_within_what_is_read_ahead() {
-    let feed = Even {
+    let feed = Numbered {
         len: 1_500,
         paced: false,
-        ..Even::every(Nanos::ZERO, 2_000_000)
+        ..even(Nanos::ZERO, 2_000_000)
     };
     let sink = AnyTx::Discard(DiscardTx::default());
     let outputs = vec![output(sink, "")];
-    let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
-    assert!(replay.wait(Duration::from_secs(60)));
-    let report = replay.stop();
+    let report = replay(feed, outputs);
     let link = &report.links[0];
     assert_eq!(link.traffic.packets_out, 2_000_000);
-    assert!(
-        link.memory.memory_max < 4 << 20,
-        "{}",
-        link.memory.memory_max
-    );
+    let memory_max = link.memory.memory_max;
+    assert!(memory_max < 4 << 20, "{memory_max}");
     assert_eq!(link.artifacts.values().sum::<u64>(), 0);
     // Frames without times.
     assert!(link.departures.is_none());
@@ -231,27 +219,21 @@ fn memory_stays_within_what_is_read_ahead() {
 #[test]
 fn a_slow_trace_is_not_read_further_ahead_than_asked() {
     let (tx, _rx) = cable();
-    let feed = Even {
+    let feed = Numbered {
         len: 1_500,
-        ..Even::every(Nanos::from_secs(1), 1_000_000)
+        ..even(Nanos::from_secs(1), 1_000_000)
     };
     let config = ReplayConfig {
         read_ahead: Bytes(1 << 20),
         ..ReplayConfig::default()
     };
-    let replay = replay(feed, vec![output(tx, "")], config).unwrap();
+    let replay = try_replay(feed, vec![output(tx, "")], config).unwrap();
     std::thread::sleep(Duration::from_millis(400));
     let report = replay.stop();
     let link = &report.links[0];
-    assert!(
-        link.traffic.packets_out >= 1,
-        "the first one is due at once"
-    );
-    assert!(
-        link.memory.memory_max < 3 << 20,
-        "{}",
-        link.memory.memory_max
-    );
+    let (out, memory_max) = (link.traffic.packets_out, link.memory.memory_max);
+    assert!(out >= 1, "the first one is due at once");
+    assert!(memory_max < 3 << 20, "{memory_max}");
     assert!(link.in_flight > 500, "{}", link.in_flight);
 }
 
@@ -268,8 +250,8 @@ fn a_start_may_be_asked_for() {
         start: Start::At(begins),
         ..ReplayConfig::default()
     };
-    let feed = Even::every(Nanos::from_micros(10), 10);
-    let replay = replay(feed, vec![output(tx, "")], config).unwrap();
+    let feed = even(Nanos::from_micros(10), 10);
+    let replay = try_replay(feed, vec![output(tx, "")], config).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     assert_eq!(replay.stop().links[0].traffic.packets_out, 10);
     // A pause while the two clocks are compared moves the start.
@@ -282,21 +264,19 @@ fn a_start_may_be_asked_for() {
 #[test]
 fn a_frame_too_long_for_a_live_run_counts_as_refused() {
     let (tx, mut rx) = cable();
-    let feed = Even {
+    let feed = Numbered {
         len: 131_100,
-        ..Even::every(Nanos::from_micros(10), 5)
+        ..even(Nanos::from_micros(10), 5)
     };
-    let replay = replay(feed, vec![output(tx, "")], ReplayConfig::default()).unwrap();
-    assert!(replay.wait(Duration::from_secs(20)));
-    let link = &replay.stop().links[0];
+    let link = &replay(feed, vec![output(tx, "")]).links[0];
     let lost = ["refused", "memory", "too_long"].map(|kind| link.artifacts[kind]);
     assert_eq!((lost, numbers(&mut rx).len()), ([5, 0, 0], 0));
 }
 
 #[test]
 fn a_port_for_each_output_is_needed() {
-    let feed = Even::every(Nanos::ZERO, 1);
-    let refused = replay(feed, Vec::new(), ReplayConfig::default()).err();
+    let feed = even(Nanos::ZERO, 1);
+    let refused = try_replay(feed, Vec::new(), ReplayConfig::default()).err();
     assert!(matches!(
         refused,
         Some(StartError::Outputs {
@@ -309,9 +289,11 @@ fn a_port_for_each_output_is_needed() {
 #[test]
 fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
     // Exceeds the memory, so the reading thread never ends by itself.
-    let feed = Even {
+    let gap = Nanos::from_micros(100);
+    let place = move |number: u64| (gap.saturating_mul(number), number as usize % 2);
+    let feed = Numbered {
         outputs: 2,
-        ..Even::every(Nanos::from_micros(100), u64::MAX)
+        ..Numbered::new(u64::MAX, place)
     };
     let (tx, rx) = cable();
     let mut pushed = 0;
@@ -321,10 +303,7 @@ fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
         PushResult::Taken
     })));
     let outputs = vec![output(panics, ""), output(tx, "")];
-    let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
-    let ended = replay.wait(Duration::from_secs(20));
-    assert!(ended, "the replay goes on without its sender");
-    let error = replay.stop().error.expect("a reason");
+    let error = replay(feed, outputs).error.expect("a reason");
     assert!(
         error.contains("panicked") && error.contains("the test's own panic"),
         "{error}"

@@ -1,79 +1,18 @@
 //! Order of a replay's frames over several ports.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use longwire_engine::{LinkSpec, Nanos, NoLoader};
-use longwire_io::port::one_way::SilentRx;
+use longwire_engine::Nanos;
+use longwire_io::port::AnyTx;
 use longwire_io::port::own::OwnTx;
-use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{PortError, PushResult, ReceiveResult, TxFrame};
-use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
-use longwire_runtime::{
-    Feed, FeedFrame, FeedStatus, LinkSetup, NetworkPlan, RunConfig, RunReport, start,
-};
+use longwire_io::{PortError, PushResult, TxFrame};
+use longwire_runtime::RunReport;
 use longwire_units::random::{Purpose, Stream};
+
+use crate::replay::{Numbered, output, replay};
 
 /// Release, number and port of a departed frame.
 type Departure = (Nanos, u64, usize);
-
-/// Numbered frames to random ports, some with equal times.
-struct Mixed {
-    frames: u64,
-    next: u64,
-    due: Nanos,
-    /// Time between frames; `None` for frames without times.
-    gap: Option<Nanos>,
-    outputs: usize,
-    draws: Stream,
-}
-
-impl Feed for Mixed {
-    fn feed(
-        &mut self,
-        max: usize,
-        take: &mut dyn FnMut(FeedFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
-        let mut frames = 0;
-        while frames < max && self.next < self.frames {
-            let mut bytes = [0; 60];
-            bytes[..8].copy_from_slice(&self.next.to_le_bytes());
-            let draw = self.draws.next_u64();
-            take(FeedFrame {
-                bytes: &bytes,
-                wire_len: 60,
-                due: self.due,
-                output: (draw >> 8) as usize % self.outputs,
-            });
-            // About half of the frames are due with the previous one.
-            if draw.is_multiple_of(2) {
-                self.due = self.due.saturating_add(self.gap.unwrap_or_default());
-            }
-            self.next += 1;
-            frames += 1;
-        }
-        Ok(ReceiveResult {
-            frames,
-            end: self.next == self.frames,
-        })
-    }
-
-    fn outputs(&self) -> usize {
-        self.outputs
-    }
-
-    fn is_paced(&self) -> bool {
-        self.gap.is_some()
-    }
-
-    fn frame_max(&self) -> usize {
-        60
-    }
-
-    fn status(&self) -> FeedStatus {
-        FeedStatus::default()
-    }
-}
 
 /// A port that records departures; at most `room` per flush.
 struct NotingPort {
@@ -115,46 +54,31 @@ impl OwnTx for NotingPort {
 fn departures(gap: Option<Nanos>, links: &[&str], room: usize) -> (Vec<Departure>, RunReport) {
     let departures = Arc::new(Mutex::new(Vec::new()));
     let outputs = links.iter().enumerate().map(|(index, line)| {
-        let spec: LinkSpec = line.parse().expect("a valid line");
         let port = NotingPort {
             index,
             room,
             pushed: Vec::new(),
             departures: Arc::clone(&departures),
         };
-        ReplayOutput {
-            port: Port {
-                name: "noting".into(),
-                rx: AnyRx::Silent(SilentRx),
-                tx: AnyTx::Own(Box::new(port)),
-                notes: Vec::new(),
-            },
-            link: LinkSetup {
-                name: format!("out{index}"),
-                config: spec.build(&NoLoader).expect("no plugins"),
-            },
-            sent: None,
-            cells: None,
-        }
+        output(AnyTx::Own(Box::new(port)), line)
     });
-    let feed = Mixed {
-        frames: 4_000,
-        next: 0,
-        due: Nanos::ZERO,
-        gap,
-        outputs: links.len(),
-        draws: Stream::new(29, 0, Purpose::Payload),
+    let ports = links.len();
+    let mut draws = Stream::new(29, 0, Purpose::Payload);
+    let mut next = Nanos::ZERO;
+    let place = move |_| {
+        let (due, draw) = (next, draws.next_u64());
+        // About half of the frames are due with the previous one.
+        if draw.is_multiple_of(2) {
+            next = next.saturating_add(gap.unwrap_or_default());
+        }
+        (due, (draw >> 8) as usize % ports)
     };
-    let config = RunConfig {
-        realtime: false,
-        grace: Nanos::ZERO,
-        ..RunConfig::default()
+    let feed = Numbered {
+        outputs: ports,
+        paced: gap.is_some(),
+        ..Numbered::new(4_000, place)
     };
-    let outputs = outputs.collect();
-    let plan = NetworkPlan::replay(Box::new(feed), outputs, ReplayConfig::default());
-    let running = start(plan, config, None).expect("it starts");
-    assert!(running.wait(Duration::from_secs(60)));
-    let report = running.stop();
+    let report = replay(feed, outputs.collect());
     assert_eq!(report.error, None);
     let departures = std::mem::take(&mut *departures.lock().unwrap());
     (departures, report)
@@ -210,8 +134,8 @@ fn frames_leave_in_the_order_of_their_releases_and_ties_in_that_of_the_feed() {
 fn a_full_port_holds_up_the_others() {
     let (left, report) = departures(Some(Nanos::from_nanos(100)), &["", ""], 1);
     assert_eq!(left.len(), 4_000);
-    for link in &report.links {
+    for (port, link) in report.links.iter().enumerate() {
         let late = ["late", "late_receiver"].map(|kind| link.artifacts[kind]);
-        assert!(late[1] > 1_000 && late[0] < 100, "{}: {late:?}", link.name);
+        assert!(late[1] > 1_000 && late[0] < 100, "port {port}: {late:?}");
     }
 }

@@ -3,7 +3,6 @@ use longwire_testbed::support::frames::{PLAIN4, ethernet, transport, udp4};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
-use longwire_capture::CaptureWriter;
 use longwire_engine::replay::Pace;
 use longwire_engine::{Nanos, PacketRate};
 use longwire_io::PortError;
@@ -12,6 +11,8 @@ use longwire_packet::filter::Filter;
 use longwire_packet::split::Splitter;
 use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
+
+use crate::common::write_capture;
 
 /// Due time in microseconds, the frame's number, its output.
 type Frame = (u64, u32, usize);
@@ -36,16 +37,20 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     udp4(from, to, (0x1000, 0x2000 | number as u16 & 0xff), &payload)
 }
 
-/// Writes a trace of numbered frames at these microseconds.
-fn trace(name: &str, frames: &[(u64, u32)]) -> String {
+/// Writes a trace of frames at these microseconds.
+fn trace_of(name: &str, frames: impl IntoIterator<Item = (u64, Vec<u8>)>) -> String {
     let path = scratch(name);
-    let mut writer = CaptureWriter::create(&path).unwrap();
-    for (micros, number) in frames {
-        let stamp = Nanos::from_nanos(FIRST + micros * 1_000);
-        writer.write(stamp, &frame(*number, 60), 60).unwrap();
-    }
-    writer.finish().unwrap();
+    let frames = frames.into_iter().map(|(micros, bytes)| {
+        let len = bytes.len().max(60) as u32;
+        (Nanos::from_nanos(FIRST + micros * 1_000), bytes, len)
+    });
+    write_capture(&path, frames);
     path
+}
+
+/// Writes a trace of numbered frames at these microseconds.
+pub(crate) fn trace(name: &str, frames: &[(u64, u32)]) -> String {
+    trace_of(name, frames.iter().map(|(at, n)| (*at, frame(*n, 60))))
 }
 
 fn config(traces: &[&String]) -> TraceConfig {
@@ -85,10 +90,15 @@ fn drain(feed: &mut TraceFeed) -> (Vec<Frame>, Option<PortError>) {
     }
 }
 
-fn frames_of(config: TraceConfig) -> Vec<Frame> {
-    let (frames, error) = drain(&mut TraceFeed::open(config).unwrap());
+/// Drains a feed without errors.
+fn drain_all(feed: &mut TraceFeed) -> Vec<Frame> {
+    let (frames, error) = drain(feed);
     assert!(error.is_none(), "{error:?}");
     frames
+}
+
+fn frames_of(config: TraceConfig) -> Vec<Frame> {
+    drain_all(&mut TraceFeed::open(config).unwrap())
 }
 
 fn count(feed: &TraceFeed, name: &str) -> u64 {
@@ -148,8 +158,7 @@ fn rounds_end_or_do_not() {
     })
     .unwrap();
     assert!(feed.status().fraction.unwrap() < 1.0);
-    let (frames, error) = drain(&mut feed);
-    assert!(error.is_none());
+    let frames = drain_all(&mut feed);
     assert_eq!(feed.status().fraction, Some(1.0));
     assert_eq!(frames.len(), 40_000);
     for (n, (due, number, _)) in frames.into_iter().enumerate() {
@@ -216,11 +225,8 @@ fn only_what_is_wanted_is_sent() {
     let mut feed = TraceFeed::open(window.clone()).unwrap();
     let first = feed.first_stamp(&AtomicBool::new(false)).unwrap();
     assert_eq!(first, Some(Nanos::from_nanos(FIRST + 1_000_000_000)));
-    assert_eq!(
-        feed.first_stamp(&AtomicBool::new(false)).unwrap(),
-        first,
-        "it is not taken"
-    );
+    let again = feed.first_stamp(&AtomicBool::new(false)).unwrap();
+    assert_eq!(again, first, "it is not taken");
     assert_eq!(drain(&mut feed).0, expected);
     // No round reads to the end.
     assert!(count(&feed, "outside_window") < 40);
@@ -243,16 +249,11 @@ fn only_what_is_wanted_is_sent() {
 
 #[test]
 fn disorder_is_kept_and_counted_and_short_records_are_left_out() {
-    let path = scratch("odd.pcap");
-    let mut writer = CaptureWriter::create(&path).unwrap();
-    for (micros, len) in [(0, 60), (50, 0), (100, 60), (60, 60), (80, 13), (200, 60)] {
-        let stamp = Nanos::from_nanos(FIRST + micros * 1_000);
-        writer.write(stamp, &frame(7, 60)[..len], 60).unwrap();
-    }
-    writer.finish().unwrap();
+    let records = [(0, 60), (50, 0), (100, 60), (60, 60), (80, 13), (200, 60)];
+    let records = records.map(|(micros, len)| (micros, frame(7, 60)[..len].to_vec()));
+    let path = trace_of("odd.pcap", records);
     let mut feed = TraceFeed::open(config(&[&path])).unwrap();
-    let (frames, error) = drain(&mut feed);
-    assert!(error.is_none());
+    let frames = drain_all(&mut feed);
     let dues: Vec<u64> = frames.iter().map(|frame| frame.0).collect();
     assert_eq!(dues, [0, 100, 100, 200]);
     assert_eq!(count(&feed, "set_back"), 1);
@@ -293,21 +294,13 @@ fn interfaces_are_chosen_and_others_are_counted() {
     }
     std::fs::write(&path, &file).unwrap();
     let mut all = TraceFeed::open(config(&[&path])).unwrap();
-    let (frames, error) = drain(&mut all);
-    assert!(error.is_none(), "{error:?}");
+    let frames = drain_all(&mut all);
     assert_eq!(frames, [(0, 0, 0), (20, 1, 0), (40, 1, 0)]);
-    assert_eq!(
-        (
-            count(&all, "other_link_type"),
-            count(&all, "other_interface")
-        ),
-        (2, 0)
-    );
+    let counts = ["other_link_type", "other_interface"].map(|name| count(&all, name));
+    assert_eq!(counts, [2, 0]);
     let notes = all.status().notes;
-    assert!(
-        notes[0].starts_with("skipped 2 records: link type 195"),
-        "{notes:?}"
-    );
+    let skipped = "skipped 2 records: link type 195";
+    assert!(notes[0].starts_with(skipped), "{notes:?}");
     for chosen in ["east", "1"] {
         let east = TraceConfig {
             interface: Some(chosen.to_owned()),
@@ -315,8 +308,7 @@ fn interfaces_are_chosen_and_others_are_counted() {
             ..config(&[&path])
         };
         let mut east = TraceFeed::open(east).unwrap();
-        let (frames, error) = drain(&mut east);
-        assert!(error.is_none(), "{error:?}");
+        let frames = drain_all(&mut east);
         let numbers: Vec<(u64, u32)> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
         assert_eq!(numbers, [(0, 1), (20, 1), (40, 1), (60, 1)]);
         assert_eq!(count(&east, "other_interface"), 6);
@@ -369,21 +361,20 @@ fn a_trace_cut_anywhere_gives_the_frames_before_the_cut() {
     }
 }
 
+/// Returns alterations that fit frames to an MTU.
+fn fitting(mtu: u32) -> Alterations {
+    Alterations::new(AlterOptions {
+        mtu: Some(mtu),
+        ..AlterOptions::default()
+    })
+}
+
 #[test]
 fn altered_frames_keep_their_positions() {
-    let path = scratch("long.pcap");
-    let mut writer = CaptureWriter::create(&path).unwrap();
-    for n in 0..20u32 {
-        let stamp = Nanos::from_nanos(FIRST + u64::from(n) * 1_000);
-        writer.write(stamp, &frame(n, 1_414), 1_414).unwrap();
-    }
-    writer.finish().unwrap();
-    let options = AlterOptions {
-        mtu: Some(600),
-        ..AlterOptions::default()
-    };
+    let long = (0..20).map(|n| (u64::from(n), frame(n, 1_414)));
+    let path = trace_of("long.pcap", long);
     let mut feed = TraceFeed::open(TraceConfig {
-        alterations: Alterations::new(options),
+        alterations: fitting(600),
         pace: Pace::Packets(PacketRate::from_packets_per_sec(1_000_000).unwrap()),
         rounds: Some(2),
         ..config(&[&path])
@@ -406,12 +397,8 @@ fn altered_frames_keep_their_positions() {
         }
     }
     assert_eq!(bytes, 40 * (1_414 - 34), "all payload, once");
-    assert_eq!(
-        dues,
-        (0..dues.len() as u64)
-            .map(|n| n * 1_000)
-            .collect::<Vec<_>>()
-    );
+    let expected = (0..dues.len() as u64).map(|n| n * 1_000);
+    assert_eq!(dues, expected.collect::<Vec<_>>());
     assert_eq!(count(&feed, "mtu_fragmented"), 40);
 }
 
@@ -421,19 +408,9 @@ fn super_packets_are_cut_into_segments() {
     let segment = transport(4, 6, (4_000, 80), 0x18, &[7; 5_000]);
     let mut packet = ethernet(&[], 0x0800, &PLAIN4.packet(6, &segment));
     packet[16..18].fill(0);
-    let path = scratch("super.pcap");
-    let mut writer = CaptureWriter::create(&path).unwrap();
-    let len = packet.len() as u32;
-    writer
-        .write(Nanos::from_nanos(FIRST), &packet, len)
-        .unwrap();
-    writer.finish().unwrap();
-    let options = AlterOptions {
-        mtu: Some(1_500),
-        ..AlterOptions::default()
-    };
+    let path = trace_of("super.pcap", [(0, packet)]);
     let mut feed = TraceFeed::open(TraceConfig {
-        alterations: Alterations::new(options),
+        alterations: fitting(1_500),
         ..config(&[&path])
     })
     .unwrap();
@@ -448,23 +425,15 @@ fn super_packets_are_cut_into_segments() {
         .end
     {}
     assert_eq!(payload, [7; 5_000]);
-    assert_eq!(
-        (count(&feed, "mtu_segmented"), count(&feed, "mtu_dropped")),
-        (1, 0)
-    );
+    let counts = ["mtu_segmented", "mtu_dropped"].map(|name| count(&feed, name));
+    assert_eq!(counts, [1, 0]);
 }
 
 /// The report notes frames that were not sent.
 #[test]
 fn frames_that_cannot_be_anonymised_are_reported() {
-    let path = scratch("lldp.pcap");
-    let mut writer = CaptureWriter::create(&path).unwrap();
     let lldp = ethernet(&[], 0x88cc, &[2; 46]);
-    for bytes in [&lldp, &frame(1, 60)] {
-        let stamp = Nanos::from_nanos(FIRST);
-        writer.write(stamp, bytes, bytes.len() as u32).unwrap();
-    }
-    writer.finish().unwrap();
+    let path = trace_of("lldp.pcap", [(0, lldp), (0, frame(1, 60))]);
     let options = AlterOptions {
         anonymize: Some("11".repeat(32).parse().unwrap()),
         ..AlterOptions::default()
@@ -474,8 +443,7 @@ fn frames_that_cannot_be_anonymised_are_reported() {
         ..config(&[&path])
     })
     .unwrap();
-    let (frames, error) = drain(&mut feed);
-    assert!(error.is_none());
+    let frames = drain_all(&mut feed);
     assert_eq!(frames.len(), 1);
     assert_eq!(count(&feed, "unaltered_not_ip"), 1);
     assert_eq!(count(&feed, "unaltered_dropped"), 1);

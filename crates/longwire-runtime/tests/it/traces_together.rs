@@ -1,24 +1,16 @@
 //! Several traces, each with an output, on one time base and in one order.
-use longwire_capture::CaptureWriter;
+
 use longwire_engine::Nanos;
 use longwire_engine::replay::Pace;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
 use longwire_runtime::{Feed, FeedFrame};
 
-/// The stamp of the first frame of the first trace.
-const FIRST: u64 = 1_700_000_000_000_000_000;
+use crate::traces;
 
-/// Writes a trace of minimum-size frames at these microseconds.
+/// Writes a trace of frames at these microseconds.
 fn trace(name: &str, micros: &[u64]) -> String {
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    let path = format!("{dir}/{}-together-{name}.pcap", std::process::id());
-    let mut writer = CaptureWriter::create(&path).unwrap();
-    for at in micros {
-        let stamp = Nanos::from_nanos(FIRST + at * 1_000);
-        writer.write(stamp, &[2; 60], 60).unwrap();
-    }
-    writer.finish().unwrap();
-    path
+    let frames: Vec<(u64, u32)> = micros.iter().copied().zip(0..).collect();
+    traces::trace(&format!("together-{name}.pcap"), &frames)
 }
 
 /// Three rounds of these traces, each to its own output.

@@ -1,10 +1,10 @@
 //! A plugin's decisions are independent of the division of packets into arrays.
 
 use longwire_engine::{Bytes, DropReason, FrameContext, FrameMeta, Hook, Nanos, Packets};
-use longwire_runtime::{CPlugin, Faults};
+use longwire_runtime::CPlugin;
 use longwire_units::random::{Purpose, Stream};
 
-use crate::plugins::tools::{example, probe};
+use crate::plugins::tools::{example, load, probe};
 
 const FRAMES: usize = 6_400;
 
@@ -19,6 +19,10 @@ impl Traffic {
             (at, vec![number as u8; 20 + number % 280])
         };
         Traffic((0..FRAMES).map(frame).collect())
+    }
+
+    fn bytes(self) -> Vec<Vec<u8>> {
+        self.0.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
     fn frame_context(&self, number: usize) -> FrameContext<'_> {
@@ -36,67 +40,56 @@ impl Traffic {
     }
 }
 
-fn load(file: &str, hook: Hook, parameters: &str) -> (CPlugin, Faults) {
-    let faults = Faults::new();
-    let pairs = parameters.split(',').map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap();
-        (key.to_owned(), value.to_owned())
-    });
-    let pairs: Vec<_> = pairs.collect();
-    (CPlugin::load(file, hook, &pairs, &faults).unwrap(), faults)
+/// Loads a hook and calls it for all frames in arrays; returns the decisions.
+fn decisions<const N: usize, T>(
+    (file, hook, parameters): (&str, Hook, &str),
+    purpose: Purpose,
+    mut decide: impl FnMut(&mut CPlugin, [FrameContext<'_>; N], &mut Stream) -> [T; N],
+) -> Vec<T> {
+    let (mut plugin, faults) = load(file, hook, parameters);
+    let traffic = Traffic::new();
+    let mut stream = Stream::new(1, 0, purpose);
+    let firsts = (0..FRAMES).step_by(N);
+    let decided = firsts.flat_map(|first| decide(&mut plugin, traffic.batch(first), &mut stream));
+    let decided = decided.collect();
+    assert_eq!(faults.first(), None);
+    decided
 }
 
 fn losses<const N: usize>(file: &str, parameters: &str) -> Vec<Option<DropReason>> {
-    let (mut plugin, faults) = load(file, Hook::Loss, parameters);
-    let traffic = Traffic::new();
-    let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
-    let firsts = (0..FRAMES).step_by(N);
-    let lost = firsts.flat_map(|first| plugin.lose_batch::<N>(&traffic.batch(first), &mut stream));
-    let lost = lost.collect();
-    assert_eq!(faults.first(), None);
-    lost
+    let hook = (file, Hook::Loss, parameters);
+    decisions::<N, _>(hook, Purpose::MediumLoss, |plugin, frames, stream| {
+        plugin.lose_batch(&frames, stream)
+    })
 }
 
 fn delays<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
-    let (mut plugin, faults) = load(file, Hook::Delay, parameters);
-    let traffic = Traffic::new();
-    let mut stream = Stream::new(1, 0, Purpose::Delay);
-    let firsts = (0..FRAMES).step_by(N);
-    let drawn =
-        firsts.flat_map(|first| plugin.delay_batch::<N>(&traffic.batch(first), &mut stream));
-    let drawn = drawn.collect();
-    assert_eq!(faults.first(), None);
-    drawn
+    let hook = (file, Hook::Delay, parameters);
+    decisions::<N, _>(hook, Purpose::Delay, |plugin, frames, stream| {
+        plugin.delay_batch(&frames, stream)
+    })
 }
 
 /// Returns departures. Service begins after the arrival and the previous departure; only
 /// the first packet of an array states that.
 fn departures<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
-    let (mut plugin, faults) = load(file, Hook::Rate, parameters);
-    let traffic = Traffic::new();
-    let mut stream = Stream::new(1, 0, Purpose::Rate);
-    let mut left: Vec<Nanos> = Vec::new();
-    for first in (0..FRAMES).step_by(N) {
-        let mut frames = traffic.batch::<N>(first);
-        let before = left.last().copied().unwrap_or(Nanos::ZERO);
+    let mut before = Nanos::ZERO;
+    let hook = (file, Hook::Rate, parameters);
+    decisions::<N, _>(hook, Purpose::Rate, |plugin, mut frames, stream| {
         frames[0].at = frames[0].at.max(before);
         let bits = frames
             .each_ref()
             .map(|frame| u64::from(frame.frame.len) * 8);
-        left.extend(plugin.depart_batch::<N>(&frames, bits, &mut stream));
-    }
-    assert_eq!(faults.first(), None);
-    left
+        let left = plugin.depart_batch(&frames, bits, stream);
+        before = left[N - 1];
+        left
+    })
 }
 
-fn rewritten<const N: usize>(file: &str) -> Vec<Vec<u8>> {
-    let (mut plugin, faults) = load(file, Hook::Rewrite, "after=0");
+fn rewritten<const N: usize>() -> Vec<Vec<u8>> {
+    let (mut plugin, faults) = load(&probe(), Hook::Rewrite, "after=0");
     let mut stream = Stream::new(1, 0, Purpose::Rewrite);
-    let mut frames: Vec<Vec<u8>> = Traffic::new()
-        .0
-        .into_iter()
-        .map(|(_, bytes)| bytes)
-        .collect();
+    let mut frames = Traffic::new().bytes();
     for batch in frames.as_chunks_mut::<N>().0 {
         let bytes = batch.each_mut().map(|bytes| bytes.as_mut_slice());
         plugin.rewrite_batch::<N>([Nanos::ZERO; N], bytes, &mut stream);
@@ -142,16 +135,8 @@ fn arrays_do_not_show_in_departures() {
 
 #[test]
 fn arrays_do_not_show_in_rewriting() {
-    let one = rewritten::<1>(&probe());
-    assert_ne!(one, rewritten_not_at_all());
-    assert_eq!(rewritten::<8>(&probe()), one);
-    assert_eq!(rewritten::<64>(&probe()), one);
-}
-
-fn rewritten_not_at_all() -> Vec<Vec<u8>> {
-    Traffic::new()
-        .0
-        .into_iter()
-        .map(|(_, bytes)| bytes)
-        .collect()
+    let one = rewritten::<1>();
+    assert_ne!(one, Traffic::new().bytes());
+    assert_eq!(rewritten::<8>(), one);
+    assert_eq!(rewritten::<64>(), one);
 }

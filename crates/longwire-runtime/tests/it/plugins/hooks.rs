@@ -6,14 +6,10 @@ use longwire_engine::{
 use longwire_runtime::{CPlugin, Faults};
 use longwire_units::random::{Purpose, Stream};
 
-use crate::plugins::tools::{link, offer, probe, release};
+use crate::plugins::tools::{link, load, offer, probe, release};
 
-fn probe_for(hook: Hook, parameters: &[(&str, &str)]) -> (CPlugin, Faults) {
-    let faults = Faults::new();
-    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    let parameters: Vec<_> = parameters.iter().map(owned).collect();
-    let plugin = CPlugin::load(&probe(), hook, &parameters, &faults).unwrap();
-    (plugin, faults)
+fn probe_for(hook: Hook, parameters: &str) -> (CPlugin, Faults) {
+    load(&probe(), hook, parameters)
 }
 
 fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
@@ -27,7 +23,7 @@ fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
 
 #[test]
 fn a_hook_is_told_of_the_frame_and_of_the_queue() {
-    let (mut plugin, faults) = probe_for(Hook::Delay, &[]);
+    let (mut plugin, faults) = probe_for(Hook::Delay, "");
     let mut stream = Stream::new(1, 0, Purpose::Delay);
     // Bytes beyond the frame (in super-packets) do not count.
     for (known, counted) in [(0, 0), (64, 64), (1000, 1000), (4000, 1000)] {
@@ -41,14 +37,14 @@ fn a_hook_is_told_of_the_frame_and_of_the_queue() {
 
 #[test]
 fn times_count_from_the_links_beginning() {
-    let (mut plugin, faults) = probe_for(Hook::Delay, &[]);
+    let (mut plugin, faults) = probe_for(Hook::Delay, "");
     plugin.start(Nanos::from_nanos(19_900));
     let mut stream = Stream::new(1, 0, Purpose::Delay);
     // An arrival before the link's start counts as the start.
     let delay = plugin.delay(&frame_context(20_000, &[]), &mut stream);
     assert_eq!(delay.as_nanos(), 100 * 1000 + 1000 + 5 * 7 + 4000 * 11);
 
-    let (mut rate, _) = probe_for(Hook::Rate, &[]);
+    let (mut rate, _) = probe_for(Hook::Rate, "");
     rate.start(Nanos::from_secs(1_700_000_000));
     let from = Nanos::from_nanos(1_700_000_000_000_000_123);
     let ready = rate.ready(from, &mut stream);
@@ -58,7 +54,7 @@ fn times_count_from_the_links_beginning() {
 
 #[test]
 fn draws_are_those_of_the_links_stream() {
-    let (mut plugin, faults) = probe_for(Hook::Delay, &[("fault", "draws")]);
+    let (mut plugin, faults) = probe_for(Hook::Delay, "fault=draws");
     let mut stream = Stream::new(9, 3, Purpose::Delay);
     let mut same = stream.clone();
     for _ in 0..1000 {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict};
-use longwire_runtime::{Faults, FileLoader};
+use longwire_engine::{FrameMeta, Hook, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict};
+use longwire_runtime::{CPlugin, Faults, FileLoader};
 
 /// Returns the repository's root.
 fn root() -> PathBuf {
@@ -34,26 +34,13 @@ fn compile(source: &Path, define: &str) -> String {
 fn run_compiler(source: &Path, define: &str, library: &Path) {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let mut command = Command::new(&compiler);
-    command.args([
-        "-std=c99",
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-pedantic",
-        "-Werror",
-    ]);
-    command
-        .args(["-shared", "-fPIC", "-I"])
-        .arg(root().join("include"));
+    let flags = "-std=c99 -O2 -Wall -Wextra -pedantic -Werror -shared -fPIC -I";
+    command.args(flags.split(' ')).arg(root().join("include"));
     if !define.is_empty() {
         command.arg(format!("-D{define}"));
     }
-    let made = command
-        .arg("-o")
-        .arg(library)
-        .arg(source)
-        .arg("-lm")
-        .status();
+    command.arg("-o").arg(library).arg(source).arg("-lm");
+    let made = command.status();
     let made = made.unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(made.success(), "{} does not compile", source.display());
 }
@@ -102,6 +89,18 @@ pub fn refusal(option: &str, text: &str) -> String {
 pub fn link(line: &str, seed: u64, faults: &Faults) -> Link {
     let config = parse(line, faults).unwrap_or_else(|error| panic!("{error}"));
     Link::new(config, seed, LinkId(0))
+}
+
+/// Loads one hook of a plugin, with parameters such as `p=40%,bytes=11`.
+pub fn load(file: &str, hook: Hook, parameters: &str) -> (CPlugin, Faults) {
+    let faults = Faults::new();
+    let pairs = parameters
+        .split(',')
+        .filter_map(|pair| pair.split_once('='));
+    let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let pairs: Vec<_> = pairs.collect();
+    let plugin = CPlugin::load(file, hook, &pairs, &faults);
+    (plugin.expect("a plugin"), faults)
 }
 
 pub fn offer(link: &mut Link, arrival: u64, bytes: &[u8]) -> Verdict {
