@@ -75,63 +75,79 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_micros(micros)
 }
 
-/// Returns a stage with a manual clock, and the writer of its line.
-fn stage(
-    port: Device,
-    in_order: bool,
-) -> (Egress<Device>, DelayLineWriter, Clock, Arc<LinkShared>) {
-    stage_of(port, in_order, None)
+/// A stage with a manual clock and the writer of its line.
+struct Bench {
+    egress: Egress<Device>,
+    line: DelayLineWriter,
+    clock: Clock,
+    shared: Arc<LinkShared>,
 }
 
-/// As [`stage`], where the link of this specification decides.
-fn stage_of(
-    port: Device,
-    in_order: bool,
-    link: Option<&str>,
-) -> (Egress<Device>, DelayLineWriter, Clock, Arc<LinkShared>) {
-    let config = DelayLineConfig {
-        budget: Bytes(1 << 20),
-        huge_pages: false,
-    };
-    let (line, reader) = delay_line(&config).expect("memory");
-    let (clock, shared) = (Clock::arrivals(), Arc::new(LinkShared::new()));
-    let link = link.map(|spec| {
-        let spec: longwire_engine::LinkSpec = spec.parse().expect("a link");
-        let config = spec.build(&longwire_engine::NoLoader).expect("no plugins");
-        let link = longwire_engine::Link::new(config, 1, LinkId(0));
-        LaneParts::new(link, LinkId(0), Arc::clone(&shared), None)
-    });
-    let parts = EgressParts {
-        port,
-        line: reader,
-        clock: clock.clone(),
-        in_order,
-        link,
-        record_handle: None,
-        tolerance: micros(10),
-        grace_until: Nanos::ZERO,
-    };
-    let egress = Egress::new(parts, Arc::clone(&shared));
-    (egress, line, clock, shared)
-}
-
-/// Puts a frame on the line for each release.
-fn fill(line: &mut DelayLineWriter, releases: impl IntoIterator<Item = u64>) {
-    for release in releases {
-        let note = Note {
-            release: micros(release),
-            tag: 0,
-            offload: Offload::NONE,
-            part: None,
-            wire_len: 60,
-        };
-        line.push(&[0; 60], note).expect("room");
+impl Bench {
+    fn new(port: Device) -> Bench {
+        Bench::of(port, true, None)
     }
-    line.publish();
-}
 
-fn report(shared: &LinkShared) -> LinkReport {
-    summary::link("out", &[], shared)
+    /// Returns a stage in which the link of this specification decides.
+    fn of(port: Device, in_order: bool, link: Option<&str>) -> Bench {
+        let config = DelayLineConfig {
+            budget: Bytes(1 << 20),
+            huge_pages: false,
+        };
+        let (line, reader) = delay_line(&config).expect("memory");
+        let (clock, shared) = (Clock::arrivals(), Arc::new(LinkShared::new()));
+        let link = link.map(|spec| {
+            let spec: longwire_engine::LinkSpec = spec.parse().expect("a link");
+            let config = spec.build(&longwire_engine::NoLoader).expect("no plugins");
+            let link = longwire_engine::Link::new(config, 1, LinkId(0));
+            LaneParts::new(link, LinkId(0), Arc::clone(&shared), None)
+        });
+        let parts = EgressParts {
+            port,
+            line: reader,
+            clock: clock.clone(),
+            in_order,
+            link,
+            record_handle: None,
+            tolerance: micros(10),
+            grace_until: Nanos::ZERO,
+        };
+        Bench {
+            egress: Egress::new(parts, Arc::clone(&shared)),
+            line,
+            clock,
+            shared,
+        }
+    }
+
+    /// Puts a frame on the line for each release.
+    fn fill(&mut self, releases: impl IntoIterator<Item = u64>) {
+        for release in releases {
+            let note = Note {
+                release: micros(release),
+                tag: 0,
+                offload: Offload::NONE,
+                part: None,
+                wire_len: 60,
+            };
+            self.line.push(&[0; 60], note).expect("room");
+        }
+        self.line.publish();
+    }
+
+    fn step_at(&mut self, at: u64) -> Step {
+        self.clock.advance(micros(at));
+        self.egress.step().expect("a step")
+    }
+
+    fn report(&self) -> LinkReport {
+        summary::link("out", &[], &self.shared)
+    }
+
+    fn finish(&mut self) -> LinkReport {
+        self.egress.finish();
+        self.report()
+    }
 }
 
 #[test]
@@ -141,23 +157,18 @@ fn frames_that_a_device_holds_are_handed_over_early_and_are_not_late() {
             lead: Some(micros(1_000)),
             ..Device::default()
         };
-        let (mut egress, mut line, clock, shared) = stage(device, in_order);
-        fill(&mut line, [5_000, 5_500, 9_000]);
-        assert_eq!(egress.next_release(), Some(micros(4_000)));
-        clock.advance(micros(3_999));
-        let step = egress.step().expect("a step");
+        let mut bench = Bench::of(device, in_order, None);
+        bench.fill([5_000, 5_500, 9_000]);
+        assert_eq!(bench.egress.next_release(), Some(micros(4_000)));
+        let step = bench.step_at(3_999);
         assert_eq!((step.frames, step.next_at), (0, Some(micros(4_000))));
-        clock.advance(micros(4_000));
-        let step = egress.step().expect("a step");
+        let step = bench.step_at(4_000);
         assert_eq!((step.frames, step.next_at), (1, Some(micros(4_500))));
-        clock.advance(micros(5_200));
-        egress.step().expect("a step");
-        assert_eq!(egress.port().pushed, [5_000, 5_500].map(micros));
+        bench.step_at(5_200);
+        assert_eq!(bench.egress.port().pushed, [5_000, 5_500].map(micros));
         // 9,000 leaves 30 us after its release, which is late.
-        clock.advance(micros(9_030));
-        egress.step().expect("a step");
-        egress.finish();
-        let report = report(&shared);
+        bench.step_at(9_030);
+        let report = bench.finish();
         assert_eq!(report.traffic.packets_out, 3);
         assert_eq!(report.artifacts["late"], 1);
         assert_eq!(report.lateness_us.p50, 0.0);
@@ -167,27 +178,23 @@ fn frames_that_a_device_holds_are_handed_over_early_and_are_not_late() {
 
 #[test]
 fn late_frames_are_counted_by_what_made_them_late() {
-    let (mut egress, mut line, clock, shared) = stage(Device::default(), true);
-    egress.account.judge.grace_until = micros(1_000);
+    let mut bench = Bench::new(Device::default());
+    bench.egress.account.judge.grace_until = micros(1_000);
     let pauses = Arc::new(PauseHistory::default());
-    egress.excuse_by(&pauses);
+    bench.egress.excuse_by(&pauses);
     pauses.add((micros(2_000), micros(2_990)));
     // In the grace; with a pause that explains all but 10 us; with no excuse.
     for (release, at) in [(500, 600), (2_000, 3_000), (4_000, 4_100)] {
-        fill(&mut line, [release]);
-        clock.advance(micros(at));
-        egress.step().expect("a step");
+        bench.fill([release]);
+        bench.step_at(at);
     }
     // The port is full for 200 us.
-    egress.port.full = true;
-    fill(&mut line, [5_000]);
-    clock.advance(micros(5_050));
-    assert_eq!(egress.step().expect("a step").frames, 0);
-    egress.port.full = false;
-    clock.advance(micros(5_200));
-    egress.step().expect("a step");
-    egress.finish();
-    let report = report(&shared);
+    bench.egress.port.full = true;
+    bench.fill([5_000]);
+    assert_eq!(bench.step_at(5_050).frames, 0);
+    bench.egress.port.full = false;
+    bench.step_at(5_200);
+    let report = bench.finish();
     for kind in ["late", "late_start", "late_paused", "late_receiver"] {
         assert_eq!(report.artifacts[kind], 1, "{kind}");
     }
@@ -198,16 +205,13 @@ fn late_frames_are_counted_by_what_made_them_late() {
 
 #[test]
 fn a_port_that_sends_at_once_is_given_nothing_early() {
-    let (mut egress, mut line, clock, shared) = stage(Device::default(), true);
-    fill(&mut line, [5_000]);
-    clock.advance(micros(4_999));
-    assert_eq!(egress.step().expect("a step").frames, 0);
-    clock.advance(micros(5_000));
-    assert_eq!(egress.step().expect("a step").frames, 1);
-    egress.finish();
-    let report = report(&shared);
+    let mut bench = Bench::new(Device::default());
+    bench.fill([5_000]);
+    assert_eq!(bench.step_at(4_999).frames, 0);
+    assert_eq!(bench.step_at(5_000).frames, 1);
+    let report = bench.finish();
     assert!(report.send_stamps.is_none());
-    assert_eq!(egress.port().looks, 0, "stamps were not requested");
+    assert_eq!(bench.egress.port().looks, 0, "stamps were not requested");
 }
 
 #[test]
@@ -216,18 +220,16 @@ fn stamps_are_departures_not_handovers() {
         stamped_after: Some(7_000),
         ..Device::default()
     };
-    let (mut egress, mut line, clock, shared) = stage(device, true);
-    assert_eq!(egress.watch_sends(10), Some(StampedBy::Device));
+    let mut bench = Bench::new(device);
+    assert_eq!(bench.egress.watch_sends(10), Some(StampedBy::Device));
     for number in 0..1_000u64 {
-        fill(&mut line, [number * 1_000]);
-        clock.advance(micros(number * 1_000));
-        egress.step().expect("a step");
+        bench.fill([number * 1_000]);
+        bench.step_at(number * 1_000);
     }
     // Read at intervals, not per frame.
-    let looks = egress.port().looks;
+    let looks = bench.egress.port().looks;
     assert!((9..=12).contains(&looks), "{looks}");
-    egress.finish();
-    let stamps = report(&shared).send_stamps.expect("stamps");
+    let stamps = bench.finish().send_stamps.expect("stamps");
     assert_eq!((stamps.by, stamps.every, stamps.count), ("device", 10, 100));
     assert!((6.9..7.1).contains(&stamps.lateness_us.p50), "{stamps:?}");
     assert_eq!(stamps.early, 0);
@@ -239,13 +241,11 @@ fn stamps_before_the_release_are_counted_apart() {
         stamped_after: Some(-300),
         ..Device::default()
     };
-    let (mut egress, mut line, clock, shared) = stage(device, true);
-    egress.watch_sends(1);
-    fill(&mut line, 1..=40);
-    clock.advance(micros(100));
-    egress.step().expect("a step");
-    egress.finish();
-    let stamps = report(&shared).send_stamps.expect("stamps");
+    let mut bench = Bench::new(device);
+    bench.egress.watch_sends(1);
+    bench.fill(1..=40);
+    bench.step_at(100);
+    let stamps = bench.finish().send_stamps.expect("stamps");
     assert_eq!((stamps.count, stamps.early), (40, 40));
     assert_eq!((stamps.lateness_us.max, stamps.earliest_us), (0.0, 0.3));
 }
@@ -256,42 +256,39 @@ fn many_stamps_are_taken_in_more_and_shorter_looks() {
         stamped_after: Some(0),
         ..Device::default()
     };
-    let (mut egress, mut line, clock, shared) = stage(device, true);
-    egress.watch_sends(1);
+    let mut bench = Bench::new(device);
+    bench.egress.watch_sends(1);
     // 10,000 stamps/s for a second.
     for number in 0..10_000u64 {
-        fill(&mut line, [number * 100]);
-        clock.advance(micros(number * 100));
-        egress.step().expect("a step");
+        bench.fill([number * 100]);
+        bench.step_at(number * 100);
     }
-    let looks = egress.port().looks;
+    let looks = bench.egress.port().looks;
     assert!((200..=400).contains(&looks), "{looks}");
-    egress.finish();
-    let stamps = report(&shared).send_stamps.expect("stamps");
+    let stamps = bench.finish().send_stamps.expect("stamps");
     assert_eq!(stamps.count, 10_000);
 }
 
 #[test]
 fn copies_that_wait_are_in_flight() {
     let spec = "rate=2mbit queue=fq-codel delay=3ms duplicate=nth:every=3";
-    let (mut egress, mut line, clock, shared) = stage_of(Device::default(), true, Some(spec));
-    shared.seen_until.asleep();
+    let mut bench = Bench::of(Device::default(), true, Some(spec));
+    bench.shared.seen_until.asleep();
     let mut most = 0;
     for micros in 0..400_u64 {
         if micros.is_multiple_of(7) && micros < 300 {
-            fill(&mut line, [100 * micros]);
-            shared.ingress.traffic.packets_in.add(1);
-            shared.ingress.crossed.add(1);
+            bench.fill([100 * micros]);
+            bench.shared.ingress.traffic.packets_in.add(1);
+            bench.shared.ingress.crossed.add(1);
         }
-        clock.advance(Nanos::from_micros(100 * micros));
-        egress.step().expect("a port");
-        let found = report(&shared);
+        bench.step_at(100 * micros);
+        let found = bench.report();
         let came = found.traffic.packets_in + found.effects.duplicated;
         let gone = found.traffic.packets_out + found.drops.total();
         assert_eq!(came, gone + found.in_flight, "{found:?}");
         most = most.max(found.in_flight);
     }
-    let found = report(&shared);
+    let found = bench.report();
     assert_eq!((found.in_flight, found.effects.duplicated), (0, 14));
     assert!(most > 2, "{most}");
 }
