@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::host;
+use crate::sync::SetOnDrop;
 
 /// Cache-line latency above which one thread outperforms two that hand frames over. At 64
 /// bytes without delay, one thread needs 16 to 20 ns per frame; two need 12 to 17 ns at a
@@ -38,7 +39,7 @@ pub fn between(one: usize, other: usize) -> Option<Duration> {
         });
         spawn.ok()?;
         let timed = std::thread::Builder::new().spawn_scoped(scope, || {
-            let _end = Stop(&stop);
+            let _end = SetOnDrop(&stop);
             host::pin(one).ok()?;
             let started = Instant::now();
             let mut value = 0;
@@ -54,15 +55,6 @@ pub fn between(one: usize, other: usize) -> Option<Duration> {
         });
         timed.ok()?.join().ok().flatten()
     })
-}
-
-/// Sets a flag on drop.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Makes round trips and returns their total time; `None` on timeout.

@@ -18,6 +18,7 @@ use crate::record::{Epoch, RecordHandle, Recorder, RecordingParts};
 use crate::report::LinkReport;
 use crate::stage::{Egress, Ingress, OutputStage};
 use crate::start_error::StartError;
+use crate::sync::SetOnDrop;
 
 /// Configuration of a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +186,7 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     let (fed, emptied) = std::thread::scope(|scope| {
         // New threads, because pinning must not outlast the run.
         let feeding = scope.spawn(|| {
-            let _ended = SetAtEnd(&input_ended);
+            let _ended = SetOnDrop(&input_ended);
             config.cores.map(|(core, _)| host::pin(core));
             let fed = feed(&mut ingress, config.memory_soft, &emptying_ended);
             let at_end = (Instant::now(), released(shared));
@@ -193,7 +194,7 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
             fed.map(|()| at_end)
         });
         let emptying = scope.spawn(|| {
-            let _ended = SetAtEnd(&emptying_ended);
+            let _ended = SetOnDrop(&emptying_ended);
             config.cores.map(|(_, core)| host::pin(core));
             empty(&mut egress, &input_ended)
         });
@@ -206,16 +207,6 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
         input_end.saturating_duration_since(first)
     });
     Ok((egress.into_port(), steady, frames))
-}
-
-/// Sets a flag on drop, also after a panic: otherwise the other thread would wait
-/// forever.
-struct SetAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 /// Joins a thread and resumes its panic.

@@ -98,22 +98,16 @@ impl Threads {
     /// # Errors
     /// The thread cannot be started.
     pub fn spawn(&mut self, plan: ThreadPlan, notes: &mut Vec<String>) -> Result<(), StartError> {
-        let ThreadPlan {
-            name,
-            bell,
-            prepare,
-            body,
-        } = plan;
         let (ready, prepared) = channel();
         let guard = EndGuard {
             control: Arc::clone(&self.control),
             ending: self.ending.0.clone(),
             place: self.running.len(),
         };
-        let thread = spawn(&name, move || {
+        let thread = spawn(&plan.name, move || {
             let _guard = guard;
-            let _ = ready.send((thread_id(), prepare()));
-            body()
+            let _ = ready.send((thread_id(), (plan.prepare)()));
+            (plan.body)()
         })?;
         let (id, found) = prepared.recv().unwrap_or_default();
         for note in found {
@@ -121,7 +115,11 @@ impl Threads {
                 notes.push(note);
             }
         }
-        self.running.push(RunningThread { bell, thread, id });
+        self.running.push(RunningThread {
+            bell: plan.bell,
+            thread,
+            id,
+        });
         Ok(())
     }
 

@@ -207,13 +207,7 @@ impl Reader {
     }
 
     fn stopped(&self) -> bool {
-        let Control {
-            stop,
-            failed,
-            faults,
-            ..
-        } = &*self.control;
-        stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) || faults.any()
+        self.control.stop.load(Ordering::Relaxed) || self.control.must_end()
     }
 
     fn wait_to_begin(&self) {
