@@ -177,11 +177,13 @@ fn slope(points: &[ClockExchange], origin: &ClockExchange) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::Draws;
+
     use super::*;
 
     /// A remote clock, and an underlay with up to `jitter` of queueing delay.
     struct World {
-        state: u64,
+        draws: Draws,
         offset: i64,
         skew: f64,
         delay: u64,
@@ -194,21 +196,9 @@ mod tests {
             Nanos::from_nanos((skewed as u64).wrapping_add_signed(self.offset))
         }
 
-        fn draw(&mut self) -> u64 {
-            self.state = self
-                .state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            if self.jitter == 0 {
-                0
-            } else {
-                (self.state >> 33) % self.jitter
-            }
-        }
-
         fn exchange(&mut self, at: u64, estimator: &mut OffsetEstimator) -> Option<i64> {
-            let there = at + self.delay + self.draw();
-            let back = there + 5_000 + self.delay + self.draw();
+            let there = at + self.delay + self.draws.below(self.jitter);
+            let back = there + 5_000 + self.delay + self.draws.below(self.jitter);
             let stamps = [
                 Nanos::from_nanos(at),
                 self.theirs(there),
@@ -225,7 +215,7 @@ mod tests {
     fn offset_and_skew_are_found_through_jitter() {
         for (offset, skew) in [(0, 0.0), (100_000_000, 50e-6), (-7_200_000_000_000, -80e-6)] {
             let mut world = World {
-                state: 3,
+                draws: Draws(3),
                 offset: offset + START as i64 * 8,
                 skew,
                 delay: 500_000,
@@ -253,7 +243,7 @@ mod tests {
     #[test]
     fn a_step_is_reported_once_and_followed() {
         let mut world = World {
-            state: 3,
+            draws: Draws(3),
             offset: 0,
             skew: 0.0,
             delay: 500_000,

@@ -215,10 +215,7 @@ impl MissingBatches {
                 let again = now.saturating_add(times.retry());
                 batch.ask_at = (batch.asks < ASKS_MAX).then_some(again);
             }
-            next = match (next, batch.ask_at) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            };
+            next = next.into_iter().chain(batch.ask_at).min();
         }
         self.ask_at = next;
         asked

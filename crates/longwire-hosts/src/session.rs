@@ -326,7 +326,7 @@ fn bit(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use longwire_engine::Nanos;
+    use longwire_testbed::support::Draws;
 
     use super::*;
 
@@ -418,13 +418,10 @@ mod tests {
     #[test]
     fn each_number_is_accepted_once() {
         let (mut window, mut seen) = (ReplayWindow::default(), BTreeSet::new());
-        let (mut state, mut highest, mut accepted) = (7u64, 0u64, 0);
+        let (mut draws, mut highest, mut accepted) = (Draws(7), 0u64, 0);
         for _ in 0..200_000 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            let ahead = if state >> 58 == 0 { 3_000 } else { 3 };
-            let number = (highest + (state >> 33) % ahead).saturating_sub((state >> 45) % 1_300);
+            let ahead = if draws.below(64) == 0 { 3_000 } else { 3 };
+            let number = (highest + draws.below(ahead)).saturating_sub(draws.below(1_300));
             let expected = !seen.contains(&number) && (highest < SIZE || number > highest - SIZE);
             assert_eq!(window.is_new(number), expected, "{number} of {highest}");
             if expected {
