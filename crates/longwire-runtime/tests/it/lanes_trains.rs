@@ -2,7 +2,7 @@
 //! frame by frame, with frames cut and finished beforehand.
 
 use longwire_engine::{Bytes, Nanos};
-use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::own::OwnRx;
 use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::fabric::pipeline::run_recorded;
 
@@ -44,19 +44,18 @@ fn staged(
     let (parts, cells) = parts(case);
     let (recorder, kept) = records.recorder();
     let settings = (3, Bytes(64 << 20));
-    let sinks = [Sink::new(), Sink::new()];
+    let sinks = [Sink::default(), Sink::default()];
     let source =
         |port: usize| -> Box<dyn OwnRx> { Box::new(Script::at(buffers[port].clone(), START)) };
-    let reports = if takes_offload {
-        let ports = (0..2).map(|port| (source(port), Device(sinks[port].clone())));
-        let end = run_recorded(ports.collect(), parts, settings, recorder);
-        end.expect("it runs").reports
-    } else {
-        let port = |port: usize| -> Box<dyn OwnTx> { Box::new(sinks[port].clone()) };
-        let ports = (0..2).map(|number| (source(number), port(number)));
-        let end = run_recorded(ports.collect(), parts, settings, recorder);
-        end.expect("it runs").reports
-    };
+    let ports = (0..2).map(|port| {
+        let device = Device {
+            sink: sinks[port].clone(),
+            takes_offload,
+        };
+        (source(port), device)
+    });
+    let end = run_recorded(ports.collect(), parts, settings, recorder);
+    let reports = end.expect("it runs").reports;
     for report in reports {
         assert_eq!(report.artifacts.values().sum::<u64>(), 0, "{}", case.up);
     }

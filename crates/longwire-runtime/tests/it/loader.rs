@@ -3,33 +3,18 @@
 use longwire_testbed::support::Folder;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use longwire_engine::{LinkSpec, Loader, NoLoader};
 use longwire_runtime::{FileAccess, FileError, FileLoader, FileReader, ReadLimits};
 
-/// A file that is removed with the test.
-struct Scratch {
-    _folder: Folder,
-    path: String,
-}
-
-impl Scratch {
-    fn new(contents: &[u8]) -> Scratch {
-        let folder = Folder::new();
-        let path = folder.file("file");
-        fs::write(&path, contents).expect("the temporary folder is writable");
-        Scratch {
-            _folder: folder,
-            path,
-        }
-    }
-
-    fn path(&self) -> &str {
-        &self.path
-    }
+/// Returns a file with these contents, in a folder that is removed with the test.
+fn scratch(contents: &[u8]) -> (Folder, String) {
+    let folder = Folder::new();
+    let path = folder.file("file");
+    fs::write(&path, contents).expect("the temporary folder is writable");
+    (folder, path)
 }
 
 fn refusal(path: &str) -> String {
@@ -40,9 +25,9 @@ fn refusal(path: &str) -> String {
 #[test]
 fn a_file_is_read_completely_and_in_order() {
     let contents: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
-    let file = Scratch::new(&contents);
+    let (_folder, file) = scratch(&contents);
     let (mut read, mut pieces) = (Vec::new(), 0);
-    let whole = FileLoader::new().read(file.path(), &mut |piece| {
+    let whole = FileLoader::new().read(&file, &mut |piece| {
         pieces += 1;
         read.extend_from_slice(piece);
         Ok(())
@@ -53,9 +38,9 @@ fn a_file_is_read_completely_and_in_order() {
 
 #[test]
 fn the_consumer_can_end_reading() {
-    let file = Scratch::new(&[0; 1 << 20]);
+    let (_folder, file) = scratch(&[0; 1 << 20]);
     let mut pieces = 0;
-    let ended = FileLoader::new().read(file.path(), &mut |_| {
+    let ended = FileLoader::new().read(&file, &mut |_| {
         pieces += 1;
         Err("enough".to_owned())
     });
@@ -78,24 +63,17 @@ fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     came.expect("it does not wait for ever")
 }
 
-/// Creates a FIFO without a writer.
-fn fifo() -> Scratch {
-    let file = Scratch::new(b"");
-    fs::remove_file(file.path()).expect("it is there");
-    let made = Command::new("mkfifo").arg(file.path()).status();
-    assert!(made.expect("mkfifo starts").success());
-    file
-}
-
 #[test]
 fn only_regular_files_are_read_and_opened() {
-    let fifo = fifo();
-    let path = fifo.path().to_owned();
+    let folder = Folder::new();
+    // Without a writer.
+    let fifo = folder.file("fifo");
+    nix::unistd::mkfifo(fifo.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+    let path = fifo.clone();
     assert!(soon(move || refusal(&path)).contains("a FIFO, not a regular file"));
     assert!(soon(|| refusal("/dev/null")).contains("a device, not a regular file"));
-    let path = fifo.path().to_owned();
     let plugin = soon(move || {
-        let text = format!("plugin:{path}");
+        let text = format!("plugin:{fifo}");
         LinkSpec::new().set("loss", &text, &FileLoader::new())
     });
     let error = plugin.expect_err("no plugin").to_string();
@@ -104,13 +82,13 @@ fn only_regular_files_are_read_and_opened() {
 
 #[test]
 fn a_file_beyond_the_limit_is_refused() {
-    let file = Scratch::new(&[b'1'; 1 << 20]);
+    let (_folder, file) = scratch(&[b'1'; 1 << 20]);
     let read = |bytes: u64| {
         let limits = ReadLimits {
             bytes,
             ..ReadLimits::default()
         };
-        let path = Path::new(file.path());
+        let path = Path::new(&file);
         let mut reader = FileReader::open(path, &FileAccess::Any, limits, None).expect("a thread");
         let mut text = Vec::new();
         let read = std::io::Read::read_to_end(&mut reader, &mut text);
@@ -132,7 +110,7 @@ fn a_file_beyond_the_limit_is_refused() {
 
 #[test]
 fn no_thread_is_left_after_a_file_was_read() {
-    let file = Scratch::new(b"1ms\n");
+    let (_folder, file) = scratch(b"1ms\n");
     let threads = || {
         let tasks = fs::read_dir("/proc/self/task").expect("a process");
         let names =
@@ -142,7 +120,7 @@ fn no_thread_is_left_after_a_file_was_read() {
     // Other tests read files too, so the thread count fluctuates.
     let before = threads();
     for _ in 0..200 {
-        let read = FileLoader::new().read(file.path(), &mut |_| Ok(()));
+        let read = FileLoader::new().read(&file, &mut |_| Ok(()));
         assert_eq!(read, Ok(()));
     }
     assert!(
@@ -154,18 +132,15 @@ fn no_thread_is_left_after_a_file_was_read() {
 
 #[test]
 fn models_read_their_files_through_it() {
-    let file = Scratch::new(b"time,rate_mbps\n0,8\n1,4\n");
-    let read = |file: &Scratch| {
-        let line = format!("rate=trace:{}", file.path());
-        LinkSpec::parse(&line, &FileLoader::new())
-    };
+    let (_folder, file) = scratch(b"time,rate_mbps\n0,8\n1,4\n");
+    let read = |file: &str| LinkSpec::parse(&format!("rate=trace:{file}"), &FileLoader::new());
     let spec = read(&file).expect("a table of rates");
     let rate = spec.build(&NoLoader).expect("no plugins").rate.bit_rate();
     assert_eq!(rate.map(|rate| rate.bits_per_sec()), Some(6_000_000));
 
-    let broken = Scratch::new(b"time,rate_mbps\n0,8\n1,x\n");
+    let (_other, broken) = scratch(b"time,rate_mbps\n0,8\n1,x\n");
     let error = read(&broken).expect_err("it was read").to_string();
-    for part in ["rate: ", broken.path(), "line 3", "'x' is not a number"] {
+    for part in ["rate: ", &broken, "line 3", "'x' is not a number"] {
         assert!(error.contains(part), "{error}");
     }
 }

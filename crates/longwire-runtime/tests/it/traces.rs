@@ -1,4 +1,5 @@
 //! Traces as feeds: selection, times, and faults.
+use longwire_testbed::support::Draws;
 use longwire_testbed::support::frames::{PLAIN4, ethernet, transport, udp4};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -323,41 +324,36 @@ fn interfaces_are_chosen_and_others_are_counted() {
 }
 
 #[test]
-fn a_fault_leaves_what_was_before_it() {
-    let frames: Vec<(u64, u32)> = (0..200).map(|n| (u64::from(n) * 10, n)).collect();
-    let path = trace("fault.pcap", &frames);
-    let whole = std::fs::read(&path).unwrap();
-    let good = trace("good.pcap", &frames[..5]);
-    for cut in [24 + 76 * 150 + 3, 24 + 76 * 30 + 20] {
-        std::fs::write(&path, &whole[..cut]).unwrap();
-        let before = (cut - 24) / 76;
-        for traces in [vec![&path], vec![&good, &path]] {
-            for rounds in [Some(1), Some(3)] {
-                let faulty = TraceConfig {
-                    rounds,
-                    ..config(&traces)
-                };
-                let (frames, error) = drain(&mut TraceFeed::open(faulty).unwrap());
-                let first = if traces.len() == 2 { 5 } else { 0 };
-                assert_eq!(frames.len(), first + before);
-                let place = format!("at byte {}:", 24 + 76 * before);
-                let error = error.unwrap().to_string();
-                assert!(error.contains(&place), "{error}");
-            }
-        }
-    }
-}
-
-#[test]
 fn a_trace_cut_anywhere_gives_the_frames_before_the_cut() {
-    let frames: Vec<(u64, u32)> = (0..8).map(|n| (u64::from(n) * 10, n)).collect();
+    // A record has 76 bytes, the header of the file 24.
+    let frames: Vec<(u64, u32)> = (0..200).map(|n| (u64::from(n) * 10, n)).collect();
     let path = trace("cut.pcap", &frames);
     let whole = std::fs::read(&path).unwrap();
-    for cut in 24..=whole.len() {
+    let good = trace("good.pcap", &frames[..5]);
+    let far = [24 + 76 * 150 + 3, 24 + 76 * 30 + 20];
+    for cut in (24..=24 + 8 * 76).chain(far) {
         std::fs::write(&path, &whole[..cut]).unwrap();
-        let (read, error) = drain(&mut TraceFeed::open(config(&[&path])).unwrap());
-        assert_eq!(read.len(), (cut - 24) / 76);
-        assert_eq!(error.is_some(), (cut - 24) % 76 != 0, "cut at {cut}");
+        let before = (cut - 24) / 76;
+        for (traces, first) in [(vec![&path], 0), (vec![&good, &path], 5)] {
+            let (read, error) = drain(&mut TraceFeed::open(config(&traces)).unwrap());
+            assert_eq!(read.len(), first + before, "cut at {cut}");
+            let is_whole = (cut - 24) % 76 == 0;
+            assert_eq!(error.is_none(), is_whole, "cut at {cut}");
+            if is_whole {
+                continue;
+            }
+            let error = error.unwrap().to_string();
+            let place = format!("at byte {}:", 24 + 76 * before);
+            assert!(error.contains(&place), "{error}");
+            // No further round begins.
+            let rounds = TraceConfig {
+                rounds: Some(3),
+                ..config(&traces)
+            };
+            let (again, error) = drain(&mut TraceFeed::open(rounds).unwrap());
+            assert_eq!(again, read);
+            assert!(error.unwrap().to_string().contains(&place));
+        }
     }
 }
 
@@ -457,22 +453,16 @@ fn frames_that_cannot_be_anonymised_are_reported() {
 /// Compares merging with a stable sort.
 #[test]
 fn merging_is_sorting() {
-    let mut state = 1u64;
-    let mut below = |end: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) % end
-    };
+    let mut draws = Draws(1);
     for case in 0..64 {
         let mut paths = Vec::new();
         let mut all = Vec::new();
-        for at in 0..1 + below(4) as u32 {
+        for at in 0..1 + draws.below(4) as u32 {
             let mut micros = 0;
             let mut frames = Vec::new();
-            for n in 0..below(40) as u32 {
+            for n in 0..draws.below(40) as u32 {
                 // Often simultaneous with the previous frame.
-                micros += below(50).saturating_sub(20);
+                micros += draws.below(50).saturating_sub(20);
                 frames.push((micros, at * 100 + n));
             }
             paths.push(trace(&format!("merge-{case}-{at}.pcap"), &frames));

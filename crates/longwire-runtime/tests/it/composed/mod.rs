@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use cases::Case;
 use longwire_engine::{Bytes, LinkConfig, Nanos, Verdict};
-use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::own::OwnRx;
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
 use longwire_runtime::record::Event;
 use longwire_runtime::{LinkReport, LinkSetup, NetworkPlan, Placement, RunConfig, WaitMode, start};
@@ -49,7 +49,7 @@ fn run_in_virtual_time(
     seed: u64,
     takes_offload: bool,
 ) -> (LinkReport, Vec<Frame>) {
-    let sink = Sink::new();
+    let sink = Sink::default();
     let setup = LinkSetup::new("ab", config);
     let pipeline = PipelineConfig {
         seed,
@@ -59,16 +59,13 @@ fn run_in_virtual_time(
         cores: None,
     };
     let source: Box<dyn OwnRx> = Box::new(Script::at(buffers, START));
-    let report = if takes_offload {
-        run_to_end(source, Device(sink.clone()), setup, pipeline).map(|end| end.report)
-    } else {
-        let port: Box<dyn OwnTx> = Box::new(sink.clone());
-        run_to_end(source, port, setup, pipeline).map(|end| end.report)
+    let device = Device {
+        sink: sink.clone(),
+        takes_offload,
     };
-    (
-        report.unwrap_or_else(|error| panic!("{error}")),
-        sink.take(),
-    )
+    let end = run_to_end(source, device, setup, pipeline);
+    let report = end.unwrap_or_else(|error| panic!("{error}")).report;
+    (report, sink.take())
 }
 
 /// Runs the case in virtual time and compares its output with the simulation: in order,
@@ -115,7 +112,7 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     let foreseen = simulate(case.config(START), case.seed, &arrivals);
     let soon = START.saturating_add(SOON);
     let is_soon = foreseen.released.iter().all(|(at, _)| *at < soon);
-    let sink = Sink::new();
+    let sink = Sink::default();
     let input = input("memory", Script::live(case.buffers()));
     let output = output("memory", sink.clone());
     let setup = LinkSetup::new("ab", case.config(START));

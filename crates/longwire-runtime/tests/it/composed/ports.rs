@@ -84,20 +84,13 @@ pub type Frame = (Nanos, Vec<u8>);
 pub const UNKNOWN: Nanos = Nanos::MAX;
 
 /// Keeps departed wire frames.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Sink {
     frames: Arc<Mutex<Vec<Frame>>>,
     pushed: usize,
 }
 
 impl Sink {
-    pub fn new() -> Sink {
-        Sink {
-            frames: Arc::default(),
-            pushed: 0,
-        }
-    }
-
     /// Returns the departed frames.
     pub fn take(&self) -> Vec<Frame> {
         std::mem::take(&mut self.frames.lock().expect("no panic"))
@@ -135,28 +128,31 @@ impl OwnTx for Sink {
     }
 }
 
-/// A sink that finishes checksums and cuts super-packets, like a device with offloads.
-pub struct Device(pub Sink);
+/// A device around a sink; with offloads, it finishes checksums and cuts super-packets.
+pub struct Device {
+    pub sink: Sink,
+    pub takes_offload: bool,
+}
 
 impl TxPort for Device {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        OwnTx::push(&mut self.0, frame)
+        OwnTx::push(&mut self.sink, frame)
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {
-        OwnTx::flush(&mut self.0)
+        OwnTx::flush(&mut self.sink)
     }
 
     fn free_slots(&self) -> usize {
-        OwnTx::free_slots(&self.0)
+        OwnTx::free_slots(&self.sink)
     }
 
     fn unsent(&self) -> usize {
-        OwnTx::unsent(&self.0)
+        OwnTx::unsent(&self.sink)
     }
 
     fn takes_offload(&self) -> bool {
-        true
+        self.takes_offload
     }
 }
 
