@@ -135,24 +135,24 @@ pub(crate) fn workers(
     // By ingress thread: the thread that drains its line.
     let mut feeds: Vec<Option<usize>> = Vec::new();
     for (ingress, egress) in directions {
+        let egress: Box<dyn OutputStage + Send> = Box::new(egress);
         match layout.placement {
             Placement::PerStage => {
-                spread.push(Stages::of(Some(ingress), None));
-                feeds.push(Some(spread.len()));
-                spread.push(Stages::of(None, Some(egress)));
-                feeds.push(None);
+                feeds.extend([Some(spread.len() + 1), None]);
+                spread.push(Stages::new(vec![ingress], Vec::new()));
+                spread.push(Stages::new(Vec::new(), vec![egress]));
             }
             Placement::PerDirection => {
-                spread.push(Stages::of(Some(ingress), Some(egress)));
                 feeds.push(None);
+                spread.push(Stages::new(vec![ingress], vec![egress]));
             }
             Placement::Together | Placement::Auto => {
                 if spread.is_empty() {
-                    spread.push(Stages::default());
                     feeds.push(None);
+                    spread.push(Stages::default());
                 }
                 spread[0].ingress.push(ingress);
-                spread[0].outputs.push(Box::new(egress));
+                spread[0].outputs.push(egress);
             }
         }
     }
@@ -167,14 +167,10 @@ pub(crate) fn connect(
     wait: WaitMode,
     control: &Arc<Control>,
 ) -> Result<Vec<Worker>, nix::Error> {
-    let bells: Vec<Arc<Bell>> = spread
-        .iter()
-        .map(|_| Bell::new().map(Arc::new))
-        .collect::<Result<_, _>>()?;
-    let inputs = spread
-        .iter()
-        .filter(|stages| !stages.ingress.is_empty())
-        .count() as u64;
+    let bells = spread.iter().map(|_| Bell::new().map(Arc::new));
+    let bells: Vec<Arc<Bell>> = bells.collect::<Result<_, _>>()?;
+    let inputs = spread.iter().filter(|stages| !stages.ingress.is_empty());
+    let inputs = inputs.count() as u64;
     let pauses: Vec<Arc<PauseHistory>> = spread.iter().map(|_| Arc::default()).collect();
     control.count_pauses(&pauses);
     for (index, stages) in spread.iter_mut().enumerate() {
@@ -186,34 +182,20 @@ pub(crate) fn connect(
         }
     }
     let workers = spread.into_iter().zip(feeds).enumerate();
-    Ok(workers
-        .map(|(index, (stages, feeds))| Worker {
+    let workers = workers.map(|(index, (stages, feeds))| {
+        let fed = feeds.filter(|_| wait != WaitMode::Spin);
+        Worker {
             stages,
             wait,
             bell: Arc::clone(&bells[index]),
             pauses: Arc::clone(&pauses[index]),
-            fed: feeds
-                .filter(|_| wait != WaitMode::Spin)
-                .map(|to| Arc::clone(&bells[to]))
-                .into_iter()
-                .collect(),
+            fed: fed.iter().map(|to| Arc::clone(&bells[*to])).collect(),
             all: bells.clone(),
             control: Arc::clone(control),
             inputs,
-        })
-        .collect())
-}
-
-impl Stages {
-    fn of(ingress: Option<Ingress<AnyRx>>, egress: Option<Egress<AnyTx>>) -> Stages {
-        Stages {
-            ingress: ingress.into_iter().collect(),
-            outputs: egress
-                .map(|egress| Box::new(egress) as Box<dyn OutputStage + Send>)
-                .into_iter()
-                .collect(),
         }
-    }
+    });
+    Ok(workers.collect())
 }
 
 #[cfg(test)]

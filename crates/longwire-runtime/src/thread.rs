@@ -31,6 +31,10 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
+    pub fn new(ingress: Vec<Ingress<AnyRx>>, outputs: Vec<Box<dyn OutputStage + Send>>) -> Stages {
+        Stages { ingress, outputs }
+    }
+
     /// Reads a burst of an input. The only stage that sends decides about frames as they
     /// are read, if it can.
     fn read(&mut self, port: usize) -> Result<Step, PortError> {

@@ -85,9 +85,7 @@ fn threads(
     foundation: &Foundation<'_>,
     fifo: bool,
 ) -> Result<Vec<ThreadPlan>, StartError> {
-    let Foundation {
-        config, control, ..
-    } = *foundation;
+    let (config, control) = (foundation.config, foundation.control);
     let realtime = config.realtime;
     let cores = host::allowed_cores();
     let pauses = Arc::new(PauseHistory::default());

@@ -247,16 +247,9 @@ impl Drift {
     /// Returns the slope in microseconds per second, which is ppm; `None` if there are
     /// too few frames or all are due at once.
     pub fn parts_per_million(&self) -> Option<f64> {
-        let Drift {
-            frames,
-            time,
-            late,
-            time_squared,
-            time_late,
-            ..
-        } = *self;
-        let spread = frames * time_squared - time * time;
-        (frames >= 2.0 && spread > 0.0).then(|| (frames * time_late - time * late) / spread)
+        let spread = self.frames * self.time_squared - self.time * self.time;
+        let slope = (self.frames * self.time_late - self.time * self.late) / spread;
+        (self.frames >= 2.0 && spread > 0.0).then_some(slope)
     }
 }
 
