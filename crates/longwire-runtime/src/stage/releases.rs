@@ -326,10 +326,10 @@ impl EgressLane {
             let last = self.lane.link().last_arrival();
             let moved = last.saturating_sub(meta.arrival);
             let account = &mut host.account;
-            if moved > account.judge.tolerance {
-                if let (Some(artifact), _) = account.judge.cause(meta.arrival, moved) {
-                    account.cells().artifacts[artifact].add(1);
-                }
+            if moved > account.judge.tolerance
+                && let (Some(artifact), _) = account.judge.cause(meta.arrival, moved)
+            {
+                account.cells().artifacts[artifact].add(1);
             }
         }
         let until = match now {
