@@ -10,7 +10,7 @@ use longwire_runtime::record::{Event, Recorder};
 use longwire_units::random::Stream;
 
 use crate::common::network::{self, AllCells, link, pair, simulate, spec};
-use crate::common::recorder::{self, Keeper};
+use crate::common::recorder;
 use crate::common::{Arrivals, Kept};
 
 /// Arrival and bytes of a frame.
@@ -116,7 +116,7 @@ pub(crate) enum Records {
 impl Records {
     /// Returns the recorder and its memory.
     pub(crate) fn recorder(self) -> (Option<Box<dyn Recorder>>, recorder::Kept) {
-        let (keeper, kept) = Keeper::new(self == Records::Frames);
+        let (keeper, kept) = recorder::keeper(self == Records::Frames);
         (Some(keeper).filter(|_| self != Records::Nothing), kept)
     }
 }

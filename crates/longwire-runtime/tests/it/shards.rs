@@ -15,7 +15,7 @@ use longwire_runtime::{NetworkPlan, RunConfig, start};
 use longwire_testbed::support::frames::udp4;
 
 use crate::common::network::{self, AllCells};
-use crate::common::recorder::{Keeper, Recorded};
+use crate::common::recorder::{Recorded, keeper};
 use crate::common::{Arrivals, Kept, input};
 use crate::composed::any_spec::{Choices, Examples, any_spec};
 use crate::composed::ports::{self, Script};
@@ -184,7 +184,7 @@ impl Case {
     /// Like [`Case::run`], with frame times relative to `epoch`.
     fn simulate(&self, sharding: Sharding, epoch: Nanos, frames: &[Arrival]) -> Outcome {
         let (parts, cells) = self.parts(sharding);
-        let (recorder, kept) = Keeper::new(true);
+        let (recorder, kept) = keeper(true);
         let mut simulation =
             Simulation::new(&["a", "b", "c"], parts, 7, epoch, Some(recorder)).expect("a network");
         let mut left = Vec::new();
@@ -390,7 +390,7 @@ fn live(case: &Case, sharding: Sharding) -> usize {
         memory: Some(Bytes(64 << 20)),
         ..RunConfig::default()
     };
-    let (recorder, kept) = Keeper::new(true);
+    let (recorder, kept) = keeper(true);
     let plan = NetworkPlan::changeable((0..PORTS).map(port).collect(), parts);
     let running = start(plan, config, Some(recorder)).expect("a network");
     running.wait(Duration::from_millis(400));

@@ -17,25 +17,23 @@ pub struct Recorded {
     pub events: Vec<Event>,
 }
 
-/// Keeps a recording, with or without frames at ports.
-pub struct Keeper {
+/// Returns a recorder, with or without frames at ports, and the reader of what it keeps.
+pub fn keeper(wants_frames: bool) -> (Box<dyn Recorder>, Kept) {
+    let kept = Arc::default();
+    let keeper = Keeper {
+        kept: Arc::clone(&kept),
+        wants_frames,
+    };
+    (Box::new(keeper), Kept(kept))
+}
+
+struct Keeper {
     kept: Arc<Mutex<Recorded>>,
     wants_frames: bool,
 }
 
-/// Reads the recording of a [`Keeper`].
+/// Reads what a recorder keeps.
 pub struct Kept(Arc<Mutex<Recorded>>);
-
-impl Keeper {
-    pub fn new(wants_frames: bool) -> (Box<dyn Recorder>, Kept) {
-        let kept = Arc::default();
-        let keeper = Keeper {
-            kept: Arc::clone(&kept),
-            wants_frames,
-        };
-        (Box::new(keeper), Kept(kept))
-    }
-}
 
 impl Kept {
     pub fn take(&self) -> Recorded {

@@ -27,7 +27,7 @@ use ports::{Device, Frame, Script, Sink};
 use traffic::Buffer;
 
 use crate::common::network::{link, spec};
-use crate::common::recorder::{Keeper, Recorded};
+use crate::common::recorder::{Recorded, keeper};
 use crate::common::{input, output};
 
 /// Start of a pipeline's virtual clock.
@@ -124,7 +124,7 @@ fn check_live(case: &Case, placement: Placement) -> bool {
         memory: Some(Bytes(64 << 20)),
         ..RunConfig::default()
     };
-    let (recorder, kept) = Keeper::new(true);
+    let (recorder, kept) = keeper(true);
     let plan = NetworkPlan::link(input, output, setup, None);
     let running = start(plan, config, Some(recorder)).unwrap_or_else(|error| panic!("{error}"));
     let ended = running.wait(if is_soon { TIMEOUT } else { PARTLY });
