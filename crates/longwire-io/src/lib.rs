@@ -20,6 +20,7 @@ pub mod clock;
 mod collapse;
 pub mod delay_line;
 mod event;
+mod mapping;
 pub mod net;
 mod pidfd;
 pub mod port;

@@ -1,14 +1,13 @@
 //! An arena's memory: one anonymous mapping, and the only code that accesses it.
 
-use std::io;
-use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::{fs, slice};
 
 use longwire_engine::Bytes;
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+use nix::sys::mman::{MmapAdvise, madvise};
 
 use super::{ArenaError, HugePages, SEGMENT, copy};
+use crate::mapping::Mapping;
 use crate::sync::AccessWatch;
 
 /// Alignment of huge pages.
@@ -27,8 +26,7 @@ const TOUCHED_SMALL: usize = 256 << 10;
 /// contract.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    mapped: NonNull<u8>,
-    mapped_len: usize,
+    _mapped: Mapping,
     base: NonNull<u8>,
     len: usize,
     huge_pages: HugePages,
@@ -45,30 +43,17 @@ impl Memory {
     /// Maps `segments` segments and touches the first few megabytes.
     pub(crate) fn new(segments: u32, huge_pages: bool) -> Result<Memory, ArenaError> {
         let len = segments as usize * SEGMENT;
-        let mapped_len = len + HUGE_PAGE;
-        let size = NonZeroUsize::new(mapped_len).unwrap_or(NonZeroUsize::MIN);
-        // SAFETY: a new mapping at an address of the kernel's choice touches
-        // nothing that exists.
-        let mapped = unsafe {
-            mmap_anonymous(
-                None,
-                size,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE,
-            )
-        };
-        let mapped = mapped.map_err(|errno| ArenaError::Refused {
+        let mapped = Mapping::anonymous(len + HUGE_PAGE, libc::MAP_NORESERVE);
+        let mapped = mapped.map_err(|source| ArenaError::Refused {
             budget: Bytes(len as u64),
-            source: io::Error::from(errno),
+            source,
         })?;
-        let mapped: NonNull<u8> = mapped.cast();
-        let skipped = mapped.as_ptr().align_offset(HUGE_PAGE);
+        let skipped = mapped.start().as_ptr().align_offset(HUGE_PAGE);
         // SAFETY: `align_offset` skips less than HUGE_PAGE bytes, and the
         // mapping is that much longer than `len`.
-        let base = unsafe { mapped.add(skipped) };
+        let base = unsafe { mapped.start().add(skipped) };
         let mut memory = Memory {
-            mapped,
-            mapped_len,
+            _mapped: mapped,
             base,
             len,
             huge_pages: HugePages::NotAsked,
@@ -218,13 +203,5 @@ impl Memory {
         // SAFETY: the caller's contract is that of an exclusive slice; the
         // mapping outlives `self`'s borrow.
         unsafe { slice::from_raw_parts_mut(self.base.add(at).as_ptr(), len) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, made by `new`, and no slice of it
-        // can exist any more. A failure would only leak address space.
-        let _ = unsafe { munmap(self.mapped.cast(), self.mapped_len) };
     }
 }

@@ -5,12 +5,13 @@
 //! (decision 0006).
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::socket::set_option;
 use super::super::vnet;
+use crate::mapping::Mapping;
 
 /// The kernel allocates its memory in pieces of this size, each contiguous.
 const BLOCK: usize = 64 * 1024;
@@ -70,14 +71,10 @@ impl Layout {
 /// The mapped ring. Slots are read in order; the status word of each determines whether
 /// it is the kernel's or ours.
 pub(super) struct ReceiveRing {
-    memory: NonNull<u8>,
+    memory: Mapping,
     layout: Layout,
     next: usize,
 }
-
-// SAFETY: the memory belongs to this value alone (the kernel aside), and is
-// not tied to a thread.
-unsafe impl Send for ReceiveRing {}
 
 /// The kernel's description of a frame in a slot.
 #[derive(Clone, Copy, Debug)]
@@ -121,24 +118,8 @@ impl ReceiveRing {
             libc::PACKET_RX_RING,
             &layout.request(),
         )?;
-        // SAFETY: a new mapping at an address of the kernel's choice, of
-        // exactly the size that the ring was given.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                layout.bytes(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                socket.as_raw_fd(),
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let memory = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(ReceiveRing {
-            memory,
+            memory: Mapping::shared(socket, 0, layout.bytes(), 0)?,
             layout,
             next: 0,
         })
@@ -148,7 +129,7 @@ impl ReceiveRing {
     fn slot(&self) -> NonNull<u8> {
         // SAFETY: `next` is below the number of slots, so the offset is
         // inside of the mapping.
-        unsafe { self.memory.add(self.layout.offset(self.next)) }
+        unsafe { self.memory.start().add(self.layout.offset(self.next)) }
     }
 
     fn status(&self) -> &AtomicU32 {
@@ -206,14 +187,6 @@ impl ReceiveRing {
         if self.next == self.layout.slots() {
             self.next = 0;
         }
-    }
-}
-
-impl Drop for ReceiveRing {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `new`, and no reference into it
-        // outlives `self`.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.layout.bytes()) };
     }
 }
 

@@ -3,14 +3,16 @@
 //! the consumer of two (receive, completion).
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::mapping::Mapping;
 
 /// The memory of one ring.
 pub(super) struct XdpRing<T> {
-    mapping: NonNull<u8>,
-    mapped: usize,
+    _mapping: Arc<Mapping>,
     producer: NonNull<AtomicU32>,
     consumer: NonNull<AtomicU32>,
     flags: NonNull<AtomicU32>,
@@ -33,31 +35,16 @@ impl<T: Copy> XdpRing<T> {
         at: &libc::xdp_ring_offset,
     ) -> io::Result<XdpRing<T>> {
         let mapped = at.desc as usize + size as usize * size_of::<T>();
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                mapped,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                socket.as_raw_fd(),
-                page as libc::off_t,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let mapping = NonNull::new(address.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Mapping::shared(socket, page, mapped, libc::MAP_POPULATE)?;
         // SAFETY: the kernel says that the ring's parts are at these offsets,
         // all in front of the entries' end, up to which was mapped.
-        let part = |offset: u64| unsafe { mapping.add(offset as usize) };
+        let part = |offset: u64| unsafe { mapping.start().add(offset as usize) };
         Ok(XdpRing {
-            mapping,
-            mapped,
             producer: part(at.producer).cast(),
             consumer: part(at.consumer).cast(),
             flags: part(at.flags).cast(),
             entries: part(at.desc).cast(),
+            _mapping: Arc::new(mapping),
             size,
         })
     }
@@ -83,14 +70,6 @@ impl<T: Copy> XdpRing<T> {
         // SAFETY: the size is a power of two, so the masked index is below
         // it, and inside of the mapping.
         unsafe { self.entries.add((index & (self.size - 1)) as usize) }
-    }
-}
-
-impl<T> Drop for XdpRing<T> {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `map`, and nothing that points
-        // into it outlives `self`.
-        unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped) };
     }
 }
 
@@ -224,25 +203,13 @@ mod tests {
 
     /// Creates a ring over plain memory, and the kernel's side of it.
     fn ring(size: u32, start: u32) -> (XdpRing<u64>, XdpRing<u64>) {
-        let mapped = 64 + size as usize * 8;
-        // SAFETY: a new anonymous mapping.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                mapped,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        let mapping = NonNull::new(address.cast::<u8>()).expect("memory");
-        let side = |mapped| {
+        let mapping = Mapping::anonymous(64 + size as usize * 8, 0);
+        let mapping = Arc::new(mapping.expect("memory"));
+        let side = || {
             // SAFETY: all inside of the mapping of 64 bytes and the entries.
-            let part = |at| unsafe { mapping.add(at) };
+            let part = |at| unsafe { mapping.start().add(at) };
             XdpRing {
-                mapping,
-                mapped,
+                _mapping: Arc::clone(&mapping),
                 producer: part(0).cast(),
                 consumer: part(16).cast(),
                 flags: part(32).cast(),
@@ -250,8 +217,7 @@ mod tests {
                 size,
             }
         };
-        // The second half unmaps nothing.
-        let (ours, kernel) = (side(mapped), side(0));
+        let (ours, kernel) = (side(), side());
         ours.producer().store(start, Ordering::Relaxed);
         ours.consumer().store(start, Ordering::Relaxed);
         (ours, kernel)

@@ -4,7 +4,8 @@
 //! to the sending half. It changes hands through the rings.
 
 use std::io;
-use std::ptr::NonNull;
+
+use crate::mapping::Mapping;
 
 /// Bytes that the kernel leaves free before a received frame (`XDP_PACKET_HEADROOM`);
 /// the arrival's stamp is at their end.
@@ -14,16 +15,10 @@ pub(super) const PAGE: usize = 4096;
 
 /// The memory, mapped until dropped.
 pub(super) struct Umem {
-    memory: NonNull<u8>,
+    memory: Mapping,
     chunk: usize,
     chunks: usize,
 }
-
-// SAFETY: plain memory, not tied to a thread; the callers of the unsafe methods ensure
-// that each chunk has one user.
-unsafe impl Send for Umem {}
-// SAFETY: as above: only the unsafe methods touch the memory.
-unsafe impl Sync for Umem {}
 
 impl Umem {
     /// Returns the chunk size for frames of `frame_max` bytes; `None` if they exceed the
@@ -36,24 +31,8 @@ impl Umem {
 
     /// Maps memory for `chunks` chunks of `chunk` bytes.
     pub(super) fn new(chunk: usize, chunks: usize) -> io::Result<Umem> {
-        // SAFETY: a new anonymous mapping at an address of the kernel's
-        // choice.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                chunk * chunks,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-                -1,
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let memory = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Umem {
-            memory,
+            memory: Mapping::anonymous(chunk * chunks, libc::MAP_POPULATE)?,
             chunk,
             chunks,
         })
@@ -63,7 +42,7 @@ impl Umem {
     /// before sent frames.
     pub(super) fn registration(&self, tx_metadata: usize) -> libc::xdp_umem_reg {
         libc::xdp_umem_reg {
-            addr: self.memory.as_ptr() as u64,
+            addr: self.memory.start().as_ptr() as u64,
             len: self.len() as u64,
             chunk_size: self.chunk as u32,
             headroom: 0,
@@ -110,15 +89,9 @@ impl Umem {
             return None;
         }
         // SAFETY: inside of the mapping; the caller holds the chunk.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.memory.add(start).as_ptr(), len) })
-    }
-}
-
-impl Drop for Umem {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `new`. The kernel holds the
-        // pages themselves as long as it needs them.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len()) };
+        let piece = unsafe { self.memory.start().add(start) };
+        // SAFETY: as above.
+        Some(unsafe { std::slice::from_raw_parts_mut(piece.as_ptr(), len) })
     }
 }
 
