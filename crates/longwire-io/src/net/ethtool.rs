@@ -2,10 +2,12 @@
 //! the `ethtool` program.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use longwire_engine::BitRate;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use super::ifreq;
 
 // Numbers from linux/ethtool.h.
 const GSET: u32 = 0x01;
@@ -246,30 +248,10 @@ fn ask(
     question: libc::c_ulong,
     data: *mut libc::c_char,
 ) -> io::Result<()> {
-    if name.len() >= libc::IFNAMSIZ {
-        return Err(io::Error::from_raw_os_error(libc::ENODEV));
-    }
-    // SAFETY: `ifreq` is a C structure of integers and pointers, for
-    // which zeros are valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
+    let mut request = ifreq::request(name)?;
     request.ifr_ifru.ifru_data = data;
-    // SAFETY: `request` is a valid `ifreq` with a terminated name, and
-    // its data points to what every caller sizes for its
-    // question.
-    let result = unsafe {
-        libc::ioctl(
-            socket.as_raw_fd(),
-            question as libc::Ioctl,
-            &raw mut request,
-        )
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    // SAFETY: every caller sizes the data for its question.
+    unsafe { ifreq::ask(socket, question, &mut request) }
 }
 
 fn bytes_of(words: &[u32]) -> Vec<u8> {

@@ -33,27 +33,43 @@ fn about(kind: u16, name: &str, flags: u32, change: u32) -> Message {
 
 fn refused(action: &'static str, name: &str, source: NetlinkError) -> NetError {
     if source.source.raw_os_error() == Some(libc::ENODEV) {
-        return NetError::NoDevice {
-            name: name.to_owned(),
-        };
+        return no_device(name);
     }
     NetError::refused(action, format!("device '{name}'"), source)
 }
 
-fn request(action: &'static str, name: &str, message: Message) -> Result<(), NetError> {
-    let mut netlink = Netlink::route().map_err(|source| refused(action, name, source))?;
-    request_by(&mut netlink, action, name, message)
+fn no_device(name: &str) -> NetError {
+    NetError::NoDevice {
+        name: name.to_owned(),
+    }
 }
 
-/// Like [`request`], in the namespace of `netlink`.
-fn request_by(
+fn request(action: &'static str, name: &str, message: Message) -> Result<(), NetError> {
+    let done = Netlink::route().and_then(|mut netlink| netlink.request(message));
+    done.map_err(|source| refused(action, name, source))
+}
+
+/// Changes attributes of a device, in the namespace of `netlink`.
+fn change_by(
     netlink: &mut Netlink,
     action: &'static str,
     name: &str,
-    message: Message,
+    fill: impl FnOnce(&mut Message),
 ) -> Result<(), NetError> {
+    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
+    fill(&mut message);
     let done = netlink.request(message);
     done.map_err(|source| refused(action, name, source))
+}
+
+/// Changes attributes of a device.
+fn change(
+    action: &'static str,
+    name: &str,
+    fill: impl FnOnce(&mut Message),
+) -> Result<(), NetError> {
+    let mut netlink = Netlink::route().map_err(|source| refused(action, name, source))?;
+    change_by(&mut netlink, action, name, fill)
 }
 
 /// Brings a device up, including `lo`, which is down in a new namespace.
@@ -74,10 +90,26 @@ pub fn link_down(name: &str) -> Result<(), NetError> {
     request("take down", name, about(libc::RTM_NEWLINK, name, 0, UP))
 }
 
-/// Takes a device down, in the namespace of `netlink`.
-pub(crate) fn link_down_by(netlink: &mut Netlink, name: &str) -> Result<(), NetError> {
-    let message = about(libc::RTM_NEWLINK, name, 0, UP);
-    request_by(netlink, "take down", name, message)
+/// Brings a device up or takes it down, in the namespace of `netlink`.
+pub(crate) fn set_up_by(netlink: &mut Netlink, name: &str, up: bool) -> Result<(), NetError> {
+    let (action, flags) = if up {
+        ("bring up", UP)
+    } else {
+        ("take down", 0)
+    };
+    let done = netlink.request(about(libc::RTM_NEWLINK, name, flags, UP));
+    done.map_err(|source| refused(action, name, source))
+}
+
+/// Returns whether a device is up, and the length of its transmit queue in packets.
+pub(crate) fn up_and_queue_len(netlink: &mut Netlink, name: &str) -> Result<(bool, u32), NetError> {
+    read_by(netlink, name, |payload| {
+        let queue_len = attribute(payload.get(INFO_LEN..)?, libc::IFLA_TXQLEN)?;
+        Some((
+            number_at(payload, INFO_FLAGS)? & UP != 0,
+            number_at(queue_len, 0)?,
+        ))
+    })
 }
 
 /// Keeps a device that is down from generating an address, so that it sends no IPv6.
@@ -89,13 +121,13 @@ pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
     /// IFLA_INET6_ADDR_GEN_MODE, and its value for none.
     const GENERATION: u16 = 8;
     const NONE: u8 = 1;
-    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
-    message.nested(libc::IFLA_AF_SPEC, |families| {
-        families.nested(libc::AF_INET6 as u16, |of_v6| {
-            of_v6.attribute(GENERATION, &[NONE]);
+    change("set the addresses of", name, |message| {
+        message.nested(libc::IFLA_AF_SPEC, |families| {
+            families.nested(libc::AF_INET6 as u16, |of_v6| {
+                of_v6.attribute(GENERATION, &[NONE]);
+            });
         });
-    });
-    request("set the addresses of", name, message)
+    })
 }
 
 /// Removes a device; for a veth pair, both ends.
@@ -114,9 +146,9 @@ pub fn link_delete(name: &str) -> Result<(), NetError> {
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
 /// without CAP_NET_ADMIN, or for an MTU outside the device's range.
 pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
-    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
-    message.number(libc::IFLA_MTU, mtu);
-    request("set the MTU of", name, message)
+    change("set the MTU of", name, |message| {
+        message.number(libc::IFLA_MTU, mtu);
+    })
 }
 
 /// Sets the maximum super-packet length in bytes for IPv4 and IPv6. Values above 65,536
@@ -126,16 +158,15 @@ pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
 /// without CAP_NET_ADMIN, or if the device does not support that much.
 pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
+    /// include/uapi/linux/if_link.h, since Linux 6.3.
+    const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
     for attribute in [libc::IFLA_GSO_MAX_SIZE, IFLA_GSO_IPV4_MAX_SIZE] {
-        let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
-        message.number(attribute, bytes);
-        request("set the longest super-packet of", name, message)?;
+        change("set the longest super-packet of", name, |message| {
+            message.number(attribute, bytes);
+        })?;
     }
     Ok(())
 }
-
-/// include/uapi/linux/if_link.h, since Linux 6.3.
-const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
 
 /// Sets the length of the transmit queue in packets, in the namespace of `netlink`.
 ///
@@ -143,9 +174,9 @@ const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
 /// without CAP_NET_ADMIN.
 pub fn set_tx_queue_len(netlink: &mut Netlink, name: &str, packets: u32) -> Result<(), NetError> {
-    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
-    message.number(libc::IFLA_TXQLEN, packets);
-    request_by(netlink, "set the queue length of", name, message)
+    change_by(netlink, "set the queue length of", name, |message| {
+        message.number(libc::IFLA_TXQLEN, packets);
+    })
 }
 
 /// Sets the MAC address.
@@ -154,9 +185,9 @@ pub fn set_tx_queue_len(netlink: &mut Netlink, name: &str, packets: u32) -> Resu
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
 /// without CAP_NET_ADMIN, for a multicast address, or if the device's address is fixed.
 pub fn set_mac(name: &str, mac: [u8; 6]) -> Result<(), NetError> {
-    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
-    message.attribute(libc::IFLA_ADDRESS, &mac);
-    request("set the MAC address of", name, message)
+    change("set the MAC address of", name, |message| {
+        message.attribute(libc::IFLA_ADDRESS, &mac);
+    })
 }
 
 /// Moves a device into another namespace. It arrives down and without
@@ -167,9 +198,9 @@ pub fn set_mac(name: &str, mac: [u8; 6]) -> Result<(), NetError> {
 /// without CAP_NET_ADMIN in both namespaces, if the other one has a device of that
 /// name, or if the device is bound to its namespace as `lo` is.
 pub fn move_to(name: &str, namespace: &NetNamespace) -> Result<(), NetError> {
-    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
-    message.number(libc::IFLA_NET_NS_FD, fd_number(namespace));
-    request("move", name, message)
+    change("move", name, |message| {
+        message.number(libc::IFLA_NET_NS_FD, fd_number(namespace));
+    })
 }
 
 /// Returns the descriptor of a namespace for rtnetlink.
@@ -246,12 +277,19 @@ pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
 
 /// Requests a device and parses the answer.
 fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetError> {
-    Netlink::route()
-        .and_then(|mut netlink| netlink.get(about(libc::RTM_GETLINK, name, 0, 0), take))
-        .map_err(|source| refused("read", name, source))?
-        .ok_or_else(|| NetError::NoDevice {
-            name: name.to_owned(),
-        })
+    let mut netlink = Netlink::route().map_err(|source| refused("read", name, source))?;
+    read_by(&mut netlink, name, take)
+}
+
+/// Like [`read`], in the namespace of `netlink`.
+fn read_by<T>(
+    netlink: &mut Netlink,
+    name: &str,
+    take: impl FnMut(&[u8]) -> Option<T>,
+) -> Result<T, NetError> {
+    let found = netlink.get(about(libc::RTM_GETLINK, name, 0, 0), take);
+    let found = found.map_err(|source| refused("read", name, source))?;
+    found.ok_or_else(|| no_device(name))
 }
 
 /// Waits for a carrier on a device that was brought up; without queries, its report may take a

@@ -10,6 +10,7 @@ pub mod address;
 pub mod ethtool;
 pub mod events;
 pub mod grace;
+pub(crate) mod ifreq;
 pub mod interface;
 pub mod link;
 pub mod neighbour;
@@ -72,6 +73,15 @@ impl NetError {
             action,
             what: what.into(),
             source,
+        }
+    }
+
+    /// Returns the system error.
+    pub(crate) fn into_io(self) -> io::Error {
+        match self {
+            NetError::NetlinkError { source, .. } => source.source,
+            NetError::System { source, .. } => source,
+            NetError::NoDevice { .. } => io::Error::from_raw_os_error(libc::ENODEV),
         }
     }
 

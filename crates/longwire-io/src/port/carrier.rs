@@ -25,7 +25,7 @@ const REQUESTED: u8 = 1;
 const PRESENT: u8 = 2;
 
 /// Sets the interface's carrier.
-pub(super) type SwitchCarrier = Box<dyn Fn(bool) -> io::Result<()> + Send>;
+pub(super) type SwitchCarrier = Box<dyn FnMut(bool) -> io::Result<()> + Send>;
 
 /// Controls the carrier of an interface.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct CarrierState {
 impl Carrier {
     /// Starts the switching thread. The first switch is synchronous, so that errors show
     /// at the start.
-    pub(super) fn start(switch: SwitchCarrier) -> io::Result<Carrier> {
+    pub(super) fn start(mut switch: SwitchCarrier) -> io::Result<Carrier> {
         switch(true)?;
         let shared = Arc::new(CarrierState {
             flags: AtomicU8::new(REQUESTED | PRESENT),
@@ -61,7 +61,7 @@ impl Carrier {
         let thread = thread.spawn(move || {
             // Failing to drop rights does not affect the run.
             let _ = rights::give_up(&[Capability::NetAdmin]);
-            state.follow(&switch);
+            state.follow(&mut switch);
         })?;
         Ok(Carrier {
             shared,
@@ -122,7 +122,7 @@ impl Drop for Carrier {
 
 impl CarrierState {
     /// Follows requests until the port is closed.
-    fn follow(&self, switch: &SwitchCarrier) {
+    fn follow(&self, switch: &mut SwitchCarrier) {
         while !self.ended.load(Ordering::SeqCst) {
             match self.flags.load(Ordering::SeqCst) {
                 // Unless it was requested again: then no frame may be in transit.

@@ -6,7 +6,8 @@ use super::PortError;
 use super::any::{AnyRx, AnyTx};
 use super::carrier::{Carrier, SwitchCarrier};
 use super::options::CarrierControl;
-use super::tap::DeviceSettings;
+use crate::net::netlink::Netlink;
+use crate::net::{NetError, link};
 
 /// Lets a port control the carrier of the interface at its other end.
 ///
@@ -33,7 +34,7 @@ pub(super) fn control(
     let start = |switch| Carrier::start(switch).map_err(failed);
     let own_pair = |interface: &str| {
         if control == CarrierControl::OwnPair {
-            start(switch_of_pair(interface)?)
+            start(switch_of_pair(interface).map_err(failed)?)
         } else {
             Err(refused(
                 "carrier: cannot control the carrier of an existing interface; use tap:NAME, or \
@@ -59,7 +60,11 @@ pub(super) fn control(
 
 /// Returns the switch of a veth pair whose end `interface` is in the calling thread's
 /// namespace.
-fn switch_of_pair(interface: &str) -> Result<SwitchCarrier, PortError> {
-    let settings = DeviceSettings::new(interface)?;
-    Ok(Box::new(move |up| settings.set_up(up)))
+fn switch_of_pair(interface: &str) -> io::Result<SwitchCarrier> {
+    let mut netlink = Netlink::route().map_err(|error| error.source)?;
+    let interface = interface.to_owned();
+    Ok(Box::new(move |up| {
+        let done = link::set_up_by(&mut netlink, &interface, up);
+        done.map_err(NetError::into_io)
+    }))
 }

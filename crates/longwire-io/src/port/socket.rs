@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::PortError;
+use crate::net::ifreq;
 
 /// Sets a socket option that has no safe wrapper.
 pub(crate) fn set_option<T>(
@@ -130,22 +131,8 @@ pub(crate) fn ask_interface(
     name: &str,
     question: libc::c_ulong,
 ) -> io::Result<libc::ifreq> {
-    // SAFETY: `ifreq` is a C structure of integers and pointers, for which
-    // zeros are valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let room = request.ifr_name.len() - 1;
-    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    // SAFETY: `request` is a valid `ifreq` with a terminated name; the
-    // questions that this is used for have their answer inside of it.
-    let result = unsafe {
-        libc::ioctl(
-            socket.as_raw_fd(),
-            question as libc::Ioctl,
-            &raw mut request,
-        )
-    };
-    checked(result)?;
+    let mut request = ifreq::request(name)?;
+    // SAFETY: the questions that this is used for have their answer inside of the request.
+    unsafe { ifreq::ask(socket, question, &mut request) }?;
     Ok(request)
 }

@@ -61,7 +61,7 @@ impl Restorer {
             }
             Undo::Down => {
                 if let Some(netlink) = &mut self.netlink {
-                    let _ = link::link_down_by(netlink, device);
+                    let _ = link::set_up_by(netlink, device, false);
                 }
             }
         }

@@ -1,26 +1,20 @@
 //! The TAP device of a port: opening, settings, counters.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
-
 use crate::net::interface::Interface;
+use crate::net::netlink::Netlink;
 use crate::net::record::{PortRecord, Restorer, Undo};
+use crate::net::{NetError, link, tap};
 use crate::port::lock::{self, PortLock};
 use crate::port::vnet;
 use crate::port::{PortError, options};
 
 mod control {
-    nix::ioctl_write_ptr_bad!(
-        /// Attaches a control file to a device, which is created if necessary.
-        set_iff,
-        libc::TUNSETIFF,
-        libc::ifreq
-    );
     nix::ioctl_write_ptr_bad!(
         /// Sets the length of the header before each frame.
         set_header_len,
@@ -38,15 +32,11 @@ mod control {
         libc::TUNSETCARRIER,
         libc::c_int
     );
-    nix::ioctl_read_bad!(get_flags, libc::SIOCGIFFLAGS, libc::ifreq);
-    nix::ioctl_write_ptr_bad!(set_flags, libc::SIOCSIFFLAGS, libc::ifreq);
-    nix::ioctl_read_bad!(get_queue_len, libc::SIOCGIFTXQLEN, libc::ifreq);
-    nix::ioctl_write_ptr_bad!(set_queue_len, libc::SIOCSIFTXQLEN, libc::ifreq);
 }
 
 /// Queue length of the device in frames: 20 ms at 500,000 frames/s; the kernel's default
 /// of 500 holds 1 ms.
-const QUEUE_LEN: libc::c_int = 10_000;
+const QUEUE_LEN: u32 = 10_000;
 
 /// Capabilities of a reader of super-packets (linux/if_tun.h): checksums, TCP segments
 /// over IPv4 and IPv6, and CWR on the first only.
@@ -59,7 +49,6 @@ const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 pub(super) struct Device {
     name: String,
     file: File,
-    settings: DeviceSettings,
     counters: Option<File>,
     without_carrier: Mutex<DropsWithoutCarrier>,
     /// Changes of a device that existed before.
@@ -77,9 +66,10 @@ struct DropsWithoutCarrier {
 }
 
 /// Settings of a device that existed before.
+#[derive(Clone, Copy)]
 struct PreviousSettings {
-    flags: libc::c_short,
-    queue_len: libc::c_int,
+    is_up: bool,
+    queue_len: u32,
 }
 
 impl Device {
@@ -91,19 +81,15 @@ impl Device {
         notes: &mut Vec<String>,
     ) -> Result<Device, PortError> {
         let failed = |action, source: io::Error| failed(name, action, source);
-        let settings = DeviceSettings::new(name)?;
-        let before = settings.read();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open("/dev/net/tun")
-            .map_err(|error| no_control_file(name, error))?;
-        attach(&file, settings.request()).map_err(|error| not_attached(name, error))?;
+        check_name(name)?;
+        let netlink = Netlink::route().map_err(|error| error.source);
+        let mut netlink = netlink.map_err(|e| failed("opening a socket", e))?;
+        let before = PreviousSettings::read(&mut netlink, name);
+        let file = tap::control_file().map_err(|error| no_control_file(name, error))?;
+        tap::attach(&file, name).map_err(|error| not_attached(name, error))?;
         let mut device = Device {
             name: name.to_owned(),
             file,
-            settings,
             counters: None,
             without_carrier: Mutex::default(),
             record: None,
@@ -121,10 +107,8 @@ impl Device {
             device._lock = PortLock::of_tap(interface.index);
             device.record = before.map(|before| before.record(&interface));
         }
-        device
-            .settings
-            .raise(QUEUE_LEN)
-            .map_err(|e| failed("bringing the device up", e))?;
+        raise(&mut netlink, name, before)
+            .map_err(|e| failed("bringing the device up", e.into_io()))?;
         // Opened here, it refers to this thread's network namespace permanently.
         device.counters = File::open("/proc/thread-self/net/dev").ok();
         Ok(device)
@@ -225,15 +209,21 @@ impl Drop for Device {
 }
 
 impl PreviousSettings {
+    /// Reads the settings of an existing device.
+    fn read(netlink: &mut Netlink, name: &str) -> Option<PreviousSettings> {
+        let (is_up, queue_len) = link::up_and_queue_len(netlink, name).ok()?;
+        Some(PreviousSettings { is_up, queue_len })
+    }
+
     /// Records how to restore the following changes.
     fn record(&self, interface: &Interface) -> (PortRecord, Restorer) {
         let name = &interface.name;
         let (record, mut changing) = PortRecord::begin(interface.index, name, false);
-        if self.flags & libc::IFF_UP as libc::c_short == 0 {
+        if !self.is_up {
             changing.note(name, Undo::Down);
         }
         if self.queue_len < QUEUE_LEN {
-            changing.note(name, Undo::QueueLen(self.queue_len));
+            changing.note(name, Undo::QueueLen(self.queue_len.cast_signed()));
         }
         (record, Restorer::open(name))
     }
@@ -266,98 +256,28 @@ impl Drops {
     }
 }
 
-/// Access to a device's settings by name, in the network namespace of the creating
-/// thread, regardless of the calling thread.
-pub(in crate::port) struct DeviceSettings {
-    socket: OwnedFd,
-    name: [libc::c_char; libc::IFNAMSIZ],
+/// Brings a device up, with a queue of at least [`QUEUE_LEN`].
+fn raise(
+    netlink: &mut Netlink,
+    name: &str,
+    before: Option<PreviousSettings>,
+) -> Result<(), NetError> {
+    // Resizing fails if memory is short; the shorter queue works too.
+    if before.is_none_or(|before| before.queue_len < QUEUE_LEN) {
+        let _ = link::set_tx_queue_len(netlink, name, QUEUE_LEN);
+    }
+    link::set_up_by(netlink, name, true)
 }
 
-impl DeviceSettings {
-    pub(in crate::port) fn new(text: &str) -> Result<DeviceSettings, PortError> {
-        let bad_name = text.contains(['/', ':']) || text.chars().any(char::is_whitespace);
-        if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
-            return Err(PortError::Unsupported {
-                port: format!("tap:{text}"),
-                reason: "not a device name: 1 to 15 characters, without space, ':' and '/'".into(),
-            });
-        }
-        let socket = socket(
-            AddressFamily::Inet,
-            SockType::Datagram,
-            SockFlag::SOCK_CLOEXEC,
-            None,
-        )
-        .map_err(|error| failed(text, "opening a socket", error.into()))?;
-        let mut name = [0; libc::IFNAMSIZ];
-        for (to, from) in name.iter_mut().zip(text.bytes()) {
-            *to = from as libc::c_char;
-        }
-        Ok(DeviceSettings { socket, name })
+/// Rejects text that cannot be the name of a device.
+fn check_name(text: &str) -> Result<(), PortError> {
+    let bad_name = text.contains(['/', ':']) || text.chars().any(char::is_whitespace);
+    if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
+        return Err(PortError::Unsupported {
+            port: format!("tap:{text}"),
+            reason: "not a device name: 1 to 15 characters, without space, ':' and '/'".into(),
+        });
     }
-
-    /// Creates a request about the device.
-    fn request(&self) -> libc::ifreq {
-        // SAFETY: `ifreq` is plain data, for which all zeros is a value.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        request.ifr_name = self.name;
-        request
-    }
-
-    /// Returns the settings of an existing device.
-    fn read(&self) -> Option<PreviousSettings> {
-        let mut request = self.request();
-        // SAFETY: the kernel fills the `ifreq`, which outlives the calls.
-        unsafe { control::get_flags(self.socket.as_raw_fd(), &raw mut request) }.ok()?;
-        // SAFETY: the call above filled the flags.
-        let flags = unsafe { request.ifr_ifru.ifru_flags };
-        // SAFETY: as above.
-        unsafe { control::get_queue_len(self.socket.as_raw_fd(), &raw mut request) }.ok()?;
-        // SAFETY: the call above filled the queue length, an int.
-        let queue_len = unsafe { request.ifr_ifru.ifru_metric };
-        Some(PreviousSettings { flags, queue_len })
-    }
-
-    /// Brings the device up, with a queue of at least `queue_len`.
-    fn raise(&self, queue_len: libc::c_int) -> io::Result<()> {
-        let now = self.read().ok_or_else(io::Error::last_os_error)?;
-        // Resizing fails if memory is short; the shorter queue works too.
-        if now.queue_len < queue_len {
-            let _ = self.set_queue_len(queue_len);
-        }
-        self.set_flags(now.flags | libc::IFF_UP as libc::c_short)
-    }
-
-    /// Brings the device up, or takes it down.
-    pub(in crate::port) fn set_up(&self, up: bool) -> io::Result<()> {
-        let now = self.read().ok_or_else(io::Error::last_os_error)?.flags;
-        let bit = libc::IFF_UP as libc::c_short;
-        self.set_flags(if up { now | bit } else { now & !bit })
-    }
-
-    fn set_flags(&self, flags: libc::c_short) -> io::Result<()> {
-        let mut request = self.request();
-        request.ifr_ifru.ifru_flags = flags;
-        // SAFETY: the kernel reads an initialised `ifreq` during the call.
-        unsafe { control::set_flags(self.socket.as_raw_fd(), &raw const request) }?;
-        Ok(())
-    }
-
-    fn set_queue_len(&self, queue_len: libc::c_int) -> io::Result<()> {
-        let mut request = self.request();
-        request.ifr_ifru.ifru_metric = queue_len;
-        // SAFETY: the kernel reads an initialised `ifreq` during the call.
-        unsafe { control::set_queue_len(self.socket.as_raw_fd(), &raw const request) }?;
-        Ok(())
-    }
-}
-
-fn attach(file: &File, mut request: libc::ifreq) -> io::Result<()> {
-    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
-    request.ifr_ifru.ifru_flags = flags as libc::c_short;
-    // SAFETY: the descriptor is a TUN control file; the kernel reads an
-    // initialised `ifreq` during the call.
-    unsafe { control::set_iff(file.as_raw_fd(), &raw const request) }?;
     Ok(())
 }
 

@@ -15,7 +15,6 @@ use super::options::OpenOptions;
 use super::{
     PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort, vnet,
 };
-pub(super) use device::DeviceSettings;
 use device::{Device, Drops, failed};
 use vnet::Decoded;
 
