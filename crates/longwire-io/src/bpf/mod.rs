@@ -74,11 +74,10 @@ struct LinkCreate {
     target: u32,
     attach_type: u32,
     flags: u32,
-}
-
-#[repr(C)]
-struct LinkDetach {
-    link: u32,
+    /// The reference program, and the revision of the hook's programs: TCX only.
+    relative: u32,
+    _padding: u32,
+    expected_revision: u64,
 }
 
 #[repr(C)]
@@ -142,26 +141,24 @@ impl Link {
 
     /// Replaces the program between two frames, from any namespace.
     pub(crate) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
-        let attributes = LinkUpdate {
+        let mut attributes = LinkUpdate {
             link: number(self.descriptor.as_fd()),
             program: number(program),
             flags: 0,
             previous: 0,
         };
         // SAFETY: the attributes of LINK_UPDATE, without addresses.
-        unsafe { bpf(LINK_UPDATE, &attributes) }.map(drop)
+        unsafe { bpf(LINK_UPDATE, &mut attributes) }.map(drop)
     }
 
     /// Detaches the program from its interface.
     pub(crate) fn detach(&self) {
-        let attributes = LinkDetach {
-            link: number(self.descriptor.as_fd()),
-        };
+        let mut link = number(self.descriptor.as_fd());
         // Closing the descriptor is not enough while a child of this process has a copy
         // of it, as every child has until it starts its program. If this fails, closing
         // detaches, too.
-        // SAFETY: the attributes of LINK_DETACH, without addresses.
-        let _ = unsafe { bpf(LINK_DETACH, &attributes) };
+        // SAFETY: the attributes of LINK_DETACH, one number.
+        let _ = unsafe { bpf(LINK_DETACH, &mut link) };
     }
 }
 
@@ -176,36 +173,23 @@ impl Drop for Link {
 /// Pins or opens an object at a path of a BPF file system.
 fn at_path(command: libc::c_int, path: &Path, object: u32) -> io::Result<libc::c_int> {
     let text = CString::new(path.as_os_str().as_bytes())?;
-    let attributes = PathAndObject {
+    let mut attributes = PathAndObject {
         path: text.as_ptr() as u64,
         object,
         flags: 0,
     };
     // SAFETY: the attributes of OBJ_PIN and OBJ_GET; the path is a string that lives during
     // the call.
-    unsafe { bpf(command, &attributes) }
+    unsafe { bpf(command, &mut attributes) }
 }
 
 /// # Safety
-/// `attributes` must be the command's part of `union bpf_attr`, and the
-/// addresses in it must be what the command takes them for.
-unsafe fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
-    // SAFETY: the kernel only reads `attributes`; the rest is the caller's promise.
-    unsafe { call_kernel::<T>(command, std::ptr::from_ref(attributes).cast_mut()) }
-}
-
-/// # Safety
-/// As for [`bpf`]; the kernel also writes to `attributes`.
-unsafe fn bpf_answering<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
-    // SAFETY: the caller's promise, for a structure that may be written.
-    unsafe { call_kernel::<T>(command, attributes) }
-}
-
-/// # Safety
-/// As for [`bpf`]; `attributes` is writable if the command answers in it.
-unsafe fn call_kernel<T>(command: libc::c_int, attributes: *mut T) -> io::Result<libc::c_int> {
+/// `attributes` must be the command's part of `union bpf_attr`, and the addresses in it must be what
+/// the command takes them for.
+unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
+    let address: *mut T = attributes;
     // SAFETY: the pointer and the length describe `attributes`; the rest is the caller's promise.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<T>()) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -242,7 +226,7 @@ fn create_value_map(value_size: u32) -> io::Result<OwnedFd> {
 }
 
 fn create_map(map_type: u32, value_size: u32, max_entries: u32, flags: u32) -> io::Result<OwnedFd> {
-    let attributes = MapCreate {
+    let mut attributes = MapCreate {
         map_type,
         key_size: 4,
         value_size,
@@ -250,13 +234,13 @@ fn create_map(map_type: u32, value_size: u32, max_entries: u32, flags: u32) -> i
         flags,
     };
     // SAFETY: the attributes of MAP_CREATE, without addresses.
-    unsafe { bpf(MAP_CREATE, &attributes) }.map(owned)
+    unsafe { bpf(MAP_CREATE, &mut attributes) }.map(owned)
 }
 
 /// Stores a socket or program in a map.
 pub(crate) fn enter(map: BorrowedFd<'_>, index: u32, entry: BorrowedFd<'_>) -> io::Result<()> {
     let value = number(entry);
-    let attributes = MapUpdate {
+    let mut attributes = MapUpdate {
         map: number(map),
         _padding: 0,
         key: &raw const index as u64,
@@ -265,7 +249,7 @@ pub(crate) fn enter(map: BorrowedFd<'_>, index: u32, entry: BorrowedFd<'_>) -> i
     };
     // SAFETY: the attributes of MAP_UPDATE_ELEM; key and value are four bytes
     // each, as the map was made, and live during the call.
-    unsafe { bpf(MAP_UPDATE_ELEM, &attributes) }.map(drop)
+    unsafe { bpf(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
 }
 
 /// The attachment point of a program.
@@ -312,7 +296,7 @@ pub fn load_program(
     };
     // SAFETY: the attributes of PROG_LOAD; instructions and licence live
     // during the call, and the count is that of the slice.
-    let error = match unsafe { bpf(PROG_LOAD, &attributes) } {
+    let error = match unsafe { bpf(PROG_LOAD, &mut attributes) } {
         Ok(loaded) => return Ok(owned(loaded)),
         Err(error) => error,
     };
@@ -326,7 +310,7 @@ pub fn load_program(
     attributes.log_size = log.len() as u32;
     attributes.log = log.as_mut_ptr() as u64;
     // SAFETY: as before; the log is writable memory of the stated size.
-    match unsafe { bpf(PROG_LOAD, &attributes) } {
+    match unsafe { bpf(PROG_LOAD, &mut attributes) } {
         Ok(loaded) => Ok(owned(loaded)),
         Err(_) => Err(refused(error, &log)),
     }
@@ -358,10 +342,10 @@ fn refused(error: io::Error, log: &[u8]) -> io::Error {
 /// # Errors
 /// Missing CAP_SYS_ADMIN.
 pub fn enable_stats() -> io::Result<OwnedFd> {
-    /// BPF_STATS_RUN_TIME.
-    const RUN_TIME: u32 = 0;
+    // BPF_STATS_RUN_TIME.
+    let mut run_time = 0_u32;
     // SAFETY: the attributes of ENABLE_STATS, one number.
-    unsafe { bpf(ENABLE_STATS, &RUN_TIME) }.map(owned)
+    unsafe { bpf(ENABLE_STATS, &mut run_time) }.map(owned)
 }
 
 #[cfg(test)]
@@ -411,7 +395,7 @@ pub(crate) fn run_program_with(
     };
     // SAFETY: the attributes of PROG_TEST_RUN, which the kernel fills in; frame and context
     // live during the call, and there is no output.
-    unsafe { bpf_answering(PROG_TEST_RUN, &mut attributes) }?;
+    unsafe { bpf(PROG_TEST_RUN, &mut attributes) }?;
     Ok(attributes.result)
 }
 
@@ -421,14 +405,17 @@ pub(crate) fn attach_xdp(
     interface: u32,
     mode_flags: u32,
 ) -> io::Result<Link> {
-    let attributes = LinkCreate {
+    let mut attributes = LinkCreate {
         program: number(program),
         target: interface,
         attach_type: ATTACH_XDP,
         flags: mode_flags,
+        relative: 0,
+        _padding: 0,
+        expected_revision: 0,
     };
     // SAFETY: the attributes of LINK_CREATE, without addresses.
-    unsafe { bpf(LINK_CREATE, &attributes) }.map(Link::new)
+    unsafe { bpf(LINK_CREATE, &mut attributes) }.map(Link::new)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::{LINK_CREATE, Link, bpf, bpf_answering, number, owned};
+use super::{LINK_CREATE, Link, LinkCreate, bpf, number, owned};
 
 const PROG_GET_FD_BY_ID: libc::c_int = 13;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
@@ -38,18 +38,6 @@ impl Hook {
     }
 }
 
-/// `union bpf_attr` of LINK_CREATE, with its member `tcx`.
-#[repr(C)]
-struct LinkCreateTcx {
-    program: u32,
-    target: u32,
-    attach_type: u32,
-    flags: u32,
-    relative: u32,
-    _padding: u32,
-    expected_revision: u64,
-}
-
 /// A position in the order of a hook's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
@@ -79,7 +67,7 @@ pub fn attach(
         Position::Before(id) => (BEFORE | BY_NUMBER, id),
         Position::After(id) => (AFTER | BY_NUMBER, id),
     };
-    let attributes = LinkCreateTcx {
+    let mut attributes = LinkCreate {
         program: number(program),
         target: interface,
         attach_type: hook.attach_type(),
@@ -89,7 +77,7 @@ pub fn attach(
         expected_revision: revision,
     };
     // SAFETY: the attributes of LINK_CREATE, without addresses.
-    unsafe { bpf(LINK_CREATE, &attributes) }.map(Link::new)
+    unsafe { bpf(LINK_CREATE, &mut attributes) }.map(Link::new)
 }
 
 #[repr(C)]
@@ -139,7 +127,7 @@ pub fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
     };
     // SAFETY: the attributes of PROG_QUERY, which the kernel fills in; `ids` has room for
     // the count, and lives during the call.
-    unsafe { bpf_answering(PROG_QUERY, &mut query) }?;
+    unsafe { bpf(PROG_QUERY, &mut query) }?;
     let count = (query.count as usize).min(PROGRAMS_MAX);
     Ok(Programs {
         names: ids[..count].iter().map(|id| name_of(*id)).collect(),
@@ -191,7 +179,7 @@ pub fn run_count(program: BorrowedFd<'_>) -> io::Result<u64> {
 fn name_of(id: u32) -> String {
     let open = || -> io::Result<String> {
         // SAFETY: the attributes of PROG_GET_FD_BY_ID: a number and two that are zero.
-        let program = unsafe { bpf(PROG_GET_FD_BY_ID, &[id, 0, 0]) }.map(owned)?;
+        let program = unsafe { bpf(PROG_GET_FD_BY_ID, &mut [id, 0, 0]) }.map(owned)?;
         let info: ProgInfo = info_of(program.as_fd())?;
         let end = info.name.iter().position(|byte| *byte == 0);
         let name = &info.name[..end.unwrap_or(info.name.len())];
@@ -232,6 +220,6 @@ fn info_of<T: Default>(descriptor: BorrowedFd<'_>) -> io::Result<T> {
     };
     // SAFETY: the attributes of OBJ_GET_INFO_BY_FD; the kernel writes at most `length`
     // bytes to `info`, which lives during the call and is valid with any bytes.
-    unsafe { bpf_answering(OBJ_GET_INFO_BY_FD, &mut attributes) }?;
+    unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attributes) }?;
     Ok(info)
 }
