@@ -2,18 +2,15 @@
 //! socket accepts it. The difference is a port's own cost (copies, ordering, accounting).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::packet::{bind, message, raw_socket};
-use super::socket::{Buffer, enlarge, failure, set_option};
+use super::packet::{BYPASS, message, sending_socket};
 use super::{PortError, interface};
 
 pub use super::xdp::BareXdp;
 
 /// Messages per call of [`BarePacket::send_many`].
 const MESSAGES: usize = 64;
-/// Bytes of frames in transit to the driver.
-const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
 /// A packet socket that sends one frame, bypassing the kernel's queueing layer.
 pub struct BarePacket {
@@ -29,20 +26,8 @@ impl BarePacket {
     pub fn open(name: &str, frame: &[u8]) -> Result<BarePacket, PortError> {
         let port = format!("packet:{name}");
         let interface = interface::find_up(&port, name)?;
-        let socket = raw_socket(&port)?;
-        let on: libc::c_int = 1;
-        set_option(
-            socket.as_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_QDISC_BYPASS,
-            &on,
-        )
-        .map_err(|e| failure(&port, "going past the queueing layer", e))?;
-        enlarge(socket.as_fd(), Buffer::Send, SEND_BUFFER)
-            .map_err(|e| failure(&port, "enlarging the send buffer", e))?;
-        bind(socket.as_fd(), &interface, 0).map_err(|e| failure(&port, "binding the socket", e))?;
         Ok(BarePacket {
-            socket,
+            socket: sending_socket(&port, &interface, &[BYPASS])?,
             frame: frame.to_vec(),
         })
     }

@@ -33,6 +33,17 @@ pub use error::PortError;
 pub use offload::{Checksum, Offload, SegmentKind, Segments};
 pub use registry::{AnyRx, AnyTx, Port};
 
+/// The halves of an open port.
+#[derive(Debug)]
+pub struct OpenPort<R, T> {
+    /// Receiving half.
+    pub rx: R,
+    /// Sending half.
+    pub tx: T,
+    /// Choices, changes and limitations, in sentences.
+    pub notes: Vec<String>,
+}
+
 /// A received frame; its bytes are borrowed from the port for the call.
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'a> {
@@ -55,10 +66,16 @@ pub struct RxFrame<'a> {
 impl<'a> RxFrame<'a> {
     /// Creates a finished, complete wire frame.
     pub fn whole(bytes: &'a [u8], arrival: Nanos) -> RxFrame<'a> {
+        RxFrame::with_offload(bytes, arrival, Offload::NONE)
+    }
+
+    /// Creates a complete frame.
+    #[inline]
+    pub(crate) fn with_offload(bytes: &'a [u8], arrival: Nanos, offload: Offload) -> RxFrame<'a> {
         RxFrame {
             bytes,
             arrival,
-            offload: Offload::NONE,
+            offload,
             wire_len: bytes.len() as u32,
             lent: None,
         }

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use longwire_engine::Nanos;
+
 use super::PortError;
 use crate::net::ifreq;
 
@@ -82,6 +84,34 @@ pub(crate) fn pending_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Err
     let mut errno: libc::c_int = 0;
     get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR, &mut errno)?;
     Ok((errno != 0).then(|| io::Error::from_raw_os_error(errno)))
+}
+
+/// Interval of an idle port's checks for its interface, in nanoseconds and in calls,
+/// whichever is first: a caller's clock may stand still.
+const CHECK_EVERY: u64 = 1_000_000;
+const CHECK_CALLS: u32 = 4096;
+
+/// Selects the calls of an idle port that check for its interface.
+#[derive(Debug, Default)]
+pub(crate) struct AliveChecks {
+    /// Time of the last check, in nanoseconds.
+    pub(crate) last: u64,
+    calls: u32,
+}
+
+impl AliveChecks {
+    /// Whether this call should check.
+    #[inline]
+    pub(crate) fn are_due(&mut self, now: Nanos) -> bool {
+        self.calls += 1;
+        let since = now.as_nanos().wrapping_sub(self.last);
+        let due = since >= CHECK_EVERY || self.calls >= CHECK_CALLS;
+        if due {
+            self.last = now.as_nanos();
+            self.calls = 0;
+        }
+        due
+    }
 }
 
 /// One of a socket's two buffers.

@@ -1,5 +1,4 @@
-//! Frames waiting for a packet socket, each with a virtio-net header, sent by one system
-//! call.
+//! Frames waiting for a packet socket, sent by one system call.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,34 +11,20 @@ use super::SUPER_MAX;
 use super::control::Control;
 use crate::port::Offload;
 
-/// Maximum frames that wait for a flush. More would not make a system call cheaper, and
-/// fewer would still fit the cache.
-pub(super) const SLOTS: usize = 64;
-/// Bytes of a slot, which holds a super-packet; only touched pages are backed by
-/// memory. An odd number of cache lines, so that slots do not all map to the same few
-/// sets of the cache.
-const STRIDE: usize = 64 * 1037;
-const _: () = assert!(vnet::LEN + SUPER_MAX <= STRIDE);
-
-/// Frames to be sent, in a ring of slots.
-pub(super) struct Batch {
+/// Messages of up to `SLOTS` frames, in a ring of slots.
+pub(super) struct MessageRing<const SLOTS: usize> {
+    stride: usize,
     slots: Box<[u8]>,
     // Each message points to its part, and that to its slot.
     parts: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
-    /// Control message of each frame; its message points to it.
-    controls: Box<[Control]>,
-    /// Releases of the frames to be stamped.
-    stamped: Box<[Option<Nanos>]>,
-    /// Wire frames in each.
-    wire_frames: [u32; SLOTS],
     head: usize,
     count: usize,
 }
 
 // SAFETY: the pointers among the boxes stay right wherever the value is
 // moved, for the boxes' contents do not move; nothing is tied to a thread.
-unsafe impl Send for Batch {}
+unsafe impl<const SLOTS: usize> Send for MessageRing<SLOTS> {}
 
 /// A message without an address: the sockets are bound.
 pub(in crate::port) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
@@ -51,30 +36,28 @@ pub(in crate::port) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
     message
 }
 
-impl Batch {
-    pub(super) fn new() -> Batch {
-        let mut slots = vec![0u8; SLOTS * STRIDE].into_boxed_slice();
+impl<const SLOTS: usize> MessageRing<SLOTS> {
+    /// Creates slots of at least `len` bytes; only touched pages are backed by memory.
+    pub(super) fn new(len: usize) -> MessageRing<SLOTS> {
+        // An odd number of cache lines spreads slots over the cache's sets.
+        let stride = (len.div_ceil(64) | 1) * 64;
+        let mut slots = vec![0u8; SLOTS * stride].into_boxed_slice();
         let mut parts: Box<[libc::iovec]> = slots
-            .chunks_exact_mut(STRIDE)
+            .chunks_exact_mut(stride)
             .map(|slot| libc::iovec {
                 iov_base: slot.as_mut_ptr().cast(),
                 iov_len: 0,
             })
             .collect();
-        let messages = parts
-            .iter_mut()
-            .map(|part| libc::mmsghdr {
-                msg_hdr: message(std::slice::from_mut(part)),
-                msg_len: 0,
-            })
-            .collect();
-        Batch {
+        let messages = parts.iter_mut().map(|part| libc::mmsghdr {
+            msg_hdr: message(std::slice::from_mut(part)),
+            msg_len: 0,
+        });
+        MessageRing {
+            stride,
+            messages: messages.collect(),
             slots,
             parts,
-            messages,
-            controls: vec![Control::new(None, None); SLOTS].into_boxed_slice(),
-            stamped: vec![None; SLOTS].into_boxed_slice(),
-            wire_frames: [0; SLOTS],
             head: 0,
             count: 0,
         }
@@ -92,54 +75,31 @@ impl Batch {
         SLOTS - self.count
     }
 
-    /// Copies a frame into a free slot; `stamped` is its release if `control` requests a
-    /// stamp.
+    /// Copies a message in two pieces into a free slot; returns the slot.
     #[inline]
-    pub(super) fn put(
-        &mut self,
-        bytes: &[u8],
-        offload: Offload,
-        control: Control,
-        stamped: Option<Nanos>,
-    ) {
-        let index = (self.head + self.count) % SLOTS;
-        let slot = &mut self.slots[index * STRIDE..][..STRIDE];
-        let end = vnet::LEN + bytes.len();
-        slot[..vnet::LEN].copy_from_slice(&vnet::encode(offload));
-        slot[vnet::LEN..end].copy_from_slice(bytes);
-        self.parts[index].iov_len = end;
-        self.controls[index] = control;
-        self.controls[index].go_with(&mut self.messages[index].msg_hdr);
-        self.stamped[index] = stamped;
-        self.wire_frames[index] = offload
-            .segments
-            .map_or(1, |segments| segments.wire_frames(bytes.len()).len() as u32);
+    pub(super) fn put(&mut self, [front, back]: [&[u8]; 2]) -> usize {
+        let slot = (self.head + self.count) % SLOTS;
+        let bytes = &mut self.slots[slot * self.stride..][..self.stride];
+        let end = front.len() + back.len();
+        bytes[..front.len()].copy_from_slice(front);
+        bytes[front.len()..end].copy_from_slice(back);
+        self.parts[slot].iov_len = end;
         self.count += 1;
+        slot
     }
 
-    /// Returns the releases of the first `frames` frames that request a stamp.
-    pub(super) fn stamped(&self, frames: usize) -> impl Iterator<Item = Nanos> {
-        let first = (0..frames).map(|n| (self.head + n) % SLOTS);
-        first.filter_map(|index| self.stamped[index])
+    /// Returns the slots of the first messages.
+    pub(super) fn first_slots(&self, messages: usize) -> impl Iterator<Item = usize> {
+        let head = self.head;
+        (0..messages).map(move |n| (head + n) % SLOTS)
     }
 
-    /// Returns the number of wire frames in the first frames.
-    pub(super) fn wire_frames(&self, frames: usize) -> u64 {
-        let first = (0..frames).map(|n| (self.head + n) % SLOTS);
-        first.map(|index| u64::from(self.wire_frames[index])).sum()
-    }
-
-    /// Whether the first frame is a super-packet, by its virtio-net header.
-    pub(super) fn first_has_segments(&self) -> bool {
-        self.slots[self.head * STRIDE + 1] != 0
-    }
-
-    /// Returns the first frame, of which there is one.
+    /// Returns the first message, of which there is one.
     pub(super) fn first(&self) -> &[u8] {
-        &self.slots[self.head * STRIDE..][vnet::LEN..self.parts[self.head].iov_len]
+        &self.slots[self.head * self.stride..][..self.parts[self.head].iov_len]
     }
 
-    /// Offers at most the first `max` frames to the kernel; returns the number accepted.
+    /// Offers at most the first `max` messages to the kernel; returns the number accepted.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
         let run = self.count.min(SLOTS - self.head).min(max);
         let messages = &mut self.messages[self.head..][..run];
@@ -158,12 +118,104 @@ impl Batch {
     }
 
     /// Frees the first slots.
-    pub(super) fn advance(&mut self, frames: usize) {
-        self.head = (self.head + frames) % SLOTS;
-        self.count -= frames;
+    pub(super) fn advance(&mut self, messages: usize) {
+        self.head = (self.head + messages) % SLOTS;
+        self.count -= messages;
         if self.count == 0 {
             // Reuses the same slots, which are in cache, in one run.
             self.head = 0;
         }
+    }
+}
+
+/// Maximum frames that wait for a flush. More would not make a system call cheaper, and
+/// fewer would still fit the cache.
+pub(super) const SLOTS: usize = 64;
+
+/// Frames to be sent, each with a virtio-net header.
+pub(super) struct Batch {
+    ring: MessageRing<SLOTS>,
+    /// Control message of each frame; its message points to it.
+    controls: Box<[Control]>,
+    /// Releases of the frames to be stamped.
+    stamped: Box<[Option<Nanos>]>,
+    /// Wire frames in each.
+    wire_frames: [u32; SLOTS],
+}
+
+// SAFETY: as for the ring: the boxes' contents do not move.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    pub(super) fn new() -> Batch {
+        Batch {
+            ring: MessageRing::new(vnet::LEN + SUPER_MAX),
+            controls: vec![Control::new(None, None); SLOTS].into_boxed_slice(),
+            stamped: vec![None; SLOTS].into_boxed_slice(),
+            wire_frames: [0; SLOTS],
+        }
+    }
+
+    /// Returns the number of frames.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Returns the number of free slots.
+    #[inline]
+    pub(super) fn free_slots(&self) -> usize {
+        self.ring.free_slots()
+    }
+
+    /// Copies a frame into a free slot; `stamped` is its release if `control` requests a
+    /// stamp.
+    #[inline]
+    pub(super) fn put(
+        &mut self,
+        bytes: &[u8],
+        offload: Offload,
+        control: Control,
+        stamped: Option<Nanos>,
+    ) {
+        let slot = self.ring.put([&vnet::encode(offload), bytes]);
+        self.controls[slot] = control;
+        self.controls[slot].go_with(&mut self.ring.messages[slot].msg_hdr);
+        self.stamped[slot] = stamped;
+        self.wire_frames[slot] = offload
+            .segments
+            .map_or(1, |segments| segments.wire_frames(bytes.len()).len() as u32);
+    }
+
+    /// Returns the releases of the first `frames` frames that request a stamp.
+    pub(super) fn stamped(&self, frames: usize) -> impl Iterator<Item = Nanos> {
+        let first = self.ring.first_slots(frames);
+        first.filter_map(|slot| self.stamped[slot])
+    }
+
+    /// Returns the number of wire frames in the first frames.
+    pub(super) fn wire_frames(&self, frames: usize) -> u64 {
+        let first = self.ring.first_slots(frames);
+        first.map(|slot| u64::from(self.wire_frames[slot])).sum()
+    }
+
+    /// Whether the first frame is a super-packet, by its virtio-net header.
+    pub(super) fn first_has_segments(&self) -> bool {
+        self.ring.first()[1] != 0
+    }
+
+    /// Returns the first frame, of which there is one.
+    pub(super) fn first(&self) -> &[u8] {
+        &self.ring.first()[vnet::LEN..]
+    }
+
+    /// Offers at most the first `max` frames to the kernel; returns the number accepted.
+    pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
+        self.ring.send(socket, max)
+    }
+
+    /// Frees the first slots.
+    pub(super) fn advance(&mut self, frames: usize) {
+        self.ring.advance(frames);
     }
 }

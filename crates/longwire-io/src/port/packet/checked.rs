@@ -4,15 +4,14 @@
 //! The kernel returns EPROTONOSUPPORT for drivers without the flag `IFF_SUPP_NOFCS`, and
 //! has no other query. Decision 0013 lists the drivers with it.
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use longwire_engine::BitRate;
 
 use super::super::gap::{GapTx, RawLine};
-use super::super::socket::{Buffer, enlarge, failure, set_option};
-use super::batch::message;
-use super::{PortError, bind, raw_socket};
+use super::super::socket::failure;
+use super::batch::MessageRing;
+use super::{BYPASS, PortError, sending_socket};
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 
@@ -22,8 +21,6 @@ const SLOTS: usize = 256;
 /// Bytes of an Ethernet header with a VLAN tag, and of a check sequence.
 const HEADER: usize = 14 + 4;
 const CHECK: usize = 4;
-/// Bytes of frames in transit to the driver: the wire's next 200 us at 100 Gbit/s.
-const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
 /// Drivers that claim to omit their check sequence but add it (i40e until a patch of
 /// March 2026): fillers would arrive as valid frames.
@@ -84,68 +81,25 @@ pub struct CheckedLine {
     socket: OwnedFd,
     port: String,
     frame_max: usize,
-    stride: usize,
-    slots: Box<[u8]>,
-    // Each message points to its part, and that to its slot.
-    parts: Box<[libc::iovec]>,
-    messages: Box<[libc::mmsghdr]>,
-    counts: Box<[bool]>,
-    head: usize,
-    count: usize,
+    ring: MessageRing<SLOTS>,
+    /// Whether each frame counts.
+    counts: [bool; SLOTS],
     unsent: usize,
 }
 
-// SAFETY: the pointers among the boxes stay right wherever the value is
-// moved, for the boxes' contents do not move; nothing is tied to a thread.
-unsafe impl Send for CheckedLine {}
-
 impl CheckedLine {
     fn open(port: &str, interface: &Interface) -> Result<CheckedLine, PortError> {
-        let socket = raw_socket(port)?;
-        let fd = socket.as_fd();
-        let on: libc::c_int = 1;
-        set_option(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &on)
-            .map_err(|e| failure(port, "going past the queueing layer", e))?;
-        set_option(fd, libc::SOL_SOCKET, libc::SO_NOFCS, &on)
-            .map_err(|e| failure(port, "asking for check sequences of ours", e))?;
-        enlarge(fd, Buffer::Send, SEND_BUFFER)
-            .map_err(|e| failure(port, "enlarging the send buffer", e))?;
-        bind(fd, interface, 0).map_err(|e| failure(port, "binding the socket", e))?;
-        Ok(CheckedLine::new(
-            socket,
-            port,
-            interface.mtu as usize + HEADER,
-        ))
-    }
-
-    fn new(socket: OwnedFd, port: &str, frame_max: usize) -> CheckedLine {
-        // An odd number of cache lines spreads slots over the cache's sets.
-        let stride = ((frame_max + CHECK).div_ceil(64) | 1) * 64;
-        let mut slots = vec![0u8; SLOTS * stride].into_boxed_slice();
-        let mut parts: Box<[libc::iovec]> = slots
-            .chunks_exact_mut(stride)
-            .map(|slot| libc::iovec {
-                iov_base: slot.as_mut_ptr().cast(),
-                iov_len: 0,
-            })
-            .collect();
-        let messages = parts.iter_mut().map(|part| libc::mmsghdr {
-            msg_hdr: message(std::slice::from_mut(part)),
-            msg_len: 0,
-        });
-        CheckedLine {
-            socket,
+        let no_check = (libc::SOL_SOCKET, libc::SO_NOFCS);
+        let checked = (no_check, "asking for check sequences of ours");
+        let frame_max = interface.mtu as usize + HEADER;
+        Ok(CheckedLine {
+            socket: sending_socket(port, interface, &[BYPASS, checked])?,
             port: port.to_owned(),
             frame_max,
-            stride,
-            messages: messages.collect(),
-            slots,
-            parts,
-            counts: vec![false; SLOTS].into_boxed_slice(),
-            head: 0,
-            count: 0,
+            ring: MessageRing::new(frame_max + CHECK),
+            counts: [false; SLOTS],
             unsent: 0,
-        }
+        })
     }
 
     /// Sends a frame with an invalid check sequence, which the receiving device discards:
@@ -166,32 +120,11 @@ impl CheckedLine {
         }
     }
 
-    /// Offers the frames from the first on, up to the ring's end.
-    fn send_run(&mut self) -> io::Result<usize> {
-        let run = self.count.min(SLOTS - self.head);
-        let messages = &mut self.messages[self.head..][..run];
-        // SAFETY: the messages point to parts and slots that live as long as
-        // `self`; the kernel reads the slots and writes the messages' lengths
-        // during the call only.
-        let sent = unsafe {
-            libc::sendmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                run as libc::c_uint,
-                libc::MSG_DONTWAIT,
-            )
-        };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
-    }
-
     /// Removes departed frames from the front; returns how many of them count.
     fn advance(&mut self, frames: usize) -> usize {
-        let counted = self.counts[self.head..][..frames]
-            .iter()
-            .filter(|counts| **counts);
-        let counted = counted.count();
-        self.head = (self.head + frames) % SLOTS;
-        self.count -= frames;
+        let slots = self.ring.first_slots(frames);
+        let counted = slots.filter(|slot| self.counts[*slot]).count();
+        self.ring.advance(frames);
         self.unsent -= counted;
         counted
     }
@@ -199,24 +132,19 @@ impl CheckedLine {
 
 impl RawLine for CheckedLine {
     fn free_slots(&self) -> usize {
-        SLOTS - self.count
+        self.ring.free_slots()
     }
 
     fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool) {
-        let index = (self.head + self.count) % SLOTS;
-        let slot = &mut self.slots[index * self.stride..][..self.stride];
-        slot[..frame.len()].copy_from_slice(frame);
-        slot[frame.len()..][..CHECK].copy_from_slice(&check);
-        self.parts[index].iov_len = frame.len() + CHECK;
-        self.counts[index] = counts;
-        self.count += 1;
+        let slot = self.ring.put([frame, &check]);
+        self.counts[slot] = counts;
         self.unsent += usize::from(counts);
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {
         let mut left = 0;
-        while self.count > 0 {
-            match self.send_run() {
+        while self.ring.len() > 0 {
+            match self.ring.send(self.socket.as_fd(), SLOTS) {
                 Ok(sent) => left += self.advance(sent),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}

@@ -10,8 +10,8 @@ use longwire_engine::Nanos;
 use super::super::carrier::CarrierState;
 use super::super::offload::{Splitter, strip_jumbo};
 use super::super::settings::Settings;
-use super::super::socket::{failure, get_option, pending_error};
-use super::super::{Offload, PortError, PortLosses, ReceiveResult, RxFrame, RxPort, vnet};
+use super::super::socket::{AliveChecks, failure, get_option, pending_error};
+use super::super::{PortError, PortLosses, ReceiveResult, RxFrame, RxPort, vnet};
 use super::ring::{ReceiveRing, SlotHeader};
 use super::stamp::StampScale;
 use super::{OVERSIZED_MAX, SUPER_MAX};
@@ -21,11 +21,6 @@ use vnet::Decoded;
 const MACS: usize = 12;
 /// Bytes of a VLAN tag.
 const TAG: usize = 4;
-/// Interval of an idle port's checks for its interface, in nanoseconds and in calls,
-/// whichever is first: a caller's clock may stand still.
-const CHECK_EVERY: u64 = 1_000_000;
-const CHECK_CALLS: u32 = 4096;
-
 /// A super-packet with undelivered pieces.
 struct Pieces {
     splitter: Splitter,
@@ -49,8 +44,7 @@ pub struct PacketRx {
     /// Buffer for the current piece.
     piece: Vec<u8>,
     losses: PortLosses,
-    checked: u64,
-    calls: u32,
+    checks: AliveChecks,
     /// State of the carrier, if the port takes its interface down itself.
     pub(in crate::port) carrier: Option<Arc<CarrierState>>,
     /// Restored when both halves are closed.
@@ -73,8 +67,7 @@ impl PacketRx {
             pieces: Box::new(None),
             piece: Vec::new(),
             losses: PortLosses::default(),
-            checked: 0,
-            calls: 0,
+            checks: AliveChecks::default(),
             carrier: None,
             _settings: settings,
         }
@@ -106,7 +99,7 @@ impl PacketRx {
         let contents = self.ring.contents(slot);
         match restore(contents, slot.vlan_tag()) {
             Some((range, Decoded::Plain(offload))) => {
-                take(received(&contents[range], arrival, offload));
+                take(RxFrame::with_offload(&contents[range], arrival, offload));
                 true
             }
             Some((range, Decoded::Tunnelled(segments))) => {
@@ -164,7 +157,7 @@ impl PacketRx {
                 match segments.and_then(|one| Splitter::of_oversized(bytes, one)) {
                     Some(splitter) => self.keep(Some(splitter), range, arrival),
                     None => {
-                        take(received(bytes, arrival, offload));
+                        take(RxFrame::with_offload(bytes, arrival, offload));
                         true
                     }
                 }
@@ -182,7 +175,7 @@ impl PacketRx {
         while frames < max
             && let Some(offload) = pieces.splitter.next(bytes, &mut self.piece)
         {
-            take(received(&self.piece, pieces.arrival, offload));
+            take(RxFrame::with_offload(&self.piece, pieces.arrival, offload));
             frames += 1;
         }
         if pieces.splitter.is_done() {
@@ -195,18 +188,13 @@ impl PacketRx {
         frames
     }
 
-    /// Checks that the interface still exists, every `CHECK_EVERY` or `CHECK_CALLS` calls,
-    /// whichever comes first. Called when the ring is empty.
+    /// Checks that the interface still exists, if due. Called when the ring is empty.
     #[inline]
     fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
         self.scale.drained();
-        self.calls += 1;
-        let since = now.as_nanos().wrapping_sub(self.checked);
-        if since < CHECK_EVERY && self.calls < CHECK_CALLS {
+        if !self.checks.are_due(now) {
             return Ok(());
         }
-        self.checked = now.as_nanos();
-        self.calls = 0;
         let socket = self.socket.as_fd();
         let mut error = pending_error(socket).unwrap_or_else(Some);
         if let Some(carrier) = &self.carrier {
@@ -308,17 +296,6 @@ fn receive_long<'a>(socket: BorrowedFd<'_>, buffer: &'a mut [u8]) -> io::Result<
         .ok_or_else(|| io::ErrorKind::FileTooLarge.into())
 }
 
-#[inline]
-fn received(bytes: &[u8], arrival: Nanos, offload: Offload) -> RxFrame<'_> {
-    RxFrame {
-        bytes,
-        arrival,
-        offload,
-        wire_len: bytes.len() as u32,
-        lent: None,
-    }
-}
-
 /// Restores a frame as on the wire from a virtio-net header and the kernel's form.
 /// Returns its range in `contents`; `None` if they are inconsistent.
 #[inline]
@@ -357,7 +334,7 @@ fn move_checksum(header: &mut [u8; vnet::LEN], bytes: i16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::offload::{Checksum, finish_checksum};
+    use crate::port::offload::{Checksum, Offload, finish_checksum};
 
     #[test]
     fn a_tag_goes_back_and_moves_the_checksum() {

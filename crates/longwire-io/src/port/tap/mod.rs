@@ -13,7 +13,8 @@ use longwire_engine::Nanos;
 use super::carrier::{Carrier, SwitchCarrier};
 use super::options::OpenOptions;
 use super::{
-    PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort, vnet,
+    OpenPort, PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort,
+    vnet,
 };
 use device::{Device, Drops, failed};
 use vnet::Decoded;
@@ -28,15 +29,8 @@ const FRAME_MIN: usize = 14;
 /// caller reads the clock.
 const ROOM: usize = 64;
 
-/// An open TAP port.
-pub struct TapPort {
-    /// Receiving half.
-    pub rx: TapRx,
-    /// Sending half.
-    pub tx: TapTx,
-    /// Actions taken to open it, in sentences.
-    pub notes: Vec<String>,
-}
+/// An open port.
+pub type TapPort = OpenPort<TapRx, TapTx>;
 
 /// Opens the TAP device `name` in the calling thread's network namespace. A missing
 /// device is created, and removed when both halves are dropped.
@@ -125,13 +119,7 @@ impl RxPort for TapRx {
                 continue;
             };
             frames += 1;
-            take(RxFrame {
-                bytes,
-                arrival: self.last,
-                offload,
-                wire_len: bytes.len() as u32,
-                lent: None,
-            });
+            take(RxFrame::with_offload(bytes, self.last, offload));
         }
         Ok(ReceiveResult { frames, end: false })
     }

@@ -18,11 +18,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use super::PortError;
 use super::lock::{PortLock, ReadMode};
 use super::options::{OpenOptions, XdpMode};
 use super::settings::{Frames, InterfaceNeeds, Settings};
 use super::socket::failure;
+use super::{OpenPort, PortError};
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 pub use bare::BareXdp;
@@ -41,14 +41,7 @@ const RING_BYTES: usize = 4 * 1024 * 1024;
 const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
 
 /// An open port.
-pub struct XdpPort {
-    /// Receiving half.
-    pub rx: XdpRx,
-    /// Sending half.
-    pub tx: XdpTx,
-    /// Notes for the user.
-    pub notes: Vec<String>,
-}
+pub type XdpPort = OpenPort<XdpRx, XdpTx>;
 
 /// Resources held by both halves.
 pub(super) struct AttachedProgram {

@@ -8,17 +8,13 @@ use std::sync::Arc;
 use longwire_engine::Nanos;
 
 use super::super::offload::finish_if_partial;
-use super::super::socket::{checked, failure, get_option, pending_error};
-use super::super::{Offload, PortError, PortLosses, ReceiveResult, RxFrame, RxPort};
+use super::super::socket::{AliveChecks, checked, failure, get_option, pending_error};
+use super::super::{PortError, PortLosses, ReceiveResult, RxFrame, RxPort};
 use super::AttachedProgram;
 use super::program::STAMP_LEN;
 use super::rings::{Consumer, Producer};
 use super::umem::Umem;
 
-/// How often an idle port checks whether its interface still exists, in nanoseconds and
-/// in calls (whichever is first).
-const CHECK_EVERY: u64 = 1_000_000;
-const CHECK_CALLS: u32 = 4096;
 /// Chunks return to the kernel at least this often.
 const SETTLE_EVERY: usize = 64;
 /// A stamp further from now than this is invalid: the bytes before the frame were
@@ -74,8 +70,7 @@ pub struct XdpRx {
     frame_max: usize,
     last: Nanos,
     unusable: u64,
-    checked: u64,
-    calls: u32,
+    checks: AliveChecks,
 }
 
 impl XdpRx {
@@ -97,8 +92,7 @@ impl XdpRx {
             frame_max,
             last: Nanos::ZERO,
             unusable: 0,
-            checked: 0,
-            calls: 0,
+            checks: AliveChecks::default(),
         })
     }
 
@@ -119,7 +113,7 @@ impl XdpRx {
             .and_then(|bytes| bytes.first_chunk())
             .map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         let stamp = crate::clock::from_kernel(stamp).as_nanos();
-        let clock = now.as_nanos().max(self.checked);
+        let clock = now.as_nanos().max(self.checks.last);
         if stamp > clock.saturating_add(NEWEST) || stamp < clock.saturating_sub(OLDEST) {
             return now;
         }
@@ -160,13 +154,7 @@ impl XdpRx {
         // reporting it.
         finish_if_partial(bytes);
         self.last = self.last.max(arrival);
-        take(RxFrame {
-            bytes,
-            arrival: self.last,
-            offload: Offload::NONE,
-            wire_len: desc.len,
-            lent: None,
-        });
+        take(RxFrame::whole(bytes, self.last));
         // The next frame in this chunk may come without a stamp.
         if let Some(stamp) = self.stamp(desc) {
             stamp.fill(0);
@@ -174,17 +162,12 @@ impl XdpRx {
         true
     }
 
-    /// Checks that the interface still exists, every `CHECK_EVERY` or `CHECK_CALLS` calls,
-    /// whichever comes first. Called when the ring is empty.
+    /// Checks that the interface still exists, if due. Called when the rings are empty.
     #[inline]
     fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
-        self.calls += 1;
-        let since = now.as_nanos().wrapping_sub(self.checked);
-        if since < CHECK_EVERY && self.calls < CHECK_CALLS {
+        if !self.checks.are_due(now) {
             return Ok(());
         }
-        self.checked = now.as_nanos();
-        self.calls = 0;
         for queue in &self.queues {
             match pending_error(queue.socket.as_fd()) {
                 Ok(None) => {}
