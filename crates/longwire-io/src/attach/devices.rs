@@ -18,25 +18,25 @@ use crate::port::{AnyTx, PortError};
 /// through the link.
 const MTU: u32 = 65_535;
 /// Maximum number of names tried for the devices.
-pub(super) const ATTEMPTS: u32 = 64;
+const ATTEMPTS: u32 = 64;
+/// Prefixes of the names of the devices of attachments.
+const INNER: &str = "lw-in";
+const OUTER: &str = "lw-out";
 /// Timeout of a new device's carrier, which takes well under 1 ms.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns descriptive names for an interface's devices, within the length limit.
-fn names_of(interface: u32, attempt: u32) -> [String; 2] {
-    let number = match attempt {
-        0 => interface.to_string(),
-        _ => format!("{interface}.{attempt}"),
-    };
-    [format!("lw-in{number}"), format!("lw-out{number}")]
+/// Returns a descriptive name for a device of an interface, within the length limit.
+fn name_of(prefix: &str, interface: u32, attempt: u32) -> String {
+    match attempt {
+        0 => format!("{prefix}{interface}"),
+        _ => format!("{prefix}{interface}.{attempt}"),
+    }
 }
 
 /// Whether an interface name is that of an attachment's device.
 pub fn is_device_of_link(name: &str) -> bool {
-    let number = name
-        .strip_prefix("lw-in")
-        .or_else(|| name.strip_prefix("lw-out"))
-        .or_else(|| name.strip_prefix(port::DEVICE));
+    let prefixes = [INNER, OUTER, port::DEVICE];
+    let number = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
     number.is_some_and(|number| {
         !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
     })
@@ -68,20 +68,42 @@ pub(super) fn make_devices(
     interface: &Interface,
     hub: &NetNamespace,
 ) -> Result<([String; 2], [u32; 2]), AttachError> {
-    let mut attempt = 0;
-    loop {
-        let names = names_of(interface.index, attempt);
-        match namespace.run(|| make_pairs(&names, random_indices(), hub))? {
-            Ok(numbers) => return Ok((names, numbers)),
-            // The kernel removes the devices of an ended attachment with a delay.
-            Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
-            Err(error) => return Err(error),
-        }
-    }
+    with_free_name(|attempt| {
+        let names = [INNER, OUTER].map(|prefix| name_of(prefix, interface.index, attempt));
+        let numbers = namespace.run(|| make_pairs(&names, random_indices(), hub))??;
+        Ok((names, numbers))
+    })
 }
 
-pub(super) fn exists(error: &NetError) -> bool {
-    error.io().map(io::Error::kind) == Some(io::ErrorKind::AlreadyExists)
+/// Creates the veth pair of a port between a namespace and the hub. Returns its name and the
+/// index of its device in the namespace.
+pub(super) fn make_port_device(
+    namespace: &NetNamespace,
+    interface: &Interface,
+    hub: &NetNamespace,
+) -> Result<(String, u32), AttachError> {
+    with_free_name(|attempt| {
+        let name = name_of(port::DEVICE, interface.index, attempt);
+        let [index, _] = random_indices();
+        let number = namespace.run(|| make_pair(&name, index, hub))??;
+        Ok((name, number))
+    })
+}
+
+/// Calls `make` with rising numbers until the names that they select are free: other ports have
+/// some, and the kernel removes the devices of an ended attachment with a delay.
+fn with_free_name<T>(
+    mut make: impl FnMut(u32) -> Result<T, AttachError>,
+) -> Result<T, AttachError> {
+    let exists =
+        |error: &NetError| error.io().map(io::Error::kind) == Some(io::ErrorKind::AlreadyExists);
+    let mut attempt = 0;
+    loop {
+        match make(attempt) {
+            Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
+            result => return result,
+        }
+    }
 }
 
 /// Creates the veth pairs between the calling thread's namespace and the hub. Returns the
@@ -100,7 +122,7 @@ fn make_pairs(
     Ok([first, second])
 }
 
-pub(super) fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachError> {
+fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachError> {
     let end = |namespace, index| End {
         name,
         namespace,
@@ -145,7 +167,7 @@ pub(super) fn open(
 /// counts from one, so its devices have small indices. The programs redirect by index:
 /// when the interface moves to another namespace or stays closed, the indices must not
 /// exist there, nor belong to a later attachment.
-pub(super) fn random_indices() -> [u32; 2] {
+fn random_indices() -> [u32; 2] {
     let even = 0x4000_0000 | (random() >> 34) as u32 & !1;
     [even, even | 1]
 }

@@ -18,7 +18,7 @@ use crate::port::PortLosses;
 use super::AttachError;
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::program::{ARRIVE, LENGTH, SEND};
-use super::watch::InterfaceState;
+use super::watch::{InterfaceState, Watch};
 
 /// The helper `bpf_clone_redirect`, from linux/bpf.h.
 const CLONE_REDIRECT: i32 = 13;
@@ -114,14 +114,25 @@ impl GivenFrames {
         program.put_all([move_number(0, DROP), EXIT]);
     }
 
+    /// Determines the causes of the kernel's drops at an interface. Returns whether the interface
+    /// is in place.
+    pub fn judge_all(all: &[Arc<GivenFrames>], watch: &Watch) -> bool {
+        let unclear: Vec<u64> = all.iter().map(|given| given.unclear()).collect();
+        let state = watch.look();
+        for (given, unclear) in all.iter().zip(unclear) {
+            given.judge(unclear, state);
+        }
+        !matches!(state, InterfaceState::Gone)
+    }
+
     /// Returns the number of ambiguous drops.
-    pub fn unclear(&self) -> u64 {
+    fn unclear(&self) -> u64 {
         self.counters.get()[UNCLEAR]
     }
 
     /// Determines the cause of `unclear` drops from the interface's state, which was read
     /// after their number.
-    pub fn judge(&self, unclear: u64, state: InterfaceState) {
+    fn judge(&self, unclear: u64, state: InterfaceState) {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let new = unclear.saturating_sub(judged.unclear);
         let losses = &mut judged.losses;

@@ -63,7 +63,7 @@ use devices::{make_devices, open, quiet};
 use given::GivenFrames;
 use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
-use watch::{InterfaceState, Watch};
+use watch::Watch;
 
 /// Prefix of the names of programs at attachments' devices.
 const PROGRAM: &str = "longwire";
@@ -138,6 +138,7 @@ impl AttachHub {
 }
 
 /// A link's attachment to an interface. Drop restores the interface.
+#[derive(Debug)]
 pub struct Attachment {
     interface: String,
     index: u32,
@@ -161,14 +162,6 @@ pub struct Attachment {
     watch: Watch,
     /// Frames received by its namespace, and frames sent by the interface.
     given: [Arc<GivenFrames>; 2],
-}
-
-impl std::fmt::Debug for Attachment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attachment")
-            .field("interface", &self.interface)
-            .finish_non_exhaustive()
-    }
 }
 
 /// The two ends of an attachment before it takes frames.
@@ -196,9 +189,7 @@ impl std::fmt::Debug for PreparedLink {
 pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink, AttachError> {
     let _hurry = ExpeditedGrace::begin();
     alive::start().map_err(AttachError::program)?;
-    if place.selection.to.len() > PREFIXES_MAX {
-        return Err(AttachError::TooManyPrefixes);
-    }
+    place.selection.check_size()?;
     let found = place.namespace.run(|| find(place.interface))??;
     let claim = place.claims.get(&found.name);
     let pins = claim::pins(place, claim, found.index)?;
@@ -291,16 +282,11 @@ impl PreparedLink {
 }
 
 /// An attachment that takes no frames yet, separated from its ports.
+#[derive(Debug)]
 pub struct Engage {
     attachment: Attachment,
     namespace: NetNamespace,
     takers: Vec<Taker>,
-}
-
-impl std::fmt::Debug for Engage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Engage").field(&self.attachment).finish()
-    }
 }
 
 /// Starts taking frames at all of these interfaces, or at none. An interface that an
@@ -400,11 +386,9 @@ impl Attachment {
         let givers = givers.collect::<io::Result<Vec<(u32, OwnedFd)>>>();
         let givers = givers.map_err(AttachError::program)?;
         let giving = namespace.run(|| {
-            let attached = givers.iter().map(|(device, program)| {
-                let programs = tcx::programs(*device, Hook::Ingress)?;
-                let (program, first) = (program.as_fd(), Position::First);
-                tcx::attach(program, *device, Hook::Ingress, first, programs.revision)
-            });
+            let attached = givers
+                .iter()
+                .map(|(device, program)| attach_giver(*device, program.as_fd()));
             attached.collect::<io::Result<Vec<Link>>>()
         })?;
         self.giving = giving.map_err(AttachError::program)?;
@@ -463,28 +447,12 @@ impl Attachment {
     /// rank.
     fn attach(&self, hook: Hook, program: BorrowedFd<'_>) -> Result<Link, NotAttached> {
         let rank = self.recipe.rank;
-        let mut attempt = 0;
-        loop {
-            let programs = tcx::programs(self.index, hook).map_err(AttachError::program)?;
-            let position = rank.position(&programs).map_err(|reason| match reason {
+        attach_at((&self.interface, self.index), hook, program, |programs| {
+            rank.position(programs).map_err(|reason| match reason {
                 NoPlace::Taken => taken(&self.interface, rank.takes_all).into(),
                 NoPlace::SerialTaken => NotAttached::SerialTaken,
-            })?;
-            let count = programs.ids.len();
-            if count >= tcx::PROGRAMS_MAX {
-                let interface = self.interface.clone();
-                return Err(AttachError::TooManyPrograms { interface, count }.into());
-            }
-            match tcx::attach(program, self.index, hook, position, programs.revision) {
-                Ok(link) => return Ok(link),
-                Err(error) if is_race(&error) && attempt < RACES => attempt += 1,
-                Err(source) if is_race(&source) => {
-                    let interface = self.interface.clone();
-                    return Err(AttachError::Changed { interface, source }.into());
-                }
-                Err(error) => return Err(AttachError::program(error).into()),
-            }
-        }
+            })
+        })
     }
 
     /// Whether the interface is in place and frames are taken. Also records losses; see
@@ -499,12 +467,7 @@ impl Attachment {
     /// counters. Call it periodically and after the last frame. Returns whether the
     /// interface is in place.
     pub fn note_losses(&self) -> bool {
-        let unclear = self.given.each_ref().map(|given| given.unclear());
-        let state = self.watch.look();
-        for (given, unclear) in self.given.iter().zip(unclear) {
-            given.judge(unclear, state);
-        }
-        !matches!(state, InterfaceState::Gone)
+        GivenFrames::judge_all(&self.given, &self.watch)
     }
 
     /// Stops taking frames. Frames on the link are still delivered while the ports are
@@ -605,6 +568,40 @@ fn taken(interface: &str, by_all: bool) -> AttachError {
     } else {
         AttachError::OtherKind { interface }
     }
+}
+
+/// Attaches a program at a hook of an interface (name and index), in the calling thread's
+/// namespace; `place` selects its position among the others.
+fn attach_at<E: From<AttachError>>(
+    (interface, index): (&str, u32),
+    hook: Hook,
+    program: BorrowedFd<'_>,
+    place: impl Fn(&Programs) -> Result<Position, E>,
+) -> Result<Link, E> {
+    let mut attempt = 0;
+    loop {
+        let programs = tcx::programs(index, hook).map_err(AttachError::of_query)?;
+        let position = place(&programs)?;
+        let (interface, count) = (interface.to_owned(), programs.ids.len());
+        if count >= tcx::PROGRAMS_MAX {
+            return Err(AttachError::TooManyPrograms { interface, count }.into());
+        }
+        match tcx::attach(program, index, hook, position, programs.revision) {
+            Ok(link) => return Ok(link),
+            Err(error) if is_race(&error) && attempt < RACES => attempt += 1,
+            Err(source) if is_race(&source) => {
+                return Err(AttachError::Changed { interface, source }.into());
+            }
+            Err(error) => return Err(AttachError::program(error).into()),
+        }
+    }
+}
+
+/// Attaches a program for frames that a device receives from a port, in the calling thread's
+/// namespace.
+fn attach_giver(device: u32, program: BorrowedFd<'_>) -> io::Result<Link> {
+    let revision = tcx::programs(device, Hook::Ingress)?.revision;
+    tcx::attach(program, device, Hook::Ingress, Position::First, revision)
 }
 
 /// Whether a hook's programs changed between query and attachment.

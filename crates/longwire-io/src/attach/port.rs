@@ -17,31 +17,27 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::alive::{self, AliveCall};
-use super::devices::{ATTEMPTS, exists, make_pair, open, random_indices};
+use super::devices::{make_port_device, open};
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::given::GivenFrames;
 use super::program::{self, Destination, NEXT};
-use super::watch::{InterfaceState, Watch};
-use super::{AttachError, AttachHub, PREFIXES_MAX, PROGRAM, Selection, find};
+use super::watch::Watch;
+use super::{AttachError, AttachHub, PROGRAM, Selection, attach_at, attach_giver, find};
 use crate::bpf::assembler::Assembler;
 use crate::bpf::instruction::{
     Alu, Compare, EXIT, Instruction, add_number, call, compute_number, load_byte, move_number,
     move_register, skip_if_number, store_word,
 };
-use crate::bpf::tcx::{self, Hook, Position};
+use crate::bpf::tcx::{self, Hook, Position, Programs};
 use crate::bpf::{self, Link, ProgramKind};
 use crate::net::NetNamespace;
 use crate::net::grace::ExpeditedGrace;
-use crate::net::interface::Interface;
 use crate::port::registry::Port;
 
 /// Prefix of the names of ports' devices.
 pub(super) const DEVICE: &str = "lw-port";
 /// Name of programs that take packets for a port. Several ports can share an interface.
 const PORT_PROGRAM: &str = "longwire_port";
-/// Maximum number of attempts to attach while other processes change the interface's
-/// programs.
-const CHANGES_MAX: usize = 16;
 /// Length of a MAC address.
 const MAC_LEN: i32 = 6;
 /// The helper `bpf_skb_store_bytes`.
@@ -50,23 +46,10 @@ const STORE_BYTES: i32 = 9;
 const SCRATCH: i16 = -8;
 
 /// A port's place at an interface, before it takes packets.
+#[derive(Debug)]
 pub struct PortEngage {
-    interface: String,
-    index: u32,
     namespace: NetNamespace,
-    programs: [OwnedFd; 2],
-    call: AliveCall,
-    giving: Link,
-    delivering: OwnedFd,
-    given: Arc<GivenFrames>,
-    hub: NetNamespace,
-    watch: Watch,
-}
-
-impl std::fmt::Debug for PortEngage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("PortEngage").field(&self.interface).finish()
-    }
+    port: AttachedPort,
 }
 
 /// Creates the device and programs of a port at an interface, by default that of the
@@ -82,12 +65,13 @@ pub fn prepare_port(
 ) -> Result<(PortEngage, Port), AttachError> {
     let _hurry = ExpeditedGrace::begin();
     alive::start().map_err(AttachError::program)?;
-    if selection.to.len() > PREFIXES_MAX {
-        return Err(AttachError::TooManyPrefixes);
-    }
+    selection.check_size()?;
     let found = namespace.run(|| find(interface))??;
-    namespace.run(|| revision(&found.name, found.index))??;
-    let (name, device) = make_device(namespace, &found, hub)?;
+    namespace.run(|| {
+        let programs = tcx::programs(found.index, Hook::Egress).map_err(AttachError::of_query)?;
+        check_free(&found.name, &programs)
+    })??;
+    let (name, device) = make_port_device(namespace, &found, &hub.namespace)?;
     let given = GivenFrames::shared(Hook::Ingress)?;
     let port = hub
         .namespace
@@ -104,23 +88,24 @@ pub fn prepare_port(
     let delivering = deliver(found.index, mac, &given);
     let delivering = delivering.unwrap_or_else(|| unreachable!("it is short"));
     let delivering = load("longwire_deliver", &delivering)?;
-    let giving = namespace.run(|| {
-        let programs = tcx::programs(device, Hook::Ingress)?;
-        let (program, first) = (delivering.as_fd(), Position::First);
-        tcx::attach(program, device, Hook::Ingress, first, programs.revision)
-    })?;
+    let giving = namespace.run(|| attach_giver(device, delivering.as_fd()))?;
     let passing = [move_number(0, NEXT), EXIT];
-    let engage = PortEngage {
-        namespace: namespace.try_clone()?,
-        programs: [load(PORT_PROGRAM, &taking)?, load(PORT_PROGRAM, &passing)?],
-        call,
-        giving: giving.map_err(AttachError::program)?,
-        delivering,
-        given,
-        hub: hub.namespace.try_clone()?,
+    let attached = AttachedPort {
         watch: Watch::new(&hub.namespace, &name, found.index)?,
         interface: found.name,
         index: found.index,
+        taking: None,
+        programs: [load(PORT_PROGRAM, &taking)?, load(PORT_PROGRAM, &passing)?],
+        _call: call,
+        giving: Some(giving.map_err(AttachError::program)?),
+        _delivering: delivering,
+        given: [given],
+        _hub: hub.namespace.try_clone()?,
+        takes: true,
+    };
+    let engage = PortEngage {
+        namespace: namespace.try_clone()?,
+        port: attached,
     };
     Ok((engage, port))
 }
@@ -132,48 +117,23 @@ impl PortEngage {
     /// The interface is gone, or has a link of Longwire.
     pub fn engage(self) -> Result<AttachedPort, AttachError> {
         let _hurry = ExpeditedGrace::begin();
-        let taking = self
-            .namespace
-            .run(|| attach(&self.interface, self.index, &self.programs[0]))??;
-        Ok(AttachedPort {
-            interface: self.interface,
-            taking: Some(taking),
-            programs: self.programs,
-            _call: self.call,
-            giving: Some(self.giving),
-            _delivering: self.delivering,
-            given: self.given,
-            _hub: self.hub,
-            watch: self.watch,
-            takes: true,
-        })
-    }
-}
-
-/// Attaches the program; retries if other programs were attached meanwhile.
-fn attach(interface: &str, index: u32, program: &OwnedFd) -> Result<Link, AttachError> {
-    let mut attempt = 0;
-    loop {
-        let revision = revision(interface, index)?;
-        match tcx::attach(
-            program.as_fd(),
-            index,
-            Hook::Egress,
-            Position::First,
-            revision,
-        ) {
-            Ok(link) => return Ok(link),
-            Err(error) if error.raw_os_error() == Some(libc::ESTALE) && attempt < CHANGES_MAX => {
-                attempt += 1;
-            }
-            Err(error) => return Err(AttachError::program(error)),
-        }
+        let mut port = self.port;
+        let taking = self.namespace.run(|| {
+            let place = (port.interface.as_str(), port.index);
+            attach_at(place, Hook::Egress, port.programs[0].as_fd(), |programs| {
+                check_free(&port.interface, programs).map(|()| Position::First)
+            })
+        })??;
+        port.taking = Some(taking);
+        Ok(port)
     }
 }
 
 /// A port at an interface. Drop restores the interface.
+#[derive(Debug)]
 pub struct AttachedPort {
     interface: String,
+    index: u32,
     /// Removed first, so that no packets enter.
     taking: Option<Link>,
     /// The taking and the passing program.
@@ -181,18 +141,10 @@ pub struct AttachedPort {
     _call: AliveCall,
     giving: Option<Link>,
     _delivering: OwnedFd,
-    given: Arc<GivenFrames>,
+    given: [Arc<GivenFrames>; 1],
     _hub: NetNamespace,
     watch: Watch,
     takes: bool,
-}
-
-impl std::fmt::Debug for AttachedPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("AttachedPort")
-            .field(&self.interface)
-            .finish()
-    }
 }
 
 impl AttachedPort {
@@ -213,10 +165,7 @@ impl AttachedPort {
     /// counters. Call it periodically and after the last packet. Returns whether the
     /// interface is in place.
     pub fn note_losses(&self) -> bool {
-        let unclear = self.given.unclear();
-        let state = self.watch.look();
-        self.given.judge(unclear, state);
-        !matches!(state, InterfaceState::Gone)
+        GivenFrames::judge_all(&self.given, &self.watch)
     }
 
     /// Takes packets, or lets them bypass the network, from the next one on. The
@@ -255,40 +204,15 @@ impl Drop for AttachedPort {
     }
 }
 
-/// Returns the revision of an interface's egress programs, in the calling thread's
-/// namespace, unless a link of Longwire is among them.
-fn revision(interface: &str, index: u32) -> Result<u64, AttachError> {
-    let programs = tcx::programs(index, Hook::Egress).map_err(AttachError::of_query)?;
+/// Checks that no link of Longwire is among an interface's egress programs.
+fn check_free(interface: &str, programs: &Programs) -> Result<(), AttachError> {
     let is_link = |name: &String| name.starts_with(PROGRAM) && name != PORT_PROGRAM;
     if programs.names.iter().any(is_link) {
         return Err(AttachError::Taken {
             interface: interface.to_owned(),
         });
     }
-    Ok(programs.revision)
-}
-
-/// Creates the veth pair between a namespace and the hub. Returns its name and the index
-/// of its device in the namespace.
-fn make_device(
-    namespace: &NetNamespace,
-    interface: &Interface,
-    hub: &AttachHub,
-) -> Result<(String, u32), AttachError> {
-    let mut attempt = 0;
-    loop {
-        let name = match attempt {
-            0 => format!("{DEVICE}{}", interface.index),
-            _ => format!("{DEVICE}{}.{attempt}", interface.index),
-        };
-        let [index, _] = random_indices();
-        match namespace.run(|| make_pair(&name, index, &hub.namespace))? {
-            Ok(number) => return Ok((name, number)),
-            // Of another port, or of one that ended recently.
-            Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
-            Err(error) => return Err(error),
-        }
-    }
+    Ok(())
 }
 
 /// Returns the program that delivers frames to the interface; it rewrites unicast

@@ -36,9 +36,7 @@ impl Selection {
     /// # Errors
     /// There are too many prefixes, or the filter is too complex.
     pub fn check(&self) -> Result<(), AttachError> {
-        if self.to.len() > PREFIXES_MAX {
-            return Err(AttachError::TooManyPrefixes);
-        }
+        self.check_size()?;
         let is_possible = [true, false].iter().all(|sending| {
             let mut program = Assembler::default();
             let [taken, passing] = [(); 2].map(|()| program.label());
@@ -50,6 +48,13 @@ impl Selection {
         } else {
             Err(AttachError::FilterTooComplex)
         }
+    }
+
+    pub(super) fn check_size(&self) -> Result<(), AttachError> {
+        if self.to.len() > PREFIXES_MAX {
+            return Err(AttachError::TooManyPrefixes);
+        }
+        Ok(())
     }
 
     /// Returns the test of sent or received frames; `None` if all are taken.

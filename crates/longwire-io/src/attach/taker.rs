@@ -9,9 +9,10 @@ use crate::net::grace::ExpeditedGrace;
 use super::alive::AliveCall;
 use super::order::Rank;
 use super::program::{self, Destination};
-use super::{AttachError, Direction, FailMode, HOOKS, PREFIXES_MAX, Selection};
+use super::{AttachError, Direction, FailMode, HOOKS, Selection};
 
 /// A program that takes frames at one hook.
+#[derive(Debug)]
 pub(super) struct Taker {
     pub hook: Hook,
     program: OwnedFd,
@@ -50,17 +51,10 @@ pub struct Selector {
 }
 
 /// Loaded programs for a selection.
+#[derive(Debug)]
 pub struct LoadedSelection {
     takers: Vec<Taker>,
     selection: Selection,
-}
-
-impl std::fmt::Debug for LoadedSelection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("LoadedSelection")
-            .field(&self.selection)
-            .finish()
-    }
 }
 
 impl LoadedSelection {
@@ -80,9 +74,7 @@ impl Selector {
     /// The kernel rejects the programs, or only one of the selections takes all frames:
     /// their ranks differ.
     pub fn load(&self, selection: &Selection) -> Result<LoadedSelection, AttachError> {
-        if selection.to.len() > PREFIXES_MAX {
-            return Err(AttachError::TooManyPrefixes);
-        }
+        selection.check_size()?;
         if selection.takes_all() != self.recipe.rank.takes_all {
             return Err(AttachError::OtherPlace);
         }

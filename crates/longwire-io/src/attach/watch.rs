@@ -15,6 +15,8 @@ use crate::net::{NetError, NetNamespace};
 /// `IFLA_LINK_NETNSID`: the namespace of a veth device's other end.
 const PEER_NAMESPACE: u16 = 37;
 
+/// Queries about an interface, from the link's namespace.
+#[derive(Debug)]
 pub(super) struct Watch {
     /// A socket in the link's namespace.
     netlink: Mutex<Netlink>,

@@ -98,6 +98,7 @@ struct PathAndObject {
 
 /// A program's attachment to an interface. It ends on drop or with the process, unless
 /// pinned (`Link::pin`).
+#[derive(Debug)]
 pub struct Link {
     descriptor: OwnedFd,
     path: Option<PathBuf>,
