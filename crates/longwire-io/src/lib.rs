@@ -14,7 +14,6 @@
 
 mod arena;
 pub mod attach;
-mod bell;
 pub mod bpf;
 pub mod clock;
 mod collapse;
@@ -29,9 +28,8 @@ pub mod run_directory;
 mod sync;
 
 pub use arena::prefetch_to_read;
-pub use bell::Bell;
 pub use collapse::collapse_heap;
-pub use event::Event;
+pub use event::{Bell, Event};
 pub use pidfd::Pidfd;
 pub use port::{
     Offload, PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, SendStamp,

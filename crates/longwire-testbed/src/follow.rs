@@ -9,10 +9,9 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 
-use longwire_io::net::address::{Prefix, route_add_by};
-use longwire_io::net::events::LinkEvents;
+use longwire_io::net::address::{Prefix, neighbour_add_by, route_add_by};
+use longwire_io::net::interface::LinkEvents;
 use longwire_io::net::link::link_index;
-use longwire_io::net::neighbour::neighbour_add_by;
 use longwire_io::net::netlink::Netlink;
 use longwire_io::net::{NetError, NetNamespace};
 use longwire_io::rights::{self, Capability};

@@ -28,7 +28,7 @@ use nix::sys::socket::{
 
 use crate::bpf::{self, ProgramKind};
 
-use super::program;
+use super::taker;
 
 /// A request to the thread: a key, with the descriptor to hold, or without one to close
 /// the key's descriptor.
@@ -98,7 +98,7 @@ impl AliveCall {
     /// # Errors
     /// Missing rights to load a program, or [`start`] was not called.
     pub fn to(device: u32) -> io::Result<(AliveCall, OwnedFd)> {
-        let program = program::redirect(device, program::SEND);
+        let program = taker::redirect(device, taker::SEND);
         let program = bpf::load_program(ProgramKind::Tcx, "longwire_taken", &program)?;
         let array = bpf::create_program_array()?;
         bpf::enter(array.as_fd(), 0, program.as_fd())?;

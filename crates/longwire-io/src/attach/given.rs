@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::bpf::assembler::Assembler;
 use crate::bpf::counters::CounterMap;
+use crate::bpf::instruction::Assembler;
 use crate::bpf::instruction::{
     Alu, Compare, EXIT, add_to_memory, call, compute, compute_number, load_byte, load_word,
     move_number, move_register, skip_if_number,
@@ -17,7 +17,7 @@ use crate::port::PortLosses;
 
 use super::AttachError;
 use super::filter::facts::{CONTEXT, STACK, load};
-use super::program::{ARRIVE, LENGTH, SEND};
+use super::taker::{ARRIVE, LENGTH, SEND};
 use super::watch::{InterfaceState, Watch};
 
 /// The helper `bpf_clone_redirect`, from linux/bpf.h.

@@ -35,7 +35,6 @@ use crate::port::options::OpenOptions;
 use crate::port::registry::Port;
 
 mod alive;
-mod claim;
 mod devices;
 mod error;
 mod filter;
@@ -43,20 +42,16 @@ mod given;
 mod order;
 mod pins;
 mod port;
-mod program;
-mod selection;
 mod taker;
 mod watch;
 
 pub use alive::closed_at_end;
-pub use claim::{AttachClaim, FailMode};
 pub use devices::is_device_of_link;
 pub use error::AttachError;
 pub use order::Direction;
-pub use pins::Pins;
+pub use pins::{AttachClaim, FailMode, Pins};
 pub use port::{AttachedPort, PortEngage, prepare_port};
-pub use selection::{PREFIXES_MAX, Selection};
-pub use taker::{LoadedSelection, Selector};
+pub use taker::{LoadedSelection, PREFIXES_MAX, Selection, Selector};
 
 use alive::AliveCall;
 use devices::{make_devices, open, quiet};
@@ -192,7 +187,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     place.selection.check_size()?;
     let found = place.namespace.run(|| find(place.interface))??;
     let claim = place.claims.get(&found.name);
-    let pins = claim::pins(place, claim, found.index)?;
+    let pins = pins::pins(place, claim, found.index)?;
     let rank = place.namespace.run(|| rank_at(place, &found, claim))??;
     let (names, devices) = make_devices(place.namespace, &found, &hub.namespace)?;
     let mut attachment = Attachment {
@@ -256,7 +251,7 @@ fn rank_at(
     for (programs, hook) in hooks.iter().zip(HOOKS) {
         // The claim's own program may be there.
         let taken = rank.position(programs) == Err(NoPlace::Taken);
-        if taken && place.direction.has(hook) && !claim::is_left(claim, hook) {
+        if taken && place.direction.has(hook) && !pins::is_left(claim, hook) {
             return Err(self::taken(&found.name, takes_all));
         }
     }
@@ -377,7 +372,7 @@ impl Attachment {
         let places = self.recipe.devices.into_iter().zip(["arrive", "send"]);
         let givers = places.zip(&self.given).map(|((device, name), given)| {
             let name = format!("{PROGRAM}_{name}");
-            let program = program::give_back(self.recipe.mark, self.index, given);
+            let program = taker::give_back(self.recipe.mark, self.index, given);
             Ok((
                 device,
                 bpf::load_program(ProgramKind::Tcx, &name, &program)?,

@@ -4,6 +4,7 @@
 //! kernel keeps them. Without the process, the programs still redirect frames, to unread
 //! devices that are soon gone: nothing passes. No program is attached or replaced when
 //! the process ends, so there is no gap.
+//! A later process takes an attachment's place over by a claim.
 
 use std::fs;
 use std::io;
@@ -12,11 +13,10 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
+use super::devices::random;
+use super::{AttachError, AttachPlace};
 use crate::bpf::Link;
 use crate::bpf::tcx::Hook;
-
-use super::AttachError;
-use super::devices::random;
 
 /// Usual mount point of the BPF file system.
 const MOUNTED_AT: &str = "/sys/fs/bpf";
@@ -147,6 +147,51 @@ impl Pins {
 /// Returns the device number at the BPF mount point.
 fn mounted() -> u64 {
     fs::metadata(MOUNTED_AT).map_or(0, |found| found.dev())
+}
+
+/// The effect of a killed process on its link's frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailMode {
+    /// Frames pass without the link.
+    #[default]
+    Open,
+    /// Frames are dropped until a later process reattaches the link or removes its
+    /// [`Pins`].
+    Closed,
+}
+
+/// An attachment's place at its interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachClaim {
+    /// Sequence number among attachments of equal priority.
+    pub serial: u16,
+    /// Paths of its programs, if it fails closed.
+    pub pins: Option<Pins>,
+}
+
+/// Returns the paths for an attachment: the claim's, or new ones. Removes a claim's paths
+/// at another interface.
+pub(super) fn pins(
+    place: &AttachPlace<'_>,
+    claim: Option<&AttachClaim>,
+    index: u32,
+) -> Result<Option<Pins>, AttachError> {
+    let namespace = place.namespace.inode();
+    let claimed = claim.and_then(|claim| claim.pins.as_ref());
+    if let Some(pins) = claimed.filter(|pins| !pins.are_at(namespace, index)) {
+        pins.remove()?;
+    }
+    let here = claimed.filter(|pins| pins.are_at(namespace, index));
+    Ok(match place.fail {
+        FailMode::Open => None,
+        FailMode::Closed => here.cloned().or_else(|| Some(Pins::new(namespace, index))),
+    })
+}
+
+/// Whether a claim's program is still at its hook.
+pub(super) fn is_left(claim: Option<&AttachClaim>, hook: Hook) -> bool {
+    let pins = claim.and_then(|claim| claim.pins.as_ref());
+    pins.is_some_and(|pins| pins.left(hook).is_some())
 }
 
 #[cfg(test)]

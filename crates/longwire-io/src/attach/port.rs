@@ -20,10 +20,10 @@ use super::alive::{self, AliveCall};
 use super::devices::{make_port_device, open};
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::given::GivenFrames;
-use super::program::{self, Destination, NEXT};
+use super::taker::{Destination, NEXT, take};
 use super::watch::Watch;
 use super::{AttachError, AttachHub, PROGRAM, Selection, attach_at, attach_giver, find};
-use crate::bpf::assembler::Assembler;
+use crate::bpf::instruction::Assembler;
 use crate::bpf::instruction::{
     Alu, Compare, EXIT, Instruction, add_number, call, compute_number, load_byte, move_number,
     move_register, skip_if_number, store_word,
@@ -82,7 +82,7 @@ pub fn prepare_port(
     let selected = selection.node(true);
     let (call, array) = AliveCall::to(device).map_err(AttachError::program)?;
     let destination = Destination::WhileAlive(array.as_fd());
-    let taking = program::take(None, selected.as_ref(), destination);
+    let taking = take(None, selected.as_ref(), destination);
     let taking = taking.ok_or(AttachError::FilterTooComplex)?;
     let mac = found.mac.unwrap_or_default();
     let delivering = deliver(found.index, mac, &given);

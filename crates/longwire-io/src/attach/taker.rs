@@ -1,15 +1,37 @@
-//! Programs that take frames at an interface.
+//! The eBPF programs of an attachment, and the frames that they take.
+//!
+//! | where | program |
+//! |---|---|
+//! | egress of the interface | marked: remove the mark, note it, go on; noted: go on; selected: to the inner device, while this process lives (`alive`) |
+//! | ingress of the interface | the same, with the outer device |
+//! | ingress of the inner device | mark, then to the interface's ingress; counted if the kernel drops it there (`given`) |
+//! | ingress of the outer device | mark, then to the interface's egress; the same |
+//!
+//! The attachments of an interface share a mark. The first program removes it, to hide it
+//! from other programs, and leaves a note in the frame's control block for the next
+//! attachments at that hook.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use crate::bpf::tcx::Hook;
-use crate::bpf::{self, ProgramKind};
-use crate::net::grace::ExpeditedGrace;
+use longwire_packet::filter::Filter;
+use longwire_packet::filter::tree::{Carrier, Net, Node, Side, Test};
+use longwire_packet::header::IpVersion;
 
 use super::alive::AliveCall;
+use super::filter::facts::CONTEXT;
+use super::filter::select;
+use super::given::GivenFrames;
 use super::order::Rank;
-use super::program::{self, Destination};
-use super::{AttachError, Direction, FailMode, HOOKS, Selection};
+use super::{AttachError, Direction, FailMode, HOOKS};
+use crate::bpf::instruction::{
+    Alu, Assembler, Compare, EXIT, Instruction, call, compute_number, load_map, load_word,
+    move_number, move_register, skip_if_number, store_word,
+};
+use crate::bpf::tcx::Hook;
+use crate::bpf::{self, ProgramKind};
+use crate::net::address::Prefix;
+use crate::net::grace::ExpeditedGrace;
 
 /// A program that takes frames at one hook.
 #[derive(Debug)]
@@ -106,7 +128,7 @@ impl Selector {
         };
         let selected = selection.node(sending);
         let marked = Some((self.recipe.mark, hook));
-        let instructions = program::take(marked, selected.as_ref(), destination);
+        let instructions = take(marked, selected.as_ref(), destination);
         let instructions = instructions.ok_or(AttachError::FilterTooComplex)?;
         let name = self.recipe.rank.name(hook);
         let program = bpf::load_program(ProgramKind::Tcx, &name, &instructions);
@@ -116,4 +138,213 @@ impl Selector {
             call: call.map(|(call, _)| call),
         })
     }
+}
+
+/// Maximum number of prefixes per attachment, due to the kernel's program length limit.
+pub const PREFIXES_MAX: usize = 512;
+
+/// The frames to take. The kernel selects them; other frames never reach the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Prefixes of remote addresses; empty for all. Frames without IP, such as ARP, never
+    /// match a prefix.
+    pub to: Vec<Prefix>,
+    /// A filter on frames sent by the interface's namespace; `None` for all. Received
+    /// frames must match with source and destination swapped ([`Filter::mirrored`]).
+    pub filter: Option<Filter>,
+}
+
+impl Selection {
+    /// Whether every frame is taken.
+    pub fn takes_all(&self) -> bool {
+        self.to.is_empty() && self.filter.is_none()
+    }
+
+    /// Checks that the kernel can evaluate it, as far as known without asking the kernel.
+    ///
+    /// # Errors
+    /// There are too many prefixes, or the filter is too complex.
+    pub fn check(&self) -> Result<(), AttachError> {
+        self.check_size()?;
+        let is_possible = [true, false].iter().all(|sending| {
+            let mut program = Assembler::default();
+            let [taken, passing] = [(); 2].map(|()| program.label());
+            let node = self.node(*sending);
+            node.is_none_or(|node| select(&mut program, &node, taken, passing).is_some())
+        });
+        if is_possible {
+            Ok(())
+        } else {
+            Err(AttachError::FilterTooComplex)
+        }
+    }
+
+    pub(super) fn check_size(&self) -> Result<(), AttachError> {
+        if self.to.len() > PREFIXES_MAX {
+            return Err(AttachError::TooManyPrefixes);
+        }
+        Ok(())
+    }
+
+    /// Returns the test of sent or received frames; `None` if all are taken.
+    pub(super) fn node(&self, sending: bool) -> Option<Node> {
+        let side = if sending {
+            Side::Destination
+        } else {
+            Side::Source
+        };
+        let prefixes = self.to.iter().map(|prefix| {
+            Node::Test(Test::Net {
+                side,
+                net: net(prefix),
+                of: Carrier::Ip,
+            })
+        });
+        let to = (!self.to.is_empty()).then(|| Node::Any(prefixes.collect()));
+        let filter = self.filter.as_ref().map(|filter| {
+            if sending {
+                filter.root().clone()
+            } else {
+                filter.mirrored().root().clone()
+            }
+        });
+        match (to, filter) {
+            (Some(to), Some(filter)) => Some(Node::All(vec![to, filter])),
+            (to, filter) => to.or(filter),
+        }
+    }
+}
+
+fn net(prefix: &Prefix) -> Net {
+    let mut address = [0; 16];
+    let version = match prefix.address {
+        IpAddr::V4(of) => {
+            address[..4].copy_from_slice(&of.octets());
+            IpVersion::V4
+        }
+        IpAddr::V6(of) => {
+            address = of.octets();
+            IpVersion::V6
+        }
+    };
+    Net {
+        version,
+        address,
+        prefix: prefix.length,
+    }
+}
+
+/// The helper `bpf_tail_call`, from linux/bpf.h.
+const TAIL_CALL: i32 = 12;
+/// The helper `bpf_redirect`.
+const REDIRECT: i32 = 23;
+/// The flag of [`REDIRECT`] that makes the device receive a frame.
+pub(super) const ARRIVE: i32 = 1;
+/// The flag of [`REDIRECT`] that makes the device send a frame.
+pub(super) const SEND: i32 = 0;
+/// TCX_NEXT: the next program of the hook decides.
+pub(super) const NEXT: i32 = -1;
+/// Offset of the frame length in `struct __sk_buff`.
+pub(super) const LENGTH: i16 = 0;
+/// Offset of the mark in `struct __sk_buff`.
+const MARK: i16 = 8;
+/// Offset of the control block's last word in `struct __sk_buff`, which few programs use.
+const NOTE: i16 = 64;
+
+/// The destination of taken frames.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination<'a> {
+    /// This device, even after the process has ended.
+    Device(u32),
+    /// The device of a program array, until the array is empty; then frames pass.
+    WhileAlive(BorrowedFd<'a>),
+}
+
+impl Destination<'_> {
+    /// Returns the instructions; they fall through if the frame is to pass.
+    pub fn instructions(self) -> Vec<Instruction> {
+        match self {
+            Destination::Device(device) => redirect(device, SEND).to_vec(),
+            Destination::WhileAlive(array) => {
+                let mut program = vec![move_register(1, CONTEXT)];
+                program.extend(load_map(2, array.as_raw_fd()));
+                // Always 0, but unknown to the verifier: a known index becomes a direct
+                // jump, and arrays with direct jumps are emptied only after a grace
+                // period.
+                program.extend([
+                    load_word(3, CONTEXT, LENGTH),
+                    compute_number(Alu::Right, 3, 31),
+                    call(TAIL_CALL),
+                ]);
+                program
+            }
+        }
+    }
+}
+
+/// Returns the program that takes selected frames, or all frames without a test, but passes
+/// those with the mark of their attachment. `None` if the test is too complex.
+pub(super) fn take(
+    marked: Option<(u32, Hook)>,
+    selected: Option<&Node>,
+    destination: Destination<'_>,
+) -> Option<Vec<Instruction>> {
+    let mut program = Assembler::default();
+    let [unmarked, taken, passing] = [(); 3].map(|()| program.label());
+    program.put(move_register(CONTEXT, 1));
+    if let Some((mark, hook)) = marked {
+        program.put(load_word(2, CONTEXT, MARK));
+        program.jump(skip_if_number(Compare::Unequal, 2, mark), unmarked);
+        let note = note_of(mark, hook);
+        program.put_all([
+            move_number(2, note.cast_signed()),
+            store_word(CONTEXT, 2, NOTE),
+            move_number(2, 0),
+            store_word(CONTEXT, 2, MARK),
+        ]);
+        program.go(passing);
+        program.place(unmarked);
+        program.put(load_word(2, CONTEXT, NOTE));
+        program.jump(skip_if_number(Compare::Equal, 2, note), passing);
+    }
+    if let Some(node) = selected {
+        select(&mut program, node, taken, passing)?;
+    }
+    program.place(taken);
+    program.put_all(destination.instructions());
+    program.place(passing);
+    program.put_all([move_number(0, NEXT), EXIT]);
+    program.finish()
+}
+
+/// Returns the note for frames with this mark, whose lowest bit is set. It differs per
+/// hook: a forwarded frame keeps the note of its reception until it is sent.
+fn note_of(mark: u32, hook: Hook) -> u32 {
+    match hook {
+        Hook::Egress => mark,
+        Hook::Ingress => mark & !1,
+    }
+}
+
+/// Returns the program that marks frames and returns them to the interface.
+pub(super) fn give_back(mark: u32, interface: u32, given: &GivenFrames) -> Vec<Instruction> {
+    let mut program = Assembler::default();
+    program.put_all([
+        move_register(CONTEXT, 1),
+        move_number(2, mark.cast_signed()),
+        store_word(CONTEXT, 2, MARK),
+    ]);
+    given.give(&mut program, interface);
+    program
+        .finish()
+        .unwrap_or_else(|| unreachable!("it is short"))
+}
+
+pub(super) fn redirect(device: u32, flags: i32) -> [Instruction; 4] {
+    [
+        move_number(1, device.cast_signed()),
+        move_number(2, flags),
+        call(REDIRECT),
+        EXIT,
+    ]
 }

@@ -6,10 +6,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::net::interface::about;
 use crate::net::link::{INFO_FLAGS, INFO_LEN, LinkStats, stats_of};
 use crate::net::netlink::{Netlink, REQUEST};
 use crate::net::netlink_message::{Message, attribute, number_at};
-use crate::net::peer::about;
 use crate::net::{NetError, NetNamespace};
 
 /// `IFLA_LINK_NETNSID`: the namespace of a veth device's other end.

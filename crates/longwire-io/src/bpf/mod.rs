@@ -10,7 +10,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub mod assembler;
 pub(crate) mod counters;
 pub mod instruction;
 pub mod tcx;

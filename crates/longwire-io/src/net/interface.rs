@@ -1,13 +1,18 @@
-//! Properties of an interface from one kernel query.
+//! Properties of an interface from one kernel query, and events about them.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
+};
 
 use super::NetError;
 use super::ethtool::Ethtool;
-use super::link::{info, link_names};
-use super::netlink::{Netlink, REQUEST};
-use super::netlink_message::{Message, attribute, attributes, number_at, text_of};
+use super::link::{INFO_INDEX, INFO_LEN, info, link_names};
+use super::netlink::{Netlink, NetlinkError, REQUEST};
+use super::netlink_message::{Message, attribute, attributes, number_at, replies, text_of};
 
-/// Bytes of `struct ifinfomsg`.
-const INFO_LEN: usize = 16;
 /// `IFLA_INFO_KIND`.
 const INFO_KIND: u16 = 1;
 
@@ -87,9 +92,7 @@ impl Interface {
     /// # Errors
     /// [`NetError::NoDevice`] if the index does not exist.
     pub(crate) fn find_index(index: u32) -> Result<Interface, NetError> {
-        let mut fixed = info(0, 0);
-        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
-        let request = Message::new(libc::RTM_GETLINK, REQUEST, &fixed);
+        let request = about(index, None);
         let name = format!("number {index}");
         ask(request, &name)?.ok_or(NetError::NoDevice { name })
     }
@@ -186,6 +189,110 @@ fn kind_of(body: &[u8], flags: u32) -> InterfaceKind {
         Some("tun") => InterfaceKind::Tun,
         Some(other) => InterfaceKind::Virtual(other.to_owned()),
         None => InterfaceKind::Physical(String::new()),
+    }
+}
+
+/// `IFLA_TARGET_NETNSID`: the namespace of a request's device.
+const TARGET_NAMESPACE: u16 = 46;
+
+/// Requests a device by index, in the namespace with id `namespace` here.
+pub(crate) fn about(index: u32, namespace: Option<u32>) -> Message {
+    let mut fixed = [0; INFO_LEN];
+    fixed[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
+    let mut message = Message::new(libc::RTM_GETLINK, REQUEST, &fixed);
+    if let Some(namespace) = namespace {
+        message.number(TARGET_NAMESPACE, namespace);
+    }
+    message
+}
+
+/// Reads the MTU of a veth peer.
+#[derive(Debug)]
+pub(crate) struct PeerMtu {
+    netlink: Netlink,
+    index: u32,
+    namespace: Option<u32>,
+}
+
+impl PeerMtu {
+    /// Returns a reader for an interface in the calling thread's namespace; `None` unless
+    /// it is a veth device.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub(crate) fn of(interface: &Interface) -> Result<Option<PeerMtu>, NetlinkError> {
+        let Some(peer) = interface.peer else {
+            return Ok(None);
+        };
+        Ok(Some(PeerMtu {
+            netlink: Netlink::route()?,
+            index: peer.index,
+            namespace: peer.namespace,
+        }))
+    }
+
+    /// Returns the MTU in bytes, without the Ethernet header; `None` without
+    /// CAP_NET_ADMIN in the other namespace.
+    pub(crate) fn get(&mut self) -> Option<usize> {
+        let request = about(self.index, self.namespace);
+        let found = self.netlink.get(request, read).ok()??;
+        Some(found.mtu as usize)
+    }
+}
+
+/// Device events of the opening thread's namespace, regardless of the reading thread.
+#[derive(Debug)]
+pub struct LinkEvents {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl LinkEvents {
+    /// Starts collecting events of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub fn open() -> Result<LinkEvents, NetError> {
+        let opened = || {
+            let socket = socket(
+                AddressFamily::Netlink,
+                SockType::Raw,
+                SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+                SockProtocol::NetlinkRoute,
+            )?;
+            let groups = libc::RTMGRP_LINK.cast_unsigned();
+            bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
+            Ok(socket)
+        };
+        let socket = opened()
+            .map_err(|error: nix::Error| NetError::system("collect", "events of devices", error))?;
+        Ok(LinkEvents {
+            socket,
+            buffer: vec![0; 1 << 15],
+        })
+    }
+
+    /// Passes each change of a device to `take`, oldest first, with the device's state at
+    /// that time; `None` if the kernel dropped events. Never blocks.
+    pub fn drain(&mut self, mut take: impl FnMut(Option<Interface>)) {
+        loop {
+            match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
+                Ok(len) => replies(&self.buffer[..len])
+                    .filter(|event| event.kind == libc::RTM_NEWLINK)
+                    .filter_map(|event| read(event.payload))
+                    .for_each(|found| take(Some(found))),
+                Err(Errno::ENOBUFS) => take(None),
+                Err(Errno::EINTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl AsFd for LinkEvents {
+    /// Readable while events are pending.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -8,26 +8,22 @@ use std::io;
 
 pub mod address;
 pub mod ethtool;
-pub mod events;
 pub mod grace;
 pub(crate) mod ifreq;
 pub mod interface;
 pub mod link;
-pub mod neighbour;
 pub mod netlink;
 pub mod netlink_message;
 pub mod netns;
 pub(crate) mod offloads;
-pub(crate) mod peer;
 pub mod qdisc;
 pub mod record;
 pub mod sysctl;
 pub mod tap;
 pub mod veth;
 
-pub use address::{addr_add, default_route_add, route_add};
+pub use address::{addr_add, default_route_add, neighbour_add, route_add};
 pub use link::{LinkStats, link_delete, link_down, link_names, link_stats, link_up, set_gso_max};
-pub use neighbour::neighbour_add;
 pub use netns::NetNamespace;
 pub use offloads::sctp_segmentation_off;
 

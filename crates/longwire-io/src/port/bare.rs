@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::packet::{BYPASS, message, sending_socket};
-use super::{PortError, interface};
+use super::{PortError, settings};
 
 pub use super::xdp::BareXdp;
 
@@ -25,7 +25,7 @@ impl BarePacket {
     /// As for the port `packet:IF`.
     pub fn open(name: &str, frame: &[u8]) -> Result<BarePacket, PortError> {
         let port = format!("packet:{name}");
-        let interface = interface::find_up(&port, name)?;
+        let interface = settings::find_up(&port, name)?;
         Ok(BarePacket {
             socket: sending_socket(&port, &interface, &[BYPASS])?,
             frame: frame.to_vec(),

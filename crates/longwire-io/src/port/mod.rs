@@ -5,14 +5,11 @@ use std::os::fd::BorrowedFd;
 use longwire_engine::Nanos;
 
 mod any;
-mod auto;
 pub mod bare;
 mod carrier;
-mod carrier_control;
 mod clocks;
 mod error;
 pub mod gap;
-mod interface;
 mod lock;
 pub mod mem;
 pub mod offload;

@@ -4,12 +4,12 @@ use longwire_capture::same_file;
 use longwire_engine::Nanos;
 use nix::time::{ClockId, clock_gettime};
 
+pub use super::any::{AnyRx, AnyTx};
 use super::one_way::{DiscardTx, SilentRx};
 use super::options::{OpenOptions, Purpose};
 use super::pcap::{PcapRx, PcapTx};
-use super::{PortError, RxPort, auto, carrier_control, packet, tap, xdp};
-
-pub use super::any::{AnyRx, AnyTx};
+use super::{PortError, RxPort, carrier, packet, tap, xdp};
+use crate::net::link::link_kind;
 
 /// An open port.
 pub struct Port {
@@ -52,7 +52,7 @@ pub static PORTS: &[PortKind] = &[
         argument: "IF",
         summary: "network interface, by the best method; same as IF alone",
         example: "auto:eth1",
-        open: auto::open,
+        open: open_auto,
     },
     PortKind {
         name: "packet",
@@ -212,7 +212,7 @@ fn written(kind: &str, argument: &str) -> String {
 pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let mut port = open_kind(text, options)?;
     let halves = (&mut port.rx, &mut port.tx);
-    carrier_control::control(&port.name, halves, options.carrier)?;
+    carrier::control(&port.name, halves, options.carrier)?;
     Ok(port)
 }
 
@@ -226,7 +226,7 @@ pub(super) fn open_kind(text: &str, options: &OpenOptions) -> Result<Port, PortE
         None => match find(text) {
             Some(kind) if kind.argument.is_empty() => (kind.open)("", options),
             // A kind without its argument is not an interface name.
-            None if !text.is_empty() => auto::open(text, options),
+            None if !text.is_empty() => open_auto(text, options),
             _ => Err(unknown(text)),
         },
         Some(_) => Err(unknown(text)),
@@ -306,4 +306,47 @@ fn epoch() -> Nanos {
         Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
     });
     wall.saturating_sub(monotonic)
+}
+
+/// Opens the interface `name` with AF_XDP if it is hardware, and with AF_PACKET if it is
+/// virtual or AF_XDP fails.
+///
+/// Virtual interfaces deliver super-packets of 64 KiB, which only AF_PACKET passes on
+/// whole; hardware segments them, and AF_XDP is then cheaper per frame.
+fn open_auto(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
+    let (kind, why) = match link_kind(name) {
+        _ if options.gap_frames.is_some() => (
+            "packet",
+            format!("{name}: using AF_PACKET, the only port with gap frames"),
+        ),
+        Ok(kind) if !kind.is_empty() && options.offloads => (
+            "packet",
+            format!(
+                "{name}: using AF_PACKET, which keeps super-packets of virtual devices \
+                     ({kind}) whole"
+            ),
+        ),
+        // The port reports a missing interface, with the existing ones.
+        _ => ("xdp", format!("{name}: using AF_XDP")),
+    };
+    let opened = open_kind(&format!("{kind}:{name}"), options);
+    let (result, why) = match opened {
+        Err(error) if kind == "xdp" && may_work_otherwise(&error) => (
+            open_kind(&format!("packet:{name}"), options),
+            format!("{name}: using AF_PACKET, because AF_XDP failed: {error}"),
+        ),
+        other => (other, why),
+    };
+    result.map(|mut port| {
+        port.notes.insert(0, why);
+        port
+    })
+}
+
+fn may_work_otherwise(error: &PortError) -> bool {
+    match error {
+        PortError::NoInterface { .. } | PortError::Down { .. } => false,
+        PortError::InUse { only_by_xdp, .. } => *only_by_xdp,
+        _ => true,
+    }
 }

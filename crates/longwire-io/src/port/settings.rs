@@ -1,4 +1,4 @@
-//! Interface settings that a port changes and restores.
+//! The interface of a port, and its settings that the port changes and restores.
 //!
 //! The kernel's network stack must not send on the interface, and merged frames must not
 //! reach ports that cannot carry them.
@@ -11,11 +11,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::PortError;
 use super::lock::PortLock;
 use crate::net::ethtool::Ethtool;
-use crate::net::interface::Interface;
-use crate::net::offloads;
+use crate::net::interface::{Interface, names_present};
 use crate::net::record::{PortRecord, Restorer, SettingsChange, Undo};
+use crate::net::{NetError, offloads};
 
 /// The lock on an interface, and its settings changed for a port. They are restored on
 /// drop, or after SIGKILL by the next port to open.
@@ -159,4 +160,36 @@ fn has_addresses(name: &str) -> bool {
         let fields: Vec<&str> = line.split_whitespace().collect();
         fields.get(5) == Some(&name) && fields.get(3) != Some(&LINK_SCOPE)
     })
+}
+
+/// Returns the interface of that name, if it exists, is up, and carries Ethernet.
+pub(crate) fn find_up(port: &str, name: &str) -> Result<Interface, PortError> {
+    let interface = match Interface::find(name) {
+        Ok(interface) => interface,
+        Err(NetError::NoDevice { .. }) => {
+            return Err(PortError::NoInterface {
+                name: name.to_owned(),
+                present: names_present(),
+            });
+        }
+        Err(error) => {
+            return Err(PortError::Failed {
+                port: port.to_owned(),
+                action: "looking up the interface",
+                source: std::io::Error::other(error),
+            });
+        }
+    };
+    if !interface.is_ethernet() {
+        return Err(PortError::Unsupported {
+            port: port.to_owned(),
+            reason: "not an Ethernet interface".to_owned(),
+        });
+    }
+    if !interface.up {
+        return Err(PortError::Down {
+            name: name.to_owned(),
+        });
+    }
+    Ok(interface)
 }

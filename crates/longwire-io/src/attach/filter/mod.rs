@@ -11,7 +11,7 @@
 
 use longwire_packet::filter::tree::{Expression, Layer, Node, Test};
 
-use crate::bpf::assembler::{Assembler, Label};
+use crate::bpf::instruction::{Assembler, Label};
 
 pub(super) mod facts;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use longwire_testbed::support::Draws;
 
 use super::facts::CONTEXT;
 use super::select;
-use crate::bpf::assembler::Assembler;
+use crate::bpf::instruction::Assembler;
 use crate::bpf::instruction::{EXIT, Instruction, call, move_number, move_register};
 use crate::bpf::{ProgramKind, load_program, run_program};
 

@@ -6,11 +6,11 @@ use super::facts::{
     CONTEXT, FIRST, HEADER, IP_AT, LENGTH, PIECE, PROTOCOL, SCRATCH, SHIFT, STACK, TAGS,
     TRANSPORT_AT, TYPE, TYPE_AT, VERSION, VLAN_TAG, VLAN_TYPE, WAITING, WHOLE, load,
 };
-use crate::bpf::assembler::{Assembler, Label};
 use crate::bpf::instruction::{
     Alu, Compare, add_number, add_register, compute, compute_number, load_byte, load_double,
     load_half, load_word, move_number, move_register, skip_if_number, store_double, swap,
 };
+use crate::bpf::instruction::{Assembler, Label};
 
 /// Maximum number of pending intermediate values; each `(` of an expression needs one.
 const WAITING_MAX: i16 = 40;

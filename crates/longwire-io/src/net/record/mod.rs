@@ -10,26 +10,25 @@
 //! to the other's record. So a port's restorations are kept in the file, not in memory.
 
 mod directory;
-mod entry;
-mod leftovers;
-mod restorer;
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longwire_capture::state_file;
 use nix::fcntl::Flock;
 
-use self::directory::{Directory, remove, replace};
-pub(crate) use self::entry::Undo;
-use self::entry::{Entry, parse, written};
-use self::leftovers::restore_left;
-pub use self::leftovers::restore_leftovers;
-pub(crate) use self::restorer::Restorer;
+use super::ethtool::Ethtool;
+use super::link;
+use super::netlink::Netlink;
 use super::netns::NamespaceId;
 use crate::rights;
+pub use directory::restore_leftovers;
+use directory::{Directory, remove, replace, restore_left};
 
 /// This process's record.
 #[derive(Debug)]
@@ -204,5 +203,176 @@ impl SettingsChange {
         if let Some(record) = self.own.as_mut() {
             record.add(entry);
         }
+    }
+}
+
+/// An action that restores a device's setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Undo {
+    /// Enable IPv6.
+    Ipv6,
+    /// Enable a feature, by the kernel's name.
+    Feature(String),
+    /// Set the length of the transmit queue in packets.
+    QueueLen(i32),
+    /// Take the device down.
+    Down,
+}
+
+/// A line of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) namespace: NamespaceId,
+    /// Index of the port's interface.
+    pub(super) port: u32,
+    /// The changed device: the interface, or its peer.
+    pub(super) device: String,
+    /// `None` only marks the existence of a port.
+    pub(super) undo: Option<Undo>,
+}
+
+impl Entry {
+    /// Whether both are about ports on one interface.
+    pub(super) fn is_of_port_of(&self, other: &Entry) -> bool {
+        self.namespace == other.namespace && self.port == other.port
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NamespaceId { cookie, inode } = self.namespace;
+        write!(f, "{cookie} {inode} {} {} ", self.port, self.device)?;
+        match &self.undo {
+            None => write!(f, "used"),
+            Some(Undo::Ipv6) => write!(f, "ipv6"),
+            Some(Undo::Feature(name)) => write!(f, "feature {name}"),
+            Some(Undo::QueueLen(places)) => write!(f, "queue-len {places}"),
+            Some(Undo::Down) => write!(f, "down"),
+        }
+    }
+}
+
+impl FromStr for Entry {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Entry, ()> {
+        let mut words = line.split(' ');
+        let mut word = || words.next().ok_or(());
+        let number = |word: &str| word.parse::<u64>().map_err(drop);
+        Ok(Entry {
+            namespace: NamespaceId {
+                cookie: number(word()?)?,
+                inode: number(word()?)?,
+            },
+            port: word()?.parse().map_err(drop)?,
+            device: word()?.to_owned(),
+            undo: match word()? {
+                "used" => None,
+                "ipv6" => Some(Undo::Ipv6),
+                "feature" => Some(Undo::Feature(word()?.to_owned())),
+                "queue-len" => Some(Undo::QueueLen(word()?.parse().map_err(drop)?)),
+                "down" => Some(Undo::Down),
+                _ => return Err(()),
+            },
+        })
+    }
+}
+
+/// Parses the entries of a record; skips invalid lines.
+pub(super) fn parse(text: &str) -> Vec<Entry> {
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Formats entries as a record.
+pub(super) fn written(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| format!("{entry}\n")).collect()
+}
+
+/// Restores device settings in the network namespace of the opening thread, regardless of
+/// the using thread. Handles changes by all kinds of ports, as a port may have to restore
+/// those of another kind.
+#[derive(Debug)]
+pub(crate) struct Restorer {
+    /// The device whose IPv6 it can enable.
+    device: String,
+    ipv6: Option<File>,
+    ethtool: Option<Ethtool>,
+    netlink: Option<Netlink>,
+}
+
+impl Restorer {
+    /// Opens the interface `device` and its peer, in the calling thread's namespace.
+    /// Settings that cannot be opened cannot be restored.
+    pub(crate) fn open(device: &str) -> Restorer {
+        let ipv6 = if device.contains('/') {
+            None
+        } else {
+            OpenOptions::new()
+                .write(true)
+                .open(format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"))
+                .ok()
+        };
+        Restorer {
+            device: device.to_owned(),
+            ipv6,
+            ethtool: Ethtool::open().ok(),
+            netlink: Netlink::route().ok(),
+        }
+    }
+
+    /// Restores a setting. Fails if the device is gone, and the setting with it.
+    pub(crate) fn restore(&mut self, device: &str, undo: &Undo) {
+        match undo {
+            Undo::Ipv6 => {
+                if let Some(file) = self.ipv6.as_ref().filter(|_| device == self.device) {
+                    let _ = file.write_at(b"0", 0);
+                }
+            }
+            Undo::Feature(feature) => {
+                if let Some(ethtool) = &self.ethtool {
+                    let on = std::iter::once((feature.as_str(), true));
+                    let _ = ethtool.set_features(device, on);
+                }
+            }
+            Undo::QueueLen(places) => {
+                if let Some(netlink) = &mut self.netlink {
+                    let _ = link::set_tx_queue_len(netlink, device, places.cast_unsigned());
+                }
+            }
+            Undo::Down => {
+                if let Some(netlink) = &mut self.netlink {
+                    let _ = link::set_up_by(netlink, device, false);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_reads_back() {
+        let entry = |undo| Entry {
+            namespace: NamespaceId {
+                cookie: 7,
+                inode: 4_026_531_840,
+            },
+            port: 3,
+            device: "eth0".to_owned(),
+            undo,
+        };
+        for undo in [
+            None,
+            Some(Undo::Ipv6),
+            Some(Undo::Feature("rx-lro".to_owned())),
+            Some(Undo::QueueLen(500)),
+            Some(Undo::Down),
+        ] {
+            let entry = entry(undo);
+            assert_eq!(parse(&written(std::slice::from_ref(&entry))), [entry]);
+        }
+        assert_eq!(parse("1 2 3 eth0 ipv7\nnonsense\n1 2 3"), []);
     }
 }

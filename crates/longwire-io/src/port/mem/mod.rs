@@ -2,19 +2,22 @@
 //! checking sink, and a pipe.
 
 mod pipe;
-mod sink;
-mod source;
 mod wire;
 
 pub use pipe::{PipeRx, PipeTx, pipe};
-pub use sink::Sink;
-pub use source::Source;
 pub use wire::{MemWire, Symbol, WireCounts, WireFrame, WireReceiver, spacing_error};
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::RegionId;
+use longwire_engine::models::framing::Framing;
+use longwire_engine::models::rate::Serializer;
+use longwire_engine::{BitRate, Nanos};
+
+use super::{
+    Offload, PortError, PushResult, ReceiveResult, RegionId, RxFrame, RxPort, TxFrame, TxPort,
+};
 use crate::arena::prefetch_to_read;
 
 /// Frames begin on separate cache lines.
@@ -90,5 +93,256 @@ fn is_whole(frame: &[u8]) -> bool {
             u64::from_le_bytes(*front) == !u64::from_le_bytes(*back)
         }
         _ => true,
+    }
+}
+
+/// Slots of a copying sink: a driver's ring, small enough for the cache.
+const SLOTS: usize = 256;
+
+/// Maximum length of copied frames.
+const FRAME_MAX: usize = 65_536 + 64;
+
+/// Accepts every frame.
+#[derive(Debug)]
+pub struct Sink {
+    /// Memory of lent frames, for checks in place.
+    region: Option<Arc<Region>>,
+    /// Target of copies, like the ring of a network card's driver.
+    ring: Vec<u8>,
+    slot: usize,
+    next: usize,
+    frames: u64,
+    bytes: u64,
+    damaged: u64,
+    pushed: usize,
+}
+
+impl Sink {
+    /// Creates a sink that copies frames into its ring and checks them there.
+    pub fn copying() -> Sink {
+        Sink {
+            region: None,
+            ring: Vec::new(),
+            slot: 0,
+            next: 0,
+            frames: 0,
+            bytes: 0,
+            damaged: 0,
+            pushed: 0,
+        }
+    }
+
+    /// Creates a sink that accepts the source's frames in place, reading only their
+    /// lengths and places, like a network card's driver.
+    pub fn in_place(source: &mut Source) -> Sink {
+        source.lending = true;
+        Sink {
+            region: Some(Arc::clone(&source.region)),
+            ..Sink::copying()
+        }
+    }
+
+    /// Returns the number of accepted frames.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Returns the number of accepted bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the number of incomplete or unexpected frames.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    #[inline]
+    fn copy(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.slot {
+            self.grow(bytes.len());
+        }
+        let slot = &mut self.ring[self.next * self.slot..][..bytes.len()];
+        copy(bytes, slot);
+        self.damaged += u64::from(!is_whole(slot));
+        self.next = (self.next + 1) % SLOTS;
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// Enlarges the ring for longer frames.
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        self.slot = len.next_multiple_of(64);
+        self.ring = vec![0; self.slot * SLOTS];
+        self.next = 0;
+    }
+
+    #[inline]
+    fn take_in_place(&mut self, place: u64) {
+        let Some(region) = &self.region else {
+            self.damaged += 1;
+            return;
+        };
+        let whole =
+            (place as usize).is_multiple_of(region.stride) && (place as usize) < region.bytes.len();
+        self.damaged += u64::from(!whole);
+        self.bytes += region.size as u64;
+    }
+}
+
+/// Copies a frame; short frames, the most frequent, without a call.
+#[inline]
+fn copy(from: &[u8], to: &mut [u8]) {
+    const HALF: usize = 32;
+    if from.len() <= 2 * HALF
+        && let (Some(head), Some(tail)) = (from.first_chunk::<HALF>(), from.last_chunk::<HALF>())
+    {
+        if let Some(place) = to.first_chunk_mut::<HALF>() {
+            *place = *head;
+        }
+        if let Some(place) = to.last_chunk_mut::<HALF>() {
+            *place = *tail;
+        }
+        return;
+    }
+    to.copy_from_slice(from);
+}
+
+impl TxPort for Sink {
+    #[inline]
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
+        if frame.bytes.len() > FRAME_MAX {
+            return PushResult::Refused;
+        }
+        match frame.lent {
+            Some(place) => self.take_in_place(place),
+            None => self.copy(frame.bytes),
+        }
+        self.frames += 1;
+        self.pushed += 1;
+        PushResult::Taken
+    }
+
+    #[inline]
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.pushed))
+    }
+
+    fn free_slots(&self) -> usize {
+        SLOTS
+    }
+
+    fn unsent(&self) -> usize {
+        self.pushed
+    }
+
+    fn region(&self) -> Option<RegionId> {
+        self.region.as_ref().map(|region| region.id)
+    }
+}
+
+/// Prefetch distance in an uncached region: a network card would have put the frames in
+/// the cache.
+const WARM_AHEAD: usize = 4096;
+
+/// Delivers a region's frames repeatedly, as fast as accepted.
+#[derive(Debug)]
+pub struct Source {
+    region: Arc<Region>,
+    next_place: usize,
+    left: u64,
+    timeline: Option<Timeline>,
+    /// Whether frames are accepted in place, without reading their bytes.
+    lending: bool,
+}
+
+/// Arrivals in virtual time: each frame arrives when a wire of this rate has carried the
+/// previous one.
+#[derive(Debug)]
+struct Timeline {
+    wire: Serializer,
+    now: Nanos,
+}
+
+impl Source {
+    /// Creates a source of `count` frames of `size` bytes, from a region of about
+    /// `area` bytes, stamped with the time of the call.
+    pub fn new(size: usize, area: usize, count: u64) -> Source {
+        Source {
+            region: Region::new(size, area),
+            next_place: 0,
+            left: count,
+            timeline: None,
+            lending: false,
+        }
+    }
+
+    /// Like [`Source::new`], with the stamps of a saturated wire of this rate, from time
+    /// zero on.
+    pub fn paced(size: usize, area: usize, rate: BitRate, count: u64) -> Source {
+        Source {
+            timeline: Some(Timeline {
+                wire: Serializer::new(Some(rate), Framing::NONE),
+                now: Nanos::ZERO,
+            }),
+            ..Source::new(size, area, count)
+        }
+    }
+}
+
+impl RxPort for Source {
+    #[inline]
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
+        let frames = self.left.min(max as u64) as usize;
+        let len = self.region.size as u32;
+        for _ in 0..frames {
+            let arrival = match &mut self.timeline {
+                None => now,
+                Some(timeline) => {
+                    let arrival = timeline.now;
+                    timeline.now = timeline.wire.depart(arrival, len);
+                    arrival
+                }
+            };
+            let place = self.next_place;
+            if !self.lending {
+                self.region.warm(place + WARM_AHEAD);
+            }
+            take(RxFrame {
+                bytes: self.region.frame(place as u64),
+                arrival,
+                offload: Offload::NONE,
+                wire_len: len,
+                lent: Some(place as u64),
+            });
+            let next = place + self.region.stride;
+            self.next_place = if next < self.region.bytes.len() {
+                next
+            } else {
+                0
+            };
+        }
+        self.left -= frames as u64;
+        Ok(ReceiveResult {
+            frames,
+            end: self.left == 0,
+        })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn region(&self) -> Option<RegionId> {
+        Some(self.region.id)
+    }
+
+    fn frame_max(&self) -> usize {
+        self.region.size
     }
 }

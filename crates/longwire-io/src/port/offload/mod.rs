@@ -7,7 +7,6 @@
 mod checksum;
 mod headers;
 mod join;
-mod jumbo;
 mod segments;
 mod splitter;
 mod tunnel;
@@ -15,9 +14,9 @@ mod tunnel;
 pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, IpHeader, Network, Transport};
 pub use join::{Joiner, TrainPart};
-pub use jumbo::strip_jumbo;
 pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished};
 pub use splitter::Splitter;
+pub use splitter::strip_jumbo;
 pub(super) use tunnel::find_inner;
 
 /// Unfinished work of a frame.

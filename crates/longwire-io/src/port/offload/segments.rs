@@ -6,7 +6,7 @@ use super::checksum::{
     Sum, has_no_checksum, pseudo_header, write_ipv4_checksum, write_transport_checksum,
 };
 use super::headers::{Headers, IpHeader, Network, Transport, be16};
-use super::jumbo::strip_jumbo;
+use super::splitter::strip_jumbo;
 use super::tunnel::{InnerBytes, Tunnels};
 use super::{Checksum, Offload, SegmentKind, Segments};
 

@@ -8,7 +8,7 @@ use longwire_engine::Nanos;
 use super::super::socket::checked;
 use super::super::vnet;
 use super::SUPER_MAX;
-use super::control::Control;
+use super::launch::Control;
 use crate::port::Offload;
 
 /// Messages of up to `SLOTS` frames, in a ring of slots.

@@ -33,7 +33,7 @@ const DECEIVERS: [&str; 1] = ["i40e"];
 /// rate.
 pub fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortError> {
     let port = format!("packet:{name}");
-    let interface = super::super::interface::find_up(&port, name)?;
+    let interface = super::super::settings::find_up(&port, name)?;
     let driver = driver_of(&interface);
     if DECEIVERS.contains(&driver.as_str()) {
         return Err(refused(

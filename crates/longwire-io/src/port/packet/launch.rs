@@ -6,6 +6,8 @@
 //! tc-etf(8), tc-fq(8) and linux/net_tstamp.h. The available kernel had neither
 //! discipline: tested is the selection, and that frames with a launch time pass; the
 //! precision of their times is not.
+//!
+//! A frame's control message holds its launch time, and the request of a send stamp.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,12 +15,15 @@ use std::os::fd::BorrowedFd;
 use longwire_engine::Nanos;
 use nix::time::ClockId;
 
-use super::super::clocks::ahead_of_monotonic;
-use super::super::options::LaunchMode;
-use super::super::socket::set_option;
+use super::sent::{DeviceClock, DeviceStamping, SendErrorQueue, TIMESTAMPING};
 use crate::clock::monotonic_now;
+use crate::net::ethtool::Ethtool;
 use crate::net::netlink_message::{attribute, number_at};
 use crate::net::qdisc::Qdisc;
+use crate::port::clocks::ahead_of_monotonic;
+use crate::port::options::LaunchMode;
+use crate::port::socket::set_option;
+use crate::port::{SendStamp, StampedBy};
 
 /// Maximum time that a frame may be pushed before its release: longer than a late
 /// wake-up, and shorter than the second that devices can look ahead.
@@ -122,6 +127,150 @@ impl LaunchTimes {
         }
         let at = release.max(now.saturating_add(SHORTEST));
         Nanos::from_nanos(at.as_nanos().saturating_add_signed(self.ahead))
+    }
+}
+
+/// One part of it: a header, and a number.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Part {
+    header: libc::cmsghdr,
+    data: u64,
+}
+
+/// The control message of one frame.
+#[derive(Clone, Copy)]
+pub(super) struct Control {
+    parts: [Part; 2],
+    used: usize,
+}
+
+impl Control {
+    /// Creates a message that requests stamps of the kinds that the flags name
+    /// (`SOF_TIMESTAMPING_TX_…`), and holds the frame until `launch`, on the socket's
+    /// clock for launch times.
+    pub(super) fn new(stamp: Option<u32>, launch: Option<Nanos>) -> Control {
+        let mut control = Control {
+            // SAFETY: C structures of integers, for which zeros are valid.
+            parts: unsafe { std::mem::zeroed() },
+            used: 0,
+        };
+        if let Some(flags) = stamp {
+            let [a, b, c, d] = flags.to_ne_bytes();
+            let data = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
+            control.add(TIMESTAMPING, data, size_of::<u32>());
+        }
+        if let Some(at) = launch {
+            control.add(TXTIME, at.as_nanos(), size_of::<u64>());
+        }
+        control
+    }
+
+    fn add(&mut self, kind: libc::c_int, data: u64, len: usize) {
+        let part = &mut self.parts[self.used];
+        part.header.cmsg_len = (std::mem::offset_of!(Part, data) + len) as _;
+        part.header.cmsg_level = libc::SOL_SOCKET;
+        part.header.cmsg_type = kind;
+        part.data = data;
+        self.used += 1;
+    }
+
+    /// Attaches it to a message; it must not move while the message is used.
+    pub(super) fn go_with(&mut self, message: &mut libc::msghdr) {
+        message.msg_control = match self.used {
+            0 => std::ptr::null_mut(),
+            _ => self.parts.as_mut_ptr().cast(),
+        };
+        message.msg_controllen = (self.used * size_of::<Part>()) as _;
+    }
+}
+
+/// Send stamps and launch times of one socket.
+pub(super) struct SocketTimestamps {
+    /// Of the interface's namespace; gone once the device stamps.
+    ethtool: Option<Ethtool>,
+    sent: Option<SendErrorQueue>,
+    launch: Option<LaunchTimes>,
+    /// Switches the device's stamps off again when dropped.
+    _device: Option<DeviceStamping>,
+}
+
+impl SocketTimestamps {
+    /// Creates the state for an interface of the calling thread's namespace.
+    pub(super) fn new() -> SocketTimestamps {
+        SocketTimestamps {
+            ethtool: Ethtool::open().ok(),
+            sent: None,
+            launch: None,
+            _device: None,
+        }
+    }
+
+    /// Holds this socket's frames until their release from now on.
+    pub(super) fn launch(&mut self, socket: BorrowedFd<'_>, holder: FrameHolder) -> io::Result<()> {
+        self.launch = Some(LaunchTimes::new(socket, holder)?);
+        self.sent = Some(SendErrorQueue::new(socket)?);
+        Ok(())
+    }
+
+    /// Returns the maximum time that frames may be pushed before their release.
+    pub(super) fn lead(&self) -> Option<Nanos> {
+        self.launch.as_ref().map(|_| LEAD)
+    }
+
+    /// Enables stamps for frames that request them, by the device if possible and
+    /// permitted. Returns their source; `None` if the kernel does not stamp either.
+    pub(super) fn stamp(&mut self, socket: BorrowedFd<'_>, interface: &str) -> Option<StampedBy> {
+        let device = self
+            .ethtool
+            .take()
+            .and_then(|ethtool| DeviceStamping::start(ethtool, interface));
+        let clock = device
+            .as_ref()
+            .and_then(|device| DeviceClock::open(device.clock()).ok());
+        if clock.is_some() {
+            self._device = device;
+        }
+        if self.sent.is_none() {
+            self.sent = SendErrorQueue::new(socket).ok();
+        }
+        let sent = self.sent.as_mut()?;
+        sent.start(clock).ok()?;
+        Some(sent.by())
+    }
+
+    /// Returns a frame's control message; `stamp` requests a stamp.
+    #[inline]
+    pub(super) fn control(&mut self, release: Nanos, stamp: bool) -> Control {
+        let flags = match (&self.sent, stamp) {
+            (Some(sent), true) => Some(sent.flags()),
+            _ => None,
+        };
+        let launch = self.launch.as_mut().map(|launch| launch.at(release));
+        Control::new(flags, launch)
+    }
+
+    /// Records that the kernel has numbered a frame to be stamped; `None` if it was not
+    /// sent.
+    pub(super) fn numbered(&mut self, release: Option<Nanos>) {
+        if let Some(sent) = &mut self.sent {
+            sent.numbered(release);
+        }
+    }
+
+    /// Passes the received stamps to `take`.
+    pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
+        if let Some(sent) = &mut self.sent {
+            sent.drain(take);
+        }
+    }
+
+    /// Returns the number of frames dropped because they were late.
+    pub(super) fn missed(&mut self) -> u64 {
+        match (&mut self.sent, &self.launch) {
+            (Some(sent), Some(_)) => sent.missed(),
+            _ => 0,
+        }
     }
 }
 

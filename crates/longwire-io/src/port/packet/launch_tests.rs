@@ -15,7 +15,7 @@ use super::{OpenOptions, PortError, open, open_sender, open_sockets};
 use crate::net::{NetNamespace, link_up, sysctl, veth};
 use crate::port::options::LaunchMode;
 use crate::port::settings::Settings;
-use crate::port::{PushResult, RxPort, TxFrame, TxPort, interface};
+use crate::port::{PushResult, RxPort, TxFrame, TxPort, settings};
 
 /// Creates two ends of a cable in a namespace; prints a message and returns `None` if not
 /// allowed, which fails in CI.
@@ -80,7 +80,7 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
         };
         let (mut tx, mut far) = namespace
             .run(|| {
-                let near = interface::find_up("packet:near", "near").expect("is there");
+                let near = settings::find_up("packet:near", "near").expect("is there");
                 let mut notes = Vec::new();
                 let sockets = open_sockets("packet:near", &near, (Some(holder), true), &mut notes);
                 let lock =

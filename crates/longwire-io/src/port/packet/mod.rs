@@ -7,16 +7,12 @@
 
 mod batch;
 mod checked;
-mod control;
-mod device_clock;
-mod hardware;
 mod launch;
 #[cfg(test)]
 mod launch_tests;
 mod ring;
 mod rx;
 mod sent;
-mod socket_timestamps;
 mod stamp;
 mod tx;
 
@@ -37,9 +33,9 @@ use crate::net::qdisc::qdiscs;
 pub(super) use batch::message;
 pub use checked::{CheckedLine, open_gap};
 use launch::FrameHolder;
+use launch::SocketTimestamps;
 use ring::{Layout, ReceiveRing};
 pub use rx::PacketRx;
-use socket_timestamps::SocketTimestamps;
 pub use tx::PacketTx;
 use tx::Sockets;
 
@@ -75,7 +71,7 @@ pub type PacketPort = OpenPort<PacketRx, PacketTx>;
 /// not permitted.
 pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
     let port = format!("packet:{name}");
-    let interface = super::interface::find_up(&port, name)?;
+    let interface = super::settings::find_up(&port, name)?;
     let lock = if options.private {
         PortLock::none()
     } else {
@@ -100,7 +96,7 @@ pub fn open_sender(
     options: &OpenOptions,
 ) -> Result<(PacketTx, Vec<String>), PortError> {
     let port = format!("packet:{name}");
-    let interface = super::interface::find_up(&port, name)?;
+    let interface = super::settings::find_up(&port, name)?;
     let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Nothing)?;
     let mut notes = Vec::new();
     let (tx, _) = open_sending(&port, &interface, options, lock, &mut notes)?;

@@ -25,10 +25,10 @@ use super::super::{
 };
 use super::SUPER_MAX;
 use super::batch::{Batch, SLOTS, message};
-use super::control::Control;
-use super::socket_timestamps::SocketTimestamps;
+use super::launch::Control;
+use super::launch::SocketTimestamps;
 use crate::net::ethtool;
-use crate::net::peer::PeerMtu;
+use crate::net::interface::PeerMtu;
 
 /// Maximum length of copied frames; longer ones are sent in place, as a separate system
 /// call is cheaper than the copy.

@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::super::socket::failure;
-use super::super::{PortError, interface};
+use super::super::{PortError, settings};
+use super::socket::{PAGE, Umem};
 use super::socket::{SendRings, SocketFailure, UnboundSocket, kick};
-use super::umem::{PAGE, Umem};
 
 /// Entries of the transmit ring, and maximum frames per burst.
 const FRAMES: u32 = 512;
@@ -32,7 +32,7 @@ impl BareXdp {
     /// If AF_XDP is not available there, or the frame is longer than a page.
     pub fn open(name: &str, frame: &[u8]) -> Result<BareXdp, PortError> {
         let port = format!("xdp:{name}");
-        let interface = interface::find_up(&port, name)?;
+        let interface = settings::find_up(&port, name)?;
         BareXdp::open_index(interface.index, frame)
             .map_err(|(action, error)| failure(&port, action, error))
     }

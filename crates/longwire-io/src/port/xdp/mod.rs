@@ -10,9 +10,6 @@ mod rings;
 mod rx;
 mod sender;
 mod socket;
-mod stamps;
-mod tx;
-mod umem;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,9 +28,9 @@ use rx::Queue;
 pub use rx::XdpRx;
 pub(crate) use sender::Sender;
 use sender::TX_FRAMES;
+pub use sender::XdpTx;
+use socket::Umem;
 use socket::{SendRings, SocketFailure, UnboundSocket};
-pub use tx::XdpTx;
-use umem::Umem;
 
 /// Default memory for received frames.
 const RING_BYTES: usize = 4 * 1024 * 1024;
@@ -61,7 +58,7 @@ pub(super) struct AttachedProgram {
 /// frames are too long, if it has an XDP program already, if AF_XDP is not allowed.
 pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     let port = format!("xdp:{name}");
-    let interface = super::interface::find_up(&port, name)?;
+    let interface = super::settings::find_up(&port, name)?;
     let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Frames)?;
     let mut notes = Vec::new();
     let frame_max = interface.mtu as usize + 14 + 4;

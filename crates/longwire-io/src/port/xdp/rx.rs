@@ -13,7 +13,7 @@ use super::super::{PortError, PortLosses, ReceiveResult, RxFrame, RxPort};
 use super::AttachedProgram;
 use super::program::STAMP_LEN;
 use super::rings::{Consumer, Producer};
-use super::umem::Umem;
+use super::socket::Umem;
 
 /// Chunks return to the kernel at least this often.
 const SETTLE_EVERY: usize = 64;

@@ -3,10 +3,9 @@
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 
-use longwire_io::bpf::assembler::Assembler;
 use longwire_io::bpf::instruction::{
-    Compare, EXIT, Instruction, call, load_word, move_number, move_register, skip_if_number,
-    store_word,
+    Assembler, Compare, EXIT, Instruction, call, load_word, move_number, move_register,
+    skip_if_number, store_word,
 };
 use longwire_io::bpf::tcx::{self, Hook, Position, run_count};
 use longwire_io::bpf::{Link, ProgramKind, enable_stats, load_program};
