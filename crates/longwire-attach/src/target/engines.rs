@@ -11,16 +11,17 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use longwire_client::{Address, Client, ClientError, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::container::{Container, Runtime, State};
-use super::http;
 use super::machine::Machine;
 use super::name::{self, PodName};
-use super::place::{Place, PlaceState, Reading};
-use super::verify::verify;
+use super::process::verify;
+use super::survey::{Place, PlaceState, Reading};
 
 /// Sockets of root's engines.
 const SOCKETS: [&str; 3] = [
@@ -128,7 +129,7 @@ impl Engine {
     }
 
     fn containers(&self) -> io::Result<Vec<Container>> {
-        let response = http::get(&self.socket, "/containers/json?all=true")?;
+        let response = get(&self.socket, "/containers/json?all=true")?;
         let runtime = if response.headers.contains_key(PODMAN_HEADER) {
             Runtime::Podman
         } else {
@@ -174,7 +175,7 @@ impl Engine {
     /// If the engine does not answer or no longer has the container.
     pub fn state(&self, container: &Container, machine: &Machine) -> io::Result<State> {
         let target = format!("/containers/{}/json", container.id);
-        let response = http::get(&self.socket, &target)?;
+        let response = get(&self.socket, &target)?;
         let inspected: ContainerDetails = parse(&response.body)?;
         let pid = inspected.state.pid;
         Ok(verify(machine, container, pid, self.is_trusted()))
@@ -197,4 +198,41 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
         let what = format!("unknown response: {error}");
         io::Error::new(io::ErrorKind::InvalidData, what)
     })
+}
+
+/// Timeout of a request. A hung engine may have a full accept queue.
+const TIME_LIMIT: Duration = Duration::from_secs(2);
+
+/// Maximum size of a response, in bytes; a list of 1,000 containers is about 2 MB.
+const RESPONSE_MAX: usize = 32 << 20;
+
+/// Sends a GET request over a Unix socket.
+///
+/// # Errors
+/// Errors of the socket; `TimedOut`; `InvalidData` for a status other than 200.
+fn get(path: &Path, target: &str) -> io::Result<Response> {
+    let response = Client::new(Address::Unix(path.to_owned()), None).and_then(|mut client| {
+        client.set_time_limit(TIME_LIMIT);
+        client.set_response_max(RESPONSE_MAX);
+        client.fetch(target)
+    });
+    match response {
+        Ok(response) if response.status == 200 => Ok(response),
+        Ok(response) => Err(invalid(format!("status {}", response.status))),
+        Err(ClientError::System(error) | ClientError::Unreachable { source: error, .. }) => {
+            Err(error)
+        }
+        Err(ClientError::Timeout { limit, .. }) => {
+            let what = format!("no answer within {} s", limit.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, what))
+        }
+        Err(ClientError::Protocol { reason, .. } | ClientError::ConnectionLost { reason, .. }) => {
+            Err(invalid(reason))
+        }
+        Err(error) => Err(invalid(error.to_string())),
+    }
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }

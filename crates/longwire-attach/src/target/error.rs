@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::container::Container;
-use super::place::{Place, PlaceState};
+use super::survey::{Place, PlaceState};
 
 /// Maximum number of names in a message.
 const NAMES_MAX: usize = 20;

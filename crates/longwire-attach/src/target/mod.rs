@@ -3,15 +3,15 @@
 //! | runtime | source | where |
 //! |---|---|---|
 //! | Docker, Podman | API over a Unix socket | `engines.rs` |
-//! | Docker | `/var/lib/docker/containers` | `docker.rs` |
-//! | containerd | `io.containerd.runtime.v2.task` of its state directory | `containerd.rs` |
+//! | Docker | `/var/lib/docker/containers` | `storage.rs` |
+//! | containerd | `io.containerd.runtime.v2.task` of its state directory | `storage.rs` |
 //! | CRI-O, Podman | `/run/containers/storage` | `storage.rs` |
 //! | any | `/proc/*/cgroup`, if nothing else knows the name | `processes.rs` |
 //!
 //! Each source yields [`Container`]s; `survey.rs` merges those with the same ID. A PID from
 //! a state directory may be stale and belong to another process, so it is verified against
 //! the start time recorded by the OCI runtime, or against the process's cgroup
-//! (`verify.rs`).
+//! (`process.rs`).
 //!
 //! Containers in virtual machines (Kata) may have no process in their network namespace.
 //! Their pod is found by the file created by its CNI plugin; otherwise use `--netns`.
@@ -20,24 +20,18 @@
 //! (`files.rs`).
 
 mod container;
-mod containerd;
-mod docker;
 mod engines;
 mod error;
 mod files;
 mod found;
-mod http;
 mod machine;
 mod name;
 mod oci;
-mod place;
 mod process;
 mod processes;
-mod resolve;
 mod selection;
 mod storage;
 mod survey;
-mod verify;
 
 use std::fmt;
 use std::io;
@@ -50,9 +44,8 @@ pub use error::{TargetError, UnknownTarget};
 pub use found::FoundTarget;
 pub use machine::Machine;
 pub use name::{ContainerName, NameError, PodName};
-pub use place::{Place, PlaceState};
 use process::Process;
-pub use survey::Survey;
+pub use survey::{Place, PlaceState, Survey};
 
 /// A network namespace in the user's notation.
 ///

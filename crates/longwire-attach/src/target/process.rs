@@ -1,5 +1,10 @@
 //! A process, held by an open directory of `/proc`. Files opened through it belong to that
 //! process, even if its PID is reused (proc(5)).
+//!
+//! A container's PID is verified against its process.
+//! runc writes `state.json` with `init_process_pid` and `init_process_start` (libcontainer,
+//! `BaseState`), crun writes `status` with `pid` and `process-start-time`
+//! (`libcrun/status.c`). Both times are field 22 of `/proc/PID/stat`.
 
 use std::fs::File;
 use std::io;
@@ -11,9 +16,11 @@ use longwire_io::net::NetNamespace;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
+use serde::Deserialize;
 
-use super::container::State;
-use super::files::read_limited;
+use super::container::{Container, State};
+use super::files::{Directory, read_limited};
+use super::machine::Machine;
 use super::name::is_full_id;
 
 /// Maximum size of a file of `/proc/PID`.
@@ -25,19 +32,6 @@ pub struct Process {
     /// PID in the PID namespace of its `/proc`.
     pub pid: u32,
     directory: OwnedFd,
-}
-
-/// Evidence for a container's PID.
-#[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
-    /// The complete ID.
-    pub id: &'a str,
-    /// Start time recorded by the OCI runtime, in clock ticks.
-    pub started: Option<u64>,
-    /// Whether a daemon of root or of this user has just reported the PID.
-    pub is_live: bool,
-    /// User of a rootless runtime, who must own the network namespace.
-    pub user: Option<u32>,
 }
 
 impl Process {
@@ -94,20 +88,22 @@ impl Process {
         Ok(pidfd)
     }
 
-    /// Checks that the process belongs to the container.
-    pub fn verify(&self, record: &Record<'_>) -> State {
+    /// Checks that the process belongs to the container, whose OCI runtime has recorded the start
+    /// time `recorded`, in clock ticks. `is_live`: a daemon of root or of this user has just
+    /// reported the PID.
+    fn verify(&self, container: &Container, recorded: Option<u64>, is_live: bool) -> State {
         let pid = self.pid;
         let Ok(started) = self.started() else {
             return State::Stopped;
         };
         let unverified = |reason| State::Unverified { pid, reason };
-        // A user may record any PID.
-        if let Some(user) = record.user
+        // A user may record any PID. Users of rootless runtimes own the network namespace.
+        if let Some(user) = container.user
             && !matches!(self.namespace().and_then(|n| n.owner()), Ok(owner) if owner == user)
         {
             return unverified(format!("PID {pid} does not belong to user {user}"));
         }
-        match record.started {
+        match recorded {
             Some(recorded) if recorded == started => return State::Running { pid, started },
             Some(_) => {
                 let reason = format!("PID {pid} was reused after the container exited");
@@ -116,7 +112,7 @@ impl Process {
             None => {}
         }
         let cgroups = self.cgroups().unwrap_or_default();
-        if record.is_live || is_in_cgroup(&cgroups, record.id) {
+        if is_live || is_in_cgroup(&cgroups, &container.id) {
             return State::Running { pid, started };
         }
         unverified(format!(
@@ -151,6 +147,56 @@ fn is_in_cgroup(cgroups: &str, id: &str) -> bool {
                 Some(word) => scope.is_some() && !word.contains(['-', ':']),
                 None => false,
             }
+    })
+}
+
+/// State directories of runc and crun. containerd and Docker have an additional level for
+/// namespaces.
+const STATES: [(&str, &str); 6] = [
+    ("/run/containerd/runc", "state.json"),
+    ("/run/docker/runtime-runc", "state.json"),
+    ("/run/containerd/runc", "status"),
+    ("/run/runc", "state.json"),
+    ("/run/crun", "status"),
+    ("/run/crio/runc", "state.json"),
+];
+
+/// A process in the state of runc or crun.
+#[derive(Debug, Deserialize)]
+struct RecordedProcess {
+    #[serde(alias = "init_process_pid")]
+    pid: u32,
+    #[serde(alias = "init_process_start", alias = "process-start-time")]
+    started: u64,
+}
+
+/// Returns the state of a container by its recorded PID. `is_live`: a daemon of root or of
+/// this user has just reported the PID.
+pub fn verify(machine: &Machine, container: &Container, pid: u32, is_live: bool) -> State {
+    let process = Process::open(&machine.path("/proc"), pid);
+    let Some(process) = process.ok().filter(|_| pid != 0) else {
+        return State::Stopped;
+    };
+    // The records are those of root's runtimes.
+    let started = match container.user {
+        None => recorded_start(machine, container, pid),
+        Some(_) => None,
+    };
+    process.verify(container, started, is_live)
+}
+
+/// Returns the start time that the OCI runtime has recorded for a container's process.
+fn recorded_start(machine: &Machine, container: &Container, pid: u32) -> Option<u64> {
+    let namespace = container.namespace.as_deref().unwrap_or("moby");
+    let id = container.id.as_str();
+    STATES.iter().find_map(|(place, file)| {
+        let states = Directory::open(&machine.path(place)).ok()?;
+        let paths = [format!("{namespace}/{id}/{file}"), format!("{id}/{file}")];
+        let mut recorded = paths
+            .iter()
+            .filter_map(|path| states.json::<RecordedProcess>(path).ok());
+        let recorded = recorded.find(|recorded| recorded.pid == pid)?;
+        Some(recorded.started)
     })
 }
 

@@ -1,16 +1,26 @@
-//! CRI-O and Podman, by the directories of their common library `containers/storage`.
+//! State directories of container runtimes.
 //!
-//! `RUNROOT/DRIVER-containers/ID/userdata/pidfile` has the PID, and
+//! CRI-O and Podman use those of their common library `containers/storage`: `RUNROOT/DRIVER-containers/ID/userdata/pidfile` has the PID, and
 //! `GRAPHROOT/DRIVER-containers/containers.json` the names. `config.json` is in the first
 //! directory (CRI-O) or the second (Podman, `bundlePath` of libpod). The roots are those of
 //! `containers-storage.conf(5)`; rootless Podman uses `$XDG_RUNTIME_DIR/containers`.
 //!
 //! Recent versions of CRI-O run most sandboxes without a process (`drop_infra_ctr`). They
 //! are listed as stopped, and the pod is found by another of its containers.
+//!
+//! containerd has directories of running tasks: `STATE/io.containerd.runtime.v2.task/NAMESPACE/ID` is the bundle of a task:
+//! `config.json`, and `init.pid`, written by the runc shim. It exists from creation to
+//! deletion of the task; tested with containerd 1.6 and 1.7, and unchanged in 2.x
+//! (`core/runtime/v2`).
+//!
+//! Docker's containers are in the namespace `moby`.
+//!
+//! Docker without its socket is read by its container directory: `/var/lib/docker/containers/ID/config.v2.json` is the daemon's container
+//! (`container.Container` of moby): `Name` with a leading slash, and `State` with `Pid`.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -19,7 +29,7 @@ use super::files::Directory;
 use super::machine::Machine;
 use super::name::is_full_id;
 use super::oci::Configuration;
-use super::place::Reading;
+use super::survey::Reading;
 
 /// Directory of running containers.
 const RUN_ROOT: &str = "/run/containers/storage";
@@ -44,8 +54,16 @@ struct Row {
 /// Names of containers by ID.
 type Names = BTreeMap<String, Vec<String>>;
 
+/// Reads all directories, in order of precedence.
+pub fn read(machine: &Machine) -> impl Iterator<Item = Reading> {
+    let others = read_storage(machine)
+        .into_iter()
+        .chain(read_containerd(machine));
+    std::iter::once(read_docker(machine)).chain(others)
+}
+
 /// Reads the directories of root and all users.
-pub fn read(machine: &Machine) -> Vec<Reading> {
+fn read_storage(machine: &Machine) -> Vec<Reading> {
     let users = machine.user_directories().into_iter();
     let users = users.map(|directory| (directory.path.join("containers"), directory.user));
     std::iter::once((machine.path(RUN_ROOT), None))
@@ -115,4 +133,134 @@ fn names(directories: &[Option<&Directory>; 2]) -> Names {
         .flatten()
         .map(|row| (row.id, row.names))
         .collect()
+}
+
+/// State directories: containerd's default, k3s and RKE2, MicroK8s, and the containerd
+/// started by Docker.
+const STATES: [&str; 4] = [
+    "/run/containerd",
+    "/run/k3s/containerd",
+    "/var/snap/microk8s/common/run/containerd",
+    "/run/docker/containerd/daemon",
+];
+
+/// Directory of tasks in a state directory.
+const TASKS: &str = "io.containerd.runtime.v2.task";
+
+/// Docker's namespace.
+const DOCKER: &str = "moby";
+
+/// Reads all state directories.
+fn read_containerd(machine: &Machine) -> Vec<Reading> {
+    let tasks = states(machine).into_iter().map(|state| state.join(TASKS));
+    tasks
+        .map(|path| Reading {
+            containers: read_tasks(&path),
+            path,
+        })
+        .collect()
+}
+
+/// Returns the state directories. For a containerd named by the environment, this is the
+/// directory of its socket, in all distributions.
+fn states(machine: &Machine) -> Vec<PathBuf> {
+    let mut states: Vec<PathBuf> = Vec::new();
+    if let Some(address) = machine.variable("CONTAINERD_ADDRESS") {
+        let socket = Path::new(address.trim_start_matches("unix://"));
+        states.extend(socket.parent().map(Path::to_owned));
+    }
+    for state in STATES.map(|state| machine.path(state)) {
+        if !states.contains(&state) {
+            states.push(state);
+        }
+    }
+    states
+}
+
+fn read_tasks(tasks: &Path) -> io::Result<Vec<Container>> {
+    let tasks = Directory::open(tasks)?;
+    let mut containers = Vec::new();
+    for namespace in tasks.names()? {
+        let Ok(ids) = tasks.inner(&namespace) else {
+            continue;
+        };
+        for id in ids.names()? {
+            if let Ok(bundle) = ids.inner(&id) {
+                containers.push(task(&bundle, &namespace, &id));
+            }
+        }
+    }
+    Ok(containers)
+}
+
+fn task(bundle: &Directory, namespace: &str, id: &str) -> Container {
+    let runtime = if namespace == DOCKER {
+        Runtime::Docker
+    } else {
+        Runtime::Containerd
+    };
+    let mut container = Container::new(runtime, id);
+    container.namespace = Some(namespace.to_owned());
+    // Without a readable configuration, a container is still found by ID.
+    if let Ok(configuration) = bundle.json::<Configuration>("config.json") {
+        configuration.apply(&mut container);
+    }
+    container.state = match bundle.number("init.pid") {
+        Ok(pid) => State::Listed { pid: Some(pid) },
+        Err(_) => State::Stopped,
+    };
+    container
+}
+
+/// Container directory.
+const CONTAINERS: &str = "/var/lib/docker/containers";
+
+/// The fields of `config.v2.json` that are used.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ContainerFile {
+    #[serde(default)]
+    name: String,
+    state: SavedState,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct SavedState {
+    running: bool,
+    #[serde(default)]
+    pid: u32,
+}
+
+/// Reads the container directory.
+fn read_docker(machine: &Machine) -> Reading {
+    let path = machine.path(CONTAINERS);
+    Reading {
+        containers: read_containers(&path),
+        path,
+    }
+}
+
+fn read_containers(path: &Path) -> io::Result<Vec<Container>> {
+    let directory = Directory::open(path)?;
+    let mut containers = Vec::new();
+    for id in directory.names()? {
+        let Ok(saved) = directory.json::<ContainerFile>(&format!("{id}/config.v2.json")) else {
+            continue;
+        };
+        let mut container = Container::new(Runtime::Docker, &id);
+        let name = saved.name.trim_start_matches('/');
+        container
+            .names
+            .extend((!name.is_empty()).then(|| name.to_owned()));
+        container.state = if saved.state.running {
+            State::Listed {
+                pid: Some(saved.state.pid),
+            }
+        } else {
+            State::Stopped
+        };
+        containers.push(container);
+    }
+    Ok(containers)
 }

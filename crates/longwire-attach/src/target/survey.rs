@@ -1,13 +1,15 @@
-//! All containers of a machine, from all sources.
+//! All containers of a machine, from all sources, and the places searched.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
 
 use super::container::{Container, State};
 use super::engines::{self, Engine};
 use super::machine::Machine;
-use super::place::{Place, Reading};
-use super::verify::verify;
-use super::{containerd, docker, processes, storage};
+use super::process::verify;
+use super::{processes, storage};
 
 /// The containers of a machine, and the places searched.
 #[derive(Debug, Default)]
@@ -31,11 +33,7 @@ impl Survey {
         for engine in engines {
             survey.add_engine(engine);
         }
-        survey.add(docker::read(machine));
-        let directories = [storage::read(machine), containerd::read(machine)];
-        for reading in directories.into_iter().flatten() {
-            survey.add(reading);
-        }
+        storage::read(machine).for_each(|reading| survey.add(reading));
         survey.drop_claimed();
         survey
     }
@@ -121,5 +119,67 @@ impl Survey {
         let ids: BTreeSet<String> = ids.map(|container| container.id.clone()).collect();
         self.containers
             .retain(|container| container.user.is_none() || !ids.contains(&container.id));
+    }
+}
+
+/// A socket or directory searched for containers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The socket or directory.
+    pub path: PathBuf,
+    /// Result of the search.
+    pub state: PlaceState,
+}
+
+/// Result of the search of one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlaceState {
+    /// Read; the number of containers.
+    Read(usize),
+    /// Does not exist.
+    Absent,
+    /// Permission denied.
+    Denied,
+    /// Read error.
+    Failed(String),
+}
+
+/// Contents of a place.
+#[derive(Debug)]
+pub struct Reading {
+    /// The socket or directory.
+    pub path: PathBuf,
+    /// Its containers, or the error.
+    pub containers: io::Result<Vec<Container>>,
+}
+
+impl Reading {
+    /// Returns the place with its result.
+    pub fn place(&self) -> Place {
+        let state = match &self.containers {
+            Ok(containers) => PlaceState::Read(containers.len()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => PlaceState::Absent,
+                io::ErrorKind::PermissionDenied => PlaceState::Denied,
+                _ => PlaceState::Failed(error.to_string()),
+            },
+        };
+        Place {
+            path: self.path.clone(),
+            state,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.state {
+            PlaceState::Read(1) => write!(f, "1 container"),
+            PlaceState::Read(count) => write!(f, "{count} containers"),
+            PlaceState::Absent => write!(f, "does not exist"),
+            PlaceState::Denied => write!(f, "permission denied"),
+            PlaceState::Failed(reason) => write!(f, "{reason}"),
+        }
     }
 }

@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::columns::{COLUMNS, EPOCH, Layout, StoredTimes};
 use super::error::LogError;
+use super::row::{COLUMNS, EPOCH, Layout, StoredTimes};
 use super::row::{Fate, Name, Names, Row};
 use super::{FormatReader, FormatWriter};
 

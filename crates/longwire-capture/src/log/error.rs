@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::columns::COLUMNS;
+use super::row::COLUMNS;
 
 /// Error of writing or reading a log.
 #[derive(Debug, thiserror::Error)]

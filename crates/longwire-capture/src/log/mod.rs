@@ -4,7 +4,6 @@
 //! arrival, from which throughput, delay, queueing and loss can be computed. Both formats
 //! hold the same columns ([`COLUMNS`]) and are streamed in constant memory.
 
-mod columns;
 mod csv;
 mod error;
 #[cfg(feature = "parquet")]
@@ -13,16 +12,13 @@ mod parquet;
 #[path = "without_parquet.rs"]
 mod parquet;
 mod row;
-mod sink;
 mod verdicts;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use columns::COLUMNS;
 pub use error::LogError;
-pub use row::{Fate, Name, Row};
-pub use sink::RowSink;
+pub use row::{COLUMNS, Fate, Name, Row};
 pub use verdicts::{Number, VerdictLog};
 
 use self::csv::{CsvReader, CsvWriter};
@@ -188,4 +184,37 @@ fn is_parquet(path: &Path) -> Result<bool, LogError> {
     let read = open::to_read(path).and_then(|file| file.take(4).read_to_end(&mut start));
     read.map_err(|source| LogError::file(path, "cannot read it", source))?;
     Ok(start == b"PAR1")
+}
+
+/// A receiver of a log's rows.
+pub trait RowSink: fmt::Debug + Send {
+    /// Sets the origin of arrivals, in nanoseconds since 1970; call it before the first
+    /// row.
+    fn set_epoch(&mut self, epoch_ns: i64);
+
+    /// Writes a row.
+    ///
+    /// # Errors
+    /// If it cannot be written, or is contradictory.
+    fn write(&mut self, row: &Row) -> Result<(), LogError>;
+
+    /// Ends the log.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn finish(self: Box<Self>) -> Result<(), LogError>;
+}
+
+impl RowSink for LogWriter {
+    fn set_epoch(&mut self, epoch_ns: i64) {
+        LogWriter::set_epoch(self, epoch_ns);
+    }
+
+    fn write(&mut self, row: &Row) -> Result<(), LogError> {
+        LogWriter::write(self, row)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), LogError> {
+        LogWriter::finish(*self)
+    }
 }

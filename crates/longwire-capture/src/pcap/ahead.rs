@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 
 use nix::sys::eventfd::EventFd;
 
-use super::batches::Batches;
+use super::behind::Batches;
 use super::raw::bell;
 use super::source::{BUFFER_LEN, HEAD_LEN, Stop, block};
 use super::unpack::Input;

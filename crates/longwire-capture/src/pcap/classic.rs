@@ -3,8 +3,8 @@
 //! File Format").
 
 use super::CAPTURED_MAX;
+use super::format::Place;
 use super::link_type::{self, Framing};
-use super::place::Place;
 use super::source::{FillResult, Order, Source, Stop};
 
 const HEADER_LEN: usize = 24;

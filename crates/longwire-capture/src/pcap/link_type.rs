@@ -1,9 +1,10 @@
 //! Link types of captures, and Ethernet headers for frames captured without one: on all
 //! interfaces, on loopback or in tunnels.
 
-use super::left_out::{LeftOut, link_type_name};
-use super::payload::{ETHERTYPE_MIN, IPV4, IPV6, Payload, SENDER, be, length_field};
-use super::serial;
+use super::counts::{LeftOut, link_type_name};
+use super::payload::{
+    ETHERTYPE_MIN, IPV4, IPV6, Payload, SENDER, be, cisco_hdlc, length_field, ppp, pppoe,
+};
 use super::wireless::{self, Driver};
 
 /// The link type of Ethernet.
@@ -84,13 +85,13 @@ impl Framing {
                 let payload = Payload::of(frame, 20, kind, sender);
                 Ok(payload.broadcast_if(head[10] == 1))
             }
-            Framing::Ppp => serial::ppp(frame).map(plain),
+            Framing::Ppp => ppp(frame).map(plain),
             Framing::PppDirected => {
                 let inner = frame.get(1..).ok_or(LeftOut::CutHeader)?;
-                serial::ppp(inner).map(|(at, kind)| plain((at + 1, kind)))
+                ppp(inner).map(|(at, kind)| plain((at + 1, kind)))
             }
-            Framing::PppSession => serial::pppoe(frame).map(plain),
-            Framing::CiscoHdlc => serial::cisco_hdlc(frame).map(plain),
+            Framing::PppSession => pppoe(frame).map(plain),
+            Framing::CiscoHdlc => cisco_hdlc(frame).map(plain),
             Framing::Wireless(driver) => wireless::payload(driver, frame, wire_len),
         }
     }

@@ -3,32 +3,26 @@
 use std::os::unix::fs::MetadataExt;
 
 mod ahead;
-mod batches;
 mod behind;
 mod classic;
 mod counts;
 mod error;
 mod format;
-mod left_out;
 mod link_type;
 mod ng;
 mod ng_interface;
-mod ng_options;
 mod payload;
-mod place;
 mod raw;
 mod reader;
-mod serial;
 mod source;
 mod unpack;
 mod wireless;
 mod writer;
 mod zstd;
 
-pub use batches::Batches;
-pub use counts::RecordCounts;
+pub use behind::Batches;
+pub use counts::{LeftOut, RecordCounts};
 pub use error::CaptureError;
-pub use left_out::LeftOut;
 pub use reader::{CaptureReader, Record, Step};
 pub use unpack::Packing;
 pub use writer::{CaptureFormat, CaptureWriter};

@@ -3,11 +3,11 @@
 //! with its own byte order and interfaces.
 
 use super::CAPTURED_MAX;
-use super::left_out::LeftOut;
+use super::counts::LeftOut;
+use super::format::{Found, Place};
 use super::link_type::{self, Framing};
 use super::ng_interface::Interface;
-use super::ng_options::Options;
-use super::place::{Found, Place};
+use super::ng_interface::Options;
 use super::source::{BUFFER_LEN, FillResult, Order, Source, Stop};
 
 /// The first bytes of a file, identical in both byte orders.

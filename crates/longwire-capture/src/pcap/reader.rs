@@ -8,14 +8,14 @@ use longwire_engine::Nanos;
 
 use super::CAPTURED_MAX;
 use super::ahead::Depth;
-use super::batches::Batches;
+use super::behind::Batches;
+use super::counts::LeftOut;
 use super::counts::RecordCounts;
 use super::error::CaptureError;
 use super::format::Format;
-use super::left_out::LeftOut;
+use super::format::{Found, Place};
 use super::link_type::Framing;
 use super::payload::ETHERNET_LEN;
-use super::place::{Found, Place};
 use super::source::{Source, Stop};
 use super::unpack::{Input, Packing};
 

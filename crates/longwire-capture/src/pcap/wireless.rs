@@ -1,6 +1,6 @@
 //! IEEE 802.11 data frames, behind the headers of capturing drivers.
 
-use super::left_out::LeftOut;
+use super::counts::LeftOut;
 use super::payload::{ETHERTYPE_MIN, Payload, be, length_field};
 use super::source::Order;
 

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use longwire_engine::Nanos;
 use nix::poll::PollFlags;
 
-use super::batches::Batches;
+use super::behind::Batches;
 use super::behind::WriteBehind;
 use super::error::CaptureError;
 use super::source::is_ready;

@@ -5,7 +5,6 @@
 //! A row group holds the rows that are in memory at a time.
 
 mod column;
-mod guard;
 mod read;
 mod write;
 

@@ -8,10 +8,10 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
+use super::column::guarded;
 use super::column::{Column, Value};
-use super::guard::guarded;
 use super::{EPOCH_KEY, FIRST_KEY, LAST_KEY};
-use crate::log::columns::{COLUMNS, EPOCH, Layout};
+use crate::log::row::{COLUMNS, EPOCH, Layout};
 use crate::log::row::{Fate, Name, Names, Row};
 use crate::log::{FormatReader, LogError};
 

@@ -15,7 +15,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use super::{EPOCH_KEY, FIRST_KEY, GROUP_ROWS, LAST_KEY};
-use crate::log::columns::{COLUMNS, StoredTimes};
+use crate::log::row::{COLUMNS, StoredTimes};
 use crate::log::{FormatWriter, LogError, Name, Row};
 
 /// The columns with their types, in the order of [`COLUMNS`].
