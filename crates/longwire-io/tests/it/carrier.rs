@@ -12,7 +12,7 @@ use longwire_io::net::{self, NetNamespace, sysctl, tap};
 use longwire_io::port::options::{CarrierControl, OpenOptions};
 use longwire_io::port::registry::{self, Port};
 use longwire_io::{PortError, PushResult, RxPort, TxFrame, TxPort};
-use longwire_testbed::support::{namespace, skip};
+use longwire_testbed::support::namespace;
 
 use crate::common::pair;
 use pair::{PORT, Pair, STATION, frame, now};
@@ -20,61 +20,60 @@ use pair::{PORT, Pair, STATION, frame, now};
 /// Time limit for a change on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+fn options(carrier: CarrierControl) -> OpenOptions {
+    OpenOptions {
+        carrier,
+        ..OpenOptions::default()
+    }
+}
+
 /// A port that controls a carrier, and the interface with that carrier.
 struct Controlled {
     port: Port,
     /// Namespace of the interface, and its name.
     place: NetNamespace,
     name: &'static str,
-    _pair: Option<Pair>,
+    pair: Option<Pair>,
 }
 
 impl Controlled {
-    /// Returns `None` with a message if the port is not allowed; in CI that is a failure.
+    /// Opens a port of this kind, or skips the test if that is not allowed.
     fn open(kind: &str) -> Option<Controlled> {
-        let options = OpenOptions {
-            carrier: CarrierControl::OwnPair,
-            ..OpenOptions::default()
-        };
-        let open = |name: &str| registry::open(&format!("{kind}:{name}"), &options);
-        let (opened, place, name, pair) = if kind == "tap" {
+        let options = options(CarrierControl::OwnPair);
+        if kind == "tap" {
             let place = namespace()?;
             let opened = place.run(|| {
                 sysctl::set("ipv6/conf/default/disable_ipv6", "1").unwrap();
                 tap::create_persistent("tap0").unwrap();
-                open("tap0")
+                registry::open("tap:tap0", &options)
             });
-            (opened.unwrap(), place, "tap0", None)
-        } else {
-            let pair = Pair::new()?;
-            let opened = pair.in_port(|| open(PORT));
-            (
-                opened,
-                pair.outside.try_clone().unwrap(),
-                STATION,
-                Some(pair),
-            )
-        };
-        match opened {
-            Err(error @ PortError::Denied { .. }) => skip(error),
-            opened => Some(Controlled {
-                port: opened.unwrap(),
+            return Some(Controlled {
+                port: pair::allowed(opened.unwrap())?,
                 place,
-                name,
-                _pair: pair,
-            }),
+                name: "tap0",
+                pair: None,
+            });
         }
+        let pair = Pair::new()?;
+        Some(Controlled {
+            port: pair.open(kind, &options)?,
+            place: pair.outside.try_clone().unwrap(),
+            name: STATION,
+            pair: Some(pair),
+        })
+    }
+
+    fn set_carrier(&mut self, on: bool) {
+        self.port.tx.set_carrier(on);
+        self.wait_for(on);
     }
 
     /// Waits until the kernel shows the interface with or without carrier.
     fn wait_for(&self, carrier: bool) {
         let begun = Instant::now();
         loop {
-            let show = || {
-                Command::new("ip")
-                    .args(["link", "show", self.name])
-                    .output()
-            };
+            let arguments = ["link", "show", self.name];
+            let show = || Command::new("ip").args(arguments).output();
             let text = self.place.run(show).unwrap().unwrap().stdout;
             let text = String::from_utf8(text).unwrap();
             if text.contains("LOWER_UP") == carrier {
@@ -147,13 +146,11 @@ fn frames_for_a_tap_device_without_a_carrier_are_no_losses() {
     let added = controlled.place.run(|| net::addr_add("tap0", address, 24));
     added.unwrap().unwrap();
     for turn in 0..2 {
-        controlled.port.tx.set_carrier(false);
-        controlled.wait_for(false);
+        controlled.set_carrier(false);
         let dropped = controlled.place.run(|| send_without_carrier("tap0", 10));
         assert!(dropped.unwrap() >= 10 * (turn + 1), "the kernel drops them");
         assert_eq!(controlled.port.rx.losses().ring_full, 0);
-        controlled.port.tx.set_carrier(true);
-        controlled.wait_for(true);
+        controlled.set_carrier(true);
         assert_eq!(controlled.port.rx.losses().ring_full, 0);
     }
 }
@@ -178,16 +175,10 @@ fn frames_arrive_again_when_the_carrier_is_back() {
         let Some(mut controlled) = Controlled::open(kind) else {
             continue;
         };
-        controlled.port.tx.set_carrier(false);
-        controlled.wait_for(false);
+        controlled.set_carrier(false);
         controlled.receive();
-        controlled.port.tx.set_carrier(true);
-        controlled.wait_for(true);
-        let options = OpenOptions::default();
-        let station = controlled
-            .place
-            .run(|| registry::open(&format!("packet:{STATION}"), &options));
-        let mut station = station.unwrap().unwrap();
+        controlled.set_carrier(true);
+        let mut station = controlled.pair.as_ref().unwrap().station();
         pair::send(&mut station.tx, &frame(7, 64));
         let got = pair::receive_until(&mut controlled.port.rx, |got| !got.is_empty());
         assert_eq!(pair::number_of(&got[0].bytes), Some(7), "{kind}");
@@ -195,12 +186,11 @@ fn frames_arrive_again_when_the_carrier_is_back() {
 }
 
 #[test]
-fn a_pair_that_is_deleted_without_a_carrier_is_gone() {
+fn apair_that_is_deleted_without_a_carrier_is_gone() {
     let Some(mut controlled) = Controlled::open("packet") else {
         return;
     };
-    controlled.port.tx.set_carrier(false);
-    controlled.wait_for(false);
+    controlled.set_carrier(false);
     controlled.receive();
     let delete = || net::link_delete(STATION);
     controlled.place.run(delete).unwrap().unwrap();
@@ -217,20 +207,16 @@ fn a_pair_that_is_deleted_without_a_carrier_is_gone() {
 #[test]
 fn interfaces_of_others_keep_their_carrier() {
     let Some(pair) = Pair::new() else { return };
-    let options = OpenOptions {
-        carrier: CarrierControl::Tap,
-        ..OpenOptions::default()
-    };
+    let options = options(CarrierControl::Tap);
     let reason = |name: &str| {
         let opened = pair.in_port(|| registry::open(name, &options));
         opened.err().expect("it is refused").to_string()
     };
     for name in [format!("packet:{PORT}"), PORT.to_owned()] {
         let reason = reason(&name);
-        assert!(
-            reason.contains("existing interface") && reason.contains("tap:NAME"),
-            "{reason}"
-        );
+        for part in ["existing interface", "tap:NAME"] {
+            assert!(reason.contains(part), "{reason}");
+        }
     }
     assert!(reason("null").contains("no interface"));
 }

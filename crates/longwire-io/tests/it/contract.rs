@@ -8,30 +8,28 @@ use contract::{Rules, check_gone, check_port, check_received, send_lengths, send
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::net::{self, sysctl};
 use longwire_io::port::mem;
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
 use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{Folder, namespace, skip};
-use pair::{PORT, Pair, STATION, now};
+use pair::{
+    PORT, Pair, STATION, allowed, both_in_one, features, frame, now, number_of, receive_until,
+    send, without_offloads,
+};
 
 fn open(text: &str) -> Result<Port, PortError> {
     registry::open(text, &OpenOptions::default())
 }
 
-/// Returns the port, or skips the test if the machine does not allow it.
-fn allowed(opened: Result<Port, PortError>) -> Option<Port> {
-    match opened {
-        Ok(port) => Some(port),
-        Err(error @ PortError::Denied { .. }) => skip(error),
-        Err(error) => panic!("{error}"),
-    }
+fn refusal(text: &str) -> String {
+    open(text).err().unwrap().to_string()
 }
 
 /// Opens ports of this kind at both ends of a veth pair.
 fn both_ends(kind: &str, mtu: u32) -> Option<(Pair, Port, Port)> {
     let pair = Pair::number(1, mtu)?;
-    let port = allowed(pair.in_port(|| open(&format!("{kind}:{PORT}"))))?;
+    let port = pair.open(kind, &OpenOptions::default())?;
     let station = allowed(pair.in_station(|| open(&format!("{kind}:{STATION}"))))?;
     Some((pair, port, station))
 }
@@ -96,52 +94,173 @@ fn the_null_port_takes_everything_and_gives_nothing() {
     let sent = send_lengths(&mut null.tx, &Rules::live().and_len(65_549));
     let bytes = &sent.frames[0];
     for _ in 0..100 {
-        assert_eq!(
-            null.tx.push(TxFrame::whole(bytes, now())),
-            PushResult::Taken
-        );
+        let pushed = null.tx.push(TxFrame::whole(bytes, now()));
+        assert_eq!(pushed, PushResult::Taken);
     }
     assert_eq!(null.tx.flush().unwrap(), 100);
-    assert_eq!(
-        (null.tx.unsent(), null.tx.losses()),
-        (0, Default::default())
-    );
-    let received = null
-        .rx
-        .receive(now(), 64, &mut |_| panic!("a frame from nowhere"));
-    assert!(received.unwrap().end);
+    assert_eq!(null.tx.unsent(), 0);
+    assert_eq!(null.tx.losses(), Default::default());
+    let take = &mut |_: RxFrame<'_>| panic!("a frame from nowhere");
+    assert!(null.rx.receive(now(), 64, take).unwrap().end);
     for text in ["null:", "null:eth0"] {
-        let said = open(text).err().unwrap().to_string();
-        assert!(
-            said.contains("is not a port") && said.ends_with(", null"),
-            "{said}"
-        );
+        let said = refusal(text);
+        assert!(said.contains("is not a port"), "{said}");
+        assert!(said.ends_with(", null"), "{said}");
     }
 }
 
 #[test]
-fn packet_ports_keep_the_contract() {
-    let Some((pair, mut port, mut station)) = both_ends("packet", 9000) else {
-        return;
-    };
-    let rules = Rules::live().and_len(9014);
-    check_port(&mut port.tx, &mut station.rx, &rules);
-    check_port(&mut station.tx, &mut port.rx, &rules);
-    check_gone(&mut port.tx, &mut port.rx, || {
-        pair.in_station(|| net::link_delete(STATION)).unwrap();
-    });
+fn ports_on_interfaces_keep_the_contract() {
+    let jumbo = Rules::live().and_len(9014);
+    for (kind, mtu, rules) in [("packet", 9000, jumbo), ("xdp", 1500, Rules::live())] {
+        let Some((pair, mut port, mut station)) = both_ends(kind, mtu) else {
+            continue;
+        };
+        check_port(&mut port.tx, &mut station.rx, &rules);
+        check_port(&mut station.tx, &mut port.rx, &rules);
+        check_gone(&mut port.tx, &mut port.rx, || {
+            pair.in_station(|| net::link_delete(STATION)).unwrap();
+        });
+    }
+}
+
+/// The ports on interfaces: the kind, and the way of receiving by XDP.
+const MODES: [(&str, XdpMode); 3] = [
+    ("packet", XdpMode::Best),
+    ("xdp", XdpMode::Native),
+    ("xdp", XdpMode::Generic),
+];
+
+fn options(xdp_mode: XdpMode) -> OpenOptions {
+    OpenOptions {
+        xdp_mode,
+        ..OpenOptions::default()
+    }
+}
+
+/// Frames are sent one by one. They must be stamped on arrival: not before they are sent, in
+/// order, and mostly at once.
+#[test]
+fn arrivals_are_tight_and_in_order() {
+    for (kind, mode) in MODES {
+        let Some(pair) = Pair::new() else { return };
+        let Some(mut port) = pair.open(kind, &options(mode)) else {
+            continue;
+        };
+        let mut station = pair.station();
+        // The difference of the clocks of `packet:` is known to some tens of nanoseconds.
+        let slack_ns = if kind == "packet" { 500 } else { 0 };
+        let mut late = Vec::new();
+        let mut last = Nanos::ZERO;
+        for n in 0..2000 {
+            let before = now();
+            send(&mut station.tx, &frame(n, 64));
+            let got = receive_until(&mut port.rx, |got| !got.is_empty());
+            let after = now();
+            let arrival = got[0].arrival;
+            assert!(arrival >= last && arrival <= after, "{kind} {mode:?}");
+            assert!(arrival.as_nanos() + slack_ns >= before.as_nanos());
+            late.push(after.saturating_sub(arrival).as_nanos());
+            last = arrival;
+        }
+        late.sort_unstable();
+        let (p50, p99) = (late[1000], late[1980]);
+        eprintln!("{kind} {mode:?}: received − arrival: p50 {p50} p99 {p99} ns");
+        assert!(p50 < 200_000, "{kind} {mode:?}: p50 {p50} ns");
+        if let AnyRx::Packet(rx) = &port.rx {
+            assert_eq!(rx.clock_steps(), 0);
+        }
+    }
 }
 
 #[test]
-fn xdp_ports_keep_the_contract() {
-    let Some((pair, mut port, mut station)) = both_ends("xdp", 1500) else {
-        return;
-    };
-    check_port(&mut port.tx, &mut station.rx, &Rules::live());
-    check_port(&mut station.tx, &mut port.rx, &Rules::live());
-    check_gone(&mut port.tx, &mut port.rx, || {
-        pair.in_station(|| net::link_delete(STATION)).unwrap();
-    });
+fn vlan_tags_stay_where_they_are() {
+    for (kind, mode) in MODES {
+        // A frame of 5,000 bytes is too long for a slot of a packet socket's ring.
+        let long = if kind == "packet" { 5000 } else { 1000 };
+        let Some(pair) = Pair::number(1, if kind == "packet" { 9000 } else { 1500 }) else {
+            return;
+        };
+        let Some(mut port) = pair.open(kind, &options(mode)) else {
+            continue;
+        };
+        let mut station = pair.station();
+        for (len, ethertype) in [(64, [0x81, 0x00]), (64, [0x88, 0xa8]), (long, [0x81, 0x00])] {
+            let mut bytes = frame(7, len);
+            bytes.splice(12..12, [ethertype[0], ethertype[1], 0x60, 0x2a]);
+            send(&mut station.tx, &bytes);
+            let got = receive_until(&mut port.rx, |got| !got.is_empty());
+            assert_eq!(got.len(), 1, "{kind} {mode:?} {ethertype:x?}");
+            assert!(
+                got[0].bytes == bytes,
+                "{kind} {mode:?} {ethertype:x?} {len}"
+            );
+        }
+    }
+}
+
+/// A thousand frames into a ring with less room: the first ones arrive, in order, and the
+/// rest is counted, however often the counter is read. Then frames continue.
+#[test]
+fn an_overflowing_ring_is_counted() {
+    const SENT: u32 = 1000;
+    for (kind, mode) in MODES {
+        let Some(pair) = Pair::new() else { return };
+        let options = OpenOptions {
+            ring_bytes: Some(if kind == "packet" { 64 * 1024 } else { 1 }),
+            ..options(mode)
+        };
+        let Some(mut port) = pair.open(kind, &options) else {
+            continue;
+        };
+        let mut station = pair.station();
+        for n in 0..SENT {
+            send(&mut station.tx, &frame(n, 64));
+        }
+        let mut numbers = Vec::new();
+        let mut take = |f: RxFrame<'_>| numbers.extend(number_of(f.bytes));
+        while port.rx.receive(now(), 16, &mut take).unwrap().frames > 0 {}
+        let got = numbers.len() as u32;
+        assert!((11..SENT).contains(&got), "{kind} {mode:?}: {got}");
+        assert_eq!(numbers, (0..got).collect::<Vec<_>>(), "{kind} {mode:?}");
+        for _ in 0..2 {
+            // Reading resets the kernel's counter, but not the port's.
+            assert_eq!(port.rx.losses().ring_full, u64::from(SENT - got));
+        }
+        for n in 0..500 {
+            send(&mut station.tx, &frame(n, 64));
+            let got = receive_until(&mut port.rx, |got| !got.is_empty());
+            assert_eq!(number_of(&got[0].bytes), Some(n), "{kind} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
+    let generic = options(XdpMode::Generic);
+    for (kind, options, disabled) in [
+        ("packet", without_offloads(), &["tx-tcp-segmentation"][..]),
+        (
+            "xdp",
+            generic,
+            &["tx-tcp-segmentation", "tx-generic-segmentation"],
+        ),
+    ] {
+        let Some(place) = both_in_one() else { return };
+        let features = || place.run(|| (features(PORT), features(STATION))).unwrap();
+        let before = features();
+        assert!(before.1.active("tx-tcp-segmentation"));
+        let opened = place.run(|| registry::open(&format!("{kind}:{PORT}"), &options));
+        let port = opened.unwrap().unwrap();
+        let during = features().1;
+        for feature in disabled {
+            assert!(!during.active(feature), "{kind}: {feature}");
+        }
+        let said = |note: &String| note.starts_with("station0: disabled tx-tcp-segmentation");
+        assert!(port.notes.iter().any(said), "{kind}: {:?}", port.notes);
+        drop(port);
+        assert_eq!(features(), before, "{kind}");
+    }
 }
 
 #[test]
@@ -183,13 +302,8 @@ fn captures_keep_the_contract() {
         check_received(&mut reader.rx, &sent, &rules);
         let last = reader.rx.receive(now(), 1, &mut |_| {}).unwrap();
         assert!(last.end && last.frames == 0);
-        let over = open(&format!("pcap:in={path},out={path}"));
-        assert!(
-            over.err()
-                .unwrap()
-                .to_string()
-                .contains("are the same file")
-        );
+        let said = refusal(&format!("pcap:in={path},out={path}"));
+        assert!(said.contains("are the same file"), "{said}");
     }
 }
 
@@ -209,7 +323,7 @@ fn a_capture_plays_at_its_own_times() {
     let start = now();
     let mut arrivals = Vec::new();
     let mut receive = |at: Nanos, rx: &mut AnyRx| {
-        let take = &mut |frame: longwire_io::RxFrame<'_>| arrivals.push(frame.arrival);
+        let take = &mut |frame: RxFrame<'_>| arrivals.push(frame.arrival);
         rx.receive(at, 64, take).unwrap()
     };
     assert!(is_readable(&reader.rx), "the first frame is due at once");
@@ -258,16 +372,14 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     // Far more than the capacity of a pipe.
     let sent = 2_000u32;
     for n in 0..sent {
-        tx.push(TxFrame::whole(
-            &[n as u8; 700],
-            Nanos::from_nanos(u64::from(n)),
-        ));
+        let release = Nanos::from_nanos(u64::from(n));
+        tx.push(TxFrame::whole(&[n as u8; 700], release));
     }
     tx.flush().unwrap();
     assert!(tx.unsent() > 0);
     let mut got = Vec::new();
     while got.len() < sent as usize {
-        let take = &mut |frame: longwire_io::RxFrame<'_>| got.push(frame.bytes[0]);
+        let take = &mut |frame: RxFrame<'_>| got.push(frame.bytes[0]);
         rx.receive(now(), 64, take).unwrap();
         tx.flush().unwrap();
     }
@@ -281,17 +393,14 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
 
 #[test]
 fn ports_are_found_by_name() {
-    let error = |text: &str| open(text).err().unwrap().to_string();
     for text in ["", "bogus:eth0", "packet", "packet:", ":eth0"] {
-        let said = error(text);
-        assert!(
-            said.contains("is not a port; write one of auto:IF, packet:IF"),
-            "{said}"
-        );
+        let said = refusal(text);
+        let expected = "is not a port; write one of auto:IF, packet:IF";
+        assert!(said.contains(expected), "{said}");
     }
-    assert!(error("nosuch0").contains("no interface 'nosuch0'; interfaces are "));
-    assert!(error("xdp:nosuch0").contains("no interface 'nosuch0'; interfaces are "));
-    assert!(error("pcap:in=a.pcap,in=b.pcap").contains("at most one input"));
+    assert!(refusal("nosuch0").contains("no interface 'nosuch0'; interfaces are "));
+    assert!(refusal("xdp:nosuch0").contains("no interface 'nosuch0'; interfaces are "));
+    assert!(refusal("pcap:in=a.pcap,in=b.pcap").contains("at most one input"));
     for kind in registry::PORTS {
         assert!(kind.example.starts_with(kind.name), "{}", kind.name);
     }
@@ -302,18 +411,65 @@ fn auto_reports_its_choice() {
     let Some(pair) = Pair::new() else { return };
     let port = pair.in_port(|| open(PORT)).unwrap();
     assert_eq!(port.name, format!("packet:{PORT}"));
-    assert!(
-        port.notes[0].contains("virtual devices (veth)"),
-        "{:?}",
-        port.notes
-    );
+    let notes = &port.notes;
+    assert!(notes[0].contains("virtual devices (veth)"), "{notes:?}");
     drop(port);
-    let options = OpenOptions {
-        offloads: false,
-        ..OpenOptions::default()
-    };
-    let port = pair
-        .in_port(|| registry::open(&format!("auto:{PORT}"), &options))
-        .unwrap();
+    let port = pair.open("auto", &without_offloads()).unwrap();
     assert!(port.notes[0].contains("AF_XDP"), "{:?}", port.notes);
+}
+
+/// Frames of which a capture contains only the beginning, as captured and original length: cut, complete, and an original length below the captured
+/// one, which is ignored.
+const CUT_FRAMES: [(usize, u32, u32); 4] = [
+    (64, 1514, 1514),
+    (60, 60, 60),
+    (96, 65_550, 65_550),
+    (80, 0, 80),
+];
+
+fn send_cut(tx: &mut impl TxPort) {
+    for (kept, wire_len, _) in CUT_FRAMES {
+        let bytes = vec![kept as u8; kept];
+        let frame = TxFrame {
+            wire_len,
+            ..TxFrame::whole(&bytes, Nanos::from_nanos(kept as u64))
+        };
+        assert_eq!(tx.push(frame), PushResult::Taken);
+    }
+    assert_eq!(tx.flush().unwrap(), CUT_FRAMES.len());
+}
+
+fn lengths(rx: &mut impl RxPort) -> Vec<(usize, u32)> {
+    let mut got = Vec::new();
+    while got.len() < CUT_FRAMES.len() {
+        let take = &mut |frame: RxFrame<'_>| got.push((frame.bytes.len(), frame.wire_len));
+        rx.receive(Nanos::MAX, 64, take).unwrap();
+    }
+    got
+}
+
+fn expected() -> Vec<(usize, u32)> {
+    CUT_FRAMES
+        .map(|(kept, _, wire_len)| (kept, wire_len))
+        .to_vec()
+}
+
+#[test]
+fn the_memory_pipe_keeps_the_length_on_the_wire() {
+    let (mut tx, mut rx) = mem::pipe(Bytes(1 << 20)).unwrap();
+    send_cut(&mut tx);
+    assert_eq!(lengths(&mut rx), expected());
+}
+
+#[test]
+fn captures_store_the_length_on_the_wire() {
+    for extension in ["pcap", "pcapng"] {
+        let dir = Folder::new();
+        let path = dir.file(&format!("cut.{extension}"));
+        let mut writer = open(&format!("pcap:out={path}")).unwrap();
+        send_cut(&mut writer.tx);
+        drop(writer);
+        let mut reader = open(&format!("pcap:{path}")).unwrap();
+        assert_eq!(lengths(&mut reader.rx), expected(), "{extension}");
+    }
 }

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 const SEGMENT: u64 = 128 << 10;
 
-fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
+pub fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
     delay_line(&DelayLineConfig {
         budget: Bytes(segments * SEGMENT),
         huge_pages: false,
@@ -23,8 +23,19 @@ fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
     .expect("a small budget is to be had")
 }
 
+/// Returns the note of a whole frame without pending work.
+pub fn note(release: Nanos, len: usize) -> Note {
+    Note {
+        release,
+        tag: 7,
+        offload: Offload::NONE,
+        part: None,
+        wire_len: len as u32,
+    }
+}
+
 /// Returns a frame's bytes, all different from those of the next frame.
-fn content(number: u64, len: usize) -> Vec<u8> {
+pub fn content(number: u64, len: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len);
     while bytes.len() < len {
@@ -147,12 +158,12 @@ impl Pair {
             ..offload
         };
         let note = Note {
-            release: Nanos::from_nanos(self.number << 20),
             tag: self.number as u32,
             offload,
             part,
             // Of some frames only the beginning was captured.
             wire_len: len as u32 + self.number as u32 % 3 * 70_000,
+            ..note(Nanos::from_nanos(self.number << 20), len)
         };
         let pushed = match lent {
             Some(place) => self.writer.push_lent(place, len as u32, note),
@@ -357,6 +368,31 @@ fn a_frame_cannot_be_freed_into_another_line() {
     }
 }
 
+/// Frames of all sizes, so that some of them begin a segment.
+#[test]
+fn releases_further_on_are_seen_without_taking_anything() {
+    const FRAMES: u64 = 400;
+    let release = |number: u64| Nanos::from_nanos(number << 20);
+    let (mut writer, mut reader) = line(64);
+    for number in 1..=FRAMES {
+        let frame = vec![0; number as usize * 131 % 9_000];
+        let pushed = writer.push(&frame, note(release(number), 9_000));
+        pushed.expect("room for it");
+    }
+    assert_eq!(reader.release_beyond(Nanos::ZERO, 1_000), None);
+    writer.publish();
+    for front in 1..=FRAMES {
+        for beyond in [0, front - 1, front, front + 7, front + 150, 399, 400] {
+            let next = (beyond + 1).max(front);
+            let expected = (next <= FRAMES).then(|| release(next));
+            assert_eq!(reader.release_beyond(release(beyond), 1_000), expected);
+            let near = expected.filter(|_| next < front + 20);
+            assert_eq!(reader.release_beyond(release(beyond), 20), near);
+        }
+        reader.advance();
+    }
+}
+
 /// Frames of many sizes cross threads with a budget far too small for them, and some are
 /// held back; every byte is compared.
 #[test]
@@ -367,14 +403,7 @@ fn every_byte_crosses_threads() {
         let mut number = 0;
         while number < FRAMES {
             let bytes = content(number, length_of(number));
-            let note = Note {
-                release: Nanos::from_nanos(number),
-                tag: 7,
-                offload: Offload::NONE,
-                part: None,
-                wire_len: bytes.len() as u32,
-            };
-            match writer.push(&bytes, note) {
+            match writer.push(&bytes, note(Nanos::from_nanos(number), bytes.len())) {
                 Ok(()) => number += 1,
                 Err(PushError::BudgetExhausted) => std::thread::yield_now(),
                 Err(PushError::TooLong) => unreachable!("content is short"),

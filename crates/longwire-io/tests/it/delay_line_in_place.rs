@@ -3,12 +3,11 @@
 
 use std::collections::VecDeque;
 
-use longwire_engine::{Bytes, Nanos};
-use longwire_io::Offload;
-use longwire_io::delay_line::{
-    DelayLineConfig, DelayLineReader, DelayLineWriter, HeldFrame, Note, delay_line,
-};
+use longwire_engine::Nanos;
+use longwire_io::delay_line::{DelayLineReader, DelayLineWriter, HeldFrame};
 use proptest::prelude::*;
+
+use crate::delay_line::{content, line, note};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -51,11 +50,6 @@ fn release_of(number: u64) -> Nanos {
     Nanos::from_nanos(number + (1 << 40))
 }
 
-fn content(number: u64, len: usize) -> Vec<u8> {
-    let byte = |at: usize| (number as usize * 31 + at * 7) as u8;
-    (0..len).map(byte).collect()
-}
-
 /// Frames by number and length: decided, queued, arrived, not yet published.
 #[derive(Default)]
 struct Oracle {
@@ -78,13 +72,7 @@ impl Line {
         self.number += 1;
         let number = self.number;
         self.writer.make_room(len).ok()?;
-        let note = Note {
-            release: release(number),
-            tag: 0,
-            offload: Offload::NONE,
-            part: None,
-            wire_len: len as u32,
-        };
+        let note = note(release(number), len);
         let pushed = self.writer.push(&content(number, len), note);
         pushed.expect("there was room");
         Some((number, len))
@@ -133,15 +121,11 @@ impl Line {
             }
             Step::DecideQueued(released) => {
                 let next = oracle.queued.pop_front();
-                let release = next
-                    .filter(|_| *released)
-                    .map(|(number, _)| release_of(number));
-                let decided = self.reader.decide_queued(release);
-                assert_eq!(
-                    decided.map(|frame| frame.len),
-                    next.map(|(_, len)| len as u32)
-                );
-                oracle.decided.extend(next.filter(|_| *released));
+                let kept = next.filter(|_| *released);
+                let release = kept.map(|(number, _)| release_of(number));
+                let len = self.reader.decide_queued(release).map(|frame| frame.len);
+                assert_eq!(len, next.map(|(_, len)| len as u32));
+                oracle.decided.extend(kept);
             }
             Step::TakeQueued => {
                 let expected = oracle.queued.pop_front();
@@ -202,22 +186,18 @@ impl Line {
     fn check(&mut self) {
         let oracle = &self.oracle;
         let decided = self.reader.decided();
-        let expected = oracle.decided.front();
-        assert_eq!(
-            decided.map(|next| (next.release, next.len)),
-            expected.map(|(number, len)| (release_of(*number), *len as u32))
-        );
+        let expected = oracle.decided.front().copied();
+        let shown = expected.map(|(number, len)| (release_of(number), len as u32));
+        assert_eq!(decided.map(|next| (next.release, next.len)), shown);
         if let Some((number, len)) = expected {
-            assert_eq!(self.reader.front_bytes(), content(*number, *len));
+            assert_eq!(self.reader.front_bytes(), content(number, len));
         }
         let arrived = self.reader.arrived();
-        let expected = oracle.arrived.front();
-        assert_eq!(
-            arrived.map(|next| (next.release, next.len)),
-            expected.map(|(number, len)| (Nanos::from_nanos(*number), *len as u32))
-        );
+        let expected = oracle.arrived.front().copied();
+        let shown = expected.map(|(number, len)| (Nanos::from_nanos(number), len as u32));
+        assert_eq!(arrived.map(|next| (next.release, next.len)), shown);
         if let Some((number, len)) = expected {
-            assert_eq!(self.reader.arrived_bytes(), content(*number, *len));
+            assert_eq!(self.reader.arrived_bytes(), content(number, len));
         }
         for (frame, (number, len)) in &oracle.held {
             assert_eq!(self.reader.bytes(frame), content(*number, *len));
@@ -229,11 +209,7 @@ impl Line {
 }
 
 fn run(steps: &[Step]) {
-    let config = DelayLineConfig {
-        budget: Bytes(6 << 17),
-        huge_pages: false,
-    };
-    let (writer, reader) = delay_line(&config).expect("a small budget is to be had");
+    let (writer, reader) = line(6);
     let mut line = Line {
         writer,
         reader,

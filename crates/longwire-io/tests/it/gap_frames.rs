@@ -1,17 +1,23 @@
 //! Gap frames on the wire in memory, as seen by the device at the other end, byte time
 //! by byte time.
 
-use crate::common::pair;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
 
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{
-    FillStep, FillerSizes, GapFiller, GapTx, Tally, frame_bytes, frame_check_sequence, wire_bytes,
+    FillStep, FillerSizes, GapFiller, GapTx, RawLine, Tally, frame_bytes, frame_check_sequence,
+    wire_bytes,
 };
 use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver, spacing_error};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::{packet, registry};
+use longwire_io::port::registry;
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
+use longwire_units::random::Stream;
 use proptest::prelude::*;
+
+use crate::common::pair::Pair;
 
 const TEN_GIGABIT: u64 = 10_000_000_000;
 
@@ -168,11 +174,8 @@ fn a_rate_between_two_gaps_is_kept_on_average() {
     let expected = (count - 1) * period;
     // After 8 million byte times it is off by less than one filler.
     assert!(took.abs_diff(expected) <= 84, "{took} for {expected}");
-    assert!(
-        (1..count / 3).contains(&tally.fillers),
-        "{} fillers",
-        tally.fillers
-    );
+    let fillers = tally.fillers;
+    assert!((1..count / 3).contains(&fillers), "{fillers} fillers");
 }
 
 #[test]
@@ -234,34 +237,38 @@ fn fillers_of_other_sizes_can_be_had_if_gaps_can_be_divided() {
     assert!(FillerSizes::new(60, 9014).is_some());
 }
 
+const PREAMBLE: [u8; 8] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
+
+/// Passes a frame and the gap after it to the receiver.
+fn transmit(wire: &mut WireReceiver, preamble: &[u8], frame: &[u8], gap: usize) {
+    for byte in preamble.iter().chain(frame) {
+        wire.symbol(Symbol::Byte(*byte));
+    }
+    (0..gap).for_each(|_| wire.symbol(Symbol::Idle));
+}
+
 #[test]
 fn the_receiver_takes_what_is_whole_and_nothing_else() {
     let good = frame(7, 60);
     let check = frame_check_sequence(&good);
     // The standard's own check of the polynomial.
-    assert_eq!(
-        frame_check_sequence(b"123456789"),
-        0xcbf4_3926u32.to_le_bytes()
-    );
+    let known = 0xcbf4_3926u32.to_le_bytes();
+    assert_eq!(frame_check_sequence(b"123456789"), known);
     let mut receiver = WireReceiver::default();
-    let mut send = |bytes: &[u8], preamble: &[u8], gap: usize| {
-        for byte in preamble.iter().chain(bytes) {
-            receiver.symbol(Symbol::Byte(*byte));
-        }
-        (0..gap).for_each(|_| receiver.symbol(Symbol::Idle));
+    let mut send = |bytes: &[u8], from: usize, gap: usize| {
+        transmit(&mut receiver, &PREAMBLE[from..], bytes, gap);
     };
-    let preamble = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
     let whole: Vec<u8> = good.iter().chain(&check).copied().collect();
-    send(&whole, &preamble, 12);
+    send(&whole, 0, 12);
     // Every single bit matters.
     for bit in 0..whole.len() * 8 {
         let mut damaged = whole.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        send(&damaged, &preamble, 12);
+        send(&damaged, 0, 12);
     }
-    send(&whole[..63], &preamble, 12);
-    send(&whole, &preamble[1..], 20);
-    send(&whole, &preamble, 12);
+    send(&whole[..63], 0, 12);
+    send(&whole, 1, 20);
+    send(&whole, 0, 12);
     let counts = receiver.counts();
     assert_eq!((counts.good, counts.malformed, counts.idle), (2, 2, 8));
     assert_eq!(counts.bad, whole.len() as u64 * 8);
@@ -269,6 +276,167 @@ fn the_receiver_takes_what_is_whole_and_nothing_else() {
     assert_eq!((frames[0].at, &frames[0].bytes), (0, &good));
     let before = (whole.len() as u64 * 8 + 1) * 84 + 83 + 91;
     assert_eq!(frames[1].at, before);
+}
+
+/// Frames that a driver's ring holds.
+const RING: usize = 96;
+
+/// Frames waiting for a flush.
+const BATCH: usize = 32;
+
+/// A network card in virtual time, whose wire runs by itself: frames that are late in the
+/// ring are sent late, and the ring has a limited size.
+struct Card {
+    /// Time of the machine, in nanoseconds since the start of the card's wire.
+    now: Rc<Cell<u64>>,
+    waiting: VecDeque<(Vec<u8>, bool)>,
+    ring: VecDeque<Vec<u8>>,
+    wire: WireReceiver,
+    unsent: usize,
+}
+
+impl Card {
+    fn new(now: &Rc<Cell<u64>>) -> Card {
+        Card {
+            now: Rc::clone(now),
+            waiting: VecDeque::new(),
+            ring: VecDeque::new(),
+            wire: WireReceiver::default(),
+            unsent: 0,
+        }
+    }
+
+    /// Lets the wire carry the ring's content until now; without content it is idle.
+    fn run(&mut self) {
+        let now = self.now.get() * 10 / 8;
+        while self.wire.byte_times() < now {
+            let Some(frame) = self.ring.pop_front() else {
+                self.wire.symbol(Symbol::Idle);
+                continue;
+            };
+            transmit(&mut self.wire, &PREAMBLE, &frame, 12);
+        }
+    }
+}
+
+impl RawLine for Card {
+    fn free_slots(&self) -> usize {
+        BATCH - self.waiting.len()
+    }
+
+    fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool) {
+        let whole = frame.iter().chain(&check).copied().collect();
+        self.waiting.push_back((whole, counts));
+        self.unsent += usize::from(counts);
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        self.run();
+        let mut left = 0;
+        while self.ring.len() < RING
+            && let Some((frame, counts)) = self.waiting.pop_front()
+        {
+            self.ring.push_back(frame);
+            left += usize::from(counts);
+        }
+        self.unsent -= left;
+        Ok(left)
+    }
+
+    fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    fn frame_max(&self) -> usize {
+        1514
+    }
+
+    fn runs_by_itself(&self) -> bool {
+        true
+    }
+}
+
+/// Drives a port like the egress stage: every 1 to 5 us, pushes due frames, keeps the
+/// wire busy and flushes. One turn takes as long as `pause`. In the end all pushed frames
+/// have left.
+fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
+    let clock = Rc::new(Cell::new(0));
+    let mut tx = GapTx::new(Card::new(&clock), "card".to_owned(), rate(TEN_GIGABIT));
+    let mut stream = Stream::of_seed(3);
+    let (mut next, mut left) = (0, 0);
+    let last = releases.last().unwrap().as_nanos() + 1_000_000;
+    while clock.get() < last {
+        assert!(tx.needs_idle_fill());
+        tx.sync_clock(Nanos::from_nanos(clock.get()));
+        while let Some(release) = releases.get(next)
+            && release.as_nanos() <= clock.get()
+        {
+            let bytes = [next as u8; 400];
+            let outgoing = TxFrame::whole(&bytes[..60 + next * 37 % 340], *release);
+            if tx.push(outgoing) == PushResult::Full {
+                break;
+            }
+            next += 1;
+        }
+        tx.fill(Nanos::from_nanos(clock.get()));
+        left += tx.flush().unwrap();
+        let turn = match pause {
+            Some((at, long)) if (at..at + 5_000).contains(&clock.get()) => long,
+            _ => 1_000 + stream.up_to(4_000),
+        };
+        clock.set(clock.get() + turn);
+    }
+    let count = releases.len();
+    assert_eq!((next, left, tx.unsent()), (count, count, 0));
+    let tally = tx.tally();
+    (tx.into_line(), tally)
+}
+
+/// Releases, 1 to 20 us apart.
+fn random_releases(count: usize) -> Vec<Nanos> {
+    let mut stream = Stream::of_seed(4);
+    let mut at = 50_000;
+    let mut release = || {
+        at += 1_000 + stream.up_to(19_000);
+        Nanos::from_nanos(at)
+    };
+    (0..count).map(|_| release()).collect()
+}
+
+#[test]
+fn a_card_that_is_kept_busy_is_exact() {
+    let releases = random_releases(800);
+    let (card, tally) = drive(&releases, None);
+    let counts = card.wire.counts();
+    assert_eq!(counts.good, 800);
+    assert_eq!((counts.idle, counts.malformed, tally.ran_dry), (0, 0, 0));
+    let error = spacing_error(card.wire.frames(), &releases, rate(TEN_GIGABIT));
+    assert!(error < 1.0, "{error} byte times");
+    assert_eq!((tally.late, tally.waited, tally.moved), (0, 0, 0));
+    // Few frames, with the maximum distance.
+    let wire = card.wire.byte_times();
+    assert!(tally.fillers < 2 * 800 + wire / wire_bytes(1514));
+}
+
+#[test]
+fn a_pause_that_is_too_long_is_counted_and_overcome() {
+    let releases = random_releases(800);
+    // The ring's content bridges 90 us.
+    let (card, tally) = drive(&releases, Some((2_000_000, 90_000)));
+    let idle = card.wire.counts().idle;
+    assert_eq!((idle, tally.ran_dry, tally.late), (0, 0, 0));
+    // 400 us exceed the ring's content.
+    let (card, tally) = drive(&releases, Some((2_000_000, 400_000)));
+    assert_eq!(card.wire.counts().good, 800);
+    assert!(card.wire.counts().idle > 100_000);
+    assert!(tally.ran_dry >= 1);
+    assert!((10..60).contains(&tally.late), "{} frames late", tally.late);
+    // From then on everything is as before.
+    let after = 400;
+    assert!(releases[after].as_nanos() > 3_000_000);
+    let seen = &card.wire.frames()[after..];
+    let error = spacing_error(seen, &releases[after..], rate(TEN_GIGABIT));
+    assert!(error < 1.0, "{error} byte times");
 }
 
 #[test]
@@ -308,19 +476,16 @@ fn ports_without_a_wire_of_their_own_refuse_with_the_reason() {
         ),
     ] {
         let reason = reason(registry::open(port, &options(TEN_GIGABIT)));
-        assert!(
-            reason.contains("no gap frames") && reason.contains(why),
-            "{reason}"
-        );
+        for part in ["no gap frames", why] {
+            assert!(reason.contains(part), "{reason}");
+        }
     }
     assert!(!std::path::Path::new("never-made.pcap").exists());
 }
 
 #[test]
 fn a_driver_that_cannot_send_a_wrong_check_sequence_refuses_with_the_reason() {
-    let Some(pair) = pair::Pair::new() else {
-        return;
-    };
+    let Some(pair) = Pair::new() else { return };
     let open = |name: &str, bits| pair.in_port(|| registry::open(name, &options(bits)));
     for name in ["packet:port0", "port0"] {
         let reason = reason(open(name, TEN_GIGABIT));
@@ -330,11 +495,8 @@ fn a_driver_that_cannot_send_a_wrong_check_sequence_refuses_with_the_reason() {
     }
     // A veth pair reports 10 Gbit/s.
     let reason = reason(open("packet:port0", 1_000_000_000));
-    assert!(
-        reason.contains("gap frames at 1gbit, but the wire has 10gbit"),
-        "{reason}"
-    );
+    let expected = "gap frames at 1gbit, but the wire has 10gbit";
+    assert!(reason.contains(expected), "{reason}");
     // It still works as an ordinary port.
-    pair.in_port(|| packet::open("port0", &OpenOptions::default()))
-        .unwrap();
+    pair.packet();
 }

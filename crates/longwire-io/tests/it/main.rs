@@ -5,11 +5,8 @@ mod common;
 
 mod carrier;
 mod contract;
-mod cut_frames;
 mod delay_line;
-mod delay_line_ahead;
 mod delay_line_in_place;
-mod gap_device;
 mod gap_frames;
 mod net;
 mod offload;
@@ -21,4 +18,3 @@ mod send_stamps;
 mod tap;
 mod tunnels;
 mod xdp;
-mod xdp_program;

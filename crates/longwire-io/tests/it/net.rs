@@ -9,7 +9,7 @@ use longwire_io::net::address::{Prefix, addresses, routed_networks};
 use longwire_io::net::netlink::Netlink;
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetError, NetNamespace, link, qdisc, sysctl};
-use longwire_testbed::support::namespace;
+use longwire_testbed::support::{device, namespace};
 
 const A4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
 const B4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
@@ -71,7 +71,7 @@ fn a_pair_carries_traffic_at_once() {
 
 #[test]
 fn names_moves_and_removal() {
-    let (Some(a), Some(b)) = (namespace(), namespace()) else {
+    let (Some(own), Some(other)) = (namespace(), namespace()) else {
         return;
     };
     let names = |at: &NetNamespace| {
@@ -80,31 +80,24 @@ fn names_moves_and_removal() {
         names.sort();
         names
     };
-    a.run(|| {
-        let end = |name| End {
-            name,
-            ..End::default()
-        };
-        veth::create(&VethConfig {
-            a: end("lw0"),
-            b: end("lw1"),
-        })
-        .unwrap();
+    own.run(|| {
+        let [a, b] = ["lw0", "lw1"].map(|name| device(name, None));
+        veth::create(&VethConfig { a, b }).unwrap();
         link::set_mtu("lw0", 1400).unwrap();
         let mut netlink = Netlink::route().unwrap();
         link::set_tx_queue_len(&mut netlink, "lw0", 9).unwrap();
         link::set_mac("lw0", [2, 0, 0, 0, 0, 9]).unwrap();
         net::link_up("lw0").unwrap();
         net::link_down("lw0").unwrap();
-        link::move_to("lw1", &b).unwrap();
+        link::move_to("lw1", &other).unwrap();
     })
     .unwrap();
     assert_eq!(
-        (names(&a), names(&b)),
+        (names(&own), names(&other)),
         (vec!["lw0".into()], vec!["lw1".into()])
     );
-    b.run(|| net::link_delete("lw1").unwrap()).unwrap();
-    assert_eq!((names(&a), names(&b)), (vec![], vec![]));
+    other.run(|| net::link_delete("lw1").unwrap()).unwrap();
+    assert_eq!((names(&own), names(&other)), (vec![], vec![]));
 }
 
 #[test]
@@ -113,23 +106,11 @@ fn addresses_routes_and_settings_are_the_namespaces_own() {
     a.run(|| {
         net::link_up("lo").unwrap();
         net::addr_add("lo", A4, 24).unwrap();
-        let destination = Prefix {
-            address: Ipv4Addr::new(192, 0, 2, 0).into(),
-            length: 24,
-        };
+        let destination = prefix("192.0.2.0", 24);
         net::route_add(destination, None, Some("lo")).unwrap();
         net::default_route_add(B4).unwrap();
         let there = addresses().unwrap();
-        assert!(
-            there.contains(&(
-                1,
-                Prefix {
-                    address: A4,
-                    length: 24
-                }
-            )),
-            "{there:?}"
-        );
+        assert!(there.contains(&(1, prefix("10.77.0.1", 24))), "{there:?}");
         assert!(routed_networks().unwrap().contains(&destination));
         sysctl::set("ipv4/ip_forward", "1").unwrap();
         assert_eq!(sysctl::get("ipv4/ip_forward").unwrap(), "1");
@@ -151,12 +132,15 @@ fn refusals_name_the_device_and_the_reason() {
     .unwrap();
 }
 
-#[test]
-fn prefixes_overlap_when_one_holds_the_other() {
-    let prefix = |text: &str, length| Prefix {
+fn prefix(text: &str, length: u8) -> Prefix {
+    Prefix {
         address: text.parse().unwrap(),
         length,
-    };
+    }
+}
+
+#[test]
+fn prefixes_overlap_when_one_holds_the_other() {
     assert!(prefix("10.77.0.0", 24).overlaps(&prefix("10.0.0.0", 8)));
     assert!(prefix("10.77.0.0", 24).overlaps(&prefix("1.2.3.4", 0)));
     assert!(!prefix("10.77.0.0", 24).overlaps(&prefix("10.77.1.0", 24)));
@@ -173,10 +157,8 @@ fn the_disciplines_of_a_device_are_listed() {
     });
     let listed = listed.unwrap().unwrap();
     assert_eq!(listed.len(), 1, "{listed:?}");
-    assert!(
-        listed[0].is_root() && listed[0].kind == "noqueue",
-        "{listed:?}"
-    );
+    assert!(listed[0].is_root(), "{listed:?}");
+    assert_eq!(listed[0].kind, "noqueue");
     assert!(!listed[0].is_below(&listed[0]));
     assert_eq!(qdisc::qdiscs(u32::MAX).unwrap(), []);
 }

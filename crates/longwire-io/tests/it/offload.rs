@@ -34,31 +34,11 @@ pub fn any_spec() -> impl Strategy<Value = FrameSpec> {
     })
 }
 
-pub fn segments_of(spec: &FrameSpec, payload_len: u16) -> Segments {
-    Segments {
-        kind: match (spec.udp, spec.v6) {
-            (true, _) => SegmentKind::Udp,
-            (false, false) => SegmentKind::TcpV4,
-            (false, true) => SegmentKind::TcpV6,
-        },
-        header_len: spec.payload_at() as u16,
-        payload_len,
-        cwr_once: false,
-    }
-}
-
-pub fn checksum_of(spec: &FrameSpec) -> Checksum {
-    Checksum {
-        start: spec.transport_at() as u16,
-        offset: (spec.checksum_at() - spec.transport_at()) as u16,
-    }
-}
-
 proptest! {
     #[test]
     fn both_ways_of_finishing_give_right_checksums(spec in any_spec()) {
         let mut told = spec.build_partial();
-        prop_assert!(finish_checksum(&mut told, checksum_of(&spec)));
+        prop_assert!(finish_checksum(&mut told, spec.checksum()));
         verify(&told, &spec);
 
         let mut found = spec.build_partial();
@@ -77,7 +57,7 @@ proptest! {
     #[test]
     fn wrong_checksums_stay_wrong(spec in any_spec(), delta in 1u16..0xffff) {
         let mut frame = spec.build_partial();
-        finish_checksum(&mut frame, checksum_of(&spec));
+        finish_checksum(&mut frame, spec.checksum());
         let at = spec.checksum_at();
         let wrong = u16::from_be_bytes([frame[at], frame[at + 1]]).wrapping_add(delta);
         let protocol = if spec.udp { 17 } else { 6 };
@@ -96,7 +76,7 @@ proptest! {
         cwr_once: bool,
     ) {
         let super_frame = spec.build_partial();
-        let segments = Segments { cwr_once, ..segments_of(&spec, size) };
+        let segments = Segments { cwr_once, ..spec.segments(size) };
         let lens: Vec<usize> = segments.wire_frames(super_frame.len()).collect();
         prop_assert_eq!(lens.len(), segments.wire_frames(super_frame.len()).len());
         let mut payload = Vec::new();
@@ -128,7 +108,7 @@ proptest! {
         split in any::<prop::sample::Index>(),
     ) {
         let super_frame = spec.build_partial();
-        let segments = segments_of(&spec, size);
+        let segments = spec.segments(size);
         let count = segments.wire_frames(super_frame.len()).len();
         let at = split.index(count);
         let (mut piece, mut twice, mut once) = (Vec::new(), Vec::new(), Vec::new());
@@ -142,7 +122,7 @@ proptest! {
                 verify(&piece, &spec);
                 continue;
             }
-            prop_assert_eq!(offload.checksum, Some(checksum_of(&spec)));
+            prop_assert_eq!(offload.checksum, Some(spec.checksum()));
             let inner = offload.segments.unwrap();
             prop_assert_eq!(inner.wire_frames(piece.len()).len(), range.len());
             for i in range.clone() {
@@ -162,7 +142,7 @@ proptest! {
         splits in prop::collection::vec(any::<prop::sample::Index>(), 2..6),
     ) {
         let train = spec.build_partial();
-        let segments = segments_of(&spec, size);
+        let segments = spec.segments(size);
         let count = segments.wire_frames(train.len()).len();
         let mut splits: Vec<usize> = splits.iter().map(|split| split.index(count + 1)).collect();
         splits.sort_unstable();
@@ -196,9 +176,9 @@ proptest! {
     ) {
         let mut frame = spec.build_partial();
         let cwr_once = cwr_once && !spec.udp;
-        let segments = Segments { cwr_once, ..segments_of(&spec, size) };
+        let segments = Segments { cwr_once, ..spec.segments(size) };
         let offload = Offload {
-            checksum: partial.then(|| checksum_of(&spec)),
+            checksum: partial.then(|| spec.checksum()),
             segments: (spec.payload.len() > usize::from(size)).then_some(segments),
         };
         let mut header = vnet::encode(offload);
@@ -236,6 +216,7 @@ proptest! {
     }
 }
 
+/// Checks the numbers of segment `i` of `count`, after `sent` bytes.
 fn check_numbers(
     frame: &[u8],
     (spec, cwr_once): (&FrameSpec, bool),
@@ -299,7 +280,7 @@ fn super_packets_longer_than_ip_are_split() {
         let start = strip_jumbo(&mut frame);
         assert_eq!(start, if jumbo { 8 } else { 0 });
         let frame = &frame[start..];
-        let segments = segments_of(&spec, 1_448);
+        let segments = spec.segments(1_448);
         let mut splitter = Splitter::of_oversized(frame, segments).expect("it is too long");
         let (mut piece, mut wire, mut of_whole) = (Vec::new(), Vec::new(), Vec::new());
         let mut number = 0;
@@ -350,113 +331,76 @@ fn tcp_packets_are_cut_to_an_mtu() {
     ] {
         let (spec, mut frame) = oversized(v6, vlan_tags, jumbo);
         let room = mtu - (spec.payload_at() - spec.network_at());
+        let count = 200_000usize.div_ceil(room);
         let (mut out, mut payload, mut number) = (Vec::new(), Vec::new(), 0);
         let was_cut = cut_tcp(&mut frame, mtu, &mut out, &mut |segment| {
             assert!(segment.len() - spec.network_at() <= mtu);
-            check_numbers(
-                segment,
-                (&spec, true),
-                number,
-                payload.len(),
-                200_000usize.div_ceil(room),
-            );
+            check_numbers(segment, (&spec, true), number, payload.len(), count);
             payload.extend(verify(segment, &spec));
             number += 1;
         });
         assert!(was_cut);
-        assert_eq!(
-            number,
-            200_000usize.div_ceil(room),
-            "as few as there can be"
-        );
+        assert_eq!(number, count, "as few as there can be");
         assert!(payload == spec.payload);
     }
     let taken: &mut dyn FnMut(&[u8]) = &mut |_| panic!("nothing is to be cut");
-    let udp = FrameSpec {
-        udp: true,
-        ..FrameSpec::tcp(4_000)
-    };
-    assert!(!cut_tcp(
-        &mut udp.build_partial(),
-        1_500,
-        &mut Vec::new(),
-        taken
-    ));
+    let mut refuses = |frame: &mut [u8], mtu| !cut_tcp(frame, mtu, &mut Vec::new(), taken);
+    assert!(refuses(&mut FrameSpec::udp(4_000).build_partial(), 1_500));
     let mut tcp = FrameSpec::tcp(4_000).build_partial();
-    assert!(
-        !cut_tcp(&mut tcp, 52, &mut Vec::new(), taken),
-        "headers alone"
-    );
-    assert!(
-        !cut_tcp(&mut tcp[..3_000], 1_500, &mut Vec::new(), taken),
-        "its end is missing"
-    );
+    assert!(refuses(&mut tcp, 52), "headers alone");
+    assert!(refuses(&mut tcp[..3_000], 1_500), "its end is missing");
+}
+
+/// Returns an IPv6 frame with an extension header put in between IPv6 and TCP.
+fn with_extension(frame: &[u8], kind: u8, extension: &[u8]) -> Vec<u8> {
+    let mut longer = [&frame[..54], extension, &frame[54..]].concat();
+    longer[20] = kind;
+    let len = (longer.len() - 54) as u16;
+    longer[18..20].copy_from_slice(&len.to_be_bytes());
+    longer
+}
+
+fn finished(frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    assert!(finish_if_partial(&mut frame));
+    frame
 }
 
 /// The source address that a mobile node's checksum covers is its home address (RFC 6275,
 /// section 11.3.1), in a complete frame and in its segments.
 #[test]
 fn the_home_address_is_summed() {
-    let spec = FrameSpec {
-        v6: true,
-        ..FrameSpec::tcp(3_000)
-    };
+    let spec = FrameSpec::tcp(3_000).v6();
     let direct = spec.build_partial();
-    let home = direct[22..38].to_vec();
-    let mut frame = direct[..54].to_vec();
-    frame[22..38].fill(0xee);
-    frame[20] = 60;
-    let mut options = vec![6, 2, 1, 2, 0, 0, 0xc9, 16];
-    options.extend(&home);
-    let len = (direct.len() - 54 + options.len()) as u16;
-    frame[18..20].copy_from_slice(&len.to_be_bytes());
-    frame.extend(&options);
-    frame.extend(&direct[54..]);
-    let mut finished = frame.clone();
-    assert!(finish_if_partial(&mut finished));
-    let mut plain = direct.clone();
-    finish_if_partial(&mut plain);
-    assert_eq!(finished[54 + options.len()..], plain[54..]);
-    let (mut mobile, mut at_home) = (Vec::new(), Vec::new());
-    cut_tcp(&mut frame, 1_500, &mut Vec::new(), &mut |segment| {
-        mobile.push(segment[54 + options.len()..].to_vec());
-    });
-    cut_tcp(
-        &mut direct.clone(),
-        1_500 - options.len(),
-        &mut Vec::new(),
-        &mut |segment| {
-            at_home.push(segment[54..].to_vec());
-        },
-    );
+    let options = [&[6, 2, 1, 2, 0, 0, 0xc9, 16], &direct[22..38]].concat();
+    let mut mobile = with_extension(&direct, 60, &options);
+    mobile[22..38].fill(0xee);
+    let at = 54 + options.len();
+    assert_eq!(finished(&mobile)[at..], finished(&direct)[54..]);
+    let segments = |frame: &[u8], mtu, at: usize| {
+        let mut segments = Vec::new();
+        let take = &mut |segment: &[u8]| segments.push(segment[at..].to_vec());
+        assert!(cut_tcp(&mut frame.to_vec(), mtu, &mut Vec::new(), take));
+        segments
+    };
+    let mobile = segments(&mobile, 1_500, at);
     assert_eq!(mobile.len(), 3);
-    assert_eq!(mobile, at_home);
+    assert_eq!(mobile, segments(&direct, 1_500 - options.len(), 54));
 }
 
 #[test]
 fn the_final_address_of_a_segment_route_is_summed() {
     // Segment routing (type 4): the packet travels to its next segment, but its checksum
     // covers the last one, which is first in the list.
-    let spec = FrameSpec {
-        v6: true,
-        ..FrameSpec::tcp(100)
-    };
+    let spec = FrameSpec::tcp(100).v6();
     let direct = spec.build_partial();
-    let last = direct[38..54].to_vec();
-    let mut frame = direct[..54].to_vec();
-    let mut routing = vec![6, 4, 4, 1, 1, 0, 0, 0];
-    routing.extend(&last);
-    routing.extend([0xee; 16]);
-    frame[38..54].fill(0xee);
-    frame[20] = 43;
-    let len = (direct.len() - 54 + routing.len()) as u16;
-    frame[18..20].copy_from_slice(&len.to_be_bytes());
-    frame.extend(&routing);
-    frame.extend(&direct[54..]);
-    assert!(finish_if_partial(&mut frame));
-    let mut plain = direct;
-    finish_if_partial(&mut plain);
-    assert_eq!(frame[54 + routing.len()..], plain[54..]);
+    let routing = [&[6, 4, 4, 1, 1, 0, 0, 0], &direct[38..54], &[0xee; 16]].concat();
+    let mut routed = with_extension(&direct, 43, &routing);
+    routed[38..54].fill(0xee);
+    assert_eq!(
+        finished(&routed)[54 + routing.len()..],
+        finished(&direct)[54..]
+    );
 }
 
 #[test]
@@ -465,15 +409,12 @@ fn fragments_and_datagrams_without_a_checksum_are_left_alone() {
     frame[20] |= 0x20;
     assert!(!finish_if_partial(&mut frame), "a first fragment");
 
-    let spec = FrameSpec {
-        udp: true,
-        ..FrameSpec::tcp(3000)
-    };
+    let spec = FrameSpec::udp(3000);
     let mut frame = spec.build_partial();
     frame[spec.checksum_at()..spec.checksum_at() + 2].fill(0);
     assert!(!finish_if_partial(&mut frame));
     let mut out = Vec::new();
-    let segments = segments_of(&spec, 1000);
+    let segments = spec.segments(1000);
     let offload = cut(&frame, segments, 0..2, &mut out).unwrap();
     assert_eq!(offload.checksum, None, "still none in a piece");
     cut(&frame, segments, 2..3, &mut out).unwrap();
@@ -482,18 +423,15 @@ fn fragments_and_datagrams_without_a_checksum_are_left_alone() {
 
 #[test]
 fn a_computed_zero_is_written_as_its_other_form() {
-    let mut spec = FrameSpec {
-        udp: true,
-        ..FrameSpec::tcp(2)
-    };
+    let mut spec = FrameSpec::udp(2);
     spec.payload = vec![0, 0];
     let mut frame = spec.build_partial();
-    finish_checksum(&mut frame, checksum_of(&spec));
+    finish_checksum(&mut frame, spec.checksum());
     // Payload equal to the checksum so far makes the sum all ones.
     let so_far = [frame[40], frame[41]];
     spec.payload = so_far.to_vec();
     let mut frame = spec.build_partial();
-    finish_checksum(&mut frame, checksum_of(&spec));
+    finish_checksum(&mut frame, spec.checksum());
     assert_eq!(frame[40..42], [0xff, 0xff]);
 }
 
@@ -501,37 +439,31 @@ fn a_computed_zero_is_written_as_its_other_form() {
 fn vnet_refuses_what_contradicts_itself() {
     let spec = FrameSpec::tcp(3000);
     let mut frame = spec.build_partial();
-    let segments = segments_of(&spec, 1000);
+    let segments = spec.segments(1000);
     let offload = Offload {
-        checksum: Some(checksum_of(&spec)),
+        checksum: Some(spec.checksum()),
         segments: Some(segments),
     };
     let good = vnet::encode(offload);
+    let cwr_once = Offload {
+        segments: Some(Segments {
+            cwr_once: true,
+            ..segments
+        }),
+        ..offload
+    };
     let mut with = |at: usize, value: u8| {
         let mut header = good;
         header[at..at + 1].fill(value);
         vnet::decode(&header, &mut frame)
     };
-    let once = Segments {
-        cwr_once: true,
-        ..segments
-    };
-    let expected = Offload {
-        segments: Some(once),
-        ..offload
-    };
-    assert_eq!(
-        with(1, 0x81),
-        Ok(Decoded::Plain(expected)),
-        "the ECN bit is no kind"
-    );
+    let ecn = with(1, 0x81);
+    assert_eq!(ecn, Ok(Decoded::Plain(cwr_once)), "the ECN bit is no kind");
     assert!(with(6, 33).is_err(), "the checksum of another header");
     assert_eq!(with(1, 3), Err(vnet::VnetError::Kind(3)));
     assert!(with(1, 4).is_err(), "not IPv6");
     assert!(with(1, 5).is_err(), "not UDP");
     assert!(with(7, 0xff).is_err(), "checksum beyond the frame");
-    assert_eq!(
-        vnet::decode(&good[..9], &mut frame),
-        Err(vnet::VnetError::Short(9))
-    );
+    let short = vnet::decode(&good[..9], &mut frame);
+    assert_eq!(short, Err(vnet::VnetError::Short(9)));
 }

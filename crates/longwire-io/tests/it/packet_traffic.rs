@@ -5,8 +5,7 @@
 use crate::common::frames;
 use crate::common::pair;
 use longwire_testbed::support::skip;
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -14,10 +13,10 @@ use std::time::Duration;
 use frames::FrameSpec;
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{self, sysctl};
+use longwire_io::port::Checksum;
 use longwire_io::port::packet::{PacketRx, PacketTx};
-use longwire_io::port::{Checksum, SegmentKind, Segments};
 use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
-use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until};
+use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until, tcp_transfer};
 
 /// Set for the process that a test starts from its own program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
@@ -34,6 +33,11 @@ impl Between {
             near: Pair::number(1, 1500)?,
             far: Pair::number(2, 1500)?,
         })
+    }
+
+    /// Sends `data` by TCP from the near station's address to the far one's.
+    fn transfer(&self, addresses: [&str; 2], data: &[u8]) -> Vec<u8> {
+        tcp_transfer([&self.near.outside, &self.far.outside], addresses, data)
     }
 
     /// Carries frames between the two while `work` runs, passing each to `look` first.
@@ -89,14 +93,9 @@ fn tcp_passes_in_super_packets() {
         supers += usize::from(offload.segments.is_some());
         assert!(bytes.len() <= 1514 || offload.segments.is_some());
     };
-    let addresses = ["10.78.0.1:0", "10.78.0.2:5000"];
-    let received = between.carry(look, || tcp_transfer(&between, addresses, &data));
-    assert!(
-        received == data,
-        "{} bytes of {}",
-        received.len(),
-        data.len()
-    );
+    let addresses = ["10.78.0.1", "10.78.0.2:5000"];
+    let received = between.carry(look, || between.transfer(addresses, &data));
+    assert!(received == data, "{} bytes", received.len());
     assert!(longest > 60_000 && supers > 100, "{longest} {supers}");
 }
 
@@ -117,8 +116,8 @@ fn big_tcp_passes_in_pieces() {
         });
     }
     for addresses in [
-        ["10.78.0.1:0", "10.78.0.2:5000"],
-        ["[fd78::1]:0", "[fd78::2]:5000"],
+        ["10.78.0.1", "10.78.0.2:5000"],
+        ["fd78::1", "[fd78::2]:5000"],
     ] {
         let mut full = 0;
         let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
@@ -128,35 +127,10 @@ fn big_tcp_passes_in_pieces() {
             // away.
             full += usize::from(bytes.len() > 64_000);
         };
-        let received = between.carry(look, || tcp_transfer(&between, addresses, &data));
-        assert!(
-            received == data,
-            "{} bytes of {}",
-            received.len(),
-            data.len()
-        );
+        let received = between.carry(look, || between.transfer(addresses, &data));
+        assert!(received == data, "{} bytes", received.len());
         assert!(full > 20, "{full} pieces of {addresses:?}");
     }
-}
-
-/// Sends `data` from the near station's address to the far one's.
-fn tcp_transfer(between: &Between, [from, to]: [&str; 2], data: &[u8]) -> Vec<u8> {
-    let listener = between.far.in_station(|| TcpListener::bind(to)).unwrap();
-    let near: SocketAddr = from.parse().unwrap();
-    thread::scope(|scope| {
-        let receiver = scope.spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut received = Vec::new();
-            stream.read_to_end(&mut received).unwrap();
-            received
-        });
-        between.near.in_station(|| {
-            let mut stream = TcpStream::connect(to).unwrap();
-            assert_eq!(stream.local_addr().unwrap().ip(), near.ip());
-            stream.write_all(data).unwrap();
-        });
-        receiver.join().unwrap()
-    })
 }
 
 #[test]
@@ -173,17 +147,14 @@ fn unfinished_checksums_pass_and_can_be_finished() {
             }
         };
         between.carry(look, || {
-            let receiver = between
-                .far
-                .in_station(|| UdpSocket::bind("10.78.0.2:5001"))
-                .unwrap();
-            receiver
-                .set_read_timeout(Some(Duration::from_secs(5)))
-                .unwrap();
-            let sender = between
-                .near
-                .in_station(|| UdpSocket::bind("10.78.0.1:0"))
-                .unwrap();
+            let socket = |pair: &Pair, address| {
+                let bound = pair.in_station(|| UdpSocket::bind(address));
+                bound.unwrap()
+            };
+            let receiver = socket(&between.far, "10.78.0.2:5001");
+            let limit = Some(Duration::from_secs(5));
+            receiver.set_read_timeout(limit).unwrap();
+            let sender = socket(&between.near, "10.78.0.1:0");
             let message: Vec<u8> = (0..1001u32).map(|n| n as u8).collect();
             let mut buffer = [0; 2000];
             for _ in 0..20 {
@@ -230,16 +201,8 @@ fn inside_a_user_namespace() {
 fn super_packet(payload: usize) -> (Vec<u8>, Offload) {
     let spec = FrameSpec::tcp(payload);
     let offload = Offload {
-        checksum: Some(Checksum {
-            start: spec.transport_at() as u16,
-            offset: 16,
-        }),
-        segments: Some(Segments {
-            kind: SegmentKind::TcpV4,
-            header_len: spec.payload_at() as u16,
-            payload_len: 1000,
-            cwr_once: false,
-        }),
+        checksum: Some(spec.checksum()),
+        segments: Some(spec.segments(1000)),
     };
     (spec.build_partial(), offload)
 }
@@ -313,22 +276,14 @@ fn a_lost_super_packet_counts_as_its_wire_frames() {
 fn a_super_packet_that_cannot_be_segmented_holds_up_no_others() {
     let Some(pair) = Pair::new() else { return };
     let (mut port, mut station) = (pair.packet(), pair.station());
-    let spec = FrameSpec {
-        udp: true,
-        ..FrameSpec::tcp(5_000)
-    };
+    let spec = FrameSpec::udp(5_000);
     let offload = Offload {
         // Matches no header.
         checksum: Some(Checksum {
             start: spec.payload_at() as u16 + 100,
             offset: 6,
         }),
-        segments: Some(Segments {
-            kind: SegmentKind::Udp,
-            header_len: spec.payload_at() as u16,
-            payload_len: 1000,
-            cwr_once: false,
-        }),
+        segments: Some(spec.segments(1000)),
     };
     pair::send_with(&mut port.tx, &spec.build_partial(), offload);
     pair::send(&mut port.tx, &frame(1, 64));

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::common::frames::FrameSpec;
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
-use longwire_io::port::offload::{SegmentKind, Segments, cut};
+use longwire_io::port::offload::cut;
 
 /// Returns the output of a tool, or skips the test if it is not installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<String> {
@@ -29,17 +29,7 @@ fn wire_frames() -> Vec<Vec<u8>> {
                 tcp_flags: 0x10,
                 ..FrameSpec::tcp(5_001)
             };
-            let kind = match (udp, v6) {
-                (true, _) => SegmentKind::Udp,
-                (false, false) => SegmentKind::TcpV4,
-                (false, true) => SegmentKind::TcpV6,
-            };
-            let segments = Segments {
-                kind,
-                header_len: spec.payload_at() as u16,
-                payload_len: 1_300,
-                cwr_once: false,
-            };
+            let segments = spec.segments(1_300);
             let super_frame = spec.build_partial();
             for n in 0..segments.wire_frames(super_frame.len()).len() {
                 let mut frame = Vec::new();

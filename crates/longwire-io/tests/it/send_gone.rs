@@ -4,33 +4,27 @@
 //! in CI, where they fail.
 
 use crate::common::pair;
-use longwire_testbed::support::skip;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 use longwire_io::net;
-use longwire_io::port::options::{OpenOptions, Purpose};
-use longwire_io::port::registry::{self, AnyTx};
+use longwire_io::port::registry::AnyTx;
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
-use pair::{PORT, Pair, STATION, frame};
+use pair::{PORT, Pair, STATION, frame, sending};
 
 /// Time limit for sending to fail after the interface was removed.
 const NOTICE: Duration = Duration::from_secs(2);
-/// A length that `packet:` sends by AF_XDP, and one that it sends by a packet socket.
-const LENGTHS: [usize; 2] = [64, 6000];
 
-/// Returns `None` with a message if the port is not allowed; in CI that is a failure.
-fn open(pair: &Pair, kind: &str) -> Option<AnyTx> {
-    let options = OpenOptions {
-        purpose: Purpose::Send,
-        ..OpenOptions::default()
-    };
-    let opened = pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options));
-    match opened {
-        Err(error @ PortError::Denied { .. }) => skip(error),
-        opened => Some(opened.unwrap().tx),
-    }
+/// Every way to send: the kind of port, and the length of a frame. `packet:` sends the short
+/// one by AF_XDP and the long one by a packet socket.
+const WAYS: [(&str, usize); 3] = [("packet", 64), ("packet", 6000), ("xdp", 64)];
+
+/// Opens a port for frames of this length, or skips the test if that is not allowed.
+fn open(kind: &str, len: usize) -> Option<(Pair, AnyTx)> {
+    let pair = Pair::number(1, if len > 1514 { 9000 } else { 1500 })?;
+    let port = pair.open(kind, &sending())?;
+    Some((pair, port.tx))
 }
 
 /// Sends until an error occurs. Returns it and the number of frames that had left.
@@ -52,61 +46,38 @@ fn send_until_error(tx: &mut AnyTx, len: usize) -> (u64, PortError) {
     }
 }
 
-/// Sends, calls `happen` meanwhile, and checks the result of sending.
-fn check(kind: &str, len: usize, happen: fn(&Pair)) {
-    let Some(pair) = Pair::number(1, if len > 1514 { 9000 } else { 1500 }) else {
-        return;
-    };
-    let Some(mut tx) = open(&pair, kind) else {
-        return;
-    };
-    let (left, error) = thread::scope(|scope| {
-        let sending = scope.spawn(|| send_until_error(&mut tx, len));
-        thread::sleep(Duration::from_millis(30));
-        happen(&pair);
-        sending.join().unwrap()
-    });
-    assert!(left > 0, "{kind} {len} B: nothing was sent before");
-    assert!(
-        matches!(error, PortError::Gone { .. }),
-        "{kind} {len} B: {error}"
-    );
-    let said = error.to_string();
-    assert!(said.contains(&format!("{kind}:{PORT} is gone")), "{said}");
-    // The error persists: no call blocks or succeeds.
-    for _ in 0..3 {
-        let _ = tx.push(TxFrame::whole(&frame(1, len), Nanos::ZERO));
-        assert!(tx.flush().is_err(), "{kind} {len} B");
-    }
-}
-
-/// Checks all ways to send.
-fn check_all(happen: fn(&Pair)) {
-    for len in LENGTHS {
-        check("packet", len, happen);
-    }
-    check("xdp", 64, happen);
-}
-
 #[test]
-fn an_interface_that_is_deleted_ends_sending() {
-    check_all(|pair| pair.in_port(|| net::link_delete(PORT)).unwrap());
-}
-
-#[test]
-fn an_interface_that_is_set_down_ends_sending() {
-    check_all(|pair| pair.in_port(|| net::link_down(PORT)).unwrap());
+fn an_interface_that_is_deleted_or_set_down_ends_sending() {
+    for (kind, len) in WAYS {
+        for remove in [net::link_delete, net::link_down] {
+            let Some((pair, mut tx)) = open(kind, len) else {
+                continue;
+            };
+            let (left, error) = thread::scope(|scope| {
+                let sender = scope.spawn(|| send_until_error(&mut tx, len));
+                thread::sleep(Duration::from_millis(30));
+                pair.in_port(|| remove(PORT)).unwrap();
+                sender.join().unwrap()
+            });
+            assert!(left > 0, "{kind} {len} B: nothing was sent before");
+            let said = error.to_string();
+            assert!(matches!(error, PortError::Gone { .. }), "{len} B: {said}");
+            assert!(said.contains(&format!("{kind}:{PORT} is gone")), "{said}");
+            // The error persists: no call blocks or succeeds.
+            for _ in 0..3 {
+                let _ = tx.push(TxFrame::whole(&frame(1, len), Nanos::ZERO));
+                assert!(tx.flush().is_err(), "{kind} {len} B");
+            }
+        }
+    }
 }
 
 /// Like a cable that is pulled out and plugged in again: frames sent meanwhile are lost
 /// and counted, each once, and later frames pass.
 #[test]
 fn frames_sent_without_a_carrier_are_lost_and_counted() {
-    for (kind, len) in [("packet", 64), ("packet", 6000), ("xdp", 64)] {
-        let Some(pair) = Pair::number(1, if len > 1514 { 9000 } else { 1500 }) else {
-            return;
-        };
-        let Some(mut tx) = open(&pair, kind) else {
+    for (kind, len) in WAYS {
+        let Some((pair, mut tx)) = open(kind, len) else {
             continue;
         };
         let arrived = || {

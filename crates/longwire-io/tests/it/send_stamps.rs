@@ -2,34 +2,17 @@
 //! create namespaces the tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
-use longwire_testbed::support::skip;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::port::options::{OpenOptions, Purpose};
-use longwire_io::port::registry::{self, AnyTx, Port};
-use longwire_io::{PortError, PushResult, RxFrame, RxPort, SendStamp, StampedBy, TxFrame, TxPort};
-use pair::{PORT, Pair, STATION, flush, frame, now, number_of};
+use longwire_io::port::registry::{self, AnyTx};
+use longwire_io::{PushResult, RxFrame, RxPort, SendStamp, StampedBy, TxFrame, TxPort};
+use pair::{Pair, flush, frame, now, number_of, sending};
 
 /// Frames of each test.
 const FRAMES: u32 = 300;
 /// Two clocks are compared with the accuracy of reading them.
 const SLACK: u64 = 2_000;
-
-/// Opens a port, or skips the test if not allowed.
-fn open(pair: &Pair, kind: &str) -> Option<Port> {
-    match pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options())) {
-        Err(error @ PortError::Denied { .. }) => skip(error),
-        opened => Some(opened.unwrap()),
-    }
-}
-
-fn options() -> OpenOptions {
-    OpenOptions {
-        purpose: Purpose::Send,
-        ..OpenOptions::default()
-    }
-}
 
 /// Polls until `count` stamps have arrived, or for two seconds.
 fn stamps(tx: &mut AnyTx, count: usize) -> Vec<SendStamp> {
@@ -68,17 +51,13 @@ fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
         assert_eq!((stamp.release, stamp.by), (*release, StampedBy::Kernel));
         let left = stamp.left.as_nanos();
         assert!(left + SLACK >= release.as_nanos(), "{what}: {stamp:?}");
-        assert!(
-            left <= done.as_nanos() + SLACK,
-            "{what}: {stamp:?} {done:?}"
-        );
+        let done = done.as_nanos();
+        assert!(left <= done + SLACK, "{what}: {stamp:?} {done}");
         transit.push(left.saturating_sub(release.as_nanos()));
     }
     transit.sort_unstable();
-    eprintln!(
-        "{what}: pushed to left p50 {} ns",
-        transit[transit.len() / 2]
-    );
+    let p50 = transit[transit.len() / 2];
+    eprintln!("{what}: pushed to left p50 {p50} ns");
     // None once it is disabled.
     assert_eq!(tx.sample_every(0), None);
     send(tx, len);
@@ -89,16 +68,12 @@ fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
 fn stamps_are_those_of_the_frames_asked_for() {
     for (kind, len) in [("packet", 64), ("packet", 1514), ("xdp", 64)] {
         let Some(pair) = Pair::new() else { return };
-        let Some(mut port) = open(&pair, kind) else {
+        let Some(mut port) = pair.open(kind, &sending()) else {
             continue;
         };
         for every in [1, 7] {
-            check_stamps(
-                &mut port.tx,
-                len,
-                every,
-                &format!("{kind} {len} B 1/{every}"),
-            );
+            let what = format!("{kind} {len} B 1/{every}");
+            check_stamps(&mut port.tx, len, every, &what);
         }
     }
 }
@@ -114,13 +89,10 @@ fn stamped_frames_are_neither_changed_nor_overtaken() {
         let Some(pair) = Pair::number(1, mtu) else {
             return;
         };
-        let Some(mut port) = open(&pair, kind) else {
+        let Some(mut port) = pair.open(kind, &sending()) else {
             continue;
         };
-        let station = format!("packet:{STATION}");
-        let mut station = pair
-            .in_station(|| registry::open(&station, &OpenOptions::default()))
-            .unwrap();
+        let mut station = pair.station();
         assert_eq!(port.tx.sample_every(2), Some(StampedBy::Kernel));
         let mut got = Vec::new();
         let mut stamped = 0;
@@ -153,7 +125,7 @@ fn stamped_frames_are_neither_changed_nor_overtaken() {
 
 #[test]
 fn ports_without_stamps_are_reported() {
-    let mut null = registry::open("null", &options()).unwrap();
+    let mut null = registry::open("null", &sending()).unwrap();
     assert_eq!(null.tx.sample_every(1), None);
     assert_eq!(null.tx.launch_lead(), None);
     null.tx

@@ -10,7 +10,7 @@ use longwire_packet::crc32c;
 use proptest::prelude::*;
 
 use crate::common::frames::{FrameSpec, fold, pseudo_sum, verify, words};
-use crate::offload::{any_spec, checksum_of, segments_of};
+use crate::offload::any_spec;
 
 /// A protocol that carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,15 @@ struct Tunnel {
     sums: bool,
 }
 
-/// Bytes from the outer IP header to the tunnel's checksum, by carrier.
 impl Tunnel {
+    fn v4(carrier: Carrier, sums: bool) -> Tunnel {
+        Tunnel {
+            carrier,
+            v6: false,
+            sums,
+        }
+    }
+
     fn is_udp(self) -> bool {
         use Carrier::*;
         matches!(
@@ -138,10 +145,8 @@ impl Tunnel {
         if self.is_udp() {
             let len = (body.len() + 8) as u16;
             let sum = u8::from(self.sums);
-            body.splice(
-                0..0,
-                [0xc0, 1, 0x12, 0xb5, (len >> 8) as u8, len as u8, 0, sum],
-            );
+            let [high, low] = len.to_be_bytes();
+            body.splice(0..0, [0xc0, 1, 0x12, 0xb5, high, low, 0, sum]);
         }
         let mut out = vec![2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 1, 2];
         if self.carrier == Carrier::Mpls {
@@ -155,24 +160,9 @@ impl Tunnel {
         } else {
             out.extend([0x08, 0x00, 0x45, 0]);
             out.extend((body.len() as u16 + 20).to_be_bytes());
-            out.extend([
-                0xff,
-                0xfe,
-                0,
-                0,
-                64,
-                self.protocol(kind),
-                0,
-                0,
-                10,
-                9,
-                0,
-                1,
-                10,
-                9,
-                0,
-                2,
-            ]);
+            let protocol = self.protocol(kind);
+            out.extend([0xff, 0xfe, 0, 0, 64, protocol, 0, 0]);
+            out.extend([10, 9, 0, 1, 10, 9, 0, 2]);
             let sum = !fold(words(&out[14..34]));
             out[24..26].copy_from_slice(&sum.to_be_bytes());
         }
@@ -198,14 +188,19 @@ impl Tunnel {
         finished[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         let at = self.sum_at();
         finished[at..at + 2].fill(0);
+        let sum = !self.sum(&finished);
+        out[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    /// Returns the sum that the tunnel's checksum covers.
+    fn sum(self, frame: &[u8]) -> u16 {
         let begin = 14 + self.ip_len();
         let pseudo = if self.is_udp() {
-            pseudo_sum(&finished, 14, begin, 17)
+            pseudo_sum(frame, 14, begin, 17)
         } else {
             0
         };
-        let sum = !fold(words(&finished[begin..]) + u64::from(pseudo));
-        out[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        fold(words(&frame[begin..]) + u64::from(pseudo))
     }
 
     /// Checks the headers around a finished frame; returns the frame in the tunnel.
@@ -217,11 +212,8 @@ impl Tunnel {
             assert_eq!(field(18), frame.len() - 54, "outer length");
         } else {
             assert_eq!(field(16), frame.len() - 14, "outer length");
-            assert_eq!(
-                field(18),
-                (0xfffe + number) & 0xffff,
-                "outer identification"
-            );
+            let id = (0xfffe + number) & 0xffff;
+            assert_eq!(field(18), id, "outer identification");
             assert_eq!(fold(words(&frame[14..34])), 0xffff, "outer header");
         }
         let summed = self.sums && (self.is_udp() || self.is_gre());
@@ -230,18 +222,10 @@ impl Tunnel {
             assert_eq!(field(begin + 6) != 0, self.sums);
         }
         if summed {
-            let pseudo = if self.is_udp() {
-                pseudo_sum(frame, 14, begin, 17)
-            } else {
-                0
-            };
-            let sum = fold(words(&frame[begin..]) + u64::from(pseudo));
-            assert_eq!(sum, 0xffff, "the sum of the tunnel");
+            assert_eq!(self.sum(frame), 0xffff, "the sum of the tunnel");
         }
-        let own = self
-            .header(if inner.v6 { [0x86, 0xdd] } else { [8, 0] })
-            .len();
-        let at = begin + if self.is_udp() { 8 } else { 0 } + own;
+        let kind = if inner.v6 { [0x86, 0xdd] } else { [8, 0] };
+        let at = begin + if self.is_udp() { 8 } else { 0 } + self.header(kind).len();
         if self.carries_ethernet() {
             return frame[at..].to_vec();
         }
@@ -274,9 +258,9 @@ fn train(tunnel: Tunnel, spec: &FrameSpec, size: u16) -> (Vec<u8>, [u8; vnet::LE
     let frame = spec.build_partial();
     let wrapped = tunnel.wrap(&frame, spec);
     let shift = wrapped.len() - frame.len();
-    let segments = segments_of(spec, size);
+    let segments = spec.segments(size);
     let header = vnet::encode(Offload {
-        checksum: Some(shifted(checksum_of(spec), shift)),
+        checksum: Some(shifted(spec.checksum(), shift)),
         segments: Some(Segments {
             // Of the whole linear part: a hint that is not a header length.
             header_len: 0,
@@ -349,7 +333,7 @@ proptest! {
         let frame = spec.build_partial();
         let wrapped = tunnel.wrap(&frame, &spec);
         let shift = wrapped.len() - frame.len();
-        let checksum = Some(shifted(checksum_of(&spec), shift));
+        let checksum = Some(shifted(spec.checksum(), shift));
         let header = vnet::encode(Offload { checksum, segments: None });
         let mut told = wrapped.clone();
         prop_assert_eq!(vnet::decode(&header, &mut told), Ok(Decoded::Plain(Offload::NONE)));
@@ -372,7 +356,7 @@ proptest! {
         let frame = spec.build_partial();
         let once = inner.wrap(&frame, &spec);
         // The outer sums are those of the finished packet.
-        let around = FrameSpec { payload: Vec::new(), ..FrameSpec::tcp(0) };
+        let around = FrameSpec::tcp(0);
         let mut finished = once.clone();
         prop_assert!(finish_if_partial(&mut finished));
         let outer = Tunnel { sums: false, ..outer };
@@ -391,9 +375,7 @@ proptest! {
         let mut wrapped = tunnel.wrap(&frame, &spec);
         let at = tunnel.sum_at();
         wrapped[at..at + 2].fill(0);
-        let begin = 14 + tunnel.ip_len();
-        let pseudo = pseudo_sum(&wrapped, 14, begin, 17);
-        let sum = !fold(words(&wrapped[begin..]) + u64::from(pseudo));
+        let sum = !tunnel.sum(&wrapped);
         let sum = if sum == 0 { 0xffff } else { sum };
         // The sum of the quoted bytes as they are, unlike that of a finished packet.
         let sender = wrapped[at..at + 2].to_vec();
@@ -420,21 +402,11 @@ proptest! {
 /// size.
 #[test]
 fn udp_trains_in_vxlan_are_of_the_inner_header() {
-    let spec = FrameSpec {
-        udp: true,
-        ..FrameSpec::tcp(24_000)
-    };
-    let tunnel = Tunnel {
-        carrier: Carrier::Vxlan,
-        v6: false,
-        sums: false,
-    };
+    let spec = FrameSpec::udp(24_000);
+    let tunnel = Tunnel::v4(Carrier::Vxlan, false);
     let (frame, segments) = decoded_train(tunnel, &spec, 1_200);
     assert_eq!(segments.kind, SegmentKind::Udp);
-    assert_eq!(
-        usize::from(segments.header_len),
-        14 + 20 + 8 + 8 + 14 + 20 + 8
-    );
+    assert_eq!(segments.header_len, 14 + 20 + 8 + 8 + 14 + 20 + 8);
     assert_eq!(segments.wire_frames(frame.len()).len(), 20);
 }
 
@@ -442,11 +414,7 @@ fn udp_trains_in_vxlan_are_of_the_inner_header() {
 #[test]
 fn long_trains_are_split() {
     let spec = FrameSpec::tcp(65_000);
-    let tunnel = Tunnel {
-        carrier: Carrier::Vxlan,
-        v6: false,
-        sums: true,
-    };
+    let tunnel = Tunnel::v4(Carrier::Vxlan, true);
     let (frame, segments) = decoded_train(tunnel, &spec, 1_398);
     let mut splitter = Splitter::of_tunnelled(&frame, segments).expect("a train");
     let (mut piece, mut pieces) = (Vec::new(), 0);
@@ -455,21 +423,15 @@ fn long_trains_are_split() {
         pieces += 1;
     }
     assert_eq!(pieces, 2);
-    assert_eq!(
-        wire_frames(&frame, segments).len(),
-        65_000usize.div_ceil(1_398)
-    );
+    let frames = wire_frames(&frame, segments);
+    assert_eq!(frames.len(), 65_000usize.div_ceil(1_398));
 }
 
 /// GRE numbers its packets: a frame that is cut has no number.
 #[test]
 fn numbered_packets_are_not_cut() {
     let spec = FrameSpec::tcp(3_000);
-    let tunnel = Tunnel {
-        carrier: Carrier::Gre,
-        v6: false,
-        sums: false,
-    };
+    let tunnel = Tunnel::v4(Carrier::Gre, false);
     let (mut frame, header) = train(tunnel, &spec, 1_000);
     // The key becomes a sequence number.
     frame[34] = 0x10;
@@ -513,10 +475,8 @@ fn sctp_gets_crc32c() {
             segments: None,
         });
         let mut told = frame.clone();
-        assert_eq!(
-            vnet::decode(&header, &mut told),
-            Ok(Decoded::Plain(Offload::NONE))
-        );
+        let plain = Ok(Decoded::Plain(Offload::NONE));
+        assert_eq!(vnet::decode(&header, &mut told), plain);
         assert_eq!(told, expected);
         let mut found = frame;
         assert!(finish_if_partial(&mut found));

@@ -1,65 +1,34 @@
-//! `xdp:IF` with the kernel, over veth pairs. Without the rights to create namespaces and
-//! to load XDP programs the tests are skipped with a message, except in CI, where they
-//! fail.
+//! `xdp:IF` with the kernel, over veth pairs: its queues, and what it attaches to and changes
+//! on an interface. Without the rights to create namespaces and to load XDP programs the
+//! tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use longwire_io::RxPort;
+use longwire_io::net::interface::Interface;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::xdp::{self, XdpPort};
-use pair::{
-    PORT, Pair, assert_arrivals_are_tight, assert_overflow_is_counted, frame, number_of,
-    receive_until, send,
-};
+use nix::poll::{PollFd, PollFlags, poll};
+use pair::{PORT, Pair, STATION, features, frame, number_of, receive_until, send};
 
-#[test]
-fn arrivals_are_tight_and_in_order() {
-    let Some(pair) = Pair::new() else { return };
-    for mode in [XdpMode::Native, XdpMode::Generic] {
-        let mut port = pair.xdp(mode);
-        let mut station = pair.station();
-        eprintln!("{mode:?}:");
-        assert_arrivals_are_tight(&mut station.tx, &mut port.rx, 0);
-    }
+/// Set for the process that a test starts from its own program.
+const CHILD: &str = "LONGWIRE_TEST_CHILD";
+
+fn has_program(pair: &Pair) -> bool {
+    pair.in_port(|| Interface::find(PORT)).unwrap().has_xdp
 }
 
-#[test]
-fn vlan_tags_stay_where_they_are() {
-    let Some(pair) = Pair::new() else { return };
-    for mode in [XdpMode::Native, XdpMode::Generic] {
-        let mut port = pair.xdp(mode);
-        let mut station = pair.station();
-        for ethertype in [[0x81, 0x00], [0x88, 0xa8]] {
-            let mut bytes = frame(7, 64);
-            bytes.splice(12..12, [ethertype[0], ethertype[1], 0x60, 0x2a]);
-            send(&mut station.tx, &bytes);
-            let got = receive_until(&mut port.rx, |got| !got.is_empty());
-            assert_eq!(got.len(), 1);
-            assert_eq!(got[0].bytes, bytes, "{mode:?} {ethertype:x?}");
-        }
-    }
-}
-
-#[test]
-fn an_overflowing_ring_is_counted() {
-    let Some(pair) = Pair::new() else { return };
-    for mode in [XdpMode::Native, XdpMode::Generic] {
-        let options = OpenOptions {
-            ring_bytes: Some(1),
-            xdp_mode: mode,
-            ..OpenOptions::default()
-        };
-        let mut port = pair.in_port(|| xdp::open(PORT, &options)).unwrap();
-        let mut station = pair.station();
-        assert_overflow_is_counted(&mut station.tx, &mut port.rx);
-        // The chunks have been returned to the kernel, and frames continue.
-        for n in 0..500 {
-            send(&mut station.tx, &frame(n, 64));
-            let got = receive_until(&mut port.rx, |got| !got.is_empty());
-            assert_eq!(number_of(&got[0].bytes), Some(n));
-        }
-    }
+/// Broadcasts a datagram of its own flow, which ends with `n`.
+fn send_flow(n: u8) {
+    let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
+    socket.set_broadcast(true).unwrap();
+    socket.send_to(&[0, n], "10.78.0.255:9").unwrap();
 }
 
 #[test]
@@ -84,29 +53,127 @@ fn all_queues_are_received_in_the_order_of_arrival() {
     };
     // The kernel spreads flows over the queues; frames of a queue without a socket would be
     // missing.
-    pair.in_station(|| {
-        for n in 0..200u8 {
-            let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
-            socket.set_broadcast(true).unwrap();
-            socket.send_to(&[0, n], "10.78.0.255:9").unwrap();
-        }
-    });
+    pair.in_station(|| (0..200).for_each(send_flow));
     let got = receive_until(&mut port.rx, |got| got.len() >= 200);
     assert_eq!(used(&got), (0..200).collect::<Vec<u8>>());
     // Readable through one descriptor, regardless of the queue.
     let poll = |port: &XdpPort| {
-        let fd = nix::poll::PollFd::new(port.rx.readable().unwrap(), nix::poll::PollFlags::POLLIN);
-        nix::poll::poll(&mut [fd], 100u16).unwrap()
+        let fd = PollFd::new(port.rx.readable().unwrap(), PollFlags::POLLIN);
+        poll(&mut [fd], 100u16).unwrap()
     };
     assert_eq!(poll(&port), 0);
     for n in 0..20u8 {
-        pair.in_station(|| {
-            let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
-            socket.set_broadcast(true).unwrap();
-            socket.send_to(&[0, n], "10.78.0.255:9").unwrap();
-        });
+        pair.in_station(|| send_flow(n));
         assert_eq!(poll(&port), 1);
         let got = receive_until(&mut port.rx, |got| !got.is_empty());
         assert_eq!(used(&got), [n]);
+    }
+}
+
+#[test]
+fn program_and_settings_are_put_back() {
+    let Some(pair) = Pair::new() else { return };
+    let features = || {
+        let own = pair.in_port(|| features(PORT));
+        (own, pair.in_station(|| features(STATION)))
+    };
+    let before = features();
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let XdpPort { rx, tx, .. } = pair.xdp(mode);
+        assert!(has_program(&pair));
+        if mode == XdpMode::Native {
+            // By the kernel itself.
+            assert!(!features().1.active("tx-tcp-segmentation"));
+        }
+        drop(rx);
+        assert!(has_program(&pair), "the other half is still open");
+        drop(tx);
+        assert!(!has_program(&pair));
+        assert_eq!(features(), before);
+    }
+}
+
+#[test]
+fn a_child_that_has_not_started_its_program_keeps_nothing() {
+    let Some(pair) = Pair::new() else { return };
+    let port = pair.xdp(XdpMode::Best);
+    let (mut started, start) = io::pipe().unwrap();
+    let (go, mut going) = io::pipe().unwrap();
+    let mut child = Command::new("true");
+    // SAFETY: only reads and writes of pipes happen between fork and exec.
+    unsafe {
+        child.pre_exec(move || {
+            (&start).write_all(b"s")?;
+            (&go).read_exact(&mut [0])
+        });
+    }
+    let child = thread::spawn(move || child.status());
+    started.read_exact(&mut [0]).unwrap();
+    drop(port);
+    let attached = has_program(&pair);
+    going.write_all(b"g").unwrap();
+    assert!(child.join().unwrap().unwrap().success());
+    assert!(!attached);
+}
+
+#[test]
+fn the_program_is_removed_with_a_killed_process() {
+    const INNER: &str = "xdp::inside_a_process_to_be_killed";
+    let Some(pair) = Pair::new() else { return };
+    // A child starts in the namespace of the thread that creates it.
+    let mut child = pair.in_port(|| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", INNER, "--nocapture"])
+            .env(CHILD, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    });
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let ready = lines.any(|line| line.contains("READY"));
+    assert!(ready, "the child did not open the port");
+    assert!(has_program(&pair));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let start = Instant::now();
+    while has_program(&pair) {
+        assert!(start.elapsed() < Duration::from_secs(2), "still attached");
+        thread::sleep(Duration::from_millis(5));
+    }
+    pair.xdp(XdpMode::Best);
+}
+
+/// Run by `the_program_is_removed_with_a_killed_process` in a separate process.
+#[test]
+fn inside_a_process_to_be_killed() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let _port = xdp::open(PORT, &OpenOptions::default()).unwrap();
+    println!("READY");
+    thread::sleep(Duration::from_secs(10));
+}
+
+#[test]
+fn an_interface_in_use_is_refused_with_a_reason() {
+    let Some(pair) = Pair::new() else { return };
+    let _port = pair.xdp(XdpMode::Best);
+    let again = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
+    let error = again.err().expect("it is in use");
+    let said = "xdp:port0: this command already carries the frames that arrive there";
+    assert!(error.to_string().starts_with(said), "{error}");
+}
+
+#[test]
+fn a_port_can_be_opened_again_at_once() {
+    let Some(pair) = Pair::new() else { return };
+    for n in 0..20 {
+        let mut port = pair.xdp(XdpMode::Best);
+        let mut station = pair.station();
+        send(&mut station.tx, &frame(n, 64));
+        let got = receive_until(&mut port.rx, |got| !got.is_empty());
+        assert_eq!(number_of(&got[0].bytes), Some(n));
     }
 }

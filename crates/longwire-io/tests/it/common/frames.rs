@@ -1,6 +1,8 @@
 //! Builds and checks test frames, sharing no code with the implementation: plain loops over
 //! big-endian words.
 
+use longwire_io::port::{Checksum, SegmentKind, Segments};
+
 /// Parameters of a test frame.
 #[derive(Clone, Debug)]
 pub struct FrameSpec {
@@ -29,6 +31,37 @@ impl FrameSpec {
             sequence: 0xffff_ff00,
             id: 0xfffe,
             payload: (0..payload).map(|i| (i * 7 + i / 251) as u8).collect(),
+        }
+    }
+
+    pub fn udp(payload: usize) -> FrameSpec {
+        FrameSpec {
+            udp: true,
+            ..FrameSpec::tcp(payload)
+        }
+    }
+
+    pub fn v6(self) -> FrameSpec {
+        FrameSpec { v6: true, ..self }
+    }
+
+    pub fn checksum(&self) -> Checksum {
+        Checksum {
+            start: self.transport_at() as u16,
+            offset: (self.checksum_at() - self.transport_at()) as u16,
+        }
+    }
+
+    pub fn segments(&self, payload_len: u16) -> Segments {
+        Segments {
+            kind: match (self.udp, self.v6) {
+                (true, _) => SegmentKind::Udp,
+                (false, false) => SegmentKind::TcpV4,
+                (false, true) => SegmentKind::TcpV6,
+            },
+            header_len: self.payload_at() as u16,
+            payload_len,
+            cwr_once: false,
         }
     }
 

@@ -1,17 +1,21 @@
 //! A port's interface and a station at its other end: veth pairs in separate namespaces,
 //! which are removed with the test.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
+use longwire_io::net::ethtool::{Ethtool, Features};
 use longwire_io::net::veth::End;
 use longwire_io::net::{self, NetNamespace, sysctl};
-use longwire_io::port::options::{OpenOptions, XdpMode};
+use longwire_io::port::options::{OpenOptions, Purpose, XdpMode};
 use longwire_io::port::packet::{self, PacketPort};
+use longwire_io::port::registry::{self, Port};
 use longwire_io::port::xdp::{self, XdpPort};
-use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
-use longwire_testbed::support::{device, namespace, wire};
+use longwire_io::{Offload, PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
+use longwire_testbed::support::{device, namespace, skip, wire};
 
 /// The interface that a port opens.
 pub const PORT: &str = "port0";
@@ -77,12 +81,41 @@ impl Pair {
         opened.unwrap()
     }
 
+    /// Opens `kind:IF` in the port's namespace, or skips the test if that is not allowed.
+    pub fn open(&self, kind: &str, options: &OpenOptions) -> Option<Port> {
+        allowed(self.in_port(|| registry::open(&format!("{kind}:{PORT}"), options)))
+    }
+
     pub fn in_port<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.inside.run(work).unwrap()
     }
 
     pub fn in_station<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.outside.run(work).unwrap()
+    }
+}
+
+/// Returns the port, or skips the test if the machine does not allow it.
+pub fn allowed(opened: Result<Port, PortError>) -> Option<Port> {
+    match opened {
+        Err(error @ PortError::Denied { .. }) => skip(error),
+        opened => Some(opened.unwrap()),
+    }
+}
+
+/// Options of a port that only sends.
+pub fn sending() -> OpenOptions {
+    OpenOptions {
+        purpose: Purpose::Send,
+        ..OpenOptions::default()
+    }
+}
+
+/// Options of a port without super-packets and unfinished checksums.
+pub fn without_offloads() -> OpenOptions {
+    OpenOptions {
+        offloads: false,
+        ..OpenOptions::default()
     }
 }
 
@@ -135,53 +168,44 @@ pub fn send_with(tx: &mut impl TxPort, bytes: &[u8], offload: Offload) {
     flush(tx);
 }
 
+/// Returns the features of an interface in this thread's namespace.
+pub fn features(name: &str) -> Features {
+    Ethtool::open().unwrap().features(name).unwrap()
+}
+
+/// Sends `data` by TCP from an address in one namespace to one in the other.
+pub fn tcp_transfer(
+    [near, far]: [&NetNamespace; 2],
+    [from, to]: [&str; 2],
+    data: &[u8],
+) -> Vec<u8> {
+    const LIMIT: Duration = Duration::from_secs(5);
+    let listener = far.run(|| TcpListener::bind(to)).unwrap().unwrap();
+    thread::scope(|scope| {
+        let receiver = scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).unwrap();
+            received
+        });
+        let send = || {
+            let to = to.parse().unwrap();
+            let mut stream = TcpStream::connect_timeout(&to, LIMIT).unwrap();
+            assert_eq!(stream.local_addr().unwrap().ip().to_string(), from);
+            stream.write_all(data).unwrap();
+        };
+        near.run(send).unwrap();
+        receiver.join().unwrap()
+    })
+}
+
 /// Creates a namespace with [`PORT`] and [`STATION`], connected.
 pub fn both_in_one() -> Option<NetNamespace> {
     let place = namespace()?;
     let made = place.run(|| wire(device(PORT, None), device(STATION, None)));
     made.unwrap().unwrap();
     Some(place)
-}
-
-/// Sends frames one by one. They must be stamped on arrival: not before they are sent,
-/// except by `slack_ns`, in order, and mostly at once.
-pub fn assert_arrivals_are_tight(tx: &mut impl TxPort, rx: &mut impl RxPort, slack_ns: u64) {
-    let mut late = Vec::new();
-    let mut last = Nanos::ZERO;
-    for n in 0..2000 {
-        let before = now();
-        send(tx, &frame(n, 64));
-        let got = receive_until(rx, |got| !got.is_empty());
-        let after = now();
-        let arrival = got[0].arrival;
-        assert!(arrival >= last && arrival <= after);
-        assert!(arrival.as_nanos() + slack_ns >= before.as_nanos());
-        late.push(after.saturating_sub(arrival).as_nanos());
-        last = arrival;
-    }
-    late.sort_unstable();
-    let (p50, p99) = (late[1000], late[1980]);
-    eprintln!("received − arrival: p50 {p50} p99 {p99} ns");
-    assert!(p50 < 200_000, "p50 {p50} ns");
-}
-
-/// A thousand frames into a ring with less room: the first ones arrive, in order, and
-/// the rest is counted, however often the counter is read.
-pub fn assert_overflow_is_counted(tx: &mut impl TxPort, rx: &mut impl RxPort) {
-    let sent = 1000;
-    for n in 0..sent {
-        send(tx, &frame(n, 64));
-    }
-    let mut numbers = Vec::new();
-    let mut take = |f: RxFrame<'_>| numbers.extend(number_of(f.bytes));
-    while rx.receive(now(), 16, &mut take).unwrap().frames > 0 {}
-    assert!(numbers.len() < sent as usize && numbers.len() > 10);
-    let in_order: Vec<_> = (0..numbers.len() as u32).collect();
-    assert_eq!(numbers, in_order);
-    for _ in 0..2 {
-        let lost = rx.losses().ring_full;
-        assert_eq!(numbers.len() as u64 + lost, u64::from(sent));
-    }
 }
 
 /// Flushes until everything has left, or for two seconds.
