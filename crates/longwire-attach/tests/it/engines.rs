@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use longwire_attach::{Machine, Runtime};
+use longwire_attach::Runtime;
 use serde_json::{Value, json};
 
 use crate::common::server::{Script, Server};
@@ -41,33 +41,24 @@ fn docker_and_podman_are_asked_for_one_container() {
     let podman = script(PODMAN, &[row(&db, "db", "paused")], &[(&db, 11)]);
     let docker = Server::start(&tree.path("run/docker.sock"), docker);
     let _podman = Server::start(&tree.path("run/podman/podman.sock"), podman);
-    let found = tree.expect("web", 10);
-    assert_eq!(
-        found.description,
-        "container 3fa900000000 (web) of docker, PID 10"
-    );
+    let description = tree.expect("web", 10).description;
+    let expected = "container 3fa900000000 (web) of docker, PID 10";
+    assert_eq!(description, expected);
     for name in ["db", "podman:db", "3fb"] {
         tree.expect(name, 11);
     }
-    assert!(
-        tree.refusal(&container("link"))
-            .contains("no container link")
-    );
-    assert!(tree.refusal(&container("old")).contains("does not run"));
-    assert!(tree.refusal(&container("3f")).contains("names 2 running"));
+    tree.refuse(&container("link"), "no container link");
+    tree.refuse(&container("old"), "does not run");
+    tree.refuse(&container("3f"), "names 2 running");
     let mut running = tree.machine().containers();
     running.sort_by_key(longwire_attach::Container::pid);
     let running: Vec<_> = running.iter().map(|c| (c.runtime, c.label())).collect();
-    let expected = [
-        (Runtime::Docker, "web".to_owned()),
-        (Runtime::Podman, "db".to_owned()),
-    ];
+    let named = |runtime, name: &str| (runtime, name.to_owned());
+    let expected = [named(Runtime::Docker, "web"), named(Runtime::Podman, "db")];
     assert_eq!(running, expected);
     // One request for the list, one for the selected container.
-    assert_eq!(
-        docker.requests()[..2],
-        [LIST.to_owned(), format!("/containers/{web}/json")]
-    );
+    let requests = [LIST.to_owned(), format!("/containers/{web}/json")];
+    assert_eq!(docker.requests()[..2], requests);
 }
 
 #[test]
@@ -108,38 +99,28 @@ fn the_environment_names_an_engine() {
     let socket = tree.path("somewhere/docker.sock");
     let rows = [row(&web, "web", "running")];
     let _server = Server::start(&socket, script(DOCKER, &rows, &[(&web, 40)]));
-    let with =
-        |address: String| -> Machine { tree.machine().with_variables([("DOCKER_HOST", address)]) };
+    let with = |address: String| tree.machine().with_variables([("DOCKER_HOST", address)]);
     let machine = with(format!("unix://{}", socket.display()));
     let found = machine.resolve(&container("web")).expect("web");
     assert_eq!(found.pid, Some(40));
     let remote = with("tcp://192.0.2.1:2375".to_owned());
     let error = remote.resolve(&container("web")).expect_err("remote");
-    let message = error.to_string();
-    assert!(
-        message.contains("DOCKER_HOST is not the address of a socket"),
-        "{message}"
-    );
+    let expected = "DOCKER_HOST is not the address of a socket";
+    assert!(error.to_string().contains(expected), "{error}");
 }
 
 #[test]
 fn a_broken_engine_delays_and_hides_nothing() {
+    use Script::{Bytes, Endless, Silence};
+    let endless = b"HTTP/1.1 200 OK\r\n\r\n[[[[";
+    let short = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]";
     for (script, reason) in [
-        (Script::Silence, "no answer within 2 s"),
-        (
-            Script::Endless(b"HTTP/1.1 200 OK\r\n\r\n[[[["),
-            "no answer within|longer than",
-        ),
-        (Script::Endless(b"x"), "not HTTP"),
-        (Script::Bytes(b"HTTP/1.1 500 Oops\r\n\r\n"), "status 500"),
-        (
-            Script::Bytes(b"HTTP/1.1 200 OK\r\n\r\n{}"),
-            "unknown response",
-        ),
-        (
-            Script::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]"),
-            "end of file",
-        ),
+        (Silence, "no answer within 2 s"),
+        (Endless(endless), "no answer within|longer than"),
+        (Endless(b"x"), "not HTTP"),
+        (Bytes(b"HTTP/1.1 500 Oops\r\n\r\n"), "status 500"),
+        (Bytes(b"HTTP/1.1 200 OK\r\n\r\n{}"), "unknown response"),
+        (Bytes(short), "end of file"),
     ] {
         let Some(mut tree) = Tree::new() else { return };
         tree.process(50, 1, "0::/default/a1");
@@ -160,11 +141,8 @@ fn a_broken_engine_delays_and_hides_nothing() {
 #[test]
 fn ids_that_are_paths_are_left_out() {
     let Some(tree) = Tree::new() else { return };
-    let rows = [
-        row("../../etc", "web", "running"),
-        row("", "web", "running"),
-    ];
+    let rows = ["../../etc", ""].map(|id| row(id, "web", "running"));
     let server = Server::start(&tree.path("run/docker.sock"), script(DOCKER, &rows, &[]));
-    assert!(tree.refusal(&container("web")).contains("no container"));
+    tree.refuse(&container("web"), "no container");
     assert!(server.requests().iter().all(|path| path == LIST));
 }

@@ -1,7 +1,8 @@
 //! The directories of each runtime.
 
-use longwire_attach::{Runtime, Target, TargetError};
+use longwire_attach::{FoundTarget, Runtime, Target, TargetError};
 use longwire_io::net::NetNamespace;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::common::{TASKS, Tree, container, id, pod};
@@ -32,32 +33,16 @@ fn containerd_by_id_prefix_name_and_pod() {
     tree.process(12, 502, &kubepods(&other));
     let pod_annotations = cri("sandbox", "shop", "web-0", "");
     tree.task("k8s.io", &sandbox, 10, &pod_annotations);
-    tree.task(
-        "k8s.io",
-        &web,
-        11,
-        &cri("container", "shop", "web-0", "nginx"),
-    );
-    tree.task(
-        "k8s.io",
-        &other,
-        12,
-        &cri("container", "shop", "web-1", "redis"),
-    );
-    for name in [
-        web.as_str(),
-        "3fa",
-        "nginx",
-        "containerd:nginx",
-        "containerd:3fa9",
-    ] {
+    let nginx = cri("container", "shop", "web-0", "nginx");
+    tree.task("k8s.io", &web, 11, &nginx);
+    let redis = cri("container", "shop", "web-1", "redis");
+    tree.task("k8s.io", &other, 12, &redis);
+    let description = "container 3fa9c1d2e4f5 (nginx) of containerd, namespace k8s.io, \
+                       pod shop/web-0, PID 11";
+    for name in [&web, "3fa", "nginx", "containerd:nginx", "containerd:3fa9"] {
         let found = tree.expect(name, 11);
         assert_eq!(found.label, "nginx");
-        assert_eq!(
-            found.description,
-            "container 3fa9c1d2e4f5 (nginx) of containerd, namespace k8s.io, \
-             pod shop/web-0, PID 11"
-        );
+        assert_eq!(found.description, description);
         assert!(!found.is_host);
         // The returned target finds the same container.
         assert_eq!(found.target, container(&format!("containerd:{web}")));
@@ -69,18 +54,10 @@ fn containerd_by_id_prefix_name_and_pod() {
     // Without a running sandbox, another container provides the namespace.
     tree.expect_target(&pod("shop/web-1"), 12);
 
-    assert!(tree.refusal(&container("3f")).contains("names 2 running"));
-    assert!(
-        tree.refusal(&container("docker:nginx"))
-            .contains("no container")
-    );
-    let refusal = tree.refusal(&pod("web-0"));
-    assert!(refusal.contains("--pod shop/web-0"), "{refusal}");
-    let refusal = tree.refusal(&container("web-1"));
-    assert!(
-        refusal.contains("a pod has this name: --pod shop/web-1"),
-        "{refusal}"
-    );
+    tree.refuse(&container("3f"), "names 2 running");
+    tree.refuse(&container("docker:nginx"), "no container");
+    tree.refuse(&pod("web-0"), "--pod shop/web-0");
+    tree.refuse(&container("web-1"), "a pod has this name: --pod shop/web-1");
 }
 
 #[test]
@@ -107,9 +84,8 @@ fn the_environment_names_another_containerd() {
     std::fs::rename(from, state.join("io.containerd.runtime.v2.task")).expect("it exists");
     assert!(tree.resolve(&container("shop")).is_err());
     let socket = state.join("containerd.sock").display().to_string();
-    let machine = tree
-        .machine()
-        .with_variables([("CONTAINERD_ADDRESS", socket)]);
+    let variables = [("CONTAINERD_ADDRESS", socket)];
+    let machine = tree.machine().with_variables(variables);
     for name in ["shop", "web"] {
         let found = machine.resolve(&container(name)).expect(name);
         assert_eq!(found.pid, Some(30));
@@ -127,10 +103,7 @@ fn crio(tree: &Tree, id: &str, pid: Option<u32>, kind: &str, name: &str) {
         "io.kubernetes.container.name": name,
         "io.kubernetes.cri-o.Name": format!("k8s_{name}_web-0_shop_1_0"),
     }});
-    tree.file(
-        &format!("{directory}/config.json"),
-        configuration.to_string(),
-    );
+    tree.json(&format!("{directory}/config.json"), &configuration);
     if let Some(pid) = pid {
         tree.file(&format!("{directory}/pidfile"), pid.to_string());
     }
@@ -140,23 +113,16 @@ fn crio(tree: &Tree, id: &str, pid: Option<u32>, kind: &str, name: &str) {
 fn crio_with_and_without_a_process_of_the_sandbox() {
     let Some(mut tree) = Tree::new() else { return };
     let (sandbox, web) = (id("5a"), id("3fa9"));
-    tree.process(
-        40,
-        400,
-        &format!("0::/kubepods.slice/crio-{web}.scope/container"),
-    );
+    let cgroup = format!("0::/kubepods.slice/crio-{web}.scope/container");
+    tree.process(40, 400, &cgroup);
     crio(&tree, &sandbox, None, "sandbox", "POD");
     crio(&tree, &web, Some(40), "container", "nginx");
     for name in ["nginx", "cri-o:3fa", "k8s_nginx_web-0_shop_1_0"] {
-        let found = tree.expect(name, 40);
-        assert!(
-            found.description.contains("of cri-o, pod shop/web-0"),
-            "{}",
-            found.description
-        );
+        let description = tree.expect(name, 40).description;
+        assert!(description.contains("of cri-o, pod shop/web-0"));
     }
     tree.expect_target(&pod("shop/web-0"), 40);
-    assert!(tree.refusal(&container("POD")).contains("no container POD"));
+    tree.refuse(&container("POD"), "no container POD");
 
     tree.process(39, 390, &format!("0::/kubepods.slice/crio-{sandbox}.scope"));
     crio(&tree, &sandbox, Some(39), "sandbox", "POD");
@@ -169,25 +135,23 @@ fn a_pod_without_processes_is_found_by_the_file_of_its_sandbox() {
     tree.process(45, 1, "0::/");
     let annotations = cri("sandbox", "shop", "vm-0", "");
     let write = |path: &str| {
-        let namespaces = json!([{ "type": "pid" }, { "type": "network", "path": path }]);
-        let configuration =
-            json!({ "annotations": annotations, "linux": { "namespaces": namespaces } });
+        let linux =
+            json!({ "namespaces": [{ "type": "pid" }, { "type": "network", "path": path }] });
+        let configuration = json!({ "annotations": annotations, "linux": linux });
         let file = format!("{TASKS}/k8s.io/{}/config.json", id("5a"));
-        tree.file(&file, configuration.to_string());
+        tree.json(&file, &configuration);
     };
     // A file of a process may belong to another process by now.
     write("/proc/45/ns/net");
-    assert!(tree.refusal(&pod("shop/vm-0")).contains("does not run"));
+    tree.refuse(&pod("shop/vm-0"), "does not run");
     write("/var/run/netns/cni-1");
-    assert!(tree.refusal(&pod("shop/vm-0")).contains("does not run"));
+    tree.refuse(&pod("shop/vm-0"), "does not run");
     tree.link("var/run/netns/cni-1", tree.path("proc/45/ns/net"));
     let found = tree.resolve(&pod("shop/vm-0")).expect("by its file");
     let inode = tree.expect_target(&Target::Pid(45), 45).inode();
     assert_eq!((found.inode(), found.pid), (inode, None));
-    assert_eq!(
-        (found.label.as_str(), &found.target),
-        ("shop/vm-0", &pod("shop/vm-0"))
-    );
+    assert_eq!(found.label, "shop/vm-0");
+    assert_eq!(found.target, pod("shop/vm-0"));
 }
 
 #[test]
@@ -199,20 +163,19 @@ fn many_targets_are_resolved_at_once() {
     }
     let hidden = id("5b");
     tree.process(62, 1, &format!("0::/docker/{hidden}"));
-    let targets = [
-        container("a1"),
-        container("nothing"),
-        container("5b"),
-        Target::Pid(62),
-        container("a2"),
-        pod("nothing"),
-    ];
+    let (targets, expected): (Vec<_>, Vec<_>) = [
+        (container("a1"), Some(60)),
+        (container("nothing"), None),
+        (container("5b"), Some(62)),
+        (Target::Pid(62), Some(62)),
+        (container("a2"), Some(61)),
+        (pod("nothing"), None),
+    ]
+    .into_iter()
+    .unzip();
     let found = tree.machine().resolve_all(&targets);
-    let pids = found
-        .iter()
-        .map(|found| found.as_ref().ok().and_then(|found| found.pid));
-    let expected = [Some(60), None, Some(62), Some(62), Some(61), None];
-    assert!(pids.eq(expected), "{found:?}");
+    let pid = |found: &Result<FoundTarget, _>| found.as_ref().ok().and_then(|found| found.pid);
+    assert!(found.iter().map(pid).eq(expected), "{found:?}");
     // Each place is listed once.
     let message = found[1].as_ref().expect_err("unknown").to_string();
     assert_eq!(message.matches("/proc: ").count(), 1, "{message}");
@@ -224,23 +187,15 @@ fn targets_are_kept_as_json() {
         (container("docker:web"), r#"{"container":"docker:web"}"#),
         (pod("web-0"), r#"{"pod":"default/web-0"}"#),
         (Target::Pid(7), r#"{"pid":7}"#),
-        (
-            Target::Netns("/run/netns/a".into()),
-            r#"{"netns":"/run/netns/a"}"#,
-        ),
+        (Target::Netns("/n/a".into()), r#"{"netns":"/n/a"}"#),
     ] {
         assert_eq!(serde_json::to_string(&target).expect("JSON"), text);
-        assert_eq!(
-            serde_json::from_str::<Target>(text).expect("a target"),
-            target
-        );
+        let read: Target = serde_json::from_str(text).expect("a target");
+        assert_eq!(read, target);
     }
-    for text in [
-        r#"{"container":"../x"}"#,
-        r#"{"pod":"a/b/c"}"#,
-        r#"{"pid":-1}"#,
-    ] {
-        assert!(serde_json::from_str::<Target>(text).is_err(), "{text}");
+    let wrong = json!([{ "container": "../x" }, { "pod": "a/b/c" }, { "pid": -1 }]);
+    for value in wrong.as_array().expect("an array") {
+        assert!(Target::deserialize(value).is_err(), "{value}");
     }
 }
 
@@ -248,24 +203,19 @@ fn targets_are_kept_as_json() {
 fn podman_with_names_of_the_list_of_containers() {
     let Some(mut tree) = Tree::new() else { return };
     let web = id("3fa9");
-    tree.process(
-        50,
-        1,
-        &format!("0::/machine.slice/libpod-{web}.scope/container"),
-    );
+    let cgroup = format!("0::/machine.slice/libpod-{web}.scope/container");
+    tree.process(50, 1, &cgroup);
     let directory = format!("storage/overlay-containers/{web}/userdata");
     tree.file(&format!("run/containers/{directory}/pidfile"), "50\n");
     let configuration = json!({ "annotations": { "io.container.manager": "libpod" } });
     let file = format!("var/lib/containers/{directory}/config.json");
-    tree.file(&file, configuration.to_string());
+    tree.json(&file, &configuration);
     let list = json!([{ "id": web, "names": ["web"], "layer": "x" }, { "id": "other" }]);
     let file = "var/lib/containers/storage/overlay-containers/containers.json";
-    tree.file(file, list.to_string());
-    let found = tree.expect("podman:web", 50);
-    assert_eq!(
-        found.description,
-        "container 3fa900000000 (web) of podman, PID 50"
-    );
+    tree.json(file, &list);
+    let description = tree.expect("podman:web", 50).description;
+    let expected = "container 3fa900000000 (web) of podman, PID 50";
+    assert_eq!(description, expected);
 }
 
 #[test]
@@ -282,14 +232,13 @@ fn docker_without_its_socket() {
     tree.file(&file(&old), saved("/old", false, 0));
     // The process is in no cgroup of the container (`--cgroup-parent`, cgroup namespaces):
     // only runc's record proves that it is the container's.
-    assert!(tree.refusal(&container("web")).contains("not in a cgroup"));
+    tree.refuse(&container("web"), "not in a cgroup");
     let state = json!({ "init_process_pid": 60, "init_process_start": 6_000, "config": {} });
     let runc = format!("run/docker/runtime-runc/moby/{web}/state.json");
-    tree.file(&runc, state.to_string());
+    tree.json(&runc, &state);
     let found = tree.expect("docker:web", 60);
     assert_eq!(found.label, "web");
-    let refusal = tree.refusal(&container("old"));
-    assert!(refusal.contains("does not run; start it"), "{refusal}");
+    tree.refuse(&container("old"), "does not run; start it");
 }
 
 #[test]
@@ -299,11 +248,9 @@ fn any_runtime_by_its_cgroups() {
     tree.process(72, 300, &format!("5:devices:/ecs/task/{web}\n1:cpu:/"));
     tree.process(71, 200, &format!("5:devices:/ecs/task/{web}\n1:cpu:/"));
     tree.process(73, 100, &format!("0::/system.slice/docker-{other}.scope"));
-    let found = tree.expect("3fa", 71);
-    assert_eq!(
-        found.description,
-        "container 3fa900000000 of an unknown runtime, PID 71"
-    );
+    let description = tree.expect("3fa", 71).description;
+    let expected = "container 3fa900000000 of an unknown runtime, PID 71";
+    assert_eq!(description, expected);
     tree.expect("docker:5a", 73);
     let containers = tree.machine().containers();
     let mut shown: Vec<_> = containers.iter().map(|c| (c.pid(), c.runtime)).collect();
@@ -348,7 +295,6 @@ fn an_unknown_name_is_answered_with_places_and_running_containers() {
     let Some(mut tree) = Tree::new() else { return };
     tree.process(95, 1, "0::/default/a1");
     tree.task("default", "a1", 95, &json!({ "nerdctl/name": "shop" }));
-    let message = tree.refusal(&container("web"));
     for part in [
         "no container web",
         "running: shop",
@@ -357,7 +303,7 @@ fn an_unknown_name_is_answered_with_places_and_running_containers() {
         "/run/docker.sock",
         "--pid",
     ] {
-        assert!(message.contains(part), "{part}: {message}");
+        tree.refuse(&container("web"), part);
     }
 }
 
@@ -370,17 +316,15 @@ fn named_namespaces() {
     for directory in ["run/netns", "var/run/netns"] {
         let name = directory.replace('/', "-");
         tree.link(&format!("{directory}/{name}"), tree.path("proc/99/ns/net"));
-        let found = tree
-            .resolve(&Target::Netns(name.clone().into()))
-            .expect("named");
+        let target = Target::Netns(name.clone().into());
+        let found = tree.resolve(&target).expect("named");
         let shown = (found.inode(), found.pid, found.label.as_str());
         assert_eq!(shown, (inode, None, name.as_str()));
         assert!(found.process().is_none() && !found.is_host);
         tree.resolve(&found.target).expect("by its path");
     }
-    let message = tree.refusal(&Target::Netns("web".into()));
-    assert!(
-        message.contains("there are: run-netns, var-run-netns"),
-        "{message}"
+    tree.refuse(
+        &Target::Netns("web".into()),
+        "there are: run-netns, var-run-netns",
     );
 }

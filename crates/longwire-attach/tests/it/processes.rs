@@ -19,11 +19,7 @@ fn a_process_is_found_and_its_end_is_reported() {
     let found = target.resolve().expect("it runs");
     assert_eq!(found.inode(), namespace.inode());
     assert!(!found.is_host);
-    assert!(
-        found.description.contains("(sleep)"),
-        "{}",
-        found.description
-    );
+    assert!(found.description.contains("(sleep)"));
     let process = found.process().expect("a descriptor");
     let mut fds = [PollFd::new(process, PollFlags::POLLIN)];
     assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
@@ -47,10 +43,7 @@ fn the_own_process_has_the_own_namespace() {
     assert_eq!(found.inode(), own.inode());
     assert_eq!(found.namespace.owner().ok(), own.owner().ok());
     // The descriptor is of a network namespace, not of another kind.
-    let file = found
-        .namespace
-        .as_fd()
-        .try_clone_to_owned()
-        .expect("a descriptor");
+    let file = found.namespace.as_fd().try_clone_to_owned();
+    let file = file.expect("a descriptor");
     NetNamespace::from_file(file).expect("a network namespace");
 }

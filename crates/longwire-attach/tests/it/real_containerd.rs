@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use longwire_attach::{Machine, State, TargetError};
-use longwire_testbed::support::{Folder, skip};
+use longwire_testbed::support::{Folder, have, skip};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::common::{container, pod};
@@ -26,11 +26,8 @@ impl Engine {
         if !nix::unistd::geteuid().is_root() {
             return skip("needs root, for containerd");
         }
-        for program in ["containerd", "ctr", "runc"] {
-            let found = Command::new("which").arg(program).output();
-            if !found.is_ok_and(|found| found.status.success()) {
-                return skip(format!("{program} is not installed"));
-            }
+        if !["containerd", "ctr", "runc"].into_iter().all(have) {
+            return None;
         }
         let folder = Folder::new();
         let configuration = format!(
@@ -62,10 +59,8 @@ impl Engine {
     fn ctr(&self, arguments: &[&str]) -> io::Result<Output> {
         let mut command = Command::new("ctr");
         command.args(["--address", &self.folder.file("state/c.sock")]);
-        command
-            .args(["--namespace", &namespace()])
-            .args(arguments)
-            .output()
+        command.args(["--namespace", &namespace()]);
+        command.args(arguments).output()
     }
 
     fn must(&self, arguments: &[&str]) {
@@ -100,16 +95,12 @@ impl Drop for Engine {
             let _ = self.ctr(&["tasks", "delete", "--force", id]);
             let _ = self.ctr(&["containers", "delete", id]);
         }
-        let _ = Command::new("kill")
-            .arg(self.process.id().to_string())
-            .status();
+        let pid = self.process.id().to_string();
+        let _ = Command::new("kill").arg(pid).status();
         let _ = self.process.wait();
         // runc and the kernel keep these; removal fails while in use.
-        let hierarchies = fs::read_dir("/sys/fs/cgroup")
-            .into_iter()
-            .flatten()
-            .flatten();
-        let hierarchies = hierarchies.map(|entry| entry.path());
+        let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
+        let hierarchies = hierarchies.flatten().map(|entry| entry.path());
         let cgroups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
         for parent in cgroups.chain([PathBuf::from("/run/containerd/runc")]) {
             let _ = fs::remove_dir(parent.join(namespace()));
@@ -171,43 +162,31 @@ fn containers_of_a_real_containerd_are_found() {
     engine.run(&["--net-host"], HOST);
     let machine = engine.machine();
     let mut inodes = Vec::new();
+    let shop = "longwire-attach-shop";
+    let shops = format!("containerd:{shop}");
     for names in [
-        &[
-            web,
-            &web[..50],
-            "longwire-attach-shop",
-            "containerd:longwire-attach-shop",
-        ][..],
+        &[web, &web[..50], shop, &shops][..],
         &[PLAIN, "longwire-attach-p"],
         &[HOST],
     ] {
-        for name in names {
+        let resolve = |name: &&str| {
             let found = machine.resolve(&container(name));
             let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(found.is_host, names.contains(&HOST), "{name}");
-            inodes.push(found.inode());
-        }
+            found.inode()
+        };
+        let inode = resolve(&names[0]);
+        assert!(names.iter().all(|name| resolve(name) == inode), "{names:?}");
+        assert!(!inodes.contains(&inode), "{names:?}");
+        inodes.push(inode);
     }
-    let expected = [inodes[0]; 4]
-        .into_iter()
-        .chain([inodes[4]; 2])
-        .chain([inodes[6]]);
-    assert!(inodes.iter().copied().eq(expected), "{inodes:?}");
-    assert!(
-        inodes[0] != inodes[4] && inodes[4] != inodes[6],
-        "{inodes:?}"
-    );
 
-    let by_pod = machine
-        .resolve(&pod("longwire-attach/web-0"))
-        .expect("a pod");
-    assert_eq!(by_pod.inode(), inodes[4]);
+    let by_pod = machine.resolve(&pod("longwire-attach/web-0"));
+    assert_eq!(by_pod.expect("a pod").inode(), inodes[1]);
 
-    let running = machine.containers();
-    let running = running
-        .iter()
-        .filter(|c| c.namespace.as_deref() == Some(&namespace()));
-    let mut ids: Vec<&str> = running.map(|container| container.id.as_str()).collect();
+    let mut running = machine.containers();
+    running.retain(|container| container.namespace.as_deref() == Some(&namespace()));
+    let mut ids: Vec<&str> = running.iter().map(|c| c.id.as_str()).collect();
     ids.sort_unstable();
     assert_eq!(ids, [web, HOST, PLAIN]);
 

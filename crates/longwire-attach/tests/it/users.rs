@@ -46,14 +46,11 @@ impl Drop for Rootless {
 
 /// Writes a container to the directory of the user's Podman.
 fn write(tree: &Tree, id: &str, pid: u32, name: &str) {
-    let directory = format!("run/user/{USER}/containers/overlay-containers");
-    tree.file(
-        &format!("{directory}/{id}/userdata/pidfile"),
-        pid.to_string(),
-    );
+    let directory = format!("run/user/{USER}/containers/overlay-containers/{id}/userdata");
+    tree.file(&format!("{directory}/pidfile"), pid.to_string());
     let configuration = json!({ "annotations": { "nerdctl/name": name } });
-    let file = format!("{directory}/{id}/userdata/config.json");
-    tree.file(&file, configuration.to_string());
+    let file = format!("{directory}/config.json");
+    tree.json(&file, &configuration);
 }
 
 #[test]
@@ -64,16 +61,12 @@ fn a_container_of_a_user_is_found() {
     }
     let rootless = Rootless::start();
     let web = id("3fa9");
-    tree.process(
-        10,
-        1,
-        &format!("0::/user.slice/libpod-{web}.scope/container"),
-    );
+    let cgroup = format!("0::/user.slice/libpod-{web}.scope/container");
+    tree.process(10, 1, &cgroup);
     write(&tree, &web, 10, "web");
     // The namespace of another user.
-    let refusal = tree.refusal(&container("web"));
     let reason = format!("PID 10 does not belong to user {USER}");
-    assert!(refusal.contains(&reason), "{refusal}");
+    tree.refuse(&container("web"), &reason);
 
     std::fs::remove_file(tree.path("proc/10/ns/net")).expect("a link");
     tree.link("proc/10/ns/net", rootless.namespace());
@@ -89,20 +82,14 @@ fn a_user_cannot_give_a_name_to_a_container_of_root() {
     tree.process(10, 1, &format!("0::/default/{web}"));
     tree.task("default", &web, 10, &json!({ "nerdctl/name": "web" }));
     write(&tree, &web, 10, "payments");
-    assert!(
-        tree.refusal(&container("payments"))
-            .contains("no container")
-    );
+    tree.refuse(&container("payments"), "no container");
     tree.expect("web", 10);
     tree.expect("3fa9", 10);
     // The same, where only a process shows root's container.
     let hidden = id("5b");
     tree.process(11, 1, &format!("0::/docker/{hidden}"));
     write(&tree, &hidden, 11, "payments");
-    assert!(
-        tree.refusal(&container("payments"))
-            .contains("does not belong to user")
-    );
+    tree.refuse(&container("payments"), "does not belong to user");
 }
 
 #[test]
@@ -111,6 +98,6 @@ fn a_user_cannot_name_a_service() {
     tree.process(20, 1, "0::/system.slice/ssh.service");
     write(&tree, "ssh.service", 20, "web");
     for name in ["web", "ssh.service"] {
-        assert!(tree.refusal(&container(name)).contains("no container"));
+        tree.refuse(&container(name), "no container");
     }
 }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use crate::common::captures::Builder;
 use crate::common::read_to_end;
-use crate::cooked::{Pairs, RECEIVER, SENDER, check, ethernet, v4, v6};
+use crate::cooked::{Pairs, RECEIVER, check, ethernet, pair, v4, v6};
 use longwire_capture::{CaptureReader, LeftOut, RecordCounts};
 
 fn left_out(counts: &RecordCounts) -> Vec<(LeftOut, u64)> {
@@ -19,22 +19,15 @@ fn joined(head: &[u8], payload: &[u8]) -> Vec<u8> {
 #[test]
 fn ppp_gets_a_header() {
     let packet = v4([10, 0, 0, 2]);
-    let four = || Some(ethernet(RECEIVER, SENDER, 0x0800, &packet));
     let labels = joined(&[0, 1, 0x11, 64], &packet);
     // With and without address and control, and the upper byte of the protocol.
     let bare: Pairs = vec![
-        (joined(&[0xff, 3, 0, 0x21], &packet), four()),
-        (joined(&[0xff, 3, 0x21], &packet), four()),
-        (joined(&[0, 0x21], &packet), four()),
-        (joined(&[0x21], &packet), four()),
-        (
-            joined(&[0xff, 3, 0, 0x57], &v6(false)),
-            Some(ethernet(RECEIVER, SENDER, 0x86dd, &v6(false))),
-        ),
-        (
-            joined(&[2, 0x81], &labels),
-            Some(ethernet(RECEIVER, SENDER, 0x8847, &labels)),
-        ),
+        pair(&[0xff, 3, 0, 0x21], RECEIVER, 0x0800, &packet),
+        pair(&[0xff, 3, 0x21], RECEIVER, 0x0800, &packet),
+        pair(&[0, 0x21], RECEIVER, 0x0800, &packet),
+        pair(&[0x21], RECEIVER, 0x0800, &packet),
+        pair(&[0xff, 3, 0, 0x57], RECEIVER, 0x86dd, &v6(false)),
+        pair(&[2, 0x81], RECEIVER, 0x8847, &labels),
         // Link control, IP control, compressed TCP, and nothing.
         (vec![0xff, 3, 0xc0, 0x21, 1, 1, 0, 4], None),
         (vec![0x80, 0x21, 1, 1, 0, 4], None),
@@ -48,9 +41,8 @@ fn ppp_gets_a_header() {
         let expected = [(LeftOut::CutHeader, 2), (LeftOut::Protocol, 3)];
         assert_eq!(left_out(&counts), expected);
     }
-    let directed = bare
-        .into_iter()
-        .map(|(frame, carried)| (joined(&[1], &frame), carried));
+    let bare = bare.into_iter();
+    let directed = bare.map(|(frame, carried)| (joined(&[1], &frame), carried));
     let directed: Pairs = directed.collect();
     for link_type in [166, 204] {
         assert_eq!(check(link_type, &directed).ppp, 6);
@@ -58,14 +50,8 @@ fn ppp_gets_a_header() {
     let session = joined(&[0x11, 0, 0, 7, 0, 30, 0, 0x21], &packet);
     let discovery = vec![0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0];
     let frames = vec![
-        (
-            session.clone(),
-            Some(ethernet(RECEIVER, SENDER, 0x8864, &session)),
-        ),
-        (
-            discovery.clone(),
-            Some(ethernet(RECEIVER, SENDER, 0x8863, &discovery)),
-        ),
+        pair(&[], RECEIVER, 0x8864, &session),
+        pair(&[], RECEIVER, 0x8863, &discovery),
         (vec![0x11, 0, 0], None),
     ];
     assert_eq!(check(51, &frames).ppp, 2);
@@ -76,14 +62,8 @@ fn cisco_hdlc_gets_a_header() {
     let packet = v4([239, 129, 2, 3]);
     let group = [1, 0, 0x5e, 1, 2, 3];
     let frames = vec![
-        (
-            joined(&[0x0f, 0, 8, 0], &packet),
-            Some(ethernet(group, SENDER, 0x0800, &packet)),
-        ),
-        (
-            joined(&[0x8f, 0, 0x86, 0xdd], &v6(false)),
-            Some(ethernet(RECEIVER, SENDER, 0x86dd, &v6(false))),
-        ),
+        pair(&[0x0f, 0, 8, 0], group, 0x0800, &packet),
+        pair(&[0x8f, 0, 0x86, 0xdd], RECEIVER, 0x86dd, &v6(false)),
         // Keep-alives, discovery, ISO, and half a header.
         (vec![0x8f, 0, 0x80, 0x35, 0, 0, 0, 2], None),
         (vec![0x8f, 0, 0x20, 0, 1, 180], None),
@@ -107,15 +87,9 @@ const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
 /// Returns a frame of IEEE 802.11 with these first bytes, and these after its addresses.
 fn wireless(first: u8, flags: u8, more: &[u8], payload: &[u8]) -> Vec<u8> {
-    let head = [
-        &[first, flags, 0, 0][..],
-        &FIRST,
-        &SECOND,
-        &THIRD,
-        &[0x10, 0],
-    ]
-    .concat();
-    [&head[..], more, payload].concat()
+    let addresses = [FIRST, SECOND, THIRD].concat();
+    let head = [&[first, flags, 0, 0], &addresses[..], &[0x10, 0]];
+    [&head.concat()[..], more, payload].concat()
 }
 
 /// Returns IPv4 behind LLC and SNAP.
@@ -130,6 +104,8 @@ fn carried(receiver: [u8; 6], sender: [u8; 6]) -> Option<Vec<u8>> {
 #[test]
 fn wireless_data_gets_a_header() {
     let llc = [0x42; 38];
+    let bridged = joined(&[0xaa, 0xaa, 3, 0, 0, 0xf8, 0x81, 0x37], &llc);
+    let control = [0, 0, 1, 2, 3, 4];
     let frames = vec![
         // Between stations, to an access point, from one, and between two.
         (wireless(8, 0, &[], &snap()), carried(FIRST, SECOND)),
@@ -139,20 +115,16 @@ fn wireless_data_gets_a_header() {
         // With a class of service, and with a control field too.
         (wireless(0x88, 1, &[0, 0], &snap()), carried(THIRD, SECOND)),
         (
-            wireless(0x88, 0x81, &[0, 0, 1, 2, 3, 4], &snap()),
+            wireless(0x88, 0x81, &control, &snap()),
             carried(THIRD, SECOND),
         ),
         (
-            wireless(
-                0x88,
-                2,
-                &[0, 0],
-                &joined(&[0xaa, 0xaa, 3, 0, 0, 0xf8, 0x81, 0x37], &llc),
-            ),
+            wireless(0x88, 2, &[0, 0], &bridged),
             Some(ethernet(FIRST, THIRD, 0x8137, &llc)),
         ),
     ];
     assert_eq!(check(105, &frames).wireless, 7);
+    let fragment = [&wireless(8, 0, &[], &[])[..22], &[1, 0], &snap()].concat();
     let frames = vec![
         // A beacon, an acknowledgement, a poll, nothing to say, encrypted.
         (wireless(0x80, 0, &[], &[0; 40]), None),
@@ -162,10 +134,7 @@ fn wireless_data_gets_a_header() {
         (wireless(0x88, 0x41, &[0, 0], &snap()), None),
         // The first fragment, a later one, an aggregate.
         (wireless(8, 4, &[], &snap()), None),
-        (
-            [&wireless(8, 0, &[], &[])[..22], &[1, 0], &snap()].concat(),
-            None,
-        ),
+        (fragment, None),
         (wireless(0x88, 1, &[0x80, 0], &snap()), None),
         // Cut within addresses, class of service and LLC.
         (wireless(8, 1, &[], &[])[..20].to_vec(), None),
@@ -207,6 +176,7 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
     let inner = wireless(8, 1, &[], &snap());
     let expected = carried(THIRD, SECOND).expect("a frame");
     let whole = |len: u32| (Some((expected.clone(), len)), vec![]);
+    let lost = |reason| (None, vec![(reason, 1)]);
     let len = expected.len() as u32;
     let prism = |big: bool, code: u32| {
         let mut head = Builder::new(big);
@@ -237,18 +207,11 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
         (163, avs.bytes.clone()),
         (192, ppi(0)),
     ] {
-        assert_eq!(
-            one(link_type, &joined(&head, &inner)),
-            whole(len),
-            "{link_type}"
-        );
+        let found = one(link_type, &joined(&head, &inner));
+        assert_eq!(found, whole(len), "{link_type}");
         for end in 0..head.len() {
-            let (found, left_out) = one(link_type, &head[..end]);
-            assert_eq!(
-                (found, left_out),
-                (None, vec![(LeftOut::CutHeader, 1)]),
-                "{link_type}"
-            );
+            let found = one(link_type, &head[..end]);
+            assert_eq!(found, lost(LeftOut::CutHeader), "{link_type}");
         }
     }
     // A check sequence is no part of the frame, and a wrong one ends it.
@@ -257,18 +220,13 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
         assert_eq!(one(head.0, &joined(&head.1, &checked)), whole(len));
     }
     for head in [(127, radiotap(2, &[0x50])), (192, ppi(5))] {
-        let (found, left_out) = one(head.0, &joined(&head.1, &checked));
-        assert_eq!(
-            (found, left_out),
-            (None, vec![(LeftOut::WirelessDamaged, 1)])
-        );
+        let found = one(head.0, &joined(&head.1, &checked));
+        assert_eq!(found, lost(LeftOut::WirelessDamaged));
     }
     // A header of 26 bytes is padded to 28.
     let padded = wireless(0x88, 1, &[0, 0, 9, 9], &snap());
-    assert_eq!(
-        one(127, &joined(&radiotap(2, &[0x20]), &padded)),
-        whole(len)
-    );
+    let padded = joined(&radiotap(2, &[0x20]), &padded);
+    assert_eq!(one(127, &padded), whole(len));
     let other = [&[0, 0, 8, 0][..], &195u32.to_le_bytes(), &inner].concat();
     assert_eq!(one(192, &other).1, [(LeftOut::LinkType(195), 1)]);
 }
@@ -276,7 +234,7 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
 #[test]
 fn wireless_frames_without_an_ethertype_keep_their_length() {
     let llc = [&[0x42, 0x42, 3][..], &[0; 35]].concat();
-    let frame = wireless(8, 2, &[], &joined(&llc, &[]));
+    let frame = wireless(8, 2, &[], &llc);
     let expected = ethernet(FIRST, THIRD, 38, &llc);
     assert_eq!(one(105, &frame).0, Some((expected.clone(), 52)));
     let checked = [&radiotap(2, &[0x10])[..], &frame, &[1, 2, 3, 4]].concat();

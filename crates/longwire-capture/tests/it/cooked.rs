@@ -2,7 +2,7 @@
 //! tunnels. The added headers are checked field by field, and by tshark where it
 //! is installed.
 use longwire_testbed::support::frames::udp4;
-use longwire_testbed::support::{Folder, output};
+use longwire_testbed::support::{Folder, output, words};
 use std::io::Cursor;
 use std::process::Command;
 
@@ -50,24 +50,19 @@ pub fn ethernet(receiver: [u8; 6], sender: [u8; 6], kind: u16, payload: &[u8]) -
     [&receiver[..], &sender[..], &kind.to_be_bytes()[..], payload].concat()
 }
 
-/// Returns each frame's bytes and length on the wire, and the counts.
-fn read(file: &[u8], ahead: bool) -> (Vec<(Vec<u8>, u32)>, RecordCounts) {
+/// Returns each frame's length on the wire and bytes, and the counts.
+fn read(file: &[u8], ahead: bool) -> (Vec<(u32, Vec<u8>)>, RecordCounts) {
     let mut reader = CaptureReader::new("test", Cursor::new(file.to_vec())).unwrap();
+    let max = reader.frame_max();
     if ahead {
         reader.read_ahead(false, || ()).unwrap();
     }
     let mut frames = Vec::new();
     while let Some(record) = reader.next().unwrap() {
-        assert!(record.bytes.len() <= reader_max(file));
-        frames.push((record.bytes.to_vec(), record.wire_len));
+        assert!(record.bytes.len() <= max);
+        frames.push((record.wire_len, record.bytes.to_vec()));
     }
     (frames, reader.counts().clone())
-}
-
-fn reader_max(file: &[u8]) -> usize {
-    CaptureReader::new("test", Cursor::new(file.to_vec()))
-        .unwrap()
-        .frame_max()
 }
 
 /// Returns the number of records left out.
@@ -77,6 +72,12 @@ fn left_out(counts: &RecordCounts) -> u64 {
 
 /// Captured frames, and the same frames as Ethernet would carry them.
 pub type Pairs = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+/// Returns a packet behind a header, and as Ethernet would carry it.
+pub fn pair(head: &[u8], to: [u8; 6], kind: u16, packet: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
+    let expected = ethernet(to, SENDER, kind, packet);
+    ([head, packet].concat(), Some(expected))
+}
 
 /// Reads the frames from classic files of both byte orders and from pcapng with
 /// enhanced and simple packets; returns the counts, which must agree.
@@ -100,9 +101,8 @@ pub fn check(link_type: u16, frames: &Pairs) -> RecordCounts {
             for ahead in [false, true] {
                 let (read, record_counts) = read(&file.bytes, ahead);
                 let expected = frames.iter().filter_map(|(_, frame)| frame.clone());
-                let expected: Vec<_> = expected
-                    .map(|frame| (frame.clone(), frame.len() as u32 + more))
-                    .collect();
+                let whole = |frame: Vec<u8>| (frame.len() as u32 + more, frame);
+                let expected: Vec<_> = expected.map(whole).collect();
                 assert_eq!(read, expected, "link type {link_type}, big {big}");
                 counts.push(record_counts);
             }
@@ -114,37 +114,13 @@ pub fn check(link_type: u16, frames: &Pairs) -> RecordCounts {
 
 #[test]
 fn raw_ip_gets_a_header() {
+    let group = [0x33, 0x33, 0x12, 0x34, 0x56, 0x78];
     let frames = vec![
-        (
-            v4([10, 0, 0, 2]),
-            Some(ethernet(RECEIVER, SENDER, 0x0800, &v4([10, 0, 0, 2]))),
-        ),
-        (
-            v4([239, 129, 2, 3]),
-            Some(ethernet(
-                [1, 0, 0x5e, 1, 2, 3],
-                SENDER,
-                0x0800,
-                &v4([239, 129, 2, 3]),
-            )),
-        ),
-        (
-            v4([255; 4]),
-            Some(ethernet([0xff; 6], SENDER, 0x0800, &v4([255; 4]))),
-        ),
-        (
-            v6(false),
-            Some(ethernet(RECEIVER, SENDER, 0x86dd, &v6(false))),
-        ),
-        (
-            v6(true),
-            Some(ethernet(
-                [0x33, 0x33, 0x12, 0x34, 0x56, 0x78],
-                SENDER,
-                0x86dd,
-                &v6(true),
-            )),
-        ),
+        pair(&[], RECEIVER, 0x0800, &v4([10, 0, 0, 2])),
+        pair(&[], [1, 0, 0x5e, 1, 2, 3], 0x0800, &v4([239, 129, 2, 3])),
+        pair(&[], [0xff; 6], 0x0800, &v4([255; 4])),
+        pair(&[], RECEIVER, 0x86dd, &v6(false)),
+        pair(&[], group, 0x86dd, &v6(true)),
         (vec![0x50; 40], None),
         (vec![], None),
     ];
@@ -157,22 +133,14 @@ fn raw_ip_gets_a_header() {
 #[test]
 fn loopback_gets_a_header() {
     let packet = v4([127, 0, 0, 1]);
-    let whole = |family: [u8; 4], payload: &[u8]| [&family[..], payload].concat();
     let mut frames = vec![
-        (
-            whole([2, 0, 0, 0], &packet),
-            Some(ethernet(RECEIVER, SENDER, 0x0800, &packet)),
-        ),
-        (
-            whole([0, 0, 0, 2], &packet),
-            Some(ethernet(RECEIVER, SENDER, 0x0800, &packet)),
-        ),
-        (whole([9, 0, 0, 0], &packet), None),
+        pair(&[2, 0, 0, 0], RECEIVER, 0x0800, &packet),
+        pair(&[0, 0, 0, 2], RECEIVER, 0x0800, &packet),
+        ([&[9, 0, 0, 0], &packet[..]].concat(), None),
         (vec![2, 0], None),
     ];
     for family in [10, 24, 28, 30] {
-        let expected = ethernet(RECEIVER, SENDER, 0x86dd, &v6(false));
-        frames.push((whole([family, 0, 0, 0], &v6(false)), Some(expected)));
+        frames.push(pair(&[family, 0, 0, 0], RECEIVER, 0x86dd, &v6(false)));
     }
     for link_type in [0, 108] {
         let counts = check(link_type, &frames);
@@ -197,27 +165,17 @@ fn cooked_captures_get_back_what_they_lost() {
         // addresses; a tag; LLC with its length; and three that Ethernet cannot
         // carry.
         let llc = head(0, 1, &station, 4, &[0x42; 38]);
+        let carried = |to, from, (kind, device): (u16, u16), address: &[u8], protocol, packet| {
+            let expected = ethernet(to, from, protocol, packet);
+            let frame = head(kind, device, address, protocol, packet);
+            (frame, Some(expected))
+        };
         vec![
-            (
-                head(0, 1, &station, 0x0800, &packet),
-                Some(ethernet(RECEIVER, station, 0x0800, &packet)),
-            ),
-            (
-                head(1, 1, &station, 0x0806, &arp),
-                Some(ethernet([0xff; 6], station, 0x0806, &arp)),
-            ),
-            (
-                head(0, 772, &[0; 6], 0x86dd, &v6(false)),
-                Some(ethernet(RECEIVER, SENDER, 0x86dd, &v6(false))),
-            ),
-            (
-                head(4, 65534, &[], 0x0800, &packet),
-                Some(ethernet(RECEIVER, SENDER, 0x0800, &packet)),
-            ),
-            (
-                head(0, 1, &station, 0x8100, &tagged),
-                Some(ethernet(RECEIVER, station, 0x8100, &tagged)),
-            ),
+            carried(RECEIVER, station, (0, 1), &station, 0x0800, &packet),
+            carried([0xff; 6], station, (1, 1), &station, 0x0806, &arp),
+            carried(RECEIVER, SENDER, (0, 772), &[0; 6], 0x86dd, &v6(false)),
+            carried(RECEIVER, SENDER, (4, 65534), &[], 0x0800, &packet),
+            carried(RECEIVER, station, (0, 1), &station, 0x8100, &tagged),
             (head(0, 824, &[], 0x0800, &packet), None),
             (head(0, 803, &station, 0x0800, &packet), None),
             (head(0, 280, &[], 0x000c, &packet), None),
@@ -234,10 +192,8 @@ fn cooked_captures_get_back_what_they_lost() {
     let frame = cooked(0, 1, &station, 4, &[0x42; 38]);
     file.record(1, 0, &frame, frame.len() as u32 + 3);
     let expected = ethernet(RECEIVER, station, 41, &[0x42; 38]);
-    assert_eq!(
-        read(&file.bytes, false).0,
-        [(expected.clone(), expected.len() as u32 + 3)]
-    );
+    let wire_len = expected.len() as u32 + 3;
+    assert_eq!(read(&file.bytes, false).0, [(wire_len, expected)]);
 }
 
 #[test]
@@ -254,24 +210,14 @@ fn tshark_finds_the_packets_whole() {
     let mut reader = CaptureReader::new("test", Cursor::new(file.bytes)).unwrap();
     let mut writer = CaptureWriter::create(&path).unwrap();
     while let Some(record) = reader.next().unwrap() {
-        writer
-            .write(Nanos::from_secs(1), record.bytes, record.wire_len)
-            .unwrap();
+        let written = writer.write(Nanos::from_secs(1), record.bytes, record.wire_len);
+        written.unwrap();
     }
     writer.finish().unwrap();
-    let fields = [
-        "eth.src",
-        "ip.dst",
-        "ip.checksum.status",
-        "data.text",
-        "_ws.malformed",
-    ];
+    let options = "-n -o ip.check_checksum:TRUE -o data.show_as_text:TRUE -T fields -e eth.src \
+                   -e ip.dst -e ip.checksum.status -e data.text -e _ws.malformed";
     let mut tshark = Command::new("tshark");
-    tshark.args(["-r", &path, "-n", "-o", "ip.check_checksum:TRUE", "-o"]);
-    tshark.args(["data.show_as_text:TRUE", "-T", "fields"]);
-    for field in fields {
-        tshark.args(["-e", field]);
-    }
+    tshark.args(["-r", &path]).args(words(options));
     let Some(output) = output(&mut tshark) else {
         return;
     };
@@ -279,9 +225,7 @@ fn tshark_finds_the_packets_whole() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(said.lines().count(), 20);
     for (n, line) in said.lines().enumerate() {
-        assert_eq!(
-            line,
-            format!("52:54:00:01:02:{n:02x}\t10.0.0.{n}\t1\tlongwire\t")
-        );
+        let expected = format!("52:54:00:01:02:{n:02x}\t10.0.0.{n}\t1\tlongwire\t");
+        assert_eq!(line, expected);
     }
 }

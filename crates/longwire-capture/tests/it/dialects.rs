@@ -63,15 +63,11 @@ fn interfaces_of_other_link_types_are_left_out_and_counted() {
     let (frames, left_out) = read(&file);
     let lengths: Vec<usize> = frames.iter().map(|frame| frame.1.len()).collect();
     assert_eq!(lengths, [60, 60, 60, 60, 61]);
-    assert_eq!(
-        left_out,
-        [(LeftOut::LinkType(195), 5), (LeftOut::TooLong, 1)]
-    );
-    let notes = {
-        let mut reader = reader(&file);
-        read_to_end(&mut reader);
-        reader.counts().notes()
-    };
+    let expected = [(LeftOut::LinkType(195), 5), (LeftOut::TooLong, 1)];
+    assert_eq!(left_out, expected);
+    let mut reader = reader(&file);
+    read_to_end(&mut reader);
+    let notes = reader.counts().notes();
     let expected = [
         "skipped 5 records: link type 195 (IEEE 802.15.4) has no conversion to Ethernet",
         "skipped 1 record: longer than 256 KiB",
@@ -83,14 +79,14 @@ fn interfaces_of_other_link_types_are_left_out_and_counted() {
 fn a_file_without_an_interface_that_can_be_carried_is_refused_at_its_end() {
     let mut file = Builder::new(false);
     file.section().interface(195, 0, &[]);
-    file.enhanced(0, 1, &frame(20), 20)
-        .enhanced(0, 2, &frame(20), 20);
+    for stamp in [1, 2] {
+        file.enhanced(0, stamp, &frame(20), 20);
+    }
     let mut reader = reader(&file);
     let (frames, error) = read_to_end(&mut reader);
     assert_eq!(frames, []);
-    let reason = match error {
-        Some(CaptureError::Unsupported { reason, .. }) => reason,
-        other => panic!("{other:?}"),
+    let Some(CaptureError::Unsupported { reason, .. }) = error else {
+        panic!("{error:?}");
     };
     assert!(reason.contains("195 (IEEE 802.15.4)"), "{reason}");
     assert_eq!(reader.counts().left_out[&LeftOut::LinkType(195)], 2);
@@ -123,26 +119,20 @@ fn an_interface_is_chosen_by_name_or_number() {
         assert!(error.is_none(), "{error:?}");
         let lengths: Vec<usize> = frames.iter().map(|frame| frame.1.len()).collect();
         assert_eq!(lengths, expected, "{chosen}");
-        let counts = reader.counts();
-        assert_eq!(
-            counts.left_out[&LeftOut::OtherInterface],
-            others,
-            "{chosen}"
-        );
+        let left_out = reader.counts().left_out[&LeftOut::OtherInterface];
+        assert_eq!(left_out, others, "{chosen}");
     }
     let mut other = reader(&file);
     other.choose_interface("north").expect("a pcapng");
     let (frames, error) = read_to_end(&mut other);
     let error = error.expect("no such interface").to_string();
-    assert!(
-        frames.is_empty() && error.contains("'north'; its last section has 0 (east)"),
-        "{error}"
-    );
+    assert!(frames.is_empty());
+    let expected = "'north'; its last section has 0 (east)";
+    assert!(error.contains(expected), "{error}");
     let mut classic = Builder::new(false);
     classic.classic(0xa1b2_c3d4, 0, 1);
-    let refused = reader(&classic)
-        .choose_interface("west")
-        .expect_err("classic");
+    let chosen = reader(&classic).choose_interface("west");
+    let refused = chosen.expect_err("classic");
     assert!(refused.to_string().contains("no interfaces"), "{refused}");
 }
 
@@ -193,24 +183,17 @@ fn modified_captures_have_longer_record_headers() {
         for len in [60, 61] {
             file.u32(7).u32(5).u32(len).u32(len + 4);
             // Interface, protocol, packet type and padding.
-            file.u32(3)
-                .u16(0x0800)
-                .raw(&[1, 0])
-                .raw(&frame(len as usize));
+            file.u32(3).u16(0x0800).raw(&[1, 0]);
+            file.raw(&frame(len as usize));
         }
-        let expected = [
-            (7_000_005_000, frame(60), 64),
-            (7_000_005_000, frame(61), 65),
-        ];
+        let expected = [60, 61].map(|len| (7_000_005_000, frame(len), len as u32 + 4));
         assert_eq!(read(&file).0, expected);
         assert!(reader(&file).upcoming().next().is_none());
         file.bytes.truncate(24 + 20);
         let (frames, error) = read_to_end(&mut reader(&file));
         let error = error.expect("a cut record").to_string();
-        assert!(
-            frames.is_empty() && error.contains("20 of 24 bytes"),
-            "{error}"
-        );
+        assert!(frames.is_empty());
+        assert!(error.contains("20 of 24 bytes"), "{error}");
     }
 }
 

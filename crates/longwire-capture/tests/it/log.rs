@@ -14,11 +14,7 @@ fn row(frame: u64) -> Row {
     let dropped = frame % 7 == 3;
     Row {
         frame,
-        link: Name::from(if frame.is_multiple_of(2) {
-            "up"
-        } else {
-            "down"
-        }),
+        link: Name::from(["up", "down"][frame as usize % 2]),
         arrival_ns,
         length: 60 + (frame % 1_455) as u32,
         verdict: if dropped { Fate::Drop } else { Fate::Deliver },
@@ -34,11 +30,11 @@ fn row(frame: u64) -> Row {
 }
 
 fn write(path: &str, rows: &[Row]) {
-    let mut log = LogWriter::create(path).unwrap_or_else(|error| panic!("{error}"));
+    let mut log = LogWriter::create(path).unwrap();
     for row in rows {
-        log.write(row).unwrap_or_else(|error| panic!("{error}"));
+        log.write(row).unwrap();
     }
-    log.finish().unwrap_or_else(|error| panic!("{error}"));
+    log.finish().unwrap();
 }
 
 fn read(path: &str) -> Result<Vec<Row>, LogError> {
@@ -47,10 +43,8 @@ fn read(path: &str) -> Result<Vec<Row>, LogError> {
 
 /// Returns the error with which reading the file ends.
 fn complaint(path: &str) -> String {
-    match read(path) {
-        Ok(rows) => panic!("{path}: read {} rows of a bad file", rows.len()),
-        Err(error) => error.to_string(),
-    }
+    let rows = read(path).map(|rows| rows.len());
+    rows.expect_err(path).to_string()
 }
 
 fn any_text() -> impl Strategy<Value = Name> {
@@ -100,9 +94,7 @@ proptest! {
         for format in FORMATS {
             let path = dir.file(&format!("log.{format}"));
             write(&path, &rows);
-            let back = read(&path);
-            prop_assert!(back.is_ok(), "{format}: {back:?}");
-            prop_assert_eq!(&back.unwrap_or_default(), &rows, "{}", format);
+            prop_assert_eq!(&read(&path).unwrap(), &rows, "{}", format);
         }
     }
 
@@ -135,7 +127,7 @@ fn many_rows_pass_through_several_row_groups() {
     let rows: Vec<Row> = (0..300_000).map(row).collect();
     let path = dir.file("log.parquet");
     write(&path, &rows);
-    let mut log = LogReader::open(&path).unwrap_or_else(|error| panic!("{error}"));
+    let mut log = LogReader::open(&path).unwrap();
     let first = rows[0].arrival_ns;
     let last = rows.iter().filter_map(|row| row.release_ns).max();
     assert_eq!(log.span(), last.map(|last| (first, last)));
@@ -148,13 +140,8 @@ fn many_rows_pass_through_several_row_groups() {
 
     let text = dir.file("log.csv");
     write(&text, &rows);
-    let size = |path: &str| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    assert!(
-        size(&path) * 5 < size(&text),
-        "{} against {} bytes of text",
-        size(&path),
-        size(&text)
-    );
+    let [packed, text] = [path, text].map(|path| std::fs::metadata(path).unwrap().len());
+    assert!(packed * 5 < text, "{packed} against {text} bytes of text");
 }
 
 #[test]
@@ -163,10 +150,7 @@ fn an_empty_log_is_a_log() {
     for format in FORMATS {
         let path = dir.file(&format!("log.{format}"));
         write(&path, &[]);
-        assert!(
-            matches!(read(&path), Ok(rows) if rows.is_empty()),
-            "{format}"
-        );
+        assert_eq!(read(&path).unwrap(), [], "{format}");
     }
 }
 
@@ -174,8 +158,7 @@ fn an_empty_log_is_a_log() {
 fn the_name_selects_the_written_and_the_bytes_the_read_format() {
     let dir = Folder::new();
     for name in ["log", "log.txt", "log.csv.gz", "parquet"] {
-        let refused = LogWriter::create(dir.file(name)).map(drop);
-        let said = refused.map_or_else(|error| error.to_string(), |()| String::new());
+        let said = LogWriter::create(dir.file(name)).err().unwrap().to_string();
         assert!(said.contains(".csv or .parquet"), "{name}: {said}");
     }
     let (parquet, renamed) = (dir.file("log.PARQUET"), dir.file("log.dat"));
@@ -196,7 +179,7 @@ mine,1500,1,0,False,1,,300,200,deliver,1500,100,up,7
 ,0,0,0,0,TRUE,\"loss, far\",,,drop,60,150,up,8
 ";
     crate::common::write(&path, text.as_bytes());
-    let rows = read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let rows = read(&path).unwrap();
     assert_eq!(rows.len(), 2);
     assert_eq!((rows[0].frame, rows[0].release_ns), (7, Some(300)));
     assert!(rows[0].ecn_marked && !rows[0].corrupted);
@@ -208,12 +191,12 @@ fn times_are_whole_numbers_of_moderate_size_in_every_row() {
     let dir = Folder::new();
     let path = dir.file("log.csv");
     let rows: Vec<Row> = (0..8).map(row).collect();
-    let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
+    let mut log = LogWriter::create(&path).unwrap();
     log.set_epoch(1_700_000_000_000_000_000 - 500);
     for row in &rows {
-        log.write(row).unwrap_or_else(|error| panic!("{error}"));
+        log.write(row).unwrap();
     }
-    log.finish().unwrap_or_else(|error| panic!("{error}"));
+    log.finish().unwrap();
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], COLUMNS.join(","));
@@ -234,15 +217,12 @@ fn a_parquet_file_has_its_epoch_in_the_metadata_and_no_absent_number() {
     let dir = Folder::new();
     let path = dir.file("log.parquet");
     write(&path, &(0..8).map(row).collect::<Vec<_>>());
-    let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{error}"));
-    let file = SerializedFileReader::new(file).unwrap_or_else(|error| panic!("{error}"));
+    let file = std::fs::File::open(&path).unwrap();
+    let file = SerializedFileReader::new(file).unwrap();
     let metadata = file.metadata().file_metadata();
-    let entries = metadata.key_value_metadata().cloned().unwrap_or_default();
-    let epoch = entries
-        .iter()
-        .find(|entry| entry.key == "longwire.epoch_ns");
-    let epoch = epoch.and_then(|entry| entry.value.as_deref());
-    assert_eq!(epoch, Some("1700000000000000000"));
+    let mut entries = metadata.key_value_metadata().unwrap().iter();
+    let epoch = entries.find(|entry| entry.key == "longwire.epoch_ns");
+    assert_eq!(epoch.unwrap().value.as_deref(), Some("1700000000000000000"));
     for column in metadata.schema_descr().columns() {
         let repetition = column.self_type().get_basic_info().repetition();
         let expected = match column.name() {
@@ -273,10 +253,8 @@ fn wrong_lines_are_named() {
         1,up,100 | 3 fields, but the header has 13
     ",
     ) {
-        crate::common::write(
-            &path,
-            format!("{header}\n{good}\n{bad}\n{good}\n").as_bytes(),
-        );
+        let text = format!("{header}\n{good}\n{bad}\n{good}\n");
+        crate::common::write(&path, text.as_bytes());
         let said = complaint(&path);
         assert!(said.contains(&format!("{path}: line 3: ")), "{said}");
         assert!(said.contains(expected), "{said}");
@@ -289,10 +267,8 @@ fn non_logs_are_refused() {
     let path = dir.file("log.csv");
     crate::common::write(&path, b"time,rate\n1,2\n");
     let said = complaint(&path);
-    assert!(
-        said.contains("without all of the columns frame, link"),
-        "{said}"
-    );
+    let expected = "without all of the columns frame, link";
+    assert!(said.contains(expected), "{said}");
     let some = COLUMNS.map(|column| column.replace("copy", "copies"));
     crate::common::write(&path, format!("{}\n", some.join(",")).as_bytes());
     let said = complaint(&path);
@@ -324,15 +300,13 @@ fn rows_that_contradict_themselves_are_not_written() {
     let dir = Folder::new();
     for format in FORMATS {
         let path = dir.file(&format!("log.{format}"));
-        let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
+        let mut log = LogWriter::create(&path).unwrap();
         assert!(log.write(&row(0)).is_ok());
         let bad = Row {
             release_ns: None,
             ..row(1)
         };
-        let said = log
-            .write(&bad)
-            .map_or_else(|error| error.to_string(), |()| String::new());
+        let said = log.write(&bad).unwrap_err().to_string();
         assert!(said.contains(&format!("{path}: row 2: ")), "{said}");
     }
 }
@@ -344,16 +318,11 @@ fn a_full_disk_is_told() {
     for format in FORMATS {
         let path = link.file(&format!("full.{format}"));
         assert!(std::os::unix::fs::symlink("/dev/full", &path).is_ok());
-        let mut log = match LogWriter::create(&path) {
-            Ok(log) => log,
-            Err(error) => panic!("{error}"),
-        };
+        let mut log = LogWriter::create(&path).unwrap();
         let written = (0..300_000).try_for_each(|frame| log.write(&row(frame)));
-        let ended = written.and_then(|()| log.finish());
-        let said = ended.map_or_else(|error| error.to_string(), |()| String::new());
-        assert!(
-            said.contains(&path) && said.contains("No space left"),
-            "{said}"
-        );
+        let said = written.and_then(|()| log.finish()).unwrap_err().to_string();
+        for part in [&path, "No space left"] {
+            assert!(said.contains(part), "{said}");
+        }
     }
 }

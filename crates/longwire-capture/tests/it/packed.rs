@@ -100,11 +100,8 @@ fn files_compressed_by_tools_are_read() {
         assert!(error.contains("truncated"), "{tool}: {error}");
         assert!(expected.starts_with(&frames), "{tool}");
         if tool == "gzip" {
-            assert!(
-                frames.len() > expected.len() / 3,
-                "{tool}: {}",
-                frames.len()
-            );
+            let read = frames.len();
+            assert!(read > expected.len() / 3, "{read} frames");
         }
     }
 }
@@ -182,18 +179,15 @@ fn any_byte_may_be_wrong() {
 #[test]
 fn error_positions_name_the_compressed_file() {
     let mut plain = Builder::new(false);
-    plain
-        .classic(0xa1b2_c3d4, 96, 1)
-        .record(1, 0, &frame(1)[..90], 97);
+    plain.classic(0xa1b2_c3d4, 96, 1);
+    plain.record(1, 0, &frame(1)[..90], 97);
     let at = plain.bytes.len();
     plain.u32(1).u32(0).u32(262_145).u32(262_145);
     let (frames, error) = read_all(&gzip(&plain.bytes), false);
     let error = error.expect("refused").to_string();
     assert_eq!(frames.len(), 1);
-    assert!(
-        error.contains(&format!("test unpacked (gzip): at byte {at}:")),
-        "{error}"
-    );
+    let expected = format!("test unpacked (gzip): at byte {at}:");
+    assert!(error.contains(&expected), "{error}");
     let packed = lz4(&plain.bytes);
     let (_, error) = read_all(&packed[..packed.len() - 3], false);
     let error = error.expect("refused").to_string();
@@ -218,10 +212,9 @@ fn files_are_read_again_and_again() {
         let path = dir.file(&format!("again-{kind}.pcap"));
         std::fs::write(&path, &packed).unwrap();
         let mut reader = CaptureReader::open(&path).unwrap();
+        let packing = reader.packing();
         assert_eq!(
-            reader
-                .packing()
-                .map_or("no".into(), |p: Packing| p.to_string()),
+            packing.map_or("no".into(), |p: Packing| p.to_string()),
             kind
         );
         // 0: on this thread; 1: on a thread that repeats; 2: on one that does
@@ -239,11 +232,8 @@ fn files_are_read_again_and_again() {
                         break;
                     }
                 }
-                assert_eq!(
-                    count,
-                    if round == 2 { 700 } else { 2_000 },
-                    "{kind} {way} {round}"
-                );
+                let expected = if round == 2 { 700 } else { 2_000 };
+                assert_eq!(count, expected, "{kind} {way} {round}");
                 if round != 2 {
                     assert_eq!(reader.stored_offset(), packed.len() as u64, "{kind} {way}");
                 }
@@ -273,12 +263,8 @@ fn a_slow_pipe_is_not_waited_for() {
         assert!(Instant::now() < deadline);
         match reader.advance().unwrap() {
             Step::Frame => {
-                let record = reader.current().unwrap();
-                frames.push((
-                    record.stamp.as_nanos(),
-                    record.bytes.to_vec(),
-                    record.wire_len,
-                ));
+                let r = reader.current().unwrap();
+                frames.push((r.stamp.as_nanos(), r.bytes.to_vec(), r.wire_len));
             }
             Step::Later => {
                 std::thread::sleep(Duration::from_millis(20));

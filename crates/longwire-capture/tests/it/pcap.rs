@@ -23,12 +23,11 @@ fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
 
 /// Returns the place and the reason of the refusal.
 fn refusal(bytes: &[u8]) -> (usize, u64, String) {
-    match read_all(bytes) {
-        (frames, Some(CaptureError::Malformed { offset, reason, .. })) => {
-            (frames.len(), offset, reason)
-        }
-        other => panic!("not refused: {other:?}"),
-    }
+    let (frames, error) = read_all(bytes);
+    let Some(CaptureError::Malformed { offset, reason, .. }) = error else {
+        panic!("not refused: {frames:?} {error:?}");
+    };
+    (frames.len(), offset, reason)
 }
 
 fn frame(len: usize) -> Vec<u8> {
@@ -57,8 +56,8 @@ fn frame_check_sequences_are_no_part_of_a_frame() {
     let mut file = Builder::new(false);
     // Two 16-bit words of check sequence, present.
     file.classic(0xa1b2_c3d4, 0, 1 | 1 << 26 | 2 << 28);
-    file.record(1, 0, &frame(64), 64)
-        .record(2, 0, &frame(62), 64);
+    file.record(1, 0, &frame(64), 64);
+    file.record(2, 0, &frame(62), 64);
     let (frames, _) = read_all(&file.bytes);
     assert_eq!(frames[0], (1_000_000_000, frame(64)[..60].to_vec(), 60));
     assert_eq!(frames[1].1.len(), 60, "cut within the sequence");
@@ -82,13 +81,8 @@ fn pcapng_sections_interfaces_and_clocks() {
     file.enhanced(3, 2_000_000_000_123_999, &frame(64), 64);
     // The obsolete packet block: 16-bit interface, 16-bit drop count.
     file.block(2, |b| {
-        b.u16(1)
-            .u16(9)
-            .u32(0)
-            .u32(77)
-            .u32(14)
-            .u32(14)
-            .raw(&frame(14));
+        b.u16(1).u16(9).u32(0).u32(77);
+        b.u32(14).u32(14).raw(&frame(14));
     });
     file.block(3, |b| {
         b.u32(60).raw(&frame(60));
@@ -140,8 +134,8 @@ fn blocks_longer_than_any_buffer_are_skipped() {
 fn classic_files_cut_anywhere_give_the_frames_before() {
     let mut file = Builder::new(false);
     file.classic(0xa1b2_3c4d, 262_144, 1);
-    file.record(1, 2, &frame(60), 60)
-        .record(3, 4, &frame(100), 100);
+    file.record(1, 2, &frame(60), 60);
+    file.record(3, 4, &frame(100), 100);
     assert!(refusal(&[]).2.contains("empty"));
     for len in 1..file.bytes.len() {
         if len == 24 || len == 100 {
@@ -215,23 +209,25 @@ fn options_and_times_that_cannot_be_are_refused() {
         assert_eq!(offset, 44 + 8 + 8);
         assert!(reason.contains("length"), "{reason}");
     }
-    let mut file = Builder::new(false);
-    file.section()
-        .interface(1, 0, &[(14, &(-5i64).to_le_bytes())]);
-    file.enhanced(0, 4_999_999, &frame(20), 20);
-    assert!(refusal(&file.bytes).2.contains("1970"));
-    let mut file = Builder::new(false);
-    file.section().interface(1, 0, &[(9, &[0])]);
-    file.enhanced(0, u64::MAX, &frame(20), 20);
-    assert!(refusal(&file.bytes).2.contains("2554"));
+    let before = (14, &(-5i64).to_le_bytes()[..]);
+    for (option, time, year) in [(before, 4_999_999, "1970"), ((9, &[0]), u64::MAX, "2554")] {
+        let mut file = Builder::new(false);
+        file.section().interface(1, 0, &[option]);
+        file.enhanced(0, time, &frame(20), 20);
+        assert!(refusal(&file.bytes).2.contains(year), "{year}");
+    }
 }
 
 #[test]
 fn other_files_are_named() {
-    assert!(refusal(b"BZh91AY").2.contains("bzip2"));
-    assert!(refusal(&[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0]).2.contains("xz"));
-    assert!(refusal(&[2, 0x21, 0x4c, 0x18, 0]).2.contains("lz4"));
-    assert!(refusal(b"PK\x03\x04").2.contains("50 4b 03 04"));
+    for (bytes, name) in [
+        (&b"BZh91AY"[..], "bzip2"),
+        (&[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0], "xz"),
+        (&[2, 0x21, 0x4c, 0x18, 0], "lz4"),
+        (b"PK\x03\x04", "50 4b 03 04"),
+    ] {
+        assert!(refusal(bytes).2.contains(name), "{name}");
+    }
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, 195);
     let error = reader(&file.bytes).err().unwrap().to_string();
@@ -249,9 +245,8 @@ fn written_files_are_read_back() {
             let stamp = 1_700_000_000_000_000_001 + i * 333_333_337;
             let data = frame(14 + (i as usize * 7) % 1600);
             let wire_len = data.len() as u32 + (i % 3) as u32;
-            writer
-                .write(Nanos::from_nanos(stamp), &data, wire_len)
-                .unwrap();
+            let written = writer.write(Nanos::from_nanos(stamp), &data, wire_len);
+            written.unwrap();
             expected.push((stamp, data, wire_len));
         }
         let long = vec![0; 262_145];
@@ -287,21 +282,13 @@ fn frames_know_their_interface() {
     while let Some(record) = reader.next().unwrap() {
         let interface = record.interface;
         assert_eq!(record.bytes, frame(60));
-        seen.push((
-            interface,
-            reader.interface_name(interface).map(str::to_owned),
-        ));
+        let name = reader.interface_name(interface).unwrap_or("none");
+        seen.push((interface, name.to_owned()));
     }
-    let named = |number: u32, name: &str| (number, Some(name.to_owned()));
-    let noir = named(2, names[2]);
-    let expected = [
-        noir.clone(),
-        named(0, "west"),
-        named(3, &long[..256]),
-        (1, None),
-        noir,
-    ];
+    let shown = [names[0], "none", names[2], &long[..256]];
+    let expected = [2, 0, 3, 1, 2].map(|number| (number as u32, shown[number].to_owned()));
     assert_eq!(seen, expected);
+    assert_eq!(reader.interface_name(1), None);
     assert_eq!(reader.interface_name(4), None);
     let refused = CaptureWriter::create_for(&dir.file("interfaces.pcap"), &["a"]);
     assert!(refused.err().unwrap().to_string().contains(".pcapng"));

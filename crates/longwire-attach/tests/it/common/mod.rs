@@ -51,6 +51,10 @@ impl Tree {
         fs::write(path, content).expect("a file");
     }
 
+    pub fn json(&self, path: &str, content: &Value) {
+        self.file(path, content.to_string());
+    }
+
     pub fn link(&self, path: &str, to: impl AsRef<Path>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("directories");
@@ -68,11 +72,8 @@ impl Tree {
         self.file(&format!("proc/{pid}/stat"), stat);
         self.file(&format!("proc/{pid}/cgroup"), format!("{cgroup}\n"));
         self.file(&format!("proc/{pid}/comm"), "app\n");
-        let file = namespace.as_fd().as_raw_fd();
-        self.link(
-            &format!("proc/{pid}/ns/net"),
-            format!("/proc/self/fd/{file}"),
-        );
+        let file = format!("/proc/self/fd/{}", namespace.as_fd().as_raw_fd());
+        self.link(&format!("proc/{pid}/ns/net"), file);
         self.namespaces.insert(pid, namespace);
     }
 
@@ -80,7 +81,7 @@ impl Tree {
     pub fn task(&self, namespace: &str, id: &str, pid: u32, annotations: &Value) {
         let bundle = format!("{TASKS}/{namespace}/{id}");
         let configuration = json!({ "ociVersion": "1.0.2", "annotations": annotations });
-        self.file(&format!("{bundle}/config.json"), configuration.to_string());
+        self.json(&format!("{bundle}/config.json"), &configuration);
         self.file(&format!("{bundle}/init.pid"), pid.to_string());
     }
 
@@ -99,6 +100,12 @@ impl Tree {
         assert_eq!(found.pid, Some(pid), "{target}");
         assert_eq!(found.inode(), self.namespaces[&pid].inode(), "{target}");
         found
+    }
+
+    /// Checks that a target is refused with this reason.
+    pub fn refuse(&self, target: &Target, reason: &str) {
+        let refusal = self.refusal(target);
+        assert!(refusal.contains(reason), "'{reason}' is not in: {refusal}");
     }
 
     /// Returns the error for a target that must not resolve.
