@@ -4,6 +4,8 @@
 //! restarts at zero, and the run's start would be negative, which an unsigned number
 //! cannot hold. So a process of such a run counts from ten years before its machine's
 //! start.
+//!
+//! [`ClockReading`] measures the offset of another clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,10 +27,7 @@ pub fn count_from_before_boot() {
 #[inline]
 pub fn monotonic_now() -> Nanos {
     // Cannot fail: Linux has this clock since 2.5.
-    let kernel = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
-        time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
-    });
-    from_kernel(kernel)
+    from_kernel(read_clock(ClockId::CLOCK_MONOTONIC))
 }
 
 /// Converts nanoseconds of CLOCK_MONOTONIC.
@@ -40,4 +39,70 @@ pub fn from_kernel(time: u64) -> Nanos {
 /// Converts a time to CLOCK_MONOTONIC, for kernel timers.
 pub fn to_kernel(time: Nanos) -> Nanos {
     Nanos::from_nanos(time.as_nanos().saturating_sub(LEAD.load(Ordering::Relaxed)))
+}
+
+/// Maximum width of an accurate reading; a wider one was interrupted and is repeated.
+pub(super) const NARROW: u64 = 200;
+/// Maximum number of readings.
+const TRIES: usize = 4;
+
+/// A reading of two clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockReading {
+    /// The run's clock, before the other.
+    pub before: u64,
+    /// The other clock.
+    pub other: u64,
+    /// The run's clock, afterwards.
+    pub after: u64,
+}
+
+impl ClockReading {
+    /// Returns the narrowest of several readings.
+    pub fn new(clock: ClockId) -> ClockReading {
+        let mut best = ClockReading::once(clock);
+        for _ in 1..TRIES {
+            if best.width() <= NARROW {
+                break;
+            }
+            let again = ClockReading::once(clock);
+            if again.width() < best.width() {
+                best = again;
+            }
+        }
+        best
+    }
+
+    fn once(clock: ClockId) -> ClockReading {
+        ClockReading {
+            before: monotonic_now().as_nanos(),
+            other: read_clock(clock),
+            after: monotonic_now().as_nanos(),
+        }
+    }
+
+    /// Returns the duration of the reading in nanoseconds.
+    pub fn width(self) -> u64 {
+        self.after.saturating_sub(self.before)
+    }
+
+    /// Returns the other clock minus the run's, in nanoseconds. Times are far below 2^63
+    /// ns, so the difference is exact.
+    pub fn offset(self) -> i64 {
+        let middle = self.before + self.width() / 2;
+        self.other.wrapping_sub(middle).cast_signed()
+    }
+}
+
+/// Returns a clock's time in nanoseconds.
+pub(super) fn read_clock(clock: ClockId) -> u64 {
+    // Fails only on a broken kernel; zero makes every stamp implausible.
+    clock_gettime(clock).map_or(0, |t| {
+        t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
+    })
+}
+
+/// Returns a clock's lead over the run's, in nanoseconds.
+pub(super) fn ahead_of_monotonic(clock: ClockId) -> i64 {
+    ClockReading::new(clock).offset()
 }

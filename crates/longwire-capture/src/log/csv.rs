@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::error::LogError;
+use super::LogError;
 use super::row::{COLUMNS, EPOCH, Layout, StoredTimes};
 use super::row::{Fate, Name, Names, Row};
 use super::{FormatReader, FormatWriter};

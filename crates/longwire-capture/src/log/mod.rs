@@ -5,19 +5,19 @@
 //! hold the same columns ([`COLUMNS`]) and are streamed in constant memory.
 
 mod csv;
-mod error;
 #[cfg(feature = "parquet")]
 mod parquet;
+
 #[cfg(not(feature = "parquet"))]
 #[path = "without_parquet.rs"]
 mod parquet;
 mod row;
 mod verdicts;
 
-use std::fmt;
+use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
-pub use error::LogError;
 pub use row::{COLUMNS, Fate, Name, Row};
 pub use verdicts::{Number, VerdictLog};
 
@@ -216,5 +216,62 @@ impl RowSink for LogWriter {
 
     fn finish(self: Box<Self>) -> Result<(), LogError> {
         LogWriter::finish(*self)
+    }
+}
+
+/// Error of writing or reading a log.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LogError {
+    #[error("log '{}': name must end in .csv or .parquet", path.display())]
+    Extension { path: PathBuf },
+    #[error("log {}: {action}: {source}", path.display())]
+    File {
+        path: PathBuf,
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error(
+        "{}: not a verdict log: without {} of the columns {}",
+        path.display(), lacking(missing), COLUMNS.join(", ")
+    )]
+    Columns {
+        path: PathBuf,
+        missing: Vec<&'static str>,
+    },
+    /// `place` is a line of a CSV file or a row of a Parquet file, from 1.
+    #[error("{}: {place}: {what}", path.display())]
+    Row {
+        path: PathBuf,
+        place: String,
+        what: String,
+    },
+    /// The file is not Parquet at all, cut off, or damaged.
+    #[error("{}: {action}: {source}", path.display())]
+    Parquet {
+        path: PathBuf,
+        action: String,
+        source: Box<dyn Error + Send + Sync>,
+    },
+    #[error("{}: this build has no Parquet support; use CSV", path.display())]
+    NoParquet { path: PathBuf },
+}
+
+/// Formats the missing columns.
+fn lacking(missing: &[&str]) -> String {
+    if missing.len() == COLUMNS.len() {
+        "all".to_owned()
+    } else {
+        missing.join(", ")
+    }
+}
+
+impl LogError {
+    pub(super) fn file(path: &Path, action: &'static str, source: io::Error) -> LogError {
+        LogError::File {
+            path: path.to_owned(),
+            action,
+            source,
+        }
     }
 }

@@ -10,10 +10,10 @@ use std::thread::{Builder, JoinHandle};
 
 use nix::sys::eventfd::EventFd;
 
-use super::behind::Batches;
 use super::raw::bell;
 use super::source::{BUFFER_LEN, HEAD_LEN, Stop, block};
 use super::unpack::Input;
+use super::writer::Batches;
 
 /// Read-ahead depth of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! File Format").
 
 use super::CAPTURED_MAX;
-use super::format::Place;
+use super::link_type::Place;
 use super::link_type::{self, Framing};
 use super::source::{FillResult, Order, Source, Stop};
 

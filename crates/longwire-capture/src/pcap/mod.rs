@@ -1,13 +1,8 @@
 //! Reading and writing capture files: classic pcap and pcapng.
 
-use std::os::unix::fs::MetadataExt;
-
 mod ahead;
-mod behind;
 mod classic;
 mod counts;
-mod error;
-mod format;
 mod link_type;
 mod ng;
 mod ng_interface;
@@ -19,13 +14,13 @@ mod unpack;
 mod wireless;
 mod writer;
 mod zstd;
-
-pub use behind::Batches;
 pub use counts::{LeftOut, RecordCounts};
-pub use error::CaptureError;
 pub use reader::{CaptureReader, Record, Step};
 pub use unpack::Packing;
-pub use writer::{CaptureFormat, CaptureWriter};
+pub use writer::{Batches, CaptureFormat, CaptureWriter};
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
 
 /// Returns whether two paths lead to one file, so that creating the second
 /// would empty the first.
@@ -42,3 +37,34 @@ pub fn same_file(first: &str, second: &str) -> bool {
 /// Longest captured frame that is read or written, in bytes: the limit of
 /// other capture tools for Ethernet.
 pub const CAPTURED_MAX: u32 = 256 * 1024;
+
+/// Error of reading or writing a capture file.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum CaptureError {
+    #[error("{file}: {action}: {source}")]
+    File {
+        file: String,
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error("{file}: {reason}")]
+    Unsupported { file: String, reason: String },
+    #[error("{file}: at byte {offset}: {reason}")]
+    Malformed {
+        file: String,
+        offset: u64,
+        reason: String,
+    },
+}
+
+impl CaptureError {
+    /// Returns the error of a system call on a file.
+    pub(super) fn file(file: &str, action: &'static str, source: io::Error) -> CaptureError {
+        CaptureError::File {
+            file: file.to_owned(),
+            action,
+            source,
+        }
+    }
+}

@@ -4,8 +4,8 @@
 
 use super::CAPTURED_MAX;
 use super::counts::LeftOut;
-use super::format::{Found, Place};
 use super::link_type::{self, Framing};
+use super::link_type::{Found, Place};
 use super::ng_interface::Interface;
 use super::ng_interface::Options;
 use super::source::{BUFFER_LEN, FillResult, Order, Source, Stop};

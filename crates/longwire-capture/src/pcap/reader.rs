@@ -7,17 +7,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use longwire_engine::Nanos;
 
 use super::CAPTURED_MAX;
+use super::CaptureError;
 use super::ahead::Depth;
-use super::behind::Batches;
 use super::counts::LeftOut;
 use super::counts::RecordCounts;
-use super::error::CaptureError;
-use super::format::Format;
-use super::format::{Found, Place};
+use super::link_type::Format;
 use super::link_type::Framing;
+use super::link_type::{Found, Place};
 use super::payload::ETHERNET_LEN;
 use super::source::{Source, Stop};
 use super::unpack::{Input, Packing};
+use super::writer::Batches;
 
 /// A captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

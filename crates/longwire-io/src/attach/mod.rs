@@ -43,7 +43,6 @@ mod order;
 mod pins;
 mod port;
 mod taker;
-mod watch;
 
 pub use alive::closed_at_end;
 pub use devices::is_device_of_link;
@@ -56,9 +55,9 @@ pub use taker::{LoadedSelection, PREFIXES_MAX, Selection, Selector};
 use alive::AliveCall;
 use devices::{make_devices, open, quiet};
 use given::GivenFrames;
+use given::Watch;
 use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
-use watch::Watch;
 
 /// Prefix of the names of programs at attachments' devices.
 const PROGRAM: &str = "longwire";

@@ -20,8 +20,8 @@ use super::alive::{self, AliveCall};
 use super::devices::{make_port_device, open};
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::given::GivenFrames;
+use super::given::Watch;
 use super::taker::{Destination, NEXT, take};
-use super::watch::Watch;
 use super::{AttachError, AttachHub, PROGRAM, Selection, attach_at, attach_giver, find};
 use crate::bpf::instruction::Assembler;
 use crate::bpf::instruction::{

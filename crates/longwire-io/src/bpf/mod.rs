@@ -4,17 +4,19 @@
 //! Structures are prefixes of `union bpf_attr` in linux/bpf.h; the kernel treats missing
 //! fields as zero.
 
+pub mod instruction;
+pub mod tcx;
+pub use instruction::Instruction;
+
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) mod counters;
-pub mod instruction;
-pub mod tcx;
-
-pub use instruction::Instruction;
+use self::instruction::load_value;
+use crate::mapping::Mapping;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
@@ -416,6 +418,43 @@ pub(crate) fn attach_xdp(
     };
     // SAFETY: the attributes of LINK_CREATE, without addresses.
     unsafe { bpf(LINK_CREATE, &mut attributes) }.map(Link::new)
+}
+
+/// Counters that programs increment, mapped into this process: reading them takes no
+/// system call and no rights.
+#[derive(Debug)]
+pub(crate) struct CounterMap<const N: usize> {
+    map: OwnedFd,
+    memory: Mapping,
+}
+
+impl<const N: usize> CounterMap<N> {
+    /// Creates zeroed counters.
+    ///
+    /// # Errors
+    /// Missing CAP_BPF.
+    pub fn new() -> io::Result<CounterMap<N>> {
+        let bytes = size_of::<[AtomicU64; N]>();
+        let map = create_value_map(bytes as u32)?;
+        let memory = Mapping::shared(map.as_fd(), 0, bytes, 0)?;
+        Ok(CounterMap { map, memory })
+    }
+
+    /// Returns instructions that load the address of a counter.
+    pub fn load(&self, to: u8, index: usize) -> [Instruction; 2] {
+        let offset = index * size_of::<AtomicU64>();
+        load_value(to, self.map.as_raw_fd(), offset as i32)
+    }
+
+    /// Returns the counts.
+    pub fn get(&self) -> [u64; N] {
+        // SAFETY: the mapping has this many aligned words, lives as long as this value,
+        // and is accessed atomically by all.
+        let counters = unsafe { self.memory.start().cast::<[AtomicU64; N]>().as_ref() };
+        counters
+            .each_ref()
+            .map(|counter| counter.load(Ordering::Relaxed))
+    }
 }
 
 #[cfg(test)]

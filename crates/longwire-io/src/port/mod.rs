@@ -7,7 +7,6 @@ use longwire_engine::Nanos;
 mod any;
 pub mod bare;
 mod carrier;
-mod clocks;
 mod error;
 pub mod gap;
 mod lock;

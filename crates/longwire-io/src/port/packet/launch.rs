@@ -16,11 +16,11 @@ use longwire_engine::Nanos;
 use nix::time::ClockId;
 
 use super::sent::{DeviceClock, DeviceStamping, SendErrorQueue, TIMESTAMPING};
+use crate::clock::ahead_of_monotonic;
 use crate::clock::monotonic_now;
 use crate::net::ethtool::Ethtool;
 use crate::net::netlink_message::{attribute, number_at};
 use crate::net::qdisc::Qdisc;
-use crate::port::clocks::ahead_of_monotonic;
 use crate::port::options::LaunchMode;
 use crate::port::socket::set_option;
 use crate::port::{SendStamp, StampedBy};

@@ -15,8 +15,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use longwire_engine::Nanos;
 use nix::time::ClockId;
 
+use crate::clock::{ClockReading, ahead_of_monotonic};
 use crate::net::ethtool::Ethtool;
-use crate::port::clocks::{ClockReading, ahead_of_monotonic};
 use crate::port::socket::set_option;
 use crate::port::{SendStamp, StampedBy};
 use crate::rights;

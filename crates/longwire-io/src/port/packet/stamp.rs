@@ -8,7 +8,7 @@
 use longwire_engine::Nanos;
 use nix::time::ClockId;
 
-use super::super::clocks::{ClockReading, NARROW};
+use crate::clock::{ClockReading, NARROW};
 
 /// Interval between checks of the difference.
 const CHECK_EVERY: u64 = 1_000_000;
@@ -146,7 +146,7 @@ impl StampScale {
 mod tests {
     use super::*;
     use crate::clock::monotonic_now;
-    use crate::port::clocks::read_clock;
+    use crate::clock::read_clock;
 
     const DAY: u64 = 86_400_000_000_000;
 
