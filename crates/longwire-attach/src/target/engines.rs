@@ -194,10 +194,7 @@ fn owner(path: &Path) -> io::Result<u32> {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
-    serde_json::from_slice(body).map_err(|error| {
-        let what = format!("unknown response: {error}");
-        io::Error::new(io::ErrorKind::InvalidData, what)
-    })
+    serde_json::from_slice(body).map_err(|error| invalid(format!("unknown response: {error}")))
 }
 
 /// Timeout of a request. A hung engine may have a full accept queue.

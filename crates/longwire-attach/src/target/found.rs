@@ -61,16 +61,17 @@ impl FoundTarget {
     ) -> Result<FoundTarget, TargetError> {
         let is_plain = name.components().count() == 1 && !name.to_string_lossy().contains('/');
         let candidates: Vec<PathBuf> = if is_plain {
-            directories
-                .iter()
-                .map(|directory| directory.join(name))
-                .collect()
+            let paths = directories.iter().map(|directory| directory.join(name));
+            paths.collect()
         } else {
             vec![name.to_owned()]
         };
-        let mut opened = candidates.iter().map(|path| (path, open_file(path)));
-        let is_present = |(_, file): &(&PathBuf, io::Result<OwnedFd>)| !matches!(file, Err(error) if error.kind() == io::ErrorKind::NotFound);
-        let Some((path, file)) = opened.find(is_present) else {
+        let mut paths = candidates.iter();
+        let opened = paths.find_map(|path| match open_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            file => Some((path, file)),
+        });
+        let Some((path, file)) = opened else {
             return Err(TargetError::NoNamespace {
                 path: candidates[0].clone(),
                 known: names(directories),

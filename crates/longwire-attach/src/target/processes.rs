@@ -28,20 +28,14 @@ const PREFIXES: [(&str, Runtime); 5] = [
 
 /// Reads the cgroups of all processes.
 pub fn read(machine: &Machine) -> Reading {
-    let path = machine.path("/proc");
-    Reading {
-        containers: read_processes(&path),
-        path,
-    }
+    Reading::of(machine.path("/proc"), read_processes)
 }
 
 fn read_processes(proc: &Path) -> io::Result<Vec<Container>> {
     let mut containers: BTreeMap<String, Container> = BTreeMap::new();
     for entry in fs::read_dir(proc)?.flatten() {
-        let pid = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok());
         let Some(found) = pid.and_then(|pid| container(proc, pid)) else {
             continue;
         };

@@ -1,22 +1,20 @@
 //! State directories of container runtimes.
 //!
-//! CRI-O and Podman use those of their common library `containers/storage`: `RUNROOT/DRIVER-containers/ID/userdata/pidfile` has the PID, and
+//! CRI-O and Podman use those of their common library `containers/storage`:
+//! `RUNROOT/DRIVER-containers/ID/userdata/pidfile` has the PID, and
 //! `GRAPHROOT/DRIVER-containers/containers.json` the names. `config.json` is in the first
 //! directory (CRI-O) or the second (Podman, `bundlePath` of libpod). The roots are those of
-//! `containers-storage.conf(5)`; rootless Podman uses `$XDG_RUNTIME_DIR/containers`.
+//! `containers-storage.conf(5)`; rootless Podman uses `$XDG_RUNTIME_DIR/containers`. Recent
+//! versions of CRI-O run most sandboxes without a process (`drop_infra_ctr`). They are listed
+//! as stopped, and the pod is found by another of its containers.
 //!
-//! Recent versions of CRI-O run most sandboxes without a process (`drop_infra_ctr`). They
-//! are listed as stopped, and the pod is found by another of its containers.
-//!
-//! containerd has directories of running tasks: `STATE/io.containerd.runtime.v2.task/NAMESPACE/ID` is the bundle of a task:
-//! `config.json`, and `init.pid`, written by the runc shim. It exists from creation to
+//! containerd: `STATE/io.containerd.runtime.v2.task/NAMESPACE/ID` is the bundle of a running
+//! task, with `config.json` and the runc shim's `init.pid`. It exists from creation to
 //! deletion of the task; tested with containerd 1.6 and 1.7, and unchanged in 2.x
-//! (`core/runtime/v2`).
+//! (`core/runtime/v2`). Docker's containers are in the namespace `moby`.
 //!
-//! Docker's containers are in the namespace `moby`.
-//!
-//! Docker without its socket is read by its container directory: `/var/lib/docker/containers/ID/config.v2.json` is the daemon's container
-//! (`container.Container` of moby): `Name` with a leading slash, and `State` with `Pid`.
+//! Docker: `/var/lib/docker/containers/ID/config.v2.json` is the daemon's container
+//! (`container.Container` of moby), with a leading slash in `Name`, and `Pid` in `State`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -56,10 +54,12 @@ type Names = BTreeMap<String, Vec<String>>;
 
 /// Reads all directories, in order of precedence.
 pub fn read(machine: &Machine) -> impl Iterator<Item = Reading> {
-    let others = read_storage(machine)
-        .into_iter()
-        .chain(read_containerd(machine));
-    std::iter::once(read_docker(machine)).chain(others)
+    let docker = Reading::of(machine.path(CONTAINERS), read_containers);
+    let tasks = states(machine).into_iter().map(|state| state.join(TASKS));
+    let containerd = tasks.map(|path| Reading::of(path, read_tasks));
+    std::iter::once(docker)
+        .chain(read_storage(machine))
+        .chain(containerd)
 }
 
 /// Reads the directories of root and all users.
@@ -68,10 +68,7 @@ fn read_storage(machine: &Machine) -> Vec<Reading> {
     let users = users.map(|directory| (directory.path.join("containers"), directory.user));
     std::iter::once((machine.path(RUN_ROOT), None))
         .chain(users)
-        .map(|(path, user)| Reading {
-            containers: read_root(machine, &path, user),
-            path,
-        })
+        .map(|(path, user)| Reading::of(path, |path| read_root(machine, path, user)))
         .collect()
 }
 
@@ -103,10 +100,7 @@ fn read_root(machine: &Machine, run_root: &Path, user: Option<u32>) -> io::Resul
                     .names
                     .extend(names.get(&id).into_iter().flatten().cloned());
                 container.user = user;
-                container.state = match directory.number("pidfile") {
-                    Ok(pid) => State::Listed { pid: Some(pid) },
-                    Err(_) => State::Stopped,
-                };
+                container.state = recorded(&directory, "pidfile");
                 containers.push(container);
             }
         }
@@ -149,17 +143,6 @@ const TASKS: &str = "io.containerd.runtime.v2.task";
 
 /// Docker's namespace.
 const DOCKER: &str = "moby";
-
-/// Reads all state directories.
-fn read_containerd(machine: &Machine) -> Vec<Reading> {
-    let tasks = states(machine).into_iter().map(|state| state.join(TASKS));
-    tasks
-        .map(|path| Reading {
-            containers: read_tasks(&path),
-            path,
-        })
-        .collect()
-}
 
 /// Returns the state directories. For a containerd named by the environment, this is the
 /// directory of its socket, in all distributions.
@@ -205,11 +188,16 @@ fn task(bundle: &Directory, namespace: &str, id: &str) -> Container {
     if let Ok(configuration) = bundle.json::<Configuration>("config.json") {
         configuration.apply(&mut container);
     }
-    container.state = match bundle.number("init.pid") {
+    container.state = recorded(bundle, "init.pid");
+    container
+}
+
+/// Returns the state of a container with this file of its PID.
+fn recorded(directory: &Directory, file: &str) -> State {
+    match directory.number(file) {
         Ok(pid) => State::Listed { pid: Some(pid) },
         Err(_) => State::Stopped,
-    };
-    container
+    }
 }
 
 /// Container directory.
@@ -230,15 +218,6 @@ struct SavedState {
     running: bool,
     #[serde(default)]
     pid: u32,
-}
-
-/// Reads the container directory.
-fn read_docker(machine: &Machine) -> Reading {
-    let path = machine.path(CONTAINERS);
-    Reading {
-        containers: read_containers(&path),
-        path,
-    }
 }
 
 fn read_containers(path: &Path) -> io::Result<Vec<Container>> {

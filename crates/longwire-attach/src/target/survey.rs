@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::container::{Container, State};
 use super::engines::{self, Engine};
@@ -154,6 +154,14 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// Reads a directory.
+    pub fn of(path: PathBuf, read: impl Fn(&Path) -> io::Result<Vec<Container>>) -> Reading {
+        Reading {
+            containers: read(&path),
+            path,
+        }
+    }
+
     /// Returns the place with its result.
     pub fn place(&self) -> Place {
         let state = match &self.containers {
