@@ -36,33 +36,17 @@ struct Case {
     lent: bool,
 }
 
-const CASES: [Case; 4] = [
-    Case {
-        len: 64,
-        lent: false,
-    },
-    Case {
-        len: 512,
-        lent: false,
-    },
-    Case {
-        len: 1500,
-        lent: false,
-    },
-    Case {
-        len: 1500,
-        lent: true,
-    },
-];
-
 impl Case {
+    fn all() -> [Case; 4] {
+        let cases = [(64, false), (512, false), (1500, false), (1500, true)];
+        cases.map(|(len, lent)| Case { len, lent })
+    }
+
     fn name(self, waiting: u64) -> String {
         let Case { len, lent } = self;
         let lent = if lent { " lent" } else { "" };
-        format!(
-            "{len} B{lent}, {} MB waiting",
-            waiting * len as u64 / 1_000_000
-        )
+        let megabytes = waiting * len as u64 / 1_000_000;
+        format!("{len} B{lent}, {megabytes} MB waiting")
     }
 
     /// Returns the backlogs: none, and the long one in frames.
@@ -214,7 +198,7 @@ fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, Wal
 fn on_one_core(criterion: &mut Criterion) {
     pin(0);
     let mut group = group(criterion, "delay line, one core");
-    for case in CASES {
+    for case in Case::all() {
         for waiting in case.waiting() {
             let (mut sender, mut receiver) = pair(case, waiting);
             group.bench_function(case.name(waiting), |bencher| {
@@ -230,7 +214,7 @@ fn on_one_core(criterion: &mut Criterion) {
 fn on_two_cores(criterion: &mut Criterion) {
     println!("a cache line crosses between the cores in {:?}", crossing());
     let mut group = group(criterion, "delay line, two cores");
-    for case in CASES {
+    for case in Case::all() {
         for waiting in case.waiting() {
             let (mut sender, mut receiver) = pair(case, waiting);
             group.bench_function(case.name(waiting), |bencher| {

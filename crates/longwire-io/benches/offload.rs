@@ -11,7 +11,7 @@ mod frames;
 use std::hint::black_box;
 
 use frames::FrameSpec;
-use longwire_io::port::offload::{SegmentKind, Segments, cut, finish_if_partial};
+use longwire_io::port::offload::{cut, finish_if_partial};
 use nix::time::{ClockId, clock_gettime};
 
 /// Returns the processor time used by this thread, in nanoseconds.
@@ -37,12 +37,7 @@ fn measure(what: &str, items: u64, mut work: impl FnMut()) {
 fn offloads(rounds: u64) {
     let spec = FrameSpec::tcp(60_000);
     let super_frame = spec.build_partial();
-    let segments = Segments {
-        kind: SegmentKind::TcpV4,
-        header_len: spec.payload_at() as u16,
-        payload_len: 1448,
-        cwr_once: false,
-    };
+    let segments = spec.segments(1448);
     let count = segments.wire_frames(super_frame.len()).len();
     let mut out = Vec::with_capacity(super_frame.len());
     measure(

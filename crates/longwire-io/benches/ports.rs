@@ -16,35 +16,26 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_io::net;
 use longwire_io::port::options::{OpenOptions, XdpMode};
-use longwire_io::port::packet::{self, PacketTx};
-use longwire_io::port::{AnyRx, AnyTx, xdp};
+use longwire_io::port::{AnyRx, AnyTx};
 use longwire_io::{PushResult, RxPort, TxFrame, TxPort};
-use pair::{PORT, Pair, STATION, frame, now};
+use pair::{Pair, STATION, frame, now};
 
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Packet,
-    XdpNative,
-    XdpGeneric,
-}
+/// A kind of port, and its way of receiving by XDP.
+type Kind = (&'static str, XdpMode);
 
-const KINDS: [Kind; 3] = [Kind::Packet, Kind::XdpNative, Kind::XdpGeneric];
+const KINDS: [Kind; 3] = [
+    ("packet", XdpMode::Best),
+    ("xdp", XdpMode::Native),
+    ("xdp", XdpMode::Generic),
+];
 
-fn open(kind: Kind, name: &str) -> Result<(AnyRx, AnyTx), longwire_io::PortError> {
-    let options = |xdp_mode| OpenOptions {
+fn open(pair: &Pair, (kind, xdp_mode): Kind) -> (AnyRx, AnyTx) {
+    let options = OpenOptions {
         xdp_mode,
         ..OpenOptions::default()
     };
-    let mode = match kind {
-        Kind::Packet => {
-            let port = packet::open(name, &options(XdpMode::Best))?;
-            return Ok((AnyRx::Packet(port.rx), AnyTx::Packet(port.tx)));
-        }
-        Kind::XdpNative => XdpMode::Native,
-        Kind::XdpGeneric => XdpMode::Generic,
-    };
-    let port = xdp::open(name, &options(mode))?;
-    Ok((AnyRx::Xdp(port.rx), AnyTx::Xdp(port.tx)))
+    let port = pair.open(kind, &options).unwrap();
+    (port.rx, port.tx)
 }
 
 /// Returns the processor time of the calling thread, in nanoseconds. Unlike wall time it is
@@ -74,17 +65,11 @@ fn flood(tx: &mut impl TxPort, bytes: &[u8], time: Duration) -> (u64, u64) {
     (left, (cpu_time() - used) / left.max(1))
 }
 
-fn station_tx(pair: &Pair) -> PacketTx {
-    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
-        .unwrap()
-        .tx
-}
-
 /// A sender on one core, the port on the other.
 fn receive_rate(kind: Kind, len: usize, time: Duration) {
     let Some(pair) = Pair::new() else { return };
-    let (mut rx, _tx) = pair.in_port(|| open(kind, PORT)).unwrap();
-    let mut sender = station_tx(&pair);
+    let (mut rx, _tx) = open(&pair, kind);
+    let mut sender = pair.station().tx;
     let bytes = frame(1, len);
     let done = AtomicBool::new(false);
     let (sent, cost) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -127,12 +112,9 @@ fn receive_rate(kind: Kind, len: usize, time: Duration) {
 /// The port alone; the station's stack discards the frames.
 fn send_rate(kind: Kind, len: usize, time: Duration) {
     let Some(pair) = Pair::new() else { return };
-    let (_rx, mut tx) = pair.in_port(|| open(kind, PORT)).unwrap();
-    let arrived = || {
-        pair.in_station(|| net::link_stats(STATION))
-            .unwrap()
-            .rx_packets
-    };
+    let (_rx, mut tx) = open(&pair, kind);
+    let stats = || pair.in_station(|| net::link_stats(STATION));
+    let arrived = || stats().unwrap().rx_packets;
     let before = arrived();
     let (left, cost) = flood(&mut tx, &frame(1, len), time);
     thread::sleep(Duration::from_millis(20));
@@ -147,8 +129,8 @@ fn send_rate(kind: Kind, len: usize, time: Duration) {
 /// Measures the cost of receiving a waiting frame.
 fn drain(kind: Kind, len: usize, rounds: usize) {
     let Some(pair) = Pair::new() else { return };
-    let (mut rx, _tx) = pair.in_port(|| open(kind, PORT)).unwrap();
-    let mut sender = station_tx(&pair);
+    let (mut rx, _tx) = open(&pair, kind);
+    let mut sender = pair.station().tx;
     let bytes = frame(1, len);
     let mut best = u128::MAX;
     for _ in 0..rounds {

@@ -82,6 +82,7 @@ fn range(word: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::Mapping;
 
     #[test]
     fn full_anonymous_mappings_are_found() {
@@ -104,41 +105,32 @@ Rss:               16384 kB
     }
 
     /// A fully used mapping between two inaccessible guard regions.
-    struct Region {
-        start: *mut u8,
-    }
+    struct Region(Mapping);
 
     const GUARD: usize = 2 << 20;
     const LEN: usize = 16 << 20;
 
     impl Region {
         fn new() -> Region {
-            let (prot, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-            let (null, all) = (std::ptr::null_mut(), LEN + 2 * GUARD);
-            // SAFETY: a new mapping wherever the kernel has room.
-            let start = unsafe { libc::mmap(null, all, prot, flags, -1, 0) };
-            assert_ne!(start, libc::MAP_FAILED);
-            let start = start.cast::<u8>();
-            // SAFETY: the middle of that mapping.
-            let made = unsafe {
-                let middle = start.add(GUARD).cast();
-                libc::mprotect(middle, LEN, libc::PROT_READ | libc::PROT_WRITE)
-            };
-            assert_eq!(made, 0);
-            Region { start }
+            let mapping = Mapping::anonymous(LEN + 2 * GUARD, 0).expect("memory");
+            for at in [0, GUARD + LEN] {
+                // SAFETY: an end of that mapping, which nothing accesses.
+                let closed = unsafe {
+                    let end = mapping.start().add(at).as_ptr().cast();
+                    libc::mprotect(end, GUARD, libc::PROT_NONE)
+                };
+                assert_eq!(closed, 0);
+            }
+            Region(mapping)
         }
 
         fn bytes(&mut self) -> &mut [u8] {
             // SAFETY: mapped for reading and writing until `self` is dropped,
             // and only to be had through it.
-            unsafe { std::slice::from_raw_parts_mut(self.start.add(GUARD), LEN) }
-        }
-    }
-
-    impl Drop for Region {
-        fn drop(&mut self) {
-            // SAFETY: what `new` mapped, once.
-            unsafe { libc::munmap(self.start.cast(), LEN + 2 * GUARD) };
+            unsafe {
+                let start = self.0.start().add(GUARD).as_ptr();
+                std::slice::from_raw_parts_mut(start, LEN)
+            }
         }
     }
 

@@ -174,18 +174,15 @@ mod tests {
         let folder = Folder::new();
         let file = folder.path().join("file");
         std::fs::write(&file, "x").expect("a file");
-        FileAccess::Absolute
-            .open_regular(&file)
-            .expect("it is absolute");
+        let opened = FileAccess::Absolute.open_regular(&file);
+        opened.expect("it is absolute");
         // Existing or not, a pipe or a secret: the answer is the same.
         for path in [&*file, Path::new("/etc/shadow"), Path::new("/nowhere")] {
             let access = FileAccess::Nothing("not here");
             let refused = access.open_regular(path);
             assert!(matches!(refused, Err(FileError::Refused("not here"))));
-            assert!(matches!(
-                access.resolve(path.to_str().expect("plain")),
-                Err(FileError::Refused("not here"))
-            ));
+            let refused = access.resolve(path.to_str().expect("plain"));
+            assert!(matches!(refused, Err(FileError::Refused("not here"))));
         }
         for path in ["Cargo.toml", "../nowhere", "./x", "-"] {
             let refused = FileAccess::Absolute.open_regular(Path::new(path));
@@ -210,18 +207,13 @@ mod tests {
             assert_eq!(found.expect("it is in it"), absolute);
             access.open_regular(good).expect("it is in it");
         }
-        for bad in [
-            "../outside",
-            "escape",
-            "../inner/file",
-            "/etc/passwd",
-            "/proc/self/maps",
-        ] {
+        let absolute = ["/etc/passwd", "/proc/self/maps"];
+        for bad in ["../outside", "escape", "../inner/file"]
+            .into_iter()
+            .chain(absolute)
+        {
             let refused = access.open_regular(Path::new(bad));
-            assert!(
-                matches!(refused, Err(FileError::Outside(_))),
-                "{bad}: {refused:?}"
-            );
+            assert!(matches!(refused, Err(FileError::Outside(_))), "{bad}");
             assert!(access.resolve(bad).is_err(), "{bad}");
         }
     }

@@ -9,10 +9,8 @@ use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::LogError;
-use super::row::{COLUMNS, EPOCH, Layout, StoredTimes};
-use super::row::{Fate, Name, Names, Row};
-use super::{FormatReader, FormatWriter};
+use super::row::{COLUMNS, EPOCH, Fate, Layout, Name, Names, Row, StoredTimes};
+use super::{FormatReader, FormatWriter, LogError};
 
 /// Bytes read or written at a time.
 const BUFFER_LEN: usize = 256 * 1024;

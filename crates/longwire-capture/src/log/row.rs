@@ -202,11 +202,7 @@ impl Layout {
         let mut places = Vec::with_capacity(COLUMNS.len());
         let mut missing = Vec::new();
         for name in names {
-            let layout = Layout {
-                places: Vec::new(),
-                relative,
-            };
-            match place(layout.name_of(name)) {
+            match place(name_in_file(name, relative)) {
                 Some(place) => places.push(place),
                 None => missing.push(*name),
             }
@@ -220,15 +216,7 @@ impl Layout {
 
     /// Returns the file's name for the column at this index of [`COLUMNS`].
     pub fn name(&self, index: usize) -> &'static str {
-        self.name_of(COLUMNS[index])
-    }
-
-    fn name_of(&self, column: &'static str) -> &'static str {
-        let old = ABSOLUTE.iter().find(|(new, _)| *new == column);
-        match (self.relative, old) {
-            (false, Some((_, old))) => old,
-            _ => column,
-        }
+        name_in_file(COLUMNS[index], self.relative)
     }
 
     /// Returns whether the file has an epoch.
@@ -249,6 +237,15 @@ impl Layout {
         };
         row.departure_ns = absolute(row.departure_ns);
         row.release_ns = absolute(row.release_ns);
+    }
+}
+
+/// Returns the name of a column in a file with relative or absolute times.
+fn name_in_file(column: &'static str, relative: bool) -> &'static str {
+    let old = ABSOLUTE.iter().find(|(new, _)| *new == column);
+    match (relative, old) {
+        (false, Some((_, old))) => old,
+        _ => column,
     }
 }
 

@@ -44,14 +44,9 @@ impl VerdictLog {
         sinks: Vec<Box<dyn RowSink>>,
         links: impl IntoIterator<Item = &'a str>,
     ) -> VerdictLog {
-        let links = links.into_iter().map(|link| OpenFrames {
-            link: Name::from(link),
-            first: 0,
-            frames: VecDeque::new(),
-        });
         VerdictLog {
             sinks,
-            links: links.collect(),
+            links: links.into_iter().map(OpenFrames::of).collect(),
             reasons: DropReason::ALL.map(|reason| Name::from(reason.name())),
         }
     }
@@ -76,11 +71,7 @@ impl VerdictLog {
         // Links added during the run have numbers instead of names.
         while self.links.len() <= link {
             let name = format!("link-{}", self.links.len());
-            self.links.push(OpenFrames {
-                link: Name::from(name.as_str()),
-                first: 0,
-                frames: VecDeque::new(),
-            });
+            self.links.push(OpenFrames::of(&name));
         }
         let link = &mut self.links[link];
         if link.frames.is_empty() {
@@ -157,6 +148,14 @@ impl VerdictLog {
 }
 
 impl OpenFrames {
+    fn of(link: &str) -> OpenFrames {
+        OpenFrames {
+            link: Name::from(link),
+            first: 0,
+            frames: VecDeque::new(),
+        }
+    }
+
     fn get_mut(&mut self, number: Number) -> Option<&mut OpenFrame> {
         let index = number.checked_sub(self.first)?;
         self.frames.get_mut(index as usize)?.as_mut()
@@ -237,9 +236,7 @@ mod tests {
     fn undecided_frames_are_logged_as_held() {
         let folder = Folder::new();
         let path = folder.path().join("verdicts.csv");
-        let Ok(writer) = LogWriter::create(&path) else {
-            panic!("no log");
-        };
+        let writer = LogWriter::create(&path).expect("a log");
         let mut log = VerdictLog::new(vec![Box::new(writer)], ["up", "down"]);
         for number in 0..5 {
             let frame = FrameMeta::new(Nanos::from_nanos(number), 100);
@@ -256,27 +253,21 @@ mod tests {
         }
         assert!(log.finish().is_ok());
         let rows = LogReader::open(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let rows = rows.unwrap_or_else(|error| panic!("{error}"));
-        let seen: Vec<_> = rows
-            .iter()
-            .map(|row| (row.frame, row.copy, row.verdict, row.release_ns))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                (3, 0, Fate::Deliver, Some(50)),
-                (3, 1, Fate::Deliver, Some(60)),
-                (0, 0, Fate::Drop, None),
-                (2, 0, Fate::Held, None),
-                (1, 0, Fate::Held, None),
-                (4, 0, Fate::Held, None),
-            ]
-        );
+        let rows = rows.expect("a log");
+        let seen = rows.iter();
+        let seen = seen.map(|row| (row.frame, row.copy, row.verdict, row.release_ns));
+        let expected = [
+            (3, 0, Fate::Deliver, Some(50)),
+            (3, 1, Fate::Deliver, Some(60)),
+            (0, 0, Fate::Drop, None),
+            (2, 0, Fate::Held, None),
+            (1, 0, Fate::Held, None),
+            (4, 0, Fate::Held, None),
+        ];
+        assert_eq!(seen.collect::<Vec<_>>(), expected);
         // Copies have the marks of the frame's first delivery.
         assert!(!rows[1].ecn_marked);
-        assert!(
-            rows.iter()
-                .all(|row| &*row.link == "down" && row.queue_packets == 3)
-        );
+        let mut rows = rows.iter();
+        assert!(rows.all(|row| &*row.link == "down" && row.queue_packets == 3));
     }
 }

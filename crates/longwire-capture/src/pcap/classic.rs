@@ -3,8 +3,7 @@
 //! File Format").
 
 use super::CAPTURED_MAX;
-use super::link_type::Place;
-use super::link_type::{self, Framing};
+use super::link_type::{self, Framing, Place};
 use super::source::{FillResult, Order, Source, Stop};
 
 const HEADER_LEN: usize = 24;

@@ -4,10 +4,8 @@
 
 use super::CAPTURED_MAX;
 use super::counts::LeftOut;
-use super::link_type::{self, Framing};
-use super::link_type::{Found, Place};
-use super::ng_interface::Interface;
-use super::ng_interface::Options;
+use super::link_type::{self, Found, Framing, Place};
+use super::ng_interface::{Interface, Options};
 use super::source::{BUFFER_LEN, FillResult, Order, Source, Stop};
 
 /// The first bytes of a file, identical in both byte orders.

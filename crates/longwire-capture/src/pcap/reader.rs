@@ -6,18 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use longwire_engine::Nanos;
 
-use super::CAPTURED_MAX;
-use super::CaptureError;
 use super::ahead::Depth;
-use super::counts::LeftOut;
-use super::counts::RecordCounts;
-use super::link_type::Format;
-use super::link_type::Framing;
-use super::link_type::{Found, Place};
+use super::counts::{LeftOut, RecordCounts};
+use super::link_type::{Format, Found, Framing, Place};
 use super::payload::ETHERNET_LEN;
 use super::source::{Source, Stop};
 use super::unpack::{Input, Packing};
 use super::writer::Batches;
+use super::{CAPTURED_MAX, CaptureError};
 
 /// A captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

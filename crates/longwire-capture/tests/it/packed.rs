@@ -213,10 +213,8 @@ fn files_are_read_again_and_again() {
         std::fs::write(&path, &packed).unwrap();
         let mut reader = CaptureReader::open(&path).unwrap();
         let packing = reader.packing();
-        assert_eq!(
-            packing.map_or("no".into(), |p: Packing| p.to_string()),
-            kind
-        );
+        let packing = packing.map_or("no".into(), |packing: Packing| packing.to_string());
+        assert_eq!(packing, kind);
         // 0: on this thread; 1: on a thread that repeats; 2: on one that does
         // not.
         for way in 0..3 {

@@ -82,28 +82,24 @@ impl Memory {
 
     /// Requests transparent huge pages; returns the result.
     fn advise_huge_pages(&self) -> HugePages {
+        const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+        let unavailable = |reason| HugePages::Unavailable { reason };
         // The kernel accepts the advice even if the setting is "never".
-        let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-        match setting {
+        match fs::read_to_string(SETTING) {
             Ok(setting) if setting.contains("[never]") => {
-                return HugePages::Unavailable {
-                    reason: "/sys/kernel/mm/transparent_hugepage/enabled says never".to_string(),
-                };
+                return unavailable(format!("{SETTING} says never"));
             }
             Ok(_) => {}
             Err(error) => {
-                return HugePages::Unavailable {
-                    reason: format!("this kernel has no transparent huge pages: {error}"),
-                };
+                let reason = format!("this kernel has no transparent huge pages: {error}");
+                return unavailable(reason);
             }
         }
         // SAFETY: the range is within this value's own mapping, and this
         // advice changes no byte of it.
         match unsafe { madvise(self.base.cast(), self.len, MmapAdvise::MADV_HUGEPAGE) } {
             Ok(()) => HugePages::Transparent,
-            Err(errno) => HugePages::Unavailable {
-                reason: errno.to_string(),
-            },
+            Err(errno) => unavailable(errno.to_string()),
         }
     }
 

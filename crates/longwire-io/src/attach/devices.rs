@@ -47,17 +47,11 @@ pub(super) fn quiet() -> Result<(), NetError> {
     match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
         // Without IPv6, or in a container with read-only settings, each device is
         // configured instead.
-        Err(error)
-            if error.io().is_some_and(|e| {
-                matches!(
-                    e.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem
-                )
-            }) =>
-        {
-            Ok(())
-        }
-        result => result,
+        Err(error) => match error.io().map(io::Error::kind) {
+            Some(io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem) => Ok(()),
+            _ => Err(error),
+        },
+        Ok(()) => Ok(()),
     }
 }
 

@@ -319,13 +319,18 @@ mod tests {
     use crate::bpf::{ProgramKind, load_program, run_program_with};
     use crate::net::LinkStats;
 
+    /// Returns counters; `None` without the rights.
+    fn given(hook: Hook) -> Option<GivenFrames> {
+        match GivenFrames::new(hook) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => None,
+            given => Some(given.expect("counters")),
+        }
+    }
+
     /// Delivers a frame to a nonexistent interface; `None` without the rights.
     fn refused(frame: &[u8], gso_size: u32) -> Option<u64> {
         const NO_DEVICE: u32 = 0x7fff_fff0;
-        let given = match GivenFrames::new(Hook::Egress) {
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return None,
-            given => given.expect("counters"),
-        };
+        let given = given(Hook::Egress)?;
         let mut program = Assembler::default();
         program.put(move_register(CONTEXT, 1));
         given.give(&mut program, NO_DEVICE);
@@ -346,24 +351,17 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_for_an_interface_that_is_gone_is_counted() {
-        let Some(found) = refused(&packet(17, 100), 0) else {
-            return eprintln!("not run: no rights");
-        };
-        assert_eq!(found, 1);
-    }
-
-    #[test]
-    fn a_super_packet_counts_as_its_frames() {
-        for (protocol, payload, expected) in [
-            (17, 3_600, 3),
-            (17, 3_601, 4),
-            (6, 3_600, 3),
-            (6, 3_599, 3),
-            (6, 3_601, 4),
-            (6, 1, 1),
+    fn a_frame_for_an_interface_that_is_gone_counts_as_its_wire_frames() {
+        for (protocol, payload, segment, expected) in [
+            (17, 100, 0, 1),
+            (17, 3_600, 1_200, 3),
+            (17, 3_601, 1_200, 4),
+            (6, 3_600, 1_200, 3),
+            (6, 3_599, 1_200, 3),
+            (6, 3_601, 1_200, 4),
+            (6, 1, 1_200, 1),
         ] {
-            let Some(found) = refused(&packet(protocol, payload), 1_200) else {
+            let Some(found) = refused(&packet(protocol, payload), segment) else {
                 return eprintln!("not run: no rights");
             };
             assert_eq!(found, expected, "{protocol}: {payload}");
@@ -372,10 +370,6 @@ mod tests {
 
     #[test]
     fn the_state_of_the_interface_determines_the_cause() {
-        let given = |hook| match GivenFrames::new(hook) {
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) => None,
-            given => Some(given.expect("counters")),
-        };
         let (Some(received), Some(sent)) = (given(Hook::Ingress), given(Hook::Egress)) else {
             return eprintln!("not run: no rights");
         };

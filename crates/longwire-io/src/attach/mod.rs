@@ -54,8 +54,7 @@ pub use taker::{LoadedSelection, PREFIXES_MAX, Selection, Selector};
 
 use alive::AliveCall;
 use devices::{make_devices, open, quiet};
-use given::GivenFrames;
-use given::Watch;
+use given::{GivenFrames, Watch};
 use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
 
@@ -525,15 +524,15 @@ pub fn check_kernel() -> Result<(), AttachError> {
 /// Finds the interface in the calling thread's namespace.
 fn find(name: Option<&str>) -> Result<Interface, AttachError> {
     let found = match name {
-        Some(name) => Interface::find(name).map_err(|error| AttachError::NoInterface {
-            source: error,
+        Some(name) => Interface::find(name).map_err(|source| AttachError::NoInterface {
+            source,
             present: interface::names_present(),
         })?,
         None => {
-            let index =
-                address::default_interface()?.ok_or_else(|| AttachError::NoDefaultRoute {
-                    present: interface::names_present(),
-                })?;
+            let index = address::default_interface()?;
+            let index = index.ok_or_else(|| AttachError::NoDefaultRoute {
+                present: interface::names_present(),
+            })?;
             Interface::find_index(index)?
         }
     };

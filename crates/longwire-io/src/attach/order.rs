@@ -175,14 +175,11 @@ mod tests {
         assert_eq!(position(0x10), Ok(Position::Before(11)));
         assert_eq!(position(0x80), Ok(Position::Before(12)));
         assert_eq!(position(0xff), Ok(Position::After(12)));
-        assert_eq!(
-            rank(0x80, false, &there).name(Hook::Egress),
-            "longwireo800004"
-        );
-        assert_eq!(
-            rank(1, false, &programs(&["x"])).position(&programs(&["x"])),
-            Ok(Position::First)
-        );
+        let name = rank(0x80, false, &there).name(Hook::Egress);
+        assert_eq!(name, "longwireo800004");
+        let others = programs(&["x"]);
+        let first = rank(1, false, &others).position(&others);
+        assert_eq!(first, Ok(Position::First));
     }
 
     #[test]

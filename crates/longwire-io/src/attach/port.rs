@@ -19,14 +19,12 @@ use std::sync::Arc;
 use super::alive::{self, AliveCall};
 use super::devices::{make_port_device, open};
 use super::filter::facts::{CONTEXT, STACK, load};
-use super::given::GivenFrames;
-use super::given::Watch;
+use super::given::{GivenFrames, Watch};
 use super::taker::{Destination, NEXT, take};
 use super::{AttachError, AttachHub, PROGRAM, Selection, attach_at, attach_giver, find};
-use crate::bpf::instruction::Assembler;
 use crate::bpf::instruction::{
-    Alu, Compare, EXIT, Instruction, add_number, call, compute_number, load_byte, move_number,
-    move_register, skip_if_number, store_word,
+    Alu, Assembler, Compare, EXIT, Instruction, add_number, call, compute_number, load_byte,
+    move_number, move_register, skip_if_number, store_word,
 };
 use crate::bpf::tcx::{self, Hook, Position, Programs};
 use crate::bpf::{self, Link, ProgramKind};

@@ -186,15 +186,18 @@ impl DelayLineReader {
         memory.prefetch_to_read(frame.at(), PREFETCH_HELD);
     }
 
+    /// Returns the position of a held frame's record.
+    #[inline(always)]
+    fn position_of(&self, frame: &HeldFrame) -> usize {
+        let line = self.shared.line;
+        assert_eq!(frame.line(), line, "a frame of another delay line");
+        frame.at()
+    }
+
     /// Returns the position and head of a held frame's record.
     #[inline(always)]
     fn record_of(&self, frame: &HeldFrame) -> (usize, Head) {
-        assert_eq!(
-            frame.line(),
-            self.shared.line,
-            "a frame of another delay line"
-        );
-        let at = frame.at();
+        let at = self.position_of(frame);
         // SAFETY: the record was published when the frame was taken from this line, and
         // while the frame is held its segment is not given back.
         (at, unsafe { self.shared.memory.load(at) })
@@ -258,12 +261,7 @@ impl DelayLineReader {
     /// If the frame belongs to another delay line.
     #[inline]
     pub fn free(&mut self, frame: HeldFrame) {
-        assert_eq!(
-            frame.line(),
-            self.shared.line,
-            "a frame of another delay line"
-        );
-        let segment = frame.at() / SEGMENT;
+        let segment = self.position_of(&frame) / SEGMENT;
         self.held[segment] -= 1;
         if self.held[segment] == PASSED {
             self.held[segment] = 0;

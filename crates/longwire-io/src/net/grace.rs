@@ -101,18 +101,17 @@ mod tests {
         let (marker, setting) = (folder.join("marker"), folder.join("setting"));
         let read = || fs::read_to_string(&setting).expect("a setting");
         fs::write(&setting, "0\n").expect("it is written");
-        let mut first = begin_with(&marker, &setting)
-            .expect("it begins")
-            .expect("ours");
+        let begin = || begin_with(&marker, &setting).expect("it begins");
+        let mut first = begin().expect("ours");
         assert_eq!(read(), "1");
         // A second process in between.
-        assert!(begin_with(&marker, &setting).expect("it begins").is_none());
+        assert!(begin().is_none());
         end_with(&mut first, &setting).expect("it ends");
         drop(first);
         assert_eq!(read(), "0");
         // The user's own setting stays.
         fs::write(&setting, "1\n").expect("it is written");
-        assert!(begin_with(&marker, &setting).expect("it begins").is_none());
+        assert!(begin().is_none());
         fs::remove_dir_all(folder).expect("it is removed");
     }
 
@@ -121,11 +120,10 @@ mod tests {
         let folder = folder("killed");
         let (marker, setting) = (folder.join("marker"), folder.join("setting"));
         fs::write(&setting, "0\n").expect("it is written");
-        drop(begin_with(&marker, &setting).expect("it begins"));
+        let begin = || begin_with(&marker, &setting).expect("it begins");
+        drop(begin());
         assert_eq!(fs::read_to_string(&setting).expect("a setting"), "1");
-        let mut next = begin_with(&marker, &setting)
-            .expect("it begins")
-            .expect("left by one that was killed");
+        let mut next = begin().expect("left by one that was killed");
         end_with(&mut next, &setting).expect("it ends");
         drop(next);
         assert_eq!(fs::read_to_string(&setting).expect("a setting"), "0");

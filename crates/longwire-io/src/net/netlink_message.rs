@@ -172,10 +172,8 @@ mod tests {
         assert_eq!(attribute(body, 3).map(text_of), Some("eth0".into()));
         let inner = attribute(body, 18).expect("the nested one");
         assert_eq!(attribute(inner, 1).map(text_of), Some("veth".into()));
-        assert_eq!(
-            attribute(inner, 4).and_then(|v| number_at(v, 0)),
-            Some(1500)
-        );
+        let number = attribute(inner, 4).and_then(|v| number_at(v, 0));
+        assert_eq!(number, Some(1500));
     }
 
     proptest! {

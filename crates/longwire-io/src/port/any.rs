@@ -8,7 +8,6 @@ use std::os::fd::BorrowedFd;
 use longwire_engine::Nanos;
 
 use super::gap::GapTx;
-use super::mem;
 use super::one_way::{DiscardTx, SilentRx};
 use super::own::{OwnRx, OwnTx};
 use super::packet::{CheckedLine, PacketRx, PacketTx};
@@ -17,7 +16,7 @@ use super::tap::{TapRx, TapTx};
 use super::xdp::{XdpRx, XdpTx};
 use super::{
     PortError, PortLosses, PushResult, ReceiveResult, RegionId, RxFrame, RxPort, SendStamp,
-    StampedBy, TxFrame, TxPort,
+    StampedBy, TxFrame, TxPort, mem,
 };
 
 /// The receiving half of any port.

@@ -2,13 +2,14 @@
 
 use longwire_capture::same_file;
 use longwire_engine::Nanos;
-use nix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
 
 pub use super::any::{AnyRx, AnyTx};
 use super::one_way::{DiscardTx, SilentRx};
 use super::options::{OpenOptions, Purpose};
 use super::pcap::{PcapRx, PcapTx};
-use super::{PortError, RxPort, carrier, packet, tap, xdp};
+use super::{PortError, RxFrame, RxPort, carrier, packet, tap, xdp};
+use crate::clock::{monotonic_now, read_clock};
 use crate::net::link::link_kind;
 
 /// An open port.
@@ -70,13 +71,8 @@ pub static PORTS: &[PortKind] = &[
                 Some(rate) => AnyTx::Gap(Box::new(packet::open_gap(name, rate)?)),
                 None => AnyTx::Packet(port.tx),
             };
-            Ok(Port::new(
-                "packet",
-                name,
-                AnyRx::Packet(port.rx),
-                tx,
-                port.notes,
-            ))
+            let rx = AnyRx::Packet(port.rx);
+            Ok(Port::new("packet", name, rx, tx, port.notes))
         },
     },
     PortKind {
@@ -120,11 +116,8 @@ pub static PORTS: &[PortKind] = &[
         example: "null",
         open: |argument, options| {
             refuse_gap_frames("null", argument, options, "no wire")?;
-            let (rx, tx) = (
-                AnyRx::Silent(SilentRx),
-                AnyTx::Discard(DiscardTx::default()),
-            );
-            Ok(Port::new("null", argument, rx, tx, Vec::new()))
+            let tx = AnyTx::Discard(DiscardTx::default());
+            Ok(Port::with_halves("null", AnyRx::Silent(SilentRx), tx))
         },
     },
 ];
@@ -163,9 +156,8 @@ impl Port {
         }
         let mut discarded = 0;
         for _ in 0..DISCARDS_MAX {
-            let received = self
-                .rx
-                .receive(now, DISCARDS_AT_ONCE, &mut |_| discarded += 1);
+            let mut count = |_: RxFrame<'_>| discarded += 1;
+            let received = self.rx.receive(now, DISCARDS_AT_ONCE, &mut count);
             // An error persists, and ends the run.
             if !received.is_ok_and(|received| received.frames > 0) {
                 break;
@@ -176,13 +168,11 @@ impl Port {
 
     /// Creates a port of these halves, without notes.
     pub fn with_halves(name: &str, rx: AnyRx, tx: AnyTx) -> Port {
-        let name = name.to_owned();
-        let notes = Vec::new();
         Port {
-            name,
+            name: name.to_owned(),
             rx,
             tx,
-            notes,
+            notes: Vec::new(),
         }
     }
 
@@ -300,12 +290,8 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
 
 /// Returns the time since 1970 at which the clock of the run was zero.
 fn epoch() -> Nanos {
-    let monotonic = crate::clock::monotonic_now();
-    // Linux always has this clock.
-    let wall = clock_gettime(ClockId::CLOCK_REALTIME).map_or(Nanos::ZERO, |time| {
-        Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
-    });
-    wall.saturating_sub(monotonic)
+    let monotonic = monotonic_now();
+    Nanos::from_nanos(read_clock(ClockId::CLOCK_REALTIME)).saturating_sub(monotonic)
 }
 
 /// Opens the interface `name` with AF_XDP if it is hardware, and with AF_PACKET if it is

@@ -5,7 +5,7 @@
 use std::net::UdpSocket;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longwire_engine::Nanos;
 use longwire_io::net::{self, NetNamespace, sysctl, tap};
@@ -15,7 +15,7 @@ use longwire_io::{PortError, PushResult, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::namespace;
 
 use crate::common::pair;
-use pair::{PORT, Pair, STATION, frame, now};
+use pair::{PORT, Pair, STATION, frame, now, until};
 
 /// Time limit for a change on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -70,17 +70,13 @@ impl Controlled {
 
     /// Waits until the kernel shows the interface with or without carrier.
     fn wait_for(&self, carrier: bool) {
-        let begun = Instant::now();
-        loop {
+        until(TIMEOUT, &format!("carrier is not {carrier}"), || {
             let arguments = ["link", "show", self.name];
             let show = || Command::new("ip").args(arguments).output();
             let text = self.place.run(show).unwrap().unwrap().stdout;
             let text = String::from_utf8(text).unwrap();
-            if text.contains("LOWER_UP") == carrier {
-                return;
-            }
-            assert!(begun.elapsed() < TIMEOUT, "{text}");
-        }
+            (text.contains("LOWER_UP") == carrier).then_some(())
+        });
     }
 
     /// Receives like a stage: a device that is down is no error.
@@ -96,12 +92,12 @@ impl Controlled {
 
     /// Sends a frame that has to wait until the carrier is restored.
     fn send(&mut self, number: u32) {
-        let begun = Instant::now();
         let bytes = frame(number, 64);
-        while self.port.tx.push(TxFrame::whole(&bytes, Nanos::ZERO)) == PushResult::Full {
-            assert!(begun.elapsed() < TIMEOUT, "full for ever");
+        until(TIMEOUT, "full for ever", || {
             thread::yield_now();
-        }
+            let pushed = self.port.tx.push(TxFrame::whole(&bytes, Nanos::ZERO));
+            (pushed != PushResult::Full).then_some(())
+        });
         pair::flush(&mut self.port.tx);
     }
 }
@@ -194,13 +190,9 @@ fn apair_that_is_deleted_without_a_carrier_is_gone() {
     controlled.receive();
     let delete = || net::link_delete(STATION);
     controlled.place.run(delete).unwrap().unwrap();
-    let begun = Instant::now();
-    let error = loop {
-        if let Err(error) = controlled.port.rx.receive(now(), 64, &mut |_| {}) {
-            break error;
-        }
-        assert!(begun.elapsed() < TIMEOUT, "never noticed");
-    };
+    let rx = &mut controlled.port.rx;
+    let receive = || rx.receive(now(), 64, &mut |_| {}).err();
+    let error = until(TIMEOUT, "never noticed", receive);
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }
 

@@ -191,10 +191,7 @@ fn vlan_tags_stay_where_they_are() {
             send(&mut station.tx, &bytes);
             let got = receive_until(&mut port.rx, |got| !got.is_empty());
             assert_eq!(got.len(), 1, "{kind} {mode:?} {ethertype:x?}");
-            assert!(
-                got[0].bytes == bytes,
-                "{kind} {mode:?} {ethertype:x?} {len}"
-            );
+            assert!(got[0].bytes == bytes, "{kind} {mode:?} {len}");
         }
     }
 }

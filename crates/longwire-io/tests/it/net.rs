@@ -92,10 +92,7 @@ fn names_moves_and_removal() {
         link::move_to("lw1", &other).unwrap();
     })
     .unwrap();
-    assert_eq!(
-        (names(&own), names(&other)),
-        (vec!["lw0".into()], vec!["lw1".into()])
-    );
+    assert_eq!([names(&own), names(&other)], [["lw0"], ["lw1"]]);
     other.run(|| net::link_delete("lw1").unwrap()).unwrap();
     assert_eq!((names(&own), names(&other)), (vec![], vec![]));
 }

@@ -397,10 +397,8 @@ fn the_final_address_of_a_segment_route_is_summed() {
     let routing = [&[6, 4, 4, 1, 1, 0, 0, 0], &direct[38..54], &[0xee; 16]].concat();
     let mut routed = with_extension(&direct, 43, &routing);
     routed[38..54].fill(0xee);
-    assert_eq!(
-        finished(&routed)[54 + routing.len()..],
-        finished(&direct)[54..]
-    );
+    let at = 54 + routing.len();
+    assert_eq!(finished(&routed)[at..], finished(&direct)[54..]);
 }
 
 #[test]

@@ -8,14 +8,14 @@ use std::net::UdpSocket;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longwire_io::RxPort;
 use longwire_io::net::interface::Interface;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::xdp::{self, XdpPort};
 use nix::poll::{PollFd, PollFlags, poll};
-use pair::{PORT, Pair, STATION, features, frame, number_of, receive_until, send};
+use pair::{PORT, Pair, STATION, features, frame, number_of, receive_until, send, until};
 
 /// Set for the process that a test starts from its own program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
@@ -137,11 +137,10 @@ fn the_program_is_removed_with_a_killed_process() {
     assert!(has_program(&pair));
     child.kill().unwrap();
     child.wait().unwrap();
-    let start = Instant::now();
-    while has_program(&pair) {
-        assert!(start.elapsed() < Duration::from_secs(2), "still attached");
+    until(Duration::from_secs(2), "still attached", || {
         thread::sleep(Duration::from_millis(5));
-    }
+        (!has_program(&pair)).then_some(())
+    });
     pair.xdp(XdpMode::Best);
 }
 

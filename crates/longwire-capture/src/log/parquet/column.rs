@@ -19,6 +19,8 @@ const BATCH_ROWS: usize = 4096;
 /// A column of one row group.
 pub(super) struct Column {
     values: Values,
+    /// Whether its numbers are unsigned.
+    unsigned: bool,
     /// Whether values may be absent, and for each row of the batch whether its
     /// value is present.
     optional: bool,
@@ -31,8 +33,8 @@ pub(super) struct Column {
 
 /// A column's reader and its batch.
 enum Values {
-    Int32(Batch<Int32Type>, bool),
-    Int64(Batch<Int64Type>, bool),
+    Int32(Batch<Int32Type>),
+    Int64(Batch<Int64Type>),
     Bool(Batch<BoolType>),
     Bytes(Batch<ByteArrayType>),
 }
@@ -74,10 +76,9 @@ impl Column {
     /// # Errors
     /// If the column has a type that no column of a log has.
     pub(super) fn new(reader: ColumnReader, of: &ColumnDescriptor) -> Result<Column> {
-        let unsigned = is_unsigned(of);
         let values = match reader {
-            ColumnReader::Int32ColumnReader(reader) => Values::Int32(Batch::new(reader), unsigned),
-            ColumnReader::Int64ColumnReader(reader) => Values::Int64(Batch::new(reader), unsigned),
+            ColumnReader::Int32ColumnReader(reader) => Values::Int32(Batch::new(reader)),
+            ColumnReader::Int64ColumnReader(reader) => Values::Int64(Batch::new(reader)),
             ColumnReader::BoolColumnReader(reader) => Values::Bool(Batch::new(reader)),
             ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(Batch::new(reader)),
             _ => {
@@ -92,6 +93,7 @@ impl Column {
         }
         Ok(Column {
             values,
+            unsigned: is_unsigned(of),
             optional: of.max_def_level() == 1,
             present: Vec::with_capacity(BATCH_ROWS),
             row: 0,
@@ -117,16 +119,14 @@ impl Column {
         let at = self.value;
         self.value += 1;
         let found = match &self.values {
-            Values::Int32(batch, false) => batch.values.get(at).map(|v| Value::Number((*v).into())),
-            Values::Int32(batch, true) => {
-                let value = batch.values.get(at).map(|value| value.cast_unsigned());
-                value.map(|value| Value::Number(value.into()))
-            }
-            Values::Int64(batch, false) => batch.values.get(at).map(|v| Value::Number((*v).into())),
-            Values::Int64(batch, true) => {
-                let value = batch.values.get(at).map(|value| value.cast_unsigned());
-                value.map(|value| Value::Number(value.into()))
-            }
+            Values::Int32(batch) => batch.values.get(at).map(|value| match self.unsigned {
+                true => Value::Number(value.cast_unsigned().into()),
+                false => Value::Number((*value).into()),
+            }),
+            Values::Int64(batch) => batch.values.get(at).map(|value| match self.unsigned {
+                true => Value::Number(value.cast_unsigned().into()),
+                false => Value::Number((*value).into()),
+            }),
             Values::Bool(batch) => batch.values.get(at).map(|value| Value::Truth(*value)),
             Values::Bytes(batch) => batch.values.get(at).map(|value| Value::Bytes(value.data())),
         };
@@ -138,8 +138,8 @@ impl Column {
         self.present.clear();
         let present = self.optional.then_some(&mut self.present);
         self.rows = guarded(|| match &mut self.values {
-            Values::Int32(batch, _) => batch.fill(present),
-            Values::Int64(batch, _) => batch.fill(present),
+            Values::Int32(batch) => batch.fill(present),
+            Values::Int64(batch) => batch.fill(present),
             Values::Bool(batch) => batch.fill(present),
             Values::Bytes(batch) => batch.fill(present),
         })?;

@@ -8,11 +8,9 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
-use super::column::guarded;
-use super::column::{Column, Value};
+use super::column::{Column, Value, guarded};
 use super::{EPOCH_KEY, FIRST_KEY, LAST_KEY};
-use crate::log::row::{COLUMNS, EPOCH, Layout};
-use crate::log::row::{Fate, Name, Names, Row};
+use crate::log::row::{COLUMNS, EPOCH, Fate, Layout, Name, Names, Row};
 use crate::log::{FormatReader, LogError};
 
 /// Reason why a file that begins as Parquet may have no index.

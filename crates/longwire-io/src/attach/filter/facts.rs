@@ -1,11 +1,10 @@
 //! Parses a frame's headers to the program's stack.
 
 use crate::bpf::instruction::{
-    Alu, Compare, add_number, call, compute, compute_number, load_byte, load_double, load_half,
-    load_word, move_number, move_register, skip_if, skip_if_number, store_double, store_number,
-    swap,
+    Alu, Assembler, Compare, Label, add_number, call, compute, compute_number, load_byte,
+    load_double, load_half, load_word, move_number, move_register, skip_if, skip_if_number,
+    store_double, store_number, swap,
 };
-use crate::bpf::instruction::{Assembler, Label};
 
 /// The frame pointer.
 pub(in crate::attach) const STACK: u8 = 10;

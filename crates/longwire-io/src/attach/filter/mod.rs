@@ -5,7 +5,7 @@
 //! outermost VLAN tag that the kernel keeps next to the frame, as for all received
 //! frames, counts as part of it.
 //!
-//! The program first parses the headers ([`facts`]), then runs the tests ([`tests_of`]),
+//! The program first parses the headers ([`facts`]), then runs the tests ([`conditions`]),
 //! each of which continues at one of two labels. Bytes are loaded by a kernel helper, as
 //! most of a frame may be outside directly accessible memory.
 
@@ -13,10 +13,10 @@ use longwire_packet::filter::tree::{Expression, Layer, Node, Test};
 
 use crate::bpf::instruction::{Assembler, Label};
 
+pub(super) mod conditions;
 pub(super) mod facts;
 #[cfg(test)]
-mod oracle;
-pub(super) mod tests_of;
+mod tests;
 mod values;
 
 /// Appends a program that continues at `selected` for matching frames, else at `passing`.
@@ -30,7 +30,7 @@ pub(super) fn select(
     passing: Label,
 ) -> Option<()> {
     facts::read(program, needs_transport(node));
-    tests_of::node(program, node, selected, passing)
+    conditions::node(program, node, selected, passing)
 }
 
 fn needs_transport(node: &Node) -> bool {

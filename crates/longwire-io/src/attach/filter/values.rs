@@ -7,10 +7,10 @@ use super::facts::{
     TRANSPORT_AT, TYPE, TYPE_AT, VERSION, VLAN_TAG, VLAN_TYPE, WAITING, WHOLE, load,
 };
 use crate::bpf::instruction::{
-    Alu, Compare, add_number, add_register, compute, compute_number, load_byte, load_double,
-    load_half, load_word, move_number, move_register, skip_if_number, store_double, swap,
+    Alu, Assembler, Compare, Label, add_number, add_register, compute, compute_number, load_byte,
+    load_double, load_half, load_word, move_number, move_register, skip_if_number, store_double,
+    swap,
 };
-use crate::bpf::instruction::{Assembler, Label};
 
 /// Maximum number of pending intermediate values; each `(` of an expression needs one.
 const WAITING_MAX: i16 = 40;

@@ -16,8 +16,7 @@ use longwire_engine::Nanos;
 use nix::time::ClockId;
 
 use super::sent::{DeviceClock, DeviceStamping, SendErrorQueue, TIMESTAMPING};
-use crate::clock::ahead_of_monotonic;
-use crate::clock::monotonic_now;
+use crate::clock::{ahead_of_monotonic, monotonic_now};
 use crate::net::ethtool::Ethtool;
 use crate::net::netlink_message::{attribute, number_at};
 use crate::net::qdisc::Qdisc;
@@ -299,14 +298,17 @@ mod tests {
         }
     }
 
+    fn tai(device: bool) -> FrameHolder {
+        FrameHolder {
+            clock: libc::CLOCK_TAI,
+            device,
+        }
+    }
+
     const ROOT: u32 = u32::MAX;
 
     #[test]
     fn disciplines_that_hold_frames_are_found() {
-        let tai = |device| FrameHolder {
-            clock: libc::CLOCK_TAI,
-            device,
-        };
         let fq = FrameHolder {
             clock: libc::CLOCK_MONOTONIC,
             device: false,
@@ -325,24 +327,17 @@ mod tests {
     fn all_queues_must_hold_frames_alike() {
         let mq = qdisc("mq", 8 << 16, ROOT);
         let below = |number: u32| 8 << 16 | number;
-        let alike = [
-            mq.clone(),
-            qdisc("fq", 0, below(1)),
-            qdisc("fq", 0, below(2)),
-        ];
+        let fq = |number| qdisc("fq", 0, below(number));
+        let alike = [mq.clone(), fq(1), fq(2)];
         assert!(FrameHolder::of(&alike).is_some_and(|holder| !holder.device));
-        let mixed = [mq.clone(), qdisc("fq", 0, below(1)), etf(0, below(2), 0)];
+        let mixed = [mq.clone(), fq(1), etf(0, below(2), 0)];
         assert_eq!(FrameHolder::of(&mixed), None);
         assert_eq!(FrameHolder::of(&[mq, qdisc("fq", 0, 9 << 16 | 1)]), None);
     }
 
     #[test]
     fn only_what_was_asked_for_is_used() {
-        let holder = |device| FrameHolder {
-            clock: libc::CLOCK_TAI,
-            device,
-        };
-        let used = |wanted| [true, false].map(|device| holder(device).is_permitted(wanted));
+        let used = |wanted| [true, false].map(|device| tai(device).is_permitted(wanted));
         assert_eq!(used(LaunchMode::Off), [false, false]);
         assert_eq!(used(LaunchMode::Device), [true, false]);
         assert_eq!(used(LaunchMode::Queue), [true, true]);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
+use longwire_testbed::support::{device, namespace, wire};
 
 use super::super::lock::{PortLock, ReadMode};
 use super::super::options::Purpose;
@@ -12,36 +13,15 @@ use super::super::settings::{Frames, InterfaceNeeds};
 use super::launch::{FrameHolder, LEAD};
 use super::tx::PacketTx;
 use super::{OpenOptions, PortError, open, open_sender, open_sockets};
-use crate::net::{NetNamespace, link_up, sysctl, veth};
+use crate::net::sysctl;
 use crate::port::options::LaunchMode;
 use crate::port::settings::Settings;
 use crate::port::{PushResult, RxPort, TxFrame, TxPort, settings};
 
-/// Creates two ends of a cable in a namespace; prints a message and returns `None` if not
-/// allowed, which fails in CI.
-fn cable() -> Option<NetNamespace> {
-    let namespace = match NetNamespace::new() {
-        Ok(namespace) => namespace,
-        Err(error) if std::env::var_os("CI").is_none() => {
-            eprintln!("skipped: {error}");
-            return None;
-        }
-        Err(error) => panic!("CI must be able to make namespaces: {error}"),
-    };
-    let end = |name| veth::End {
-        name,
-        ..veth::End::default()
-    };
-    let made = namespace.run(|| {
-        sysctl::set("ipv6/conf/default/disable_ipv6", "1")?;
-        veth::create(&veth::VethConfig {
-            a: end("near"),
-            b: end("far"),
-        })?;
-        link_up("near").and_then(|()| link_up("far"))
-    });
-    made.expect("a thread").expect("a cable");
-    Some(namespace)
+/// Connects two interfaces of the calling thread's namespace.
+fn cable() {
+    sysctl::set("ipv6/conf/default/disable_ipv6", "1").expect("IPv6");
+    wire(device("near", None), device("far", None)).expect("a cable");
 }
 
 fn options(launch: LaunchMode) -> OpenOptions {
@@ -53,7 +33,8 @@ fn options(launch: LaunchMode) -> OpenOptions {
 
 #[test]
 fn a_device_that_holds_nothing_is_told_from_others() {
-    let Some(namespace) = cable() else { return };
+    let Some(namespace) = namespace() else { return };
+    namespace.run(cable).expect("a thread");
     let open = |launch| {
         namespace
             .run(|| open_sender("near", &options(launch)))
@@ -72,7 +53,8 @@ fn a_device_that_holds_nothing_is_told_from_others() {
 
 #[test]
 fn frames_with_a_launch_time_pass_whole_and_in_order() {
-    let Some(namespace) = cable() else { return };
+    let Some(namespace) = namespace() else { return };
+    namespace.run(cable).expect("a thread");
     for clock in [libc::CLOCK_MONOTONIC, libc::CLOCK_TAI] {
         let holder = FrameHolder {
             clock,

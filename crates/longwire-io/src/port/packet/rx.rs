@@ -343,8 +343,8 @@ mod tests {
         contents[6..8].copy_from_slice(&34u16.to_ne_bytes());
         contents[8..10].copy_from_slice(&16u16.to_ne_bytes());
         contents.extend(0..60u8);
-        let (range, decoded) =
-            restore(&mut contents, Some([0x81, 0x00, 0x00, 0x07])).expect("a good header");
+        let tag = Some([0x81, 0x00, 0x00, 0x07]);
+        let (range, decoded) = restore(&mut contents, tag).expect("a good header");
         // It is no TCP header, so its checksum is finished here.
         assert_eq!(decoded, Decoded::Plain(Offload::NONE));
         let mut expected: Vec<u8> = (0..12).collect();

@@ -145,8 +145,7 @@ impl StampScale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::monotonic_now;
-    use crate::clock::read_clock;
+    use crate::clock::{monotonic_now, read_clock};
 
     const DAY: u64 = 86_400_000_000_000;
 
@@ -184,12 +183,8 @@ mod tests {
 
     #[test]
     fn a_step_in_either_direction_moves_no_arrival() {
-        for step in [
-            -3_600_000_000_000_i64,
-            -5_000_000,
-            5_000_000,
-            3_600_000_000_000,
-        ] {
+        const HOUR: i64 = 3_600_000_000_000;
+        for step in [-HOUR, -5_000_000, 5_000_000, HOUR] {
             let after = DAY.wrapping_add_signed(step);
             let mut scale = StampScale::start(reading(1_000, DAY));
             let mut now = 10_000_000_000;
@@ -200,8 +195,8 @@ mod tests {
             assert_eq!(scale.arrival(stamp, at(now)), at(now - 900));
             // Stamped after the step.
             now += 1_000_000;
-            let arrival =
-                scale.uncertain_arrival(after + now - 500, at(now), || reading(now, after));
+            let stamp = after + now - 500;
+            let arrival = scale.uncertain_arrival(stamp, at(now), || reading(now, after));
             assert_eq!(arrival, at(now - 500), "step {step}");
             assert_eq!(scale.steps(), 1);
             now += 1_000_000;

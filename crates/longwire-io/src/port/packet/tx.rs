@@ -25,8 +25,7 @@ use super::super::{
 };
 use super::SUPER_MAX;
 use super::batch::{Batch, SLOTS, message};
-use super::launch::Control;
-use super::launch::SocketTimestamps;
+use super::launch::{Control, SocketTimestamps};
 use crate::net::ethtool;
 use crate::net::interface::PeerMtu;
 

@@ -11,8 +11,7 @@ use crate::net::netlink::Netlink;
 use crate::net::record::{PortRecord, Restorer, Undo};
 use crate::net::{NetError, link, tap};
 use crate::port::lock::{self, PortLock};
-use crate::port::vnet;
-use crate::port::{PortError, options};
+use crate::port::{PortError, options, vnet};
 
 mod control {
     nix::ioctl_write_ptr_bad!(

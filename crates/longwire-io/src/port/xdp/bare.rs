@@ -6,8 +6,7 @@ use std::os::fd::OwnedFd;
 
 use super::super::socket::failure;
 use super::super::{PortError, settings};
-use super::socket::{PAGE, Umem};
-use super::socket::{SendRings, SocketFailure, UnboundSocket, kick};
+use super::socket::{PAGE, SendRings, SocketFailure, Umem, UnboundSocket, kick};
 
 /// Entries of the transmit ring, and maximum frames per burst.
 const FRAMES: u32 = 512;

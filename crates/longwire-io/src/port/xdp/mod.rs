@@ -29,8 +29,7 @@ pub use rx::XdpRx;
 pub(crate) use sender::Sender;
 use sender::TX_FRAMES;
 pub use sender::XdpTx;
-use socket::Umem;
-use socket::{SendRings, SocketFailure, UnboundSocket};
+use socket::{SendRings, SocketFailure, Umem, UnboundSocket};
 
 /// Default memory for received frames.
 const RING_BYTES: usize = 4 * 1024 * 1024;

@@ -271,10 +271,8 @@ mod tests {
                 }
                 _ => {
                     producer.look();
-                    assert_eq!(
-                        producer.untaken() as usize,
-                        visible.len() + hidden.len() + held
-                    );
+                    let untaken = visible.len() + hidden.len() + held;
+                    assert_eq!(producer.untaken() as usize, untaken);
                 }
             }
         }

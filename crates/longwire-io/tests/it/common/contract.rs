@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::{PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
+use longwire_io::{PortError, PortLosses, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 
-use super::pair::now;
+use super::pair::{now, until};
 
 /// Ethertype of the frames sent here: the kernel's stack ignores it.
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
@@ -138,11 +138,7 @@ pub fn check_counts(tx: &mut impl TxPort, rx: &mut impl RxPort) {
         got += receive_ours(rx, 64);
         lost = total_losses(tx, rx) - before;
     }
-    assert_eq!(
-        got + lost,
-        BURST as u64,
-        "{got} came, {lost} counted as lost"
-    );
+    assert_eq!(got + lost, BURST as u64, "{got} came, {lost} lost");
 }
 
 fn receive_ours(rx: &mut impl RxPort, max: usize) -> u64 {
@@ -166,31 +162,22 @@ pub fn check_gone(tx: &mut impl TxPort, rx: &mut impl RxPort, remove: impl FnOnc
     push(tx, &numbered(0, 64));
     drain(tx);
     remove();
-    let start = Instant::now();
-    let error = loop {
-        match rx.receive(now(), 64, &mut |_| {}) {
-            Ok(_) => assert!(start.elapsed() < TIMEOUT, "receiving never noticed"),
-            Err(error) => break error,
-        }
-    };
+    let error = until(TIMEOUT, "receiving never noticed", || {
+        rx.receive(now(), 64, &mut |_| {}).err()
+    });
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
-    let error = loop {
+    let error = until(TIMEOUT, "sending never noticed", || {
         let _ = tx.push(outgoing(&numbered(0, 64)));
-        match tx.flush() {
-            Ok(_) => assert!(start.elapsed() < 2 * TIMEOUT, "sending never noticed"),
-            Err(error) => break error,
-        }
-    };
+        tx.flush().err()
+    });
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }
 
 fn total_losses(tx: &mut impl TxPort, rx: &mut impl RxPort) -> u64 {
-    [tx.losses(), rx.losses()]
-        .iter()
-        .map(|lost| {
-            lost.ring_full + lost.too_long + lost.send_failed + lost.no_carrier + lost.unusable
-        })
-        .sum()
+    let sum = |lost: PortLosses| {
+        lost.ring_full + lost.too_long + lost.send_failed + lost.no_carrier + lost.unusable
+    };
+    sum(tx.losses()) + sum(rx.losses())
 }
 
 /// Pushes like a well-behaved caller: flushes a full port and tries again.
@@ -200,32 +187,29 @@ fn push(tx: &mut impl TxPort, bytes: &[u8]) {
 
 /// The same, with a callback while the port is full.
 fn push_or(tx: &mut impl TxPort, bytes: &[u8], mut meanwhile: impl FnMut()) {
-    let start = Instant::now();
-    loop {
+    until(TIMEOUT, "full for ever", || {
         match tx.push(outgoing(bytes)) {
-            PushResult::Taken => return,
-            PushResult::Full => tx.flush().unwrap(),
+            PushResult::Taken => Some(()),
+            PushResult::Full => {
+                tx.flush().unwrap();
+                meanwhile();
+                None
+            }
             PushResult::Refused => panic!("a frame of {} bytes was refused", bytes.len()),
-        };
-        assert!(start.elapsed() < TIMEOUT, "full for ever");
-        meanwhile();
-    }
+        }
+    });
 }
 
 /// Flushes until everything has left; the counts must add up.
 fn drain(tx: &mut impl TxPort) {
-    let start = Instant::now();
-    loop {
+    until(TIMEOUT, "frames are stuck", || {
         let waiting = tx.unsent();
         let begun = Instant::now();
         let left = tx.flush().unwrap();
         assert!(begun.elapsed() < NOT_BLOCKING, "{:?}", begun.elapsed());
         assert!(left >= waiting - tx.unsent().min(waiting));
-        if tx.unsent() == 0 {
-            return;
-        }
-        assert!(start.elapsed() < TIMEOUT, "frames are stuck");
-    }
+        (tx.unsent() == 0).then_some(())
+    });
 }
 
 fn outgoing(bytes: &[u8]) -> TxFrame<'_> {

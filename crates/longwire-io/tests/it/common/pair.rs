@@ -208,16 +208,23 @@ pub fn both_in_one() -> Option<NetNamespace> {
     Some(place)
 }
 
-/// Flushes until everything has left, or for two seconds.
-pub fn flush(tx: &mut impl TxPort) {
+/// Calls `look` until it returns something; fails after the time limit.
+pub fn until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        tx.flush().unwrap();
-        if tx.unsent() == 0 {
-            return;
+        if let Some(found) = look() {
+            return found;
         }
-        assert!(start.elapsed() < Duration::from_secs(2), "frames are stuck");
+        assert!(start.elapsed() < limit, "{what}");
     }
+}
+
+/// Flushes until everything has left, or for two seconds.
+pub fn flush(tx: &mut impl TxPort) {
+    until(Duration::from_secs(2), "frames are stuck", || {
+        tx.flush().unwrap();
+        (tx.unsent() == 0).then_some(())
+    });
 }
 
 /// Returns an Ethernet frame of an experimental type, which the stack ignores.

@@ -11,10 +11,9 @@ use super::facts::{
 };
 use super::values::{number_at, value, wait};
 use crate::bpf::instruction::{
-    Alu, Compare, add_number, compute_number, load_byte, load_double, load_half, load_word,
-    move_register, skip_if, skip_if_number, swap,
+    Alu, Assembler, Compare, Label, add_number, compute_number, load_byte, load_double, load_half,
+    load_word, move_register, skip_if, skip_if_number, swap,
 };
-use crate::bpf::instruction::{Assembler, Label};
 
 /// Branch targets of a test.
 #[derive(Clone, Copy)]
