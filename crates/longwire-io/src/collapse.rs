@@ -10,7 +10,7 @@ const FILLED: u64 = 75;
 
 /// An anonymous mapping.
 #[derive(Debug, PartialEq, Eq)]
-struct Mapping {
+struct HeapMapping {
     start: u64,
     end: u64,
     /// Bytes in use.
@@ -25,7 +25,7 @@ struct Mapping {
 pub fn collapse_heap() -> u64 {
     let maps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mut granted = 0;
-    for Mapping { start, end, .. } in mappings(&maps) {
+    for HeapMapping { start, end, .. } in mappings(&maps) {
         let len = end - start;
         // SAFETY: the request changes the mapping and not its contents, and one about
         // memory that is no longer mapped fails.
@@ -42,8 +42,8 @@ pub fn collapse_heap() -> u64 {
 }
 
 /// Returns the large and well-filled mappings of an `smaps` file.
-fn mappings(maps: &str) -> Vec<Mapping> {
-    let mut found: Vec<Mapping> = Vec::new();
+fn mappings(maps: &str) -> Vec<HeapMapping> {
+    let mut found: Vec<HeapMapping> = Vec::new();
     let mut is_heap = false;
     for line in maps.lines() {
         let mut words = line.split_whitespace();
@@ -53,7 +53,7 @@ fn mappings(maps: &str) -> Vec<Mapping> {
             let name = words.nth(3).unwrap_or("");
             is_heap = second == "rw-p" && matches!(name, "" | "[heap]");
             if is_heap {
-                found.push(Mapping {
+                found.push(HeapMapping {
                     start,
                     end,
                     resident: 0,
@@ -126,7 +126,7 @@ Rss:               16384 kB
 
         fn bytes(&mut self) -> &mut [u8] {
             // SAFETY: mapped for reading and writing until `self` is dropped,
-            // and only to be had through it.
+            // and accessible only through it.
             unsafe {
                 let start = self.0.start().add(GUARD).as_ptr();
                 std::slice::from_raw_parts_mut(start, LEN)

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_capabilities_that_are_kept_stay() {
+    fn only_kept_capabilities_remain() {
         const TIMING: u64 = (1 << 14) | (1 << 23);
         let all = Word {
             effective: u32::MAX,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_gives_up_its_own_capabilities_and_no_other_thread_s() {
+    fn a_thread_gives_up_only_its_own_capabilities() {
         let read = || masks(&Sets::get().expect("the kernel says"));
         let before = read();
         let inside = std::thread::spawn(move || {

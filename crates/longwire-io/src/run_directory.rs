@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_directory_is_looked_into_twice() {
+    fn directories_are_listed_once() {
         let all = |user: &str| all(Some(OsString::from(user)));
         let system = Path::new("/run/longwire");
         assert_eq!(all("/run"), [system]);

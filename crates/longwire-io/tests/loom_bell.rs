@@ -18,7 +18,7 @@ fn line() -> (DelayLineWriter, DelayLineReader) {
         budget: Bytes(2 * 96),
         huge_pages: false,
     })
-    .expect("a small budget is to be had")
+    .expect("a small budget")
 }
 
 fn bell() -> Arc<Bell> {
@@ -109,7 +109,7 @@ fn two_threads_wake_one_reader() {
 }
 
 #[test]
-fn a_stop_wakes_a_reader_that_has_nothing() {
+fn a_stop_wakes_an_idle_reader() {
     loom::model(|| {
         let bell = bell();
         let stop = Arc::new(AtomicBool::new(false));

@@ -21,7 +21,7 @@ fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
         budget: Bytes(segments * SEGMENT),
         huge_pages: false,
     })
-    .expect("a small budget is to be had")
+    .expect("a small budget")
 }
 
 fn note(number: u64) -> Note {

@@ -1,7 +1,8 @@
-//! Containers as described by their runtimes.
+//! Containers as described by their runtimes, and the places searched for them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::name::PodName;
@@ -210,6 +211,76 @@ impl fmt::Display for Container {
             State::Listed { .. } => Ok(()),
             State::Stopped => write!(f, ", without a process"),
             State::Unverified { reason, .. } => write!(f, ", {reason}"),
+        }
+    }
+}
+
+/// A socket or directory searched for containers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The socket or directory.
+    pub path: PathBuf,
+    /// Result of the search.
+    pub state: PlaceState,
+}
+
+/// Result of the search of one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlaceState {
+    /// Read; the number of containers.
+    Read(usize),
+    /// Does not exist.
+    Absent,
+    /// Permission denied.
+    Denied,
+    /// Read error.
+    Failed(String),
+}
+
+/// Contents of a place.
+#[derive(Debug)]
+pub struct Reading {
+    /// The socket or directory.
+    pub path: PathBuf,
+    /// Its containers, or the error.
+    pub containers: io::Result<Vec<Container>>,
+}
+
+impl Reading {
+    /// Reads a directory.
+    pub fn of(path: PathBuf, read: impl Fn(&Path) -> io::Result<Vec<Container>>) -> Reading {
+        Reading {
+            containers: read(&path),
+            path,
+        }
+    }
+
+    /// Returns the place with its result.
+    pub fn place(&self) -> Place {
+        let state = match &self.containers {
+            Ok(containers) => PlaceState::Read(containers.len()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => PlaceState::Absent,
+                io::ErrorKind::PermissionDenied => PlaceState::Denied,
+                _ => PlaceState::Failed(error.to_string()),
+            },
+        };
+        Place {
+            path: self.path.clone(),
+            state,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.state {
+            PlaceState::Read(1) => write!(f, "1 container"),
+            PlaceState::Read(count) => write!(f, "{count} containers"),
+            PlaceState::Absent => write!(f, "does not exist"),
+            PlaceState::Denied => write!(f, "permission denied"),
+            PlaceState::Failed(reason) => write!(f, "{reason}"),
         }
     }
 }

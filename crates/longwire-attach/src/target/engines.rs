@@ -17,11 +17,10 @@ use longwire_client::{Address, Client, ClientError, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::container::{Container, Runtime, State};
+use super::container::{Container, Place, PlaceState, Reading, Runtime, State};
 use super::machine::Machine;
 use super::name::{self, PodName};
 use super::process::verify;
-use super::survey::{Place, PlaceState, Reading};
 
 /// Sockets of root's engines.
 const SOCKETS: [&str; 3] = [

@@ -4,8 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::container::Container;
-use super::survey::{Place, PlaceState};
+use super::container::{Container, Place, PlaceState};
 
 /// Maximum number of names in a message.
 const NAMES_MAX: usize = 20;

@@ -39,13 +39,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use container::{Container, Runtime, State};
+pub use container::{Container, Place, PlaceState, Runtime, State};
 pub use error::{TargetError, UnknownTarget};
 pub use found::FoundTarget;
 pub use machine::Machine;
 pub use name::{ContainerName, NameError, PodName};
 use process::Process;
-pub use survey::{Place, PlaceState, Survey};
+pub use survey::Survey;
 
 /// A network namespace in the user's notation.
 ///

@@ -11,11 +11,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::container::{Container, Runtime, State};
+use super::container::{Container, Reading, Runtime, State};
 use super::machine::Machine;
 use super::name::{FULL_ID_LENGTH, is_full_id};
 use super::process::Process;
-use super::survey::Reading;
 
 /// Prefixes of cgroup names, with their runtimes.
 const PREFIXES: [(&str, Runtime); 5] = [

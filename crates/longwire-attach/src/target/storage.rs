@@ -22,12 +22,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::container::{Container, Runtime, State};
+use super::container::{Container, Reading, Runtime, State};
 use super::files::Directory;
 use super::machine::Machine;
 use super::name::is_full_id;
 use super::oci::Configuration;
-use super::survey::Reading;
 
 /// Directory of running containers.
 const RUN_ROOT: &str = "/run/containers/storage";

@@ -5,8 +5,6 @@ use std::fmt;
 
 use longwire_units::count_of;
 
-use super::link_type::Framing;
-
 /// Counts of records converted to Ethernet, and of records left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
@@ -104,18 +102,6 @@ impl RecordCounts {
             (self.cisco_hdlc, "Cisco HDLC"),
             (self.wireless, "IEEE 802.11"),
         ]
-    }
-
-    pub(super) fn convert(&mut self, framing: Framing) {
-        match framing {
-            Framing::Ethernet => {}
-            Framing::Ip => self.raw_ip += 1,
-            Framing::Family => self.loopback += 1,
-            Framing::Cooked | Framing::Cooked2 => self.cooked += 1,
-            Framing::Ppp | Framing::PppDirected | Framing::PppSession => self.ppp += 1,
-            Framing::CiscoHdlc => self.cisco_hdlc += 1,
-            Framing::Wireless(_) => self.wireless += 1,
-        }
     }
 
     #[cold]

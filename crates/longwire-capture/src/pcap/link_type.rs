@@ -1,14 +1,10 @@
 //! Link types of captures, and Ethernet headers for frames captured without one: on all
-//! interfaces, on loopback or in tunnels. The two formats of capture files, which know their
-//! link types, and the places of their frames in the reader's buffer.
+//! interfaces, on loopback or in tunnels.
 
-use super::classic::Classic;
-use super::counts::{LeftOut, link_type_name};
-use super::ng::{self, Ng};
+use super::counts::{LeftOut, RecordCounts, link_type_name};
 use super::payload::{
     ETHERTYPE_MIN, IPV4, IPV6, Payload, SENDER, be, cisco_hdlc, length_field, ppp, pppoe,
 };
-use super::source::{FillResult, Source, Stop};
 use super::wireless::{self, Driver};
 
 /// The link type of Ethernet.
@@ -99,6 +95,19 @@ impl Framing {
             Framing::Wireless(driver) => wireless::payload(driver, frame, wire_len),
         }
     }
+
+    /// Counts a converted frame.
+    pub(super) fn count_in(self, counts: &mut RecordCounts) {
+        match self {
+            Framing::Ethernet => {}
+            Framing::Ip => counts.raw_ip += 1,
+            Framing::Family => counts.loopback += 1,
+            Framing::Cooked | Framing::Cooked2 => counts.cooked += 1,
+            Framing::Ppp | Framing::PppDirected | Framing::PppSession => counts.ppp += 1,
+            Framing::CiscoHdlc => counts.cisco_hdlc += 1,
+            Framing::Wireless(_) => counts.wireless += 1,
+        }
+    }
 }
 
 /// Returns the EtherType of an IP packet.
@@ -151,51 +160,6 @@ pub(super) fn refusal(link_type: u32) -> String {
         "unsupported link type {link_type} ({name}); supported are Ethernet ({ETHERNET}), raw IP, \
          BSD loopback, Linux cooked, PPP, Cisco HDLC and IEEE 802.11"
     )
-}
-
-/// Format of a file, with its reader.
-pub(super) enum Format {
-    Classic(Classic),
-    Ng(Ng),
-}
-
-impl Format {
-    /// Determines the format by the first four bytes, and reads the file's
-    /// header. Of a pcapng file, `interface` alone is read, if it is given.
-    pub(super) fn recognise(source: &mut Source, interface: Option<&str>) -> Result<Format, Stop> {
-        let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
-        if let FillResult::Ended(held) = source.need(4)? {
-            return malformed(match held {
-                0 => "empty file".into(),
-                _ => format!("{held} bytes are too short for a capture"),
-            });
-        }
-        let head = source.held();
-        let magic = [head[0], head[1], head[2], head[3]];
-        if magic == ng::MAGIC {
-            return Ng::open(source, interface).map(Format::Ng);
-        }
-        if let Some(magic) = Classic::recognise(magic) {
-            return Classic::open(source, magic).map(Format::Classic);
-        }
-        let [a, b, c, d] = magic;
-        malformed(match magic {
-            [0x42, 0x5a, 0x68, ..] => "compressed with bzip2; pipe it: bzcat FILE | … -".into(),
-            [0xfd, 0x37, 0x7a, 0x58] => "compressed with xz; pipe it: xzcat FILE | … -".into(),
-            [0x02, 0x21, 0x4c, 0x18] => {
-                "legacy lz4 format; convert it: lz4cat FILE | lz4 > NEW".into()
-            }
-            _ => format!("neither pcap nor pcapng: starts with {a:02x} {b:02x} {c:02x} {d:02x}"),
-        })
-    }
-
-    /// Advances to the next frame.
-    pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Found>, Stop> {
-        match self {
-            Format::Classic(classic) => Ok(classic.advance(source)?.map(Found::Frame)),
-            Format::Ng(ng) => ng.advance(source),
-        }
-    }
 }
 
 /// The content of a record.

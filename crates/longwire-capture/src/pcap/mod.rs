@@ -14,10 +14,11 @@ mod unpack;
 mod wireless;
 mod writer;
 mod zstd;
+pub use ahead::Batches;
 pub use counts::{LeftOut, RecordCounts};
 pub use reader::{CaptureReader, Record, Step};
 pub use unpack::Packing;
-pub use writer::{Batches, CaptureFormat, CaptureWriter};
+pub use writer::{CaptureFormat, CaptureWriter};
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use longwire_engine::Nanos;
 
-use super::ahead::Depth;
+use super::ahead::{Batches, Depth};
+use super::classic::Classic;
 use super::counts::{LeftOut, RecordCounts};
-use super::link_type::{Format, Found, Framing, Place};
+use super::link_type::{Found, Framing, Place};
+use super::ng::{self, Ng};
 use super::payload::ETHERNET_LEN;
-use super::source::{Source, Stop};
+use super::source::{FillResult, Source, Stop};
 use super::unpack::{Input, Packing};
-use super::writer::Batches;
 use super::{CAPTURED_MAX, CaptureError};
 
 /// A captured frame.
@@ -368,7 +369,7 @@ impl CaptureReader {
         }
         let data = self.source.at(place.at, place.len as usize);
         let payload = place.framing.payload(data, place.wire_len)?;
-        self.counts.convert(place.framing);
+        place.framing.count_in(&mut self.counts);
         place.at = place.at + payload.at - ETHERNET_LEN;
         self.source.overwrite(place.at, &payload.header);
         let change = |len: u32| len - payload.at as u32 + ETHERNET_LEN as u32;
@@ -412,5 +413,50 @@ fn stop_error(file: &str, stop: Stop) -> CaptureError {
         },
         Stop::Io(error) => CaptureError::file(file, "reading", error),
         Stop::Later => CaptureError::file(file, "reading", io::ErrorKind::WouldBlock.into()),
+    }
+}
+
+/// Format of a file, with its reader.
+enum Format {
+    Classic(Classic),
+    Ng(Ng),
+}
+
+impl Format {
+    /// Determines the format by the first four bytes, and reads the file's
+    /// header. Of a pcapng file, `interface` alone is read, if it is given.
+    fn recognise(source: &mut Source, interface: Option<&str>) -> Result<Format, Stop> {
+        let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
+        if let FillResult::Ended(held) = source.need(4)? {
+            return malformed(match held {
+                0 => "empty file".into(),
+                _ => format!("{held} bytes are too short for a capture"),
+            });
+        }
+        let head = source.held();
+        let magic = [head[0], head[1], head[2], head[3]];
+        if magic == ng::MAGIC {
+            return Ng::open(source, interface).map(Format::Ng);
+        }
+        if let Some(magic) = Classic::recognise(magic) {
+            return Classic::open(source, magic).map(Format::Classic);
+        }
+        let [a, b, c, d] = magic;
+        malformed(match magic {
+            [0x42, 0x5a, 0x68, ..] => "compressed with bzip2; pipe it: bzcat FILE | … -".into(),
+            [0xfd, 0x37, 0x7a, 0x58] => "compressed with xz; pipe it: xzcat FILE | … -".into(),
+            [0x02, 0x21, 0x4c, 0x18] => {
+                "legacy lz4 format; convert it: lz4cat FILE | lz4 > NEW".into()
+            }
+            _ => format!("neither pcap nor pcapng: starts with {a:02x} {b:02x} {c:02x} {d:02x}"),
+        })
+    }
+
+    /// Advances to the next frame.
+    fn advance(&mut self, source: &mut Source) -> Result<Option<Found>, Stop> {
+        match self {
+            Format::Classic(classic) => Ok(classic.advance(source)?.map(Found::Frame)),
+            Format::Ng(ng) => ng.advance(source),
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::thread::{Builder, JoinHandle};
 use longwire_engine::Nanos;
 use nix::poll::PollFlags;
 
+use super::ahead::Batches;
 use super::source::is_ready;
 use super::{CAPTURED_MAX, CaptureError, link_type};
 use crate::open;
@@ -469,23 +470,4 @@ impl Drop for WriteBehind {
 #[cold]
 fn gone() -> io::Error {
     io::Error::other("the thread that writes ended")
-}
-
-/// Batch size of a thread that reads or writes a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Batches {
-    /// 1 MiB in total: for a caller that needs the CPU cache for other data.
-    Small,
-    /// Several MiB: the fewest wake-ups of threads, each of which takes microseconds.
-    Large,
-}
-
-impl Batches {
-    /// Returns the size of a write buffer in bytes.
-    pub(super) const fn buffer_len(self) -> usize {
-        match self {
-            Batches::Small => 256 * 1024,
-            Batches::Large => 1024 * 1024,
-        }
-    }
 }

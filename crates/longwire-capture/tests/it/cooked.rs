@@ -153,7 +153,7 @@ fn loopback_gets_a_header() {
 type Head = dyn Fn(u16, u16, &[u8], u16, &[u8]) -> Vec<u8>;
 
 #[test]
-fn cooked_captures_get_back_what_they_lost() {
+fn cooked_captures_get_ethernet_headers() {
     let packet = v4([10, 0, 0, 2]);
     let station = [0x52, 0x54, 0, 1, 2, 3];
     let arp = [

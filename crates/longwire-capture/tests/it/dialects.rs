@@ -198,7 +198,7 @@ fn modified_captures_have_longer_record_headers() {
 }
 
 #[test]
-fn check_sequences_of_pcapng_are_counted_in_bits_and_told_by_each_block() {
+fn pcapng_options_and_blocks_give_the_length_of_check_sequences() {
     // As the specification counts, as some writers do, and without the option.
     let interfaces: [(&[u8], usize); 5] = [(&[32], 4), (&[16], 2), (&[4], 4), (&[0], 0), (&[], 0)];
     for big in [false, true] {

@@ -312,7 +312,7 @@ fn rows_that_contradict_themselves_are_not_written() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     // Every write to this device fails with "no space left".
     let link = Folder::new();
     for format in FORMATS {

@@ -201,7 +201,7 @@ fn impossible_lengths_are_refused_with_their_place() {
 }
 
 #[test]
-fn options_and_times_that_cannot_be_are_refused() {
+fn impossible_options_and_times_are_refused() {
     for (code, value) in [(9, &[9, 9][..]), (14, &[0; 4]), (13, &[])] {
         let mut file = Builder::new(false);
         file.section().interface(1, 0, &[(code, value)]);
@@ -295,7 +295,7 @@ fn frames_know_their_interface() {
 }
 
 #[test]
-fn files_that_cannot_be_created_or_found_are_reported() {
+fn errors_of_creating_and_opening_files_are_reported() {
     let dir = Folder::new();
     let error = |r: Result<CaptureWriter, CaptureError>| r.err().unwrap().to_string();
     assert!(error(CaptureWriter::create("x.txt")).contains(".pcapng"));

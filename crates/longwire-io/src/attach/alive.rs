@@ -28,6 +28,7 @@ use nix::sys::socket::{
 
 use crate::bpf::{self, ProgramKind};
 
+use super::given::SEND;
 use super::taker;
 
 /// A request to the thread: a key, with the descriptor to hold, or without one to close
@@ -98,7 +99,7 @@ impl AliveCall {
     /// # Errors
     /// Missing rights to load a program, or [`start`] was not called.
     pub fn to(device: u32) -> io::Result<(AliveCall, OwnedFd)> {
-        let program = taker::redirect(device, taker::SEND);
+        let program = taker::redirect(device, SEND);
         let program = bpf::load_program(ProgramKind::Tcx, "longwire_taken", &program)?;
         let array = bpf::create_program_array()?;
         bpf::enter(array.as_fd(), 0, program.as_fd())?;

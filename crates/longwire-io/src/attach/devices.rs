@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::AttachError;
 use super::given::GivenFrames;
-use super::{AttachError, port};
 use crate::net::interface::Interface;
 use crate::net::veth::{self, End, VethConfig};
 use crate::net::{NetError, NetNamespace, link, sctp_segmentation_off, sysctl};
@@ -22,6 +22,8 @@ const ATTEMPTS: u32 = 64;
 /// Prefixes of the names of the devices of attachments.
 const INNER: &str = "lw-in";
 const OUTER: &str = "lw-out";
+/// Prefix of the names of ports' devices.
+const DEVICE: &str = "lw-port";
 /// Timeout of a new device's carrier, which takes well under 1 ms.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -35,7 +37,7 @@ fn name_of(prefix: &str, interface: u32, attempt: u32) -> String {
 
 /// Whether an interface name is that of an attachment's device.
 pub fn is_device_of_link(name: &str) -> bool {
-    let prefixes = [INNER, OUTER, port::DEVICE];
+    let prefixes = [INNER, OUTER, DEVICE];
     let number = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
     number.is_some_and(|number| {
         !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
@@ -77,7 +79,7 @@ pub(super) fn make_port_device(
     hub: &NetNamespace,
 ) -> Result<(String, u32), AttachError> {
     with_free_name(|attempt| {
-        let name = name_of(port::DEVICE, interface.index, attempt);
+        let name = name_of(DEVICE, interface.index, attempt);
         let [index, _] = random_indices();
         let number = namespace.run(|| make_pair(&name, index, hub))??;
         Ok((name, number))

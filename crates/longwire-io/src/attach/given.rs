@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::AttachError;
 use super::filter::facts::{CONTEXT, STACK, load};
-use super::taker::{ARRIVE, LENGTH, SEND};
 use crate::bpf::CounterMap;
 use crate::bpf::instruction::{
     Alu, Assembler, Compare, EXIT, add_to_memory, call, compute, compute_number, load_byte,
@@ -26,6 +25,13 @@ use crate::net::netlink::{Netlink, REQUEST};
 use crate::net::netlink_message::{Message, attribute, number_at};
 use crate::net::{NetError, NetNamespace};
 use crate::port::PortLosses;
+
+/// The flag of `bpf_redirect` that makes the device receive a frame.
+pub(super) const ARRIVE: i32 = 1;
+/// The flag of `bpf_redirect` that makes the device send a frame.
+pub(super) const SEND: i32 = 0;
+/// Offset of the frame length in `struct __sk_buff`.
+pub(super) const LENGTH: i16 = 0;
 
 /// The helper `bpf_clone_redirect`, from linux/bpf.h.
 const CLONE_REDIRECT: i32 = 13;

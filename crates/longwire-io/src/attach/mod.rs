@@ -50,13 +50,16 @@ pub use error::AttachError;
 pub use order::Direction;
 pub use pins::{AttachClaim, FailMode, Pins};
 pub use port::{AttachedPort, PortEngage, prepare_port};
-pub use taker::{LoadedSelection, PREFIXES_MAX, Selection, Selector};
+pub use taker::{LoadedSelection, Selection, Selector};
 
 use alive::AliveCall;
 use devices::{make_devices, open, quiet};
 use given::{GivenFrames, Watch};
 use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
+
+/// Maximum number of prefixes per attachment, due to the kernel's program length limit.
+pub const PREFIXES_MAX: usize = 512;
 
 /// Prefix of the names of programs at attachments' devices.
 const PROGRAM: &str = "longwire";

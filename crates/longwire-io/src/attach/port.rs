@@ -32,8 +32,6 @@ use crate::net::NetNamespace;
 use crate::net::grace::ExpeditedGrace;
 use crate::port::registry::Port;
 
-/// Prefix of the names of ports' devices.
-pub(super) const DEVICE: &str = "lw-port";
 /// Name of programs that take packets for a port. Several ports can share an interface.
 const PORT_PROGRAM: &str = "longwire_port";
 /// Length of a MAC address.

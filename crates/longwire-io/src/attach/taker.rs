@@ -21,9 +21,9 @@ use longwire_packet::header::IpVersion;
 use super::alive::AliveCall;
 use super::filter::facts::CONTEXT;
 use super::filter::select;
-use super::given::GivenFrames;
+use super::given::{GivenFrames, LENGTH, SEND};
 use super::order::Rank;
-use super::{AttachError, Direction, FailMode, HOOKS};
+use super::{AttachError, Direction, FailMode, HOOKS, PREFIXES_MAX};
 use crate::bpf::instruction::{
     Alu, Assembler, Compare, EXIT, Instruction, call, compute_number, load_map, load_word,
     move_number, move_register, skip_if_number, store_word,
@@ -140,9 +140,6 @@ impl Selector {
     }
 }
 
-/// Maximum number of prefixes per attachment, due to the kernel's program length limit.
-pub const PREFIXES_MAX: usize = 512;
-
 /// The frames to take. The kernel selects them; other frames never reach the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -238,14 +235,10 @@ fn net(prefix: &Prefix) -> Net {
 const TAIL_CALL: i32 = 12;
 /// The helper `bpf_redirect`.
 const REDIRECT: i32 = 23;
-/// The flag of [`REDIRECT`] that makes the device receive a frame.
-pub(super) const ARRIVE: i32 = 1;
-/// The flag of [`REDIRECT`] that makes the device send a frame.
-pub(super) const SEND: i32 = 0;
+
 /// TCX_NEXT: the next program of the hook decides.
 pub(super) const NEXT: i32 = -1;
-/// Offset of the frame length in `struct __sk_buff`.
-pub(super) const LENGTH: i16 = 0;
+
 /// Offset of the mark in `struct __sk_buff`.
 const MARK: i16 = 8;
 /// Offset of the control block's last word in `struct __sk_buff`, which few programs use.

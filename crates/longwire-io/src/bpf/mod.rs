@@ -463,7 +463,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_program_has_the_end_of_the_verifiers_log() {
+    fn the_error_of_a_refused_program_has_the_end_of_the_verifiers_log() {
         // Register 5 is uninitialised.
         let program = [load_word(0, 5, 0), EXIT];
         match load_program(ProgramKind::Tcx, "refused", &program) {

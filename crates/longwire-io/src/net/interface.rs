@@ -56,6 +56,18 @@ pub enum InterfaceKind {
     Physical(String),
 }
 
+impl InterfaceKind {
+    /// Returns the kernel's name of the kind of a virtual device.
+    pub(crate) fn virtual_name(&self) -> Option<&str> {
+        match self {
+            InterfaceKind::Veth => Some("veth"),
+            InterfaceKind::Tun => Some("tun"),
+            InterfaceKind::Virtual(name) => Some(name),
+            InterfaceKind::Loopback | InterfaceKind::Physical(_) => None,
+        }
+    }
+}
+
 /// The other end of a veth pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -116,11 +128,10 @@ fn ask(request: Message, name: &str) -> Result<Option<Interface>, NetError> {
     match answer {
         Ok(found) => Ok(found.map(with_driver)),
         Err(refused) if refused.source.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-        Err(refused) => Err(NetError::refused(
-            "look up",
-            format!("device '{name}'"),
-            refused,
-        )),
+        Err(refused) => {
+            let what = format!("device '{name}'");
+            Err(NetError::refused("look up", what, refused))
+        }
     }
 }
 
@@ -141,19 +152,14 @@ pub(super) fn read(payload: &[u8]) -> Option<Interface> {
     let number = |kind| attribute(body, kind).and_then(|value| number_at(value, 0));
     let up = flags & libc::IFF_UP as u32 != 0;
     let kind = kind_of(body, flags);
-    let peer = (kind == InterfaceKind::Veth)
-        .then(|| number(libc::IFLA_LINK))
-        .flatten()
-        .map(|index| {
-            // The kernel sets this attribute only for other namespaces.
-            let namespace = number(libc::IFLA_LINK_NETNSID);
-            let here = namespace.is_none();
-            Peer {
-                index,
-                here,
-                namespace,
-            }
-        });
+    // The kernel sets this attribute only for other namespaces.
+    let namespace = number(libc::IFLA_LINK_NETNSID);
+    let other_end = number(libc::IFLA_LINK).filter(|_| kind == InterfaceKind::Veth);
+    let peer = other_end.map(|index| Peer {
+        index,
+        here: namespace.is_none(),
+        namespace,
+    });
     Some(Interface {
         name: text_of(attribute(body, libc::IFLA_IFNAME)?),
         index,

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::netlink::{Netlink, NetlinkError, REQUEST};
-use super::netlink_message::{Message, attribute, attributes, number_at, text_of};
+use super::netlink_message::{Message, attribute, number_at, text_of};
 use super::{NetError, NetNamespace};
 
 /// Bytes of `struct ifinfomsg`.
@@ -44,9 +44,9 @@ fn no_device(name: &str) -> NetError {
     }
 }
 
-fn request(action: &'static str, name: &str, message: Message) -> Result<(), NetError> {
-    let done = Netlink::route().and_then(|mut netlink| netlink.request(message));
-    done.map_err(|source| refused(action, name, source))
+/// Opens a connection for an action on a device of the calling thread's namespace.
+fn open(action: &'static str, name: &str) -> Result<Netlink, NetError> {
+    Netlink::route().map_err(|source| refused(action, name, source))
 }
 
 /// Changes attributes of a device, in the namespace of `netlink`.
@@ -68,8 +68,7 @@ fn change(
     name: &str,
     fill: impl FnOnce(&mut Message),
 ) -> Result<(), NetError> {
-    let mut netlink = Netlink::route().map_err(|source| refused(action, name, source))?;
-    change_by(&mut netlink, action, name, fill)
+    change_by(&mut open(action, name)?, action, name, fill)
 }
 
 /// Brings a device up, including `lo`, which is down in a new namespace.
@@ -78,7 +77,7 @@ fn change(
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
 /// without CAP_NET_ADMIN, or if its driver cannot start it.
 pub fn link_up(name: &str) -> Result<(), NetError> {
-    request("bring up", name, about(libc::RTM_NEWLINK, name, UP, UP))
+    set_up_by(&mut open("bring up", name)?, name, true)
 }
 
 /// Takes a device down.
@@ -87,7 +86,7 @@ pub fn link_up(name: &str) -> Result<(), NetError> {
 /// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
 /// without CAP_NET_ADMIN.
 pub fn link_down(name: &str) -> Result<(), NetError> {
-    request("take down", name, about(libc::RTM_NEWLINK, name, 0, UP))
+    set_up_by(&mut open("take down", name)?, name, false)
 }
 
 /// Brings a device up or takes it down, in the namespace of `netlink`.
@@ -137,7 +136,9 @@ pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
 /// without CAP_NET_ADMIN, or for a device that cannot be removed, such as `lo` and
 /// hardware.
 pub fn link_delete(name: &str) -> Result<(), NetError> {
-    request("remove", name, about(libc::RTM_DELLINK, name, 0, 0))
+    let request = about(libc::RTM_DELLINK, name, 0, 0);
+    let done = open("remove", name)?.request(request);
+    done.map_err(|source| refused("remove", name, source))
 }
 
 /// Sets the MTU in bytes, without the Ethernet header.
@@ -277,8 +278,7 @@ pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
 
 /// Requests a device and parses the answer.
 fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetError> {
-    let mut netlink = Netlink::route().map_err(|source| refused("read", name, source))?;
-    read_by(&mut netlink, name, take)
+    read_by(&mut open("read", name)?, name, take)
 }
 
 /// Like [`read`], in the namespace of `netlink`.
@@ -313,21 +313,4 @@ pub fn wait_running(name: &str, timeout: Duration) -> Result<bool, NetError> {
         }
         sleep(Duration::from_millis(1));
     }
-}
-
-/// Returns the kernel's kind of a device (`veth`, `tun`, `bridge`); empty for hardware
-/// and loopback.
-///
-/// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`] if
-/// the kernel provides no netlink socket.
-pub fn link_kind(name: &str) -> Result<String, NetError> {
-    const INFO_KIND: u16 = 1;
-    read(name, |payload| {
-        let body = payload.get(INFO_LEN..)?;
-        let kind = attributes(body)
-            .find(|(kind, _)| *kind == libc::IFLA_LINKINFO)
-            .and_then(|(_, info)| attribute(info, INFO_KIND));
-        Some(kind.map(text_of).unwrap_or_default())
-    })
 }

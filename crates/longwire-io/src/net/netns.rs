@@ -207,12 +207,9 @@ impl NetNamespace {
     /// # Errors
     /// [`NetError::System`] if no descriptor is free.
     pub fn try_clone(&self) -> Result<NetNamespace, NetError> {
-        let file = self
-            .file
-            .try_clone()
-            .map_err(|e| NetError::system("hold", "a network namespace", e))?;
+        let file = self.file.try_clone();
         Ok(NetNamespace {
-            file,
+            file: file.map_err(|e| NetError::system("hold", "a network namespace", e))?,
             inode: self.inode,
         })
     }
@@ -247,20 +244,13 @@ impl NetNamespace {
     /// # Errors
     /// If the kernel does not report the owner (before Linux 4.9).
     pub fn is_ours(&self) -> Result<bool, NetError> {
-        // SAFETY: the descriptor is open, and the request has no argument.
-        match unsafe { owner_of(self.file.as_raw_fd()) } {
-            Ok(owner) => {
-                // SAFETY: the kernel has just opened this descriptor, and
-                // nothing else uses it.
-                drop(unsafe { OwnedFd::from_raw_fd(owner) });
-                Ok(true)
-            }
+        match self.user_namespace() {
+            Ok(_) => Ok(true),
             Err(nix::Error::EPERM) => Ok(false),
-            Err(error) => Err(NetError::system(
-                "ask for the owner of",
-                "a network namespace",
-                error,
-            )),
+            Err(error) => {
+                let action = "ask for the owner of";
+                Err(NetError::system(action, "a network namespace", error))
+            }
         }
     }
 
@@ -270,14 +260,18 @@ impl NetNamespace {
     /// # Errors
     /// EPERM for owners outside the user namespace of this process.
     pub fn owner(&self) -> io::Result<u32> {
-        // SAFETY: the descriptor is open, and the request has no argument.
-        let owner = unsafe { owner_of(self.file.as_raw_fd()) }?;
-        // SAFETY: the kernel has just opened this descriptor, and nothing else uses it.
-        let owner = unsafe { OwnedFd::from_raw_fd(owner) };
+        let owner = self.user_namespace()?;
         let mut user = 0;
         // SAFETY: the descriptor is open, and the kernel writes one number to `user`.
         unsafe { user_of(owner.as_raw_fd(), &raw mut user) }?;
         Ok(user)
+    }
+
+    fn user_namespace(&self) -> nix::Result<OwnedFd> {
+        // SAFETY: the descriptor is open, and the request has no argument.
+        let owner = unsafe { owner_of(self.file.as_raw_fd()) }?;
+        // SAFETY: the kernel has just opened this descriptor, and nothing else uses it.
+        Ok(unsafe { OwnedFd::from_raw_fd(owner) })
     }
 
     /// Returns the inode number that identifies the namespace in the system; see

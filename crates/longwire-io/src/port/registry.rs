@@ -1,16 +1,21 @@
 //! The registry of ports: one line each in the table below.
 
+use std::io;
+
 use longwire_capture::same_file;
 use longwire_engine::Nanos;
 use nix::time::ClockId;
 
 pub use super::any::{AnyRx, AnyTx};
+use super::carrier::{Carrier, SwitchCarrier};
 use super::one_way::{DiscardTx, SilentRx};
-use super::options::{OpenOptions, Purpose};
+use super::options::{CarrierControl, OpenOptions, Purpose};
 use super::pcap::{PcapRx, PcapTx};
-use super::{PortError, RxFrame, RxPort, carrier, packet, tap, xdp};
+use super::{PortError, RxFrame, RxPort, packet, tap, xdp};
 use crate::clock::{monotonic_now, read_clock};
-use crate::net::link::link_kind;
+use crate::net::interface::Interface;
+use crate::net::netlink::Netlink;
+use crate::net::{NetError, link};
 
 /// An open port.
 pub struct Port {
@@ -202,7 +207,7 @@ fn written(kind: &str, argument: &str) -> String {
 pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let mut port = open_kind(text, options)?;
     let halves = (&mut port.rx, &mut port.tx);
-    carrier::control(&port.name, halves, options.carrier)?;
+    control_carrier(&port.name, halves, options.carrier)?;
     Ok(port)
 }
 
@@ -300,12 +305,13 @@ fn epoch() -> Nanos {
 /// Virtual interfaces deliver super-packets of 64 KiB, which only AF_PACKET passes on
 /// whole; hardware segments them, and AF_XDP is then cheaper per frame.
 fn open_auto(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
-    let (kind, why) = match link_kind(name) {
+    let found = Interface::find(name).ok();
+    let (kind, why) = match found.as_ref().and_then(|found| found.kind.virtual_name()) {
         _ if options.gap_frames.is_some() => (
             "packet",
             format!("{name}: using AF_PACKET, the only port with gap frames"),
         ),
-        Ok(kind) if !kind.is_empty() && options.offloads => (
+        Some(kind) if options.offloads => (
             "packet",
             format!(
                 "{name}: using AF_PACKET, which keeps super-packets of virtual devices \
@@ -335,4 +341,64 @@ fn may_work_otherwise(error: &PortError) -> bool {
         PortError::InUse { only_by_xdp, .. } => *only_by_xdp,
         _ => true,
     }
+}
+
+/// Lets a port control the carrier of the interface at its other end.
+///
+/// # Errors
+/// The interface does not exist, or is not Longwire's.
+fn control_carrier(
+    port: &str,
+    halves: (&mut AnyRx, &mut AnyTx),
+    control: CarrierControl,
+) -> Result<(), PortError> {
+    let refused = |reason: &str| PortError::Unsupported {
+        port: port.to_owned(),
+        reason: reason.to_owned(),
+    };
+    if control == CarrierControl::Off {
+        return Ok(());
+    }
+    let failed = |error: io::Error| match error.raw_os_error() {
+        Some(libc::EINVAL | libc::ENOTTY) => {
+            refused("controlling the carrier of a TAP device needs Linux 5.0")
+        }
+        _ => PortError::of(port.to_owned(), "controlling the carrier", error),
+    };
+    let start = |switch| Carrier::start(switch).map_err(failed);
+    let own_pair = |interface: &str| {
+        if control == CarrierControl::OwnPair {
+            start(switch_of_pair(interface).map_err(failed)?)
+        } else {
+            Err(refused(
+                "carrier: cannot control the carrier of an existing interface; use tap:NAME, or \
+                 `longwire exec`",
+            ))
+        }
+    };
+    match halves {
+        (AnyRx::Tap(_), AnyTx::Tap(tx)) => {
+            let switch = tx.carrier_switch().map_err(failed)?;
+            tx.carrier = Some(start(switch)?);
+        }
+        (AnyRx::Packet(rx), AnyTx::Packet(tx)) => {
+            let carrier = own_pair(tx.interface())?;
+            rx.carrier = Some(carrier.state());
+            tx.carrier = Some(carrier);
+        }
+        (AnyRx::Xdp(_), AnyTx::Xdp(tx)) => tx.carrier = Some(own_pair(tx.interface())?),
+        _ => return Err(refused("carrier: no interface at the other end")),
+    }
+    Ok(())
+}
+
+/// Returns the switch of a veth pair whose end `interface` is in the calling thread's
+/// namespace.
+fn switch_of_pair(interface: &str) -> io::Result<SwitchCarrier> {
+    let mut netlink = Netlink::route().map_err(|error| error.source)?;
+    let interface = interface.to_owned();
+    Ok(Box::new(move |up| {
+        let done = link::set_up_by(&mut netlink, &interface, up);
+        done.map_err(NetError::into_io)
+    }))
 }

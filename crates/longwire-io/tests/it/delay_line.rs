@@ -20,7 +20,7 @@ pub fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
         budget: Bytes(segments * SEGMENT),
         huge_pages: false,
     })
-    .expect("a small budget is to be had")
+    .expect("a small budget")
 }
 
 /// Returns the note of a whole frame without pending work.
@@ -349,7 +349,7 @@ fn huge_pages_are_used_or_their_lack_is_reported() {
         budget: Bytes(64 << 20),
         huge_pages: true,
     };
-    let (writer, _) = delay_line(&config).expect("a small budget is to be had");
+    let (writer, _) = delay_line(&config).expect("a small budget");
     assert!(writer.huge_pages().to_string().contains("pages"));
     assert_ne!(
         *writer.huge_pages(),

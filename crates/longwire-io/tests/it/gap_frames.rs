@@ -179,7 +179,7 @@ fn a_rate_between_two_gaps_is_kept_on_average() {
 }
 
 #[test]
-fn while_nothing_is_known_any_gap_stays_possible() {
+fn an_idle_wire_keeps_every_gap_possible() {
     // The wire is filled in advance; a frame that becomes known at the last permitted
     // moment still leaves on time, for every gap.
     for (step, len) in (0..2_000u64).zip((14..=1514).cycle()) {
@@ -228,7 +228,7 @@ fn late_frames_and_idle_wires_are_counted() {
 }
 
 #[test]
-fn fillers_of_other_sizes_can_be_had_if_gaps_can_be_divided() {
+fn filler_sizes_must_fill_every_gap() {
     assert_eq!(FillerSizes::new(60, 1514), Some(FillerSizes::ETHERNET));
     // Two of 100 bytes take longer than one of 200: a gap of 230 byte times could not be
     // filled.
@@ -248,7 +248,7 @@ fn transmit(wire: &mut WireReceiver, preamble: &[u8], frame: &[u8], gap: usize) 
 }
 
 #[test]
-fn the_receiver_takes_what_is_whole_and_nothing_else() {
+fn the_receiver_accepts_only_undamaged_frames() {
     let good = frame(7, 60);
     let check = frame_check_sequence(&good);
     // The standard's own check of the polynomial.
@@ -404,7 +404,7 @@ fn random_releases(count: usize) -> Vec<Nanos> {
 }
 
 #[test]
-fn a_card_that_is_kept_busy_is_exact() {
+fn a_busy_card_is_exact() {
     let releases = random_releases(800);
     let (card, tally) = drive(&releases, None);
     let counts = card.wire.counts();
@@ -419,7 +419,7 @@ fn a_card_that_is_kept_busy_is_exact() {
 }
 
 #[test]
-fn a_pause_that_is_too_long_is_counted_and_overcome() {
+fn a_long_pause_is_counted_and_then_spacing_is_exact() {
     let releases = random_releases(800);
     // The ring's content bridges 90 us.
     let (card, tally) = drive(&releases, Some((2_000_000, 90_000)));
@@ -440,7 +440,7 @@ fn a_pause_that_is_too_long_is_counted_and_overcome() {
 }
 
 #[test]
-fn frames_that_no_wire_takes_are_refused() {
+fn frames_of_impossible_lengths_are_refused() {
     let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(TEN_GIGABIT));
     for len in [0, 13, 1515] {
         let bytes = vec![0; len];

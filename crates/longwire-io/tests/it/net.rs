@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use longwire_io::net::address::{Prefix, addresses, routed_networks};
+use longwire_io::net::interface::{Interface, InterfaceKind};
 use longwire_io::net::netlink::Netlink;
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetError, NetNamespace, link, qdisc, sysctl};
@@ -40,7 +41,7 @@ fn a_pair_carries_traffic_at_once() {
         veth::create(&config).unwrap();
         net::addr_add("left", A4, 24).unwrap();
         net::link_up("left").unwrap();
-        assert_eq!(link::link_kind("left").unwrap(), "veth");
+        assert_eq!(Interface::find("left").unwrap().kind, InterfaceKind::Veth);
     })
     .unwrap();
     let listener = b

@@ -402,7 +402,7 @@ fn the_final_address_of_a_segment_route_is_summed() {
 }
 
 #[test]
-fn fragments_and_datagrams_without_a_checksum_are_left_alone() {
+fn fragments_and_datagrams_without_a_checksum_stay_unchanged() {
     let mut frame = FrameSpec::tcp(64).build_partial();
     frame[20] |= 0x20;
     assert!(!finish_if_partial(&mut frame), "a first fragment");
@@ -434,7 +434,7 @@ fn a_computed_zero_is_written_as_its_other_form() {
 }
 
 #[test]
-fn vnet_refuses_what_contradicts_itself() {
+fn contradictory_vnet_headers_are_refused() {
     let spec = FrameSpec::tcp(3000);
     let mut frame = spec.build_partial();
     let segments = spec.segments(1000);

@@ -65,7 +65,7 @@ fn frames_that_arrive_after_the_callers_now_wait() {
 }
 
 #[test]
-fn a_missing_interface_and_one_that_is_down_are_told_apart() {
+fn a_missing_interface_and_one_that_is_down_have_different_errors() {
     let Some(pair) = Pair::new() else { return };
     let open = |name: &str| {
         let name = name.to_owned();

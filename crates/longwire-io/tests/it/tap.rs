@@ -76,7 +76,7 @@ fn an_existing_device_is_left_unchanged() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused() {
+fn invalid_names_are_refused() {
     let Some(place) = namespace() else { return };
     let error = |name: &str| {
         let opened = place.run(|| tap::open(name, &OpenOptions::default()));

@@ -348,7 +348,7 @@ proptest! {
 
     /// Two nested tunnels.
     #[test]
-    fn tunnels_in_tunnels_are_looked_through(
+    fn nested_tunnels_are_parsed(
         (outer, inner) in (any_tunnel(), any_tunnel()),
         spec in any_spec(),
     ) {
@@ -368,7 +368,7 @@ proptest! {
     /// The payload of a datagram with a checksum is user data, even if it looks like a
     /// packet.
     #[test]
-    fn a_quoted_packet_stays_as_it_is(tunnel in any_tunnel(), spec in any_spec()) {
+    fn a_quoted_packet_stays_unchanged(tunnel in any_tunnel(), spec in any_spec()) {
         prop_assume!(tunnel.is_udp());
         let tunnel = Tunnel { sums: true, ..tunnel };
         let frame = spec.build_partial();
@@ -387,7 +387,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tunnel_that_is_none_is_refused(spec in any_spec(), tunnel in any_tunnel(), by in 1usize..8) {
+    fn a_checksum_of_no_header_is_refused(spec in any_spec(), tunnel in any_tunnel(), by in 1usize..8) {
         let size = (spec.payload.len() / 2) as u16;
         prop_assume!(size > 0);
         let (mut frame, mut header) = train(tunnel, &spec, size);

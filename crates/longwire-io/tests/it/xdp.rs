@@ -24,7 +24,7 @@ fn has_program(pair: &Pair) -> bool {
     pair.in_port(|| Interface::find(PORT)).unwrap().has_xdp
 }
 
-/// Broadcasts a datagram of its own flow, which ends with `n`.
+/// Broadcasts a datagram from a new socket; it ends with `n`.
 fn send_flow(n: u8) {
     let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
     socket.set_broadcast(true).unwrap();

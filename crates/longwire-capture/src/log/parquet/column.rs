@@ -119,13 +119,19 @@ impl Column {
         let at = self.value;
         self.value += 1;
         let found = match &self.values {
-            Values::Int32(batch) => batch.values.get(at).map(|value| match self.unsigned {
-                true => Value::Number(value.cast_unsigned().into()),
-                false => Value::Number((*value).into()),
+            Values::Int32(batch) => batch.values.get(at).map(|value| {
+                Value::Number(if self.unsigned {
+                    value.cast_unsigned().into()
+                } else {
+                    (*value).into()
+                })
             }),
-            Values::Int64(batch) => batch.values.get(at).map(|value| match self.unsigned {
-                true => Value::Number(value.cast_unsigned().into()),
-                false => Value::Number((*value).into()),
+            Values::Int64(batch) => batch.values.get(at).map(|value| {
+                Value::Number(if self.unsigned {
+                    value.cast_unsigned().into()
+                } else {
+                    (*value).into()
+                })
             }),
             Values::Bool(batch) => batch.values.get(at).map(|value| Value::Truth(*value)),
             Values::Bytes(batch) => batch.values.get(at).map(|value| Value::Bytes(value.data())),

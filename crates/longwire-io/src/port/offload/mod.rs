@@ -14,9 +14,8 @@ mod tunnel;
 pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, IpHeader, Network, Transport};
 pub use join::{Joiner, TrainPart};
-pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished};
+pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished, strip_jumbo};
 pub use splitter::Splitter;
-pub use splitter::strip_jumbo;
 pub(super) use tunnel::find_inner;
 
 /// Unfinished work of a frame.

@@ -32,7 +32,7 @@ fn options(launch: LaunchMode) -> OpenOptions {
 }
 
 #[test]
-fn a_device_that_holds_nothing_is_told_from_others() {
+fn a_device_that_holds_no_frames_is_recognized() {
     let Some(namespace) = namespace() else { return };
     namespace.run(cable).expect("a thread");
     let open = |launch| {

@@ -1,7 +1,7 @@
 //! Send stamps of packet sockets, which the kernel puts on the socket's error queue,
 //! numbered by request.
 //!
-//! Devices that stamp frames as they go onto the wire use a clock of their own, which is compared
+//! Devices that stamp frames as they go onto the wire have a separate clock, which is compared
 //! with the system's. No such device was available: this follows the kernel's documentation
 //! (Documentation/networking/timestamping.rst, linux/net_tstamp.h, and linux/ptp_clock.h on clocks
 //! with descriptors). Only the detection of devices without stamps, and the comparison of synthetic

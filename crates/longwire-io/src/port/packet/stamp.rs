@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_senseless_stamp_becomes_the_time_of_the_call() {
+    fn an_implausible_stamp_becomes_the_time_of_the_call() {
         let mut scale = StampScale::start(reading(1_000, DAY));
         scale.arrival(DAY + 5_000, at(6_000));
         for stamp in [0, u64::MAX, 17] {
