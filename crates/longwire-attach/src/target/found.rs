@@ -234,33 +234,17 @@ impl Machine {
     /// # Errors
     /// See [`TargetError`].
     pub fn resolve(&self, target: &Target) -> Result<FoundTarget, TargetError> {
-        self.resolve_with(target, &mut None)
-    }
-
-    /// Finds and opens the namespaces of many targets, querying each runtime once.
-    pub fn resolve_all(&self, targets: &[Target]) -> Vec<Result<FoundTarget, TargetError>> {
-        let mut survey = None;
-        let resolve = |target| self.resolve_with(target, &mut survey);
-        targets.iter().map(resolve).collect()
-    }
-
-    fn resolve_with(
-        &self,
-        target: &Target,
-        survey: &mut Option<Survey>,
-    ) -> Result<FoundTarget, TargetError> {
-        let new = || Survey::new(self);
         match target {
             Target::Netns(path) => {
                 FoundTarget::named(path, &NAMED.map(|path| self.path(path)), self)
             }
             Target::Pid(pid) => FoundTarget::of_process(*pid, self),
             Target::Container(name) => {
-                let survey = survey.get_or_insert_with(new);
-                let (container, started) = selection::container(survey, self, name)?;
+                let mut survey = Survey::new(self);
+                let (container, started) = selection::container(&mut survey, self, name)?;
                 FoundTarget::of_container(&container, started, None, self)
             }
-            Target::Pod(name) => match selection::pod(survey.get_or_insert_with(new), self, name) {
+            Target::Pod(name) => match selection::pod(&mut Survey::new(self), self, name) {
                 Ok((container, started)) => {
                     FoundTarget::of_container(&container, started, Some(name), self)
                 }

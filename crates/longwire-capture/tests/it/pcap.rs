@@ -131,46 +131,30 @@ fn blocks_longer_than_any_buffer_are_skipped() {
 }
 
 #[test]
-fn classic_files_cut_anywhere_give_the_frames_before() {
-    let mut file = Builder::new(false);
-    file.classic(0xa1b2_3c4d, 262_144, 1);
-    file.record(1, 2, &frame(60), 60);
-    file.record(3, 4, &frame(100), 100);
+fn files_cut_anywhere_give_the_frames_before() {
     assert!(refusal(&[]).2.contains("empty"));
-    for len in 1..file.bytes.len() {
-        if len == 24 || len == 100 {
-            continue;
-        }
-        let (frames, offset, reason) = refusal(&file.bytes[..len]);
-        let begun = [0, 24, 100].into_iter().rfind(|at| *at < len).unwrap();
-        assert_eq!(offset, begun as u64, "cut at {len}: {reason}");
-        assert_eq!(frames, usize::from(begun == 100));
-    }
-}
-
-#[test]
-fn pcapng_files_cut_anywhere_give_the_frames_before() {
-    let mut file = Builder::new(true);
+    let mut classic = Builder::new(false);
+    classic.classic(0xa1b2_3c4d, 262_144, 1);
+    classic.record(1, 2, &frame(60), 60);
+    classic.record(3, 4, &frame(100), 100);
+    let mut ng = Builder::new(true);
     let mut ends = vec![0];
-    file.section();
-    ends.push(file.bytes.len());
-    file.interface(1, 0, &[(9, &[9])]);
-    ends.push(file.bytes.len());
-    file.enhanced(0, 1, &frame(61), 61);
-    ends.push(file.bytes.len());
-    file.block(99, |b| {
+    ends.push(ng.section().bytes.len());
+    ends.push(ng.interface(1, 0, &[(9, &[9])]).bytes.len());
+    ends.push(ng.enhanced(0, 1, &frame(61), 61).bytes.len());
+    let block = ng.block(99, |b| {
         b.u32(1);
     });
-    ends.push(file.bytes.len());
-    file.enhanced(0, 2, &frame(62), 62);
-    for len in 1..file.bytes.len() {
-        if ends.contains(&len) {
-            continue;
+    ends.push(block.bytes.len());
+    ng.enhanced(0, 2, &frame(62), 62);
+    let first = ends[3];
+    for (file, ends, first) in [(&classic, vec![0, 24, 100], 100), (&ng, ends, first)] {
+        for len in (1..file.bytes.len()).filter(|len| !ends.contains(len)) {
+            let (frames, offset, reason) = refusal(&file.bytes[..len]);
+            let begun = ends.iter().rfind(|at| **at < len).unwrap();
+            assert_eq!(offset, *begun as u64, "cut at {len}: {reason}");
+            assert_eq!(frames, usize::from(len > first));
         }
-        let (frames, offset, reason) = refusal(&file.bytes[..len]);
-        let begun = ends.iter().rfind(|at| **at < len).unwrap();
-        assert_eq!(offset, *begun as u64, "cut at {len}: {reason}");
-        assert_eq!(frames, usize::from(len > ends[3]));
     }
 }
 

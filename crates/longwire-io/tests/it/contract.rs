@@ -34,14 +34,6 @@ fn both_ends(kind: &str, mtu: u32) -> Option<(Pair, Port, Port)> {
     Some((pair, port, station))
 }
 
-#[test]
-fn the_pipe_in_memory_keeps_the_contract() {
-    let (tx, rx) = mem::pipe(Bytes(1 << 20)).unwrap();
-    let (mut tx, mut rx) = (AnyTx::Pipe(Box::new(tx)), AnyRx::Pipe(Box::new(rx)));
-    let rules = Rules::live().and_len(9014).and_len(65_549);
-    check_port(&mut tx, &mut rx, &rules);
-}
-
 /// The ends of the pipe, passed in by the caller.
 struct Own<T>(T);
 
@@ -79,11 +71,17 @@ impl OwnTx for Own<mem::PipeTx> {
 }
 
 #[test]
-fn a_port_of_the_callers_own_keeps_the_contract() {
-    let (tx, rx) = mem::pipe(Bytes(1 << 20)).unwrap();
-    let (mut tx, mut rx) = (AnyTx::Own(Box::new(Own(tx))), AnyRx::Own(Box::new(Own(rx))));
-    let rules = Rules::live().and_len(9014).and_len(65_549);
-    check_port(&mut tx, &mut rx, &rules);
+fn ports_in_memory_keep_the_contract() {
+    let [(tx, rx), (own_tx, own_rx)] = [(); 2].map(|()| mem::pipe(Bytes(1 << 20)).unwrap());
+    let pipe = (AnyTx::Pipe(Box::new(tx)), AnyRx::Pipe(Box::new(rx)));
+    let own = (
+        AnyTx::Own(Box::new(Own(own_tx))),
+        AnyRx::Own(Box::new(Own(own_rx))),
+    );
+    for (mut tx, mut rx) in [pipe, own] {
+        let rules = Rules::live().and_len(9014).and_len(65_549);
+        check_port(&mut tx, &mut rx, &rules);
+    }
 }
 
 #[test]
