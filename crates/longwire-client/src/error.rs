@@ -1,12 +1,12 @@
-//! Errors of requests.
+//! Errors of requests, and their bodies.
 
-use std::fmt;
-use std::io;
 use std::time::Duration;
+use std::{fmt, io};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Address, ErrorBody, ProblemBody};
+use crate::Address;
 
 /// Why a socket refuses a user.
 pub const OWNER_ONLY: &str = "accessible to root and to the user who started the run; try sudo";
@@ -131,6 +131,48 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// Body of an error response.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub struct ErrorBody {
+    /// The error in one line.
+    pub error: String,
+    /// All invalid fields of the request.
+    #[serde(default)]
+    pub problems: Vec<ProblemBody>,
+}
+
+/// An invalid field of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct ProblemBody {
+    /// JSON pointer (RFC 6901) to the value in the request's body; empty for the whole body.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pointer: String,
+    /// Field or option, such as `set.adsl*.rate`.
+    #[serde(default)]
+    pub field: String,
+    /// Reason.
+    #[serde(default)]
+    pub reason: String,
+    /// Remedy; empty if unknown.
+    #[serde(default)]
+    pub remedy: String,
+}
+
+impl fmt::Display for ProblemBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        write!(f, "{}", self.reason)?;
+        match self.remedy.as_str() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,14 +180,14 @@ mod tests {
     #[test]
     fn a_refusal_lists_all_problems() {
         let text = r#"{"error":"set.a.rate: no; and 1 more","problems":[
-            {"field":"set.a.rate","reason":"'fast' is not a rate","remedy":"write 5mbit"},
-            {"field":"","reason":"no link fits","remedy":""}]}"#;
+        {"field":"set.a.rate","reason":"'fast' is not a rate","remedy":"write 5mbit"},
+        {"field":"","reason":"no link fits","remedy":""}]}"#;
         let body = serde_json::from_str(text).expect("it is JSON");
         let refused = Refusal { status: 400, body };
         assert_eq!(
             refused.to_string(),
             "refused; nothing was changed:\n  set.a.rate: 'fast' is not a rate; write 5mbit\n  \
-             no link fits"
+         no link fits"
         );
     }
 

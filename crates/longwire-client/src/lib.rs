@@ -4,19 +4,18 @@
 //! [`Client`] blocks its thread; [`AsyncClient`] runs on the caller's tokio runtime.
 
 mod address;
-mod api;
 mod client;
 mod connection;
 mod error;
-mod events;
 pub mod node;
 #[cfg(test)]
 mod tests;
 pub mod time_limit;
 
 pub use address::Address;
-pub use api::{ErrorBody, ProblemBody};
 pub use client::{AsyncClient, Client, StreamEnd};
 pub use connection::Response;
 pub use error::{ClientError, OWNER_ONLY, Refusal};
 pub use hyper::Method;
+
+pub use crate::error::{ErrorBody, ProblemBody};
