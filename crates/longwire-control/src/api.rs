@@ -16,16 +16,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::bodies::{Bodies, RequestBody, is_large};
 use super::guard::{Caller, Files, Rights};
-use super::query::Query;
-use super::refusal::Refusal;
 use super::reply::{Body, Reply};
 use super::route::{Call, Route, Work, find};
 use super::routes::ROUTES;
 use super::server::CONNECTIONS_MAX;
 use super::state::{ApiState, STREAMS_MAX};
 use super::stream;
+use crate::limits::{Bodies, RequestBody, is_large};
+use crate::reply::Refusal;
+use crate::route::Query;
 
 /// Maximum requests in progress or waiting.
 pub const WORK_MAX: usize = 128;

@@ -1,13 +1,15 @@
 //! Configuration of a control API.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::error::ControlError;
-use crate::guard::{Files, Tokens};
-use crate::token::read_token;
-use crate::view_config::{Judge, ViewConfig};
 use longwire_client::Address;
-use longwire_runtime::FileAccess;
+use longwire_fabric::Controller;
+use longwire_runtime::{FileAccess, Grade};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ControlError;
+use crate::guard::{Files, Tokens, read_token};
 
 /// Default rate limit, in requests/s.
 pub const LIMIT_DEFAULT: u32 = 10_000;
@@ -106,4 +108,36 @@ impl Config {
         }
         Ok(tokens)
     }
+}
+
+/// Configuration of a live view.
+#[derive(Clone, Debug)]
+pub struct ViewConfig {
+    /// Address of the page; port 0 lets the system choose one.
+    pub address: SocketAddr,
+    /// Files of the page.
+    pub files: &'static [PageFile],
+}
+
+/// Judges a run so far.
+pub type Judge = fn(&Controller) -> Judgement;
+
+/// A file of the page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageFile {
+    /// URL path; that of the index is `/`.
+    pub path: &'static str,
+    /// Media type.
+    pub kind: &'static str,
+    /// Content.
+    pub content: &'static [u8],
+}
+
+/// Verdict on a run so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// Grade of the run.
+    pub grade: Grade,
+    /// Verdict in one sentence.
+    pub line: String,
 }

@@ -27,58 +27,49 @@
 //! OpenAPI document. The client is [`longwire_client`].
 
 mod api;
-mod bodies;
 mod config;
 mod error;
 mod guard;
-mod limit;
+mod limits;
 mod metrics;
 pub mod node;
 mod openapi;
-mod query;
-mod refusal;
 pub mod registry;
 mod reply;
 pub mod responses;
 mod route;
 mod routes;
-mod schemas;
 mod server;
-mod slots;
 mod socket;
-mod stall;
 mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod token;
 mod view;
-mod view_config;
 
 use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
+pub use config::{Config, Detail, LIMIT_DEFAULT};
+pub use error::ControlError;
+pub use longwire_client::Address;
+use longwire_fabric::Controller;
 use serde_json::Value;
+pub use server::Server;
 use tokio::sync::watch;
 
 use self::api::Api;
 use self::guard::{Files, Tokens};
-use self::limit::Limit;
 use self::node::{Attachments, NodeApi};
-use self::refusal::Refusal;
 use self::server::{Admission, Background, Handler, Listener, SlowPool, serve};
 use self::state::ApiState;
 use self::view::{View, ViewTokens};
-use longwire_fabric::Controller;
-
-pub use config::{Config, Detail, LIMIT_DEFAULT};
-pub use error::ControlError;
-pub use longwire_client::Address;
-pub use server::Server;
-pub use token::read_token;
-pub use view_config::{Judge, Judgement, PageFile, ViewConfig};
+pub use crate::config::{Judge, Judgement, PageFile, ViewConfig};
+pub use crate::guard::read_token;
+use crate::limits::Limit;
+use crate::reply::Refusal;
 
 /// Bound addresses. Clients that connect wait until the server starts. Dropping it closes them.
 pub struct Bound {
@@ -300,7 +291,7 @@ impl Bound {
         let api = Arc::new(Api::new(Arc::clone(&state), self.files.clone()));
         let handler: Arc<Handler> =
             Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
-        let sampling: Background = Box::pin(view::sampler::sample(state));
+        let sampling: Background = Box::pin(view::answers::sample(state));
         self.serve_with(handler, stop, slow, Some(sampling))
             .map(Some)
     }

@@ -5,11 +5,15 @@ use std::convert::Infallible;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use hyper::{Response, StatusCode};
+use longwire_client::ErrorBody;
+use longwire_topology::Problem;
 use serde::Serialize;
 
-use super::refusal::Refusal;
+use crate::responses::problem_body;
 
 /// Body of a response: text, or an event stream.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -74,4 +78,136 @@ pub fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NO_SNIFF.0, NO_SNIFF.1);
     response
+}
+
+/// An error response.
+#[derive(Debug)]
+pub struct Refusal {
+    status: StatusCode,
+    error: String,
+    problems: Vec<Problem>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
+}
+
+impl Refusal {
+    /// Creates an error of one line.
+    pub fn new(status: StatusCode, error: impl Into<String>) -> Refusal {
+        Refusal {
+            status,
+            error: error.into(),
+            problems: Vec::new(),
+            header: None,
+        }
+    }
+
+    /// 400: malformed request.
+    pub fn bad(error: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    /// 404: unknown resource.
+    pub fn missing(error: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::NOT_FOUND, error)
+    }
+
+    /// 409: the run does not support the request.
+    pub fn conflict(error: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::CONFLICT, error)
+    }
+
+    /// Problems of a change, which was not made: 400 if the change does not match its schema, 422
+    /// (RFC 9110, section 15.5.21) if a value or a name does not fit the run.
+    pub fn problems(problems: Vec<Problem>) -> Refusal {
+        let status = if problems.iter().any(|problem| problem.is_malformed) {
+            StatusCode::BAD_REQUEST
+        } else {
+            StatusCode::UNPROCESSABLE_ENTITY
+        };
+        let error = match problems.as_slice() {
+            [] => "the change is refused".to_owned(),
+            [one] => line(one),
+            [first, rest @ ..] => format!("{}; and {} more", line(first), rest.len()),
+        };
+        Refusal {
+            problems,
+            ..Refusal::new(status, error)
+        }
+    }
+
+    /// 401: missing or wrong token.
+    pub fn unknown(error: impl Into<String>) -> Refusal {
+        Refusal {
+            header: Some(Box::new((
+                WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer"),
+            ))),
+            ..Refusal::new(StatusCode::UNAUTHORIZED, error)
+        }
+    }
+
+    /// 405: the path takes other methods.
+    pub fn method(allowed: &[&str]) -> Refusal {
+        let allowed = allowed.join(", ");
+        let error = format!("this path supports {allowed}");
+        let value = HeaderValue::from_str(&allowed).ok();
+        Refusal {
+            header: value.map(|value| Box::new((ALLOW, value))),
+            ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error)
+        }
+    }
+
+    /// 429: rate limit; `seconds` until the next request.
+    pub fn too_many(seconds: u64) -> Refusal {
+        let error = "rate limit exceeded; --control-limit sets it";
+        Refusal {
+            header: Some(Box::new((RETRY_AFTER, seconds.into()))),
+            ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, error)
+        }
+    }
+
+    /// 503: overload; to be retried after a second.
+    pub fn busy(error: impl Into<String>) -> Refusal {
+        Refusal {
+            header: Some(Box::new((RETRY_AFTER, HeaderValue::from(1u16)))),
+            ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        }
+    }
+
+    /// Returns the status.
+    #[cfg(test)]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns the error in one line.
+    pub fn line(&self) -> &str {
+        &self.error
+    }
+
+    /// Converts to HTTP.
+    pub fn into_response(self) -> Response<Body> {
+        let body = ErrorBody {
+            error: self.error,
+            problems: self.problems.into_iter().map(problem_body).collect(),
+        };
+        // Strings always serialise.
+        let text = serde_json::to_vec(&body).unwrap_or_default();
+        let reply = Reply {
+            status: self.status,
+            kind: JSON,
+            text: text.into(),
+        };
+        let mut response = reply.into_response();
+        if let Some((name, value)) = self.header.map(|header| *header) {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+fn line(problem: &Problem) -> String {
+    match problem.field.as_str() {
+        "" => problem.reason.clone(),
+        field => format!("{field}: {}", problem.reason),
+    }
 }

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use longwire_client::ProblemBody;
 use longwire_engine::Nanos;
 use longwire_fabric::{ChangeRecord, LinkView, PathView, RuleView, SentChange};
+pub use longwire_fabric::{ChangeResult, Totals};
 use longwire_runtime::RunReport;
+pub use longwire_runtime::RunReport as Report;
 use longwire_runtime::fabric::{LinkTotals, PortReport};
 use longwire_topology::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::view::columns::{Columns, HistoryEvent};
 pub use crate::view::fidelity::Fidelity;
 pub use crate::view::flows::Flows;
+pub use crate::view::history::{Columns, HistoryEvent};
 pub use crate::view::table::{TablePage, TableRow};
-pub use longwire_fabric::{ChangeResult, Totals};
-pub use longwire_runtime::RunReport as Report;
 
 /// Converts a problem. Its file and line mean nothing to a client.
 pub fn problem_body(problem: Problem) -> ProblemBody {

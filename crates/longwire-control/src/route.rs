@@ -1,12 +1,14 @@
 //! Routes, and the match of requests to them.
 
-use serde_json::Value;
+use std::borrow::Cow;
 
-use super::query::{Parameter, Query, decode};
-use super::refusal::Refusal;
-use super::reply::Reply;
-use super::state::ApiState;
-use super::stream::MakeSource;
+use longwire_engine::Nanos;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use crate::reply::{Refusal, Reply};
+use crate::state::ApiState;
+use crate::stream::MakeSource;
 
 /// HTTP method of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,4 +163,250 @@ pub fn find<'a>(
         .find(|(route, _)| route.method.is(method));
     let (route, name) = taken.ok_or_else(|| Refusal::method(&allowed))?;
     Ok((route, decode(&name.unwrap_or_default())?))
+}
+
+/// A query parameter of a route.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Name.
+    pub name: &'static str,
+    /// Kind of its values.
+    pub kind: Kind,
+    /// One line of help.
+    pub help: &'static str,
+}
+
+impl Parameter {
+    /// Creates a parameter.
+    pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
+        Parameter { name, kind, help }
+    }
+}
+
+/// Kind of a parameter's values.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Any string.
+    Text,
+    /// Integer within inclusive bounds.
+    Number(u64, u64),
+    /// Duration with a unit, within inclusive bounds.
+    Time(Nanos, Nanos),
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// Durations in the OpenAPI document: up to 79,999 of a unit, with nanosecond resolution.
+const TIME_PATTERN: &str =
+    r"^(0|[0-7]?[0-9]{1,4}((\.[0-9]{1,3})?us|(\.[0-9]{1,6})?ms|(\.[0-9]{1,9})?s))$";
+
+/// A parsed value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum QueryValue {
+    Text(String),
+    Number(u64),
+    Time(Nanos),
+    Flag(bool),
+}
+
+/// Parsed parameters of a request.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(&'static str, QueryValue)>);
+
+impl Query {
+    /// Parses a query.
+    ///
+    /// # Errors
+    /// 400 for unknown, repeated and invalid parameters.
+    pub fn parse(text: Option<&str>, parameters: &'static [Parameter]) -> Result<Query, Refusal> {
+        let mut query = Query::default();
+        let parts = text
+            .unwrap_or("")
+            .split('&')
+            .filter(|part| !part.is_empty());
+        for part in parts {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let (name, value) = (decode_form(name)?, decode_form(value)?);
+            let known = parameters.iter().find(|known| known.name == name);
+            let known = known.ok_or_else(|| unknown(&name, parameters))?;
+            if query.find(known.name).is_some() {
+                return Err(Refusal::bad(format!("?{name}= is given twice")));
+            }
+            let given = known.kind.read(value);
+            let given = given.map_err(|wanted| {
+                Refusal::bad(format!("?{name}= takes {wanted} ({})", known.help))
+            })?;
+            query.0.push((known.name, given));
+        }
+        Ok(query)
+    }
+
+    fn find(&self, name: &str) -> Option<&QueryValue> {
+        let mut given = self.0.iter();
+        given
+            .find(|(given, _)| *given == name)
+            .map(|(_, value)| value)
+    }
+
+    /// Returns a string or a choice.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.find(name) {
+            Some(QueryValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns an integer.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        match self.find(name) {
+            Some(QueryValue::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns a duration.
+    pub fn time(&self, name: &str) -> Option<Nanos> {
+        match self.find(name) {
+            Some(QueryValue::Time(time)) => Some(*time),
+            _ => None,
+        }
+    }
+
+    /// Returns a flag; false by default.
+    pub fn flag(&self, name: &str) -> bool {
+        self.find(name) == Some(&QueryValue::Flag(true))
+    }
+}
+
+fn unknown(name: &str, parameters: &[Parameter]) -> Refusal {
+    let names: Vec<&str> = parameters.iter().map(|known| known.name).collect();
+    let there = match names.as_slice() {
+        [] => "this path takes no parameters".to_owned(),
+        names => format!("parameters: {}", names.join(", ")),
+    };
+    Refusal::bad(format!("unknown parameter ?{name}=; {there}"))
+}
+
+impl Kind {
+    /// Parses a value, or describes valid ones.
+    fn read(self, value: String) -> Result<QueryValue, String> {
+        match self {
+            Kind::Text => Ok(QueryValue::Text(value)),
+            Kind::Number(least, most) => {
+                let number = value.parse::<u64>().ok();
+                let number = number.filter(|number| (least..=most).contains(number));
+                let wanted = || format!("an integer from {least} to {most}");
+                number.map(QueryValue::Number).ok_or_else(wanted)
+            }
+            Kind::Time(least, most) => {
+                let time = value.parse::<Nanos>().ok();
+                let time = time.filter(|time| (least..=most).contains(time));
+                let wanted = || format!("a time from {least} to {most}, such as 1s");
+                time.map(QueryValue::Time).ok_or_else(wanted)
+            }
+            Kind::Flag => match value.as_str() {
+                "true" => Ok(QueryValue::Flag(true)),
+                "false" => Ok(QueryValue::Flag(false)),
+                _ => Err("true or false".to_owned()),
+            },
+            Kind::Choice(words) => {
+                if words.contains(&value.as_str()) {
+                    Ok(QueryValue::Text(value))
+                } else {
+                    Err(words.join(" or "))
+                }
+            }
+        }
+    }
+
+    /// Returns the JSON schema.
+    pub fn schema(self) -> Value {
+        match self {
+            Kind::Text => json!({ "type": "string" }),
+            Kind::Time(least, most) => {
+                let bounds = format!("from {least} to {most}, such as 1s or 250ms");
+                json!({ "type": "string", "pattern": TIME_PATTERN, "description": bounds })
+            }
+            Kind::Number(least, most) => {
+                json!({ "type": "integer", "minimum": least, "maximum": most })
+            }
+            Kind::Flag => json!({ "type": "boolean" }),
+            Kind::Choice(words) => json!({ "enum": words }),
+        }
+    }
+}
+
+/// Decodes a component of a query, in which `+` is a space (WHATWG URL, section 5.1).
+fn decode_form(text: &str) -> Result<String, Refusal> {
+    decode(&text.replace('+', " "))
+}
+
+/// Decodes `%XX` (RFC 3986, section 2.1).
+///
+/// # Errors
+/// 400 if the result is not UTF-8.
+pub fn decode(text: &str) -> Result<String, Refusal> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    let decoded = decoded.map(Cow::into_owned);
+    decoded.map_err(|_| Refusal::bad(format!("'{text}' does not decode to UTF-8")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static PARAMETERS: [Parameter; 5] = [
+        Parameter::new("match", Kind::Text, "names"),
+        Parameter::new("limit", Kind::Number(1, 10), "how many"),
+        Parameter::new(
+            "every",
+            Kind::Time(Nanos::from_millis(50), Nanos::from_secs(3600)),
+            "how often",
+        ),
+        Parameter::new("check", Kind::Flag, "whether"),
+        Parameter::new("links", Kind::Choice(&["sum", "each"]), "which"),
+    ];
+
+    fn parse(text: &str) -> Result<Query, Refusal> {
+        Query::parse(Some(text), &PARAMETERS)
+    }
+
+    #[test]
+    fn values_are_parsed_by_kind() {
+        let query = parse("match=a%2Ab+c%2B&limit=10&&every=50ms&check=true&links=each");
+        let query = query.expect("it is right");
+        assert_eq!(query.text("match"), Some("a*b c+"));
+        assert_eq!(query.number("limit"), Some(10));
+        assert_eq!(query.time("every"), Some(Nanos::from_millis(50)));
+        assert!(query.flag("check"));
+        assert_eq!(query.text("links"), Some("each"));
+        let empty = Query::parse(None, &PARAMETERS).expect("nothing is right");
+        assert_eq!(empty.text("match"), None);
+        assert!(!empty.flag("check"));
+    }
+
+    #[test]
+    fn invalid_queries_are_refused() {
+        for text in [
+            "limit=0",
+            "limit=11",
+            "limit=-1",
+            "limit",
+            "every=49ms",
+            "every=3601s",
+            "every=fast",
+            "check=yes",
+            "check",
+            "links=all",
+            "match=a&match=b",
+            "metch=a",
+            "match=%ff",
+        ] {
+            let refusal = parse(text).err();
+            let status = refusal.map(|refusal| refusal.status().as_u16());
+            assert_eq!(status, Some(400), "{text}");
+        }
+    }
 }

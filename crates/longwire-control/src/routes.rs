@@ -1,23 +1,23 @@
 //! Table of routes, the source of dispatch, permitted methods and the OpenAPI document.
 
 use longwire_engine::Nanos;
-use serde_json::{Value, json};
-
-use super::metrics;
-use super::openapi;
-use super::query::{Kind, Parameter};
-use super::refusal::Refusal;
-use super::registry::Models;
-use super::reply::Reply;
-use super::responses::{Changes, Links, Overview, Paths, Ports, Rules, Stats};
-use super::responses::{ReplayProgress, ScenarioEvent, Skipped, Upcoming};
-use super::route::{Answer, Call, Method, Route, Work};
-use super::state::ApiState;
-use super::stream;
-use super::view::table::SORTS;
-use super::view::{self, answers};
 use longwire_fabric::{ChangeRecord, LinkView};
 use longwire_topology::glob::is_pattern;
+use serde_json::{Value, json};
+
+use super::registry::Models;
+use super::reply::Reply;
+use super::responses::{
+    Changes, Links, Overview, Paths, Ports, ReplayProgress, Rules, ScenarioEvent, Skipped, Stats,
+    Upcoming,
+};
+use super::route::{Answer, Call, Method, Route, Work};
+use super::state::ApiState;
+use super::view::answers;
+use super::view::table::SORTS;
+use super::{metrics, openapi, stream};
+use crate::reply::Refusal;
+use crate::route::{Kind, Parameter};
 
 /// Maximum and default number of links, rules or changes in a response.
 const PAGE_MAX: u64 = 10_000;
@@ -301,7 +301,7 @@ pub static ROUTES: [Route; 24] = [
             ),
         ],
         Answer::Events("HistoryEvent"),
-        Work::Stream(view::stream::open),
+        Work::Stream(answers::open_history),
     ),
     get(
         "/v1/history/{name}",

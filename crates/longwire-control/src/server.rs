@@ -16,6 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use longwire_client::time_limit::LimitTimer;
 use longwire_io::rights::{self, Capability};
 use longwire_runtime::host::{lower_priority, prompt_priority, return_large_blocks};
 use nix::unistd::geteuid;
@@ -25,16 +26,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::guard::{Caller, Peer, Tokens, check_origin};
-use super::limit::Limit;
-use super::refusal::Refusal;
 use super::reply::Body;
-use super::slots::{Slot, SlotGuard, SlotTable};
 use super::socket::SocketName;
-use super::stall::StallLimit;
 use super::view::page;
-use super::view_config::PageFile;
+use crate::config::PageFile;
 use crate::error::ControlError;
-use longwire_client::time_limit::LimitTimer;
+use crate::limits::{Limit, Slot, SlotGuard, SlotTable, StallLimit};
+use crate::reply::Refusal;
 
 /// Maximum connections per address; a new one evicts the one that has been idle longest. More
 /// than requests and streams can occupy ([`super::api`]), so some can always be evicted.

@@ -17,13 +17,13 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
-use super::refusal::Refusal;
 use super::reply::{Body, EVENTS, response};
 use super::responses::{Rates, StatsEvent, StatsRow};
 use super::route::Call;
 use super::server::ended;
-use super::slots::BusyGuard;
 use super::state::{ApiState, STREAMS_MAX};
+use crate::limits::BusyGuard;
+use crate::reply::Refusal;
 
 /// Default period of a stream.
 const EVERY: Nanos = Nanos::from_secs(1);

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
+use crate::openapi::place;
 use crate::reply::JSON;
-use crate::schemas::place;
 
 /// Method, path, help, schema of the body, schema of the response.
 type Operation = (

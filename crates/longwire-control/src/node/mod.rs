@@ -1,13 +1,11 @@
 //! API of a node: attachments, and the control API of each one's run below it.
 
 mod document;
-mod network_api;
 mod networks;
 
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, Uri};
@@ -18,6 +16,7 @@ use longwire_client::node::{
 use longwire_fabric::Controller;
 use longwire_runtime::host::normal_priority;
 use longwire_topology::Problem;
+pub use networks::Networks;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
@@ -25,16 +24,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
 use crate::api::{Api, WORK_MAX, accepted, fault, parse_body, take_permit};
-use crate::bodies::Bodies;
 use crate::config::Detail;
 use crate::guard::{Caller, Files, Peer, Rights};
+use crate::limits::Bodies;
 use crate::metrics;
-use crate::refusal::Refusal;
-use crate::reply::{Body, Reply};
+use crate::node::networks::NETWORK;
+use crate::reply::{Body, Refusal, Reply};
 use crate::state::{ApiState, STREAMS_MAX};
-
-use network_api::NETWORK;
-pub use networks::Networks;
 
 /// Attachments of a node. Methods may be called from any thread, and block while a link is
 /// attached.

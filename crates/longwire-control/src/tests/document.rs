@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use longwire_runtime::fabric::LinkTotals;
 use serde_json::Value;
 
-use crate::openapi;
-use crate::requested_change;
+use crate::openapi::place;
 use crate::route::{Answer, Method, find};
 use crate::routes::ROUTES;
-use crate::schemas::place;
+use crate::{openapi, requested_change};
 
 #[test]
 fn the_document_lists_exactly_the_routes() {

@@ -1,13 +1,19 @@
-//! Responses of the live view.
+//! Responses of the live view, its sampler, and its stream of samples.
 
+use std::sync::Arc;
+
+use hyper::body::Bytes;
 use longwire_engine::Nanos;
+use tokio::time::{MissedTickBehavior, interval};
 
-use super::columns::Columns;
-use super::table::Selection;
-use crate::refusal::Refusal;
-use crate::reply::Reply;
+use crate::reply::{Refusal, Reply};
 use crate::route::Call;
+use crate::server::ended;
 use crate::state::ApiState;
+use crate::stream::{EventSource, event};
+use crate::view::history::{Columns, HistoryEvent};
+use crate::view::table::Selection;
+use crate::view::{PERIOD, View};
 
 /// Default number of rows.
 const ROWS: u64 = 50;
@@ -78,4 +84,96 @@ pub fn no_direction(name: &str) -> Refusal {
         "no direction named '{name}'; directions are NAME.up and NAME.down, or NAME of a shared \
          link; `longwire ctl get` lists all links"
     ))
+}
+
+/// Maximum directions of a stream.
+const DIRECTIONS_MAX: usize = 8;
+
+/// Source of the new samples of some directions.
+struct NewSamples {
+    view: Arc<View>,
+    state: Arc<ApiState>,
+    /// Names, and the end of the last sample sent.
+    directions: Vec<(String, Option<Nanos>)>,
+}
+
+/// Returns the event source of a request.
+///
+/// # Errors
+/// 404 for an unknown direction.
+pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, Refusal> {
+    let view = Arc::clone(&state.view);
+    let names: Vec<&str> = call
+        .query
+        .text("directions")
+        .unwrap_or("")
+        .split(',')
+        .collect();
+    if names.len() > DIRECTIONS_MAX || names.contains(&"") {
+        return Err(Refusal::bad(format!(
+            "?directions= takes 1 to {DIRECTIONS_MAX} directions separated by commas, such as \
+             link.up,link.down"
+        )));
+    }
+    for name in &names {
+        if view.history().read(name, &state.controller).is_none() {
+            return Err(no_direction(name));
+        }
+    }
+    view.wanted.notify_one();
+    Ok(Box::new(NewSamples {
+        view,
+        state: Arc::clone(state),
+        directions: names
+            .iter()
+            .map(|name| ((*name).to_owned(), None))
+            .collect(),
+    }))
+}
+
+impl EventSource for NewSamples {
+    fn next(&mut self) -> Result<Bytes, Bytes> {
+        let mut history = self.view.history();
+        let mut sent = HistoryEvent::default();
+        for (name, last) in &mut self.directions {
+            let Some(samples) = history.read(name, &self.state.controller) else {
+                let error = serde_json::json!({ "error": format!("{name} was removed") });
+                return Err(event("error", &error));
+            };
+            let new = samples
+                .iter()
+                .filter(|sample| last.is_none_or(|last| sample.at > last));
+            let columns = Columns::of(new);
+            *last = samples.back().map(|sample| sample.at).or(*last);
+            sent.0.insert(name.clone(), columns);
+        }
+        Ok(event("", &sent))
+    }
+}
+
+/// Takes samples while clients need them, until the run ends.
+pub async fn sample(state: Arc<ApiState>) {
+    let view = Arc::clone(&state.view);
+    let mut stopped = state.stopped.clone();
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    for tick in 0u64.. {
+        let next = async {
+            if view.is_idle() {
+                // Without clients, the run is not woken ten times per second.
+                view.wanted().await;
+                ticks.reset();
+            }
+            ticks.tick().await;
+        };
+        tokio::select! {
+            () = next => {}
+            () = ended(&mut stopped) => return,
+        }
+        let (view, of) = (Arc::clone(&view), Arc::clone(&state));
+        let sampled = state.slowly(move || view.sample(&of.controller, tick));
+        if sampled.await.is_none() {
+            return;
+        }
+    }
 }

@@ -11,19 +11,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use longwire_fabric::Controller;
-
 use tokio::sync::Notify;
 
-use crate::view_config::{Judge, Judgement};
+use crate::config::{Judge, Judgement};
 
 pub mod answers;
-pub mod columns;
 pub mod fidelity;
 pub mod flows;
 pub mod history;
 pub mod page;
-pub mod sampler;
-pub mod stream;
 pub mod table;
 
 use self::fidelity::FirstArtifact;

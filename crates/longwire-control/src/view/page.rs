@@ -5,8 +5,8 @@ use hyper::body::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
+use crate::config::PageFile;
 use crate::reply::{Body, response};
-use crate::view_config::PageFile;
 
 /// Permits the page's own files, and no framing by others. Charts set styles, and exported images
 /// are data URLs.

@@ -1,0 +1,496 @@
+//! Limits of requests: rate, connections, bodies, and time.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body as _, Incoming};
+use longwire_client::time_limit::{Deadline, TimeLimit};
+use nix::sys::socket::{MsgFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::interval;
+
+use crate::reply::Refusal;
+
+/// Token bucket of one second's requests. Counts exactly, in requests × 10^9.
+#[derive(Debug)]
+pub struct Limit {
+    per_second: u64,
+    started: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Credit in requests × 10^9.
+    credit: u64,
+    /// Time of `credit` since the start.
+    at: Duration,
+}
+
+/// Cost of a request.
+const REQUEST: u64 = 1_000_000_000;
+
+impl Limit {
+    /// Creates a full bucket.
+    pub fn new(per_second: u32) -> Limit {
+        Limit {
+            per_second: per_second.into(),
+            started: Instant::now(),
+            state: Mutex::new(State {
+                credit: u64::from(per_second) * REQUEST,
+                at: Duration::ZERO,
+            }),
+        }
+    }
+
+    /// Takes a request.
+    ///
+    /// # Errors
+    /// Seconds until the next request is admitted, rounded up.
+    pub fn take(&self) -> Result<(), u64> {
+        self.take_at(self.started.elapsed())
+    }
+
+    fn take_at(&self, now: Duration) -> Result<(), u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = now.saturating_sub(state.at).as_nanos();
+        let gained = passed.saturating_mul(self.per_second.into());
+        let full = self.per_second * REQUEST;
+        let credit = u128::from(state.credit).saturating_add(gained);
+        // At most `full`, which fits.
+        state.credit = credit.min(full.into()) as u64;
+        state.at = state.at.max(now);
+        match state.credit.checked_sub(REQUEST) {
+            Some(left) => {
+                state.credit = left;
+                Ok(())
+            }
+            None => {
+                let lacking = REQUEST - state.credit;
+                Err(lacking.div_ceil(self.per_second * REQUEST).max(1))
+            }
+        }
+    }
+}
+
+/// Longest body, in bytes.
+pub const BODY_MAX: usize = 16 << 20;
+
+/// Time limit for receiving a body.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Bytes of each body that are exempt from [`TOGETHER_MAX`]; the connection limit bounds them.
+const SMALL: usize = 64 << 10;
+
+/// Limit of the bytes of all bodies beyond [`SMALL`].
+const TOGETHER_MAX: usize = 64 << 20;
+
+/// Granularity of the limit, in bytes.
+const UNIT: usize = 4 << 10;
+
+/// Memory budget of request bodies.
+pub struct Bodies(Arc<Semaphore>);
+
+/// A body with its share of the budget.
+pub struct RequestBody {
+    /// Bytes.
+    pub bytes: Vec<u8>,
+    share: Vec<OwnedSemaphorePermit>,
+}
+
+/// Whether a body is so large that its memory should be returned to the system.
+pub fn is_large(body: &Incoming) -> bool {
+    let most = body.size_hint().upper();
+    most.is_none_or(|most| most > SMALL as u64)
+}
+
+impl Bodies {
+    /// Creates an unused budget.
+    pub fn new() -> Bodies {
+        Bodies(Arc::new(Semaphore::new(TOGETHER_MAX / UNIT)))
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 413 if it is too long, 408 on timeout, 503 if the budget is exhausted, 400 if it is truncated.
+    pub async fn read(&self, mut body: Incoming) -> Result<RequestBody, Refusal> {
+        // Refuses an announced length without reading.
+        if body.size_hint().lower() > BODY_MAX as u64 {
+            return Err(too_large());
+        }
+        let mut received = RequestBody {
+            bytes: Vec::new(),
+            share: Vec::new(),
+        };
+        let mut room = SMALL;
+        let mut limit = TimeLimit::new(BODY_TIME);
+        loop {
+            // Checked per frame: many bodies may have arrived at the same time.
+            let frame = tokio::select! {
+                biased;
+                frame = body.frame() => frame,
+                () = limit.used_up() => return Err(late()),
+            };
+            let Some(frame) = frame else {
+                return Ok(received);
+            };
+            let frame = frame.map_err(|_| Refusal::bad("truncated body"))?;
+            let Some(data) = frame.data_ref() else {
+                continue;
+            };
+            let length = received.bytes.len() + data.len();
+            if length > BODY_MAX {
+                return Err(too_large());
+            }
+            while length > room {
+                // The vector doubles its capacity.
+                let more = room.min(BODY_MAX - room);
+                let units = more.div_ceil(UNIT) as u32;
+                let share = Arc::clone(&self.0).try_acquire_many_owned(units);
+                received.share.push(share.map_err(|_| busy())?);
+                room += more;
+                received.bytes.reserve_exact(room - received.bytes.len());
+            }
+            received.bytes.extend_from_slice(data);
+        }
+    }
+}
+
+fn late() -> Refusal {
+    let error = format!("no complete body within {} s", BODY_TIME.as_secs());
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, error)
+}
+
+fn too_large() -> Refusal {
+    let error = format!("the body is longer than {} MiB", BODY_MAX >> 20);
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error)
+}
+
+fn busy() -> Refusal {
+    Refusal::busy(format!(
+        "requests with {} MiB in total are being read; try again",
+        TOGETHER_MAX >> 20
+    ))
+}
+
+/// Period for checking whether a stream's client has closed its half.
+const POLL_PERIOD: Duration = Duration::from_secs(1);
+
+/// Slots of an address.
+pub struct SlotTable {
+    most: usize,
+    started: Instant,
+    taken: Mutex<TakenSlots>,
+    /// Signals that a slot was freed, or that a connection became idle.
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct TakenSlots {
+    next: u64,
+    slots: HashMap<u64, Arc<Slot>>,
+}
+
+/// Slot of a connection.
+pub struct Slot {
+    number: u64,
+    places: Arc<SlotTable>,
+    /// Time of the last byte in either direction, in nanoseconds since `started`.
+    active_ns: AtomicU64,
+    /// Number of its requests in progress.
+    working: AtomicUsize,
+    evicted: Notify,
+    /// Duplicate of the connection's descriptor.
+    socket: OnceLock<OwnedFd>,
+}
+
+/// A taken slot. Dropping it frees the slot.
+pub struct SlotGuard(pub Arc<Slot>);
+
+/// A request in progress, which protects its connection from eviction.
+pub struct BusyGuard(Arc<Slot>);
+
+impl SlotTable {
+    /// Creates `most` slots.
+    pub fn new(most: usize) -> Arc<SlotTable> {
+        Arc::new(SlotTable {
+            most,
+            started: Instant::now(),
+            taken: Mutex::default(),
+            freed: Notify::new(),
+        })
+    }
+
+    /// Takes a slot. Waits only while all connections have a request in progress.
+    pub async fn take(self: &Arc<SlotTable>) -> SlotGuard {
+        loop {
+            if let Some(held) = self.try_take() {
+                return held;
+            }
+            self.freed.notified().await;
+        }
+    }
+
+    fn try_take(self: &Arc<SlotTable>) -> Option<SlotGuard> {
+        let mut taken = self.taken();
+        if taken.slots.len() >= self.most {
+            let idle = taken.slots.values().filter(|slot| !slot.is_working());
+            let longest = idle.min_by_key(|slot| slot.active_ns.load(Ordering::Relaxed));
+            let number = longest?.number;
+            let slot = taken.slots.remove(&number)?;
+            slot.evicted.notify_one();
+        }
+        taken.next += 1;
+        let slot = Arc::new(Slot {
+            number: taken.next,
+            places: Arc::clone(self),
+            active_ns: AtomicU64::new(self.now_ns()),
+            working: AtomicUsize::new(0),
+            evicted: Notify::new(),
+            socket: OnceLock::new(),
+        });
+        taken.slots.insert(slot.number, Arc::clone(&slot));
+        Some(SlotGuard(slot))
+    }
+
+    fn taken(&self) -> MutexGuard<'_, TakenSlots> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ns(&self) -> u64 {
+        // Wraps after 584 years.
+        self.started.elapsed().as_nanos() as u64
+    }
+}
+
+impl Slot {
+    /// Notes traffic on the connection.
+    pub fn touch(&self) {
+        let now = self.places.now_ns();
+        self.active_ns.store(now, Ordering::Relaxed);
+    }
+
+    /// Protects the connection from eviction until the guard is dropped.
+    pub fn work(self: &Arc<Slot>) -> BusyGuard {
+        self.working.fetch_add(1, Ordering::Relaxed);
+        BusyGuard(Arc::clone(self))
+    }
+
+    fn is_working(&self) -> bool {
+        self.working.load(Ordering::Relaxed) > 0
+    }
+
+    /// Stores a duplicate of the connection's descriptor.
+    pub fn keep_socket(&self, socket: BorrowedFd<'_>) {
+        if let Ok(socket) = socket.try_clone_to_owned() {
+            let _ = self.socket.set(socket);
+        }
+    }
+
+    /// Waits until the client closes its half. A connection that sends a stream does not read, and
+    /// would not notice.
+    pub async fn half_closed(&self) {
+        let Some(socket) = self.socket.get() else {
+            return std::future::pending().await;
+        };
+        let mut look = interval(POLL_PERIOD);
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        while recv(socket.as_raw_fd(), &mut [0], flags) != Ok(0) {
+            look.tick().await;
+        }
+    }
+
+    /// Waits until the connection is evicted.
+    pub async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+}
+
+impl BusyGuard {
+    /// Waits until the client closes its half.
+    pub async fn half_closed(&self) {
+        self.0.half_closed().await;
+    }
+}
+
+impl Drop for SlotGuard {
+    fn drop(&mut self) {
+        let places = &self.0.places;
+        places.taken().slots.remove(&self.0.number);
+        places.freed.notify_one();
+    }
+}
+
+impl Drop for BusyGuard {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.working.fetch_sub(1, Ordering::Relaxed);
+        self.0.places.freed.notify_one();
+    }
+}
+
+/// A stream whose writes fail after a stall, so that a client that does not read its responses
+/// holds neither memory nor a slot.
+pub struct StallLimit<S> {
+    stream: S,
+    slot: Arc<Slot>,
+    limit: Duration,
+    /// Runs while writes stall.
+    stalled: Option<Deadline>,
+}
+
+impl<S> StallLimit<S> {
+    /// Wraps a stream. Traffic is noted in its slot.
+    pub fn new(stream: S, slot: Arc<Slot>, limit: Duration) -> StallLimit<S> {
+        StallLimit {
+            stream,
+            slot,
+            limit,
+            stalled: None,
+        }
+    }
+
+    /// Returns the result of a write, or an error after a stall.
+    fn judge<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.slot.touch();
+            self.stalled = None;
+            return written;
+        }
+        let limit = self.limit;
+        let stalled = self.stalled.get_or_insert_with(|| Deadline::after(limit));
+        // Polled again, it fails again.
+        let ended = Pin::new(stalled).poll(cx);
+        ended.map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for StallLimit<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.slot.touch();
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallLimit<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.judge(written, cx)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A no-op for kernel sockets, which does not show whether the client reads.
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, buffers);
+        self.judge(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_one_second_is_admitted() {
+        let limit = Limit::new(10);
+        let at = Duration::from_millis;
+        for _ in 0..10 {
+            assert_eq!(limit.take_at(at(0)), Ok(()));
+        }
+        assert_eq!(limit.take_at(at(99)), Err(1));
+        assert_eq!(limit.take_at(at(100)), Ok(()));
+        assert_eq!(limit.take_at(at(150)), Err(1));
+        // Time may appear to go backwards between threads.
+        assert_eq!(limit.take_at(at(10)), Err(1));
+        assert_eq!(limit.take_at(at(200)), Ok(()));
+        // Credit is capped at one second.
+        for _ in 0..10 {
+            assert_eq!(limit.take_at(at(3_600_000)), Ok(()));
+        }
+        assert_eq!(limit.take_at(at(3_600_000)), Err(1));
+    }
+
+    #[test]
+    fn the_largest_rate_does_not_overflow() {
+        let limit = Limit::new(u32::MAX);
+        assert_eq!(limit.take_at(Duration::from_secs(u64::MAX)), Ok(()));
+    }
+
+    fn number(held: &SlotGuard) -> u64 {
+        held.0.number
+    }
+
+    #[test]
+    fn the_longest_idle_connection_is_evicted() {
+        let places = SlotTable::new(3);
+        let held: Vec<SlotGuard> = (0..3)
+            .map(|_| places.try_take().expect("a place"))
+            .collect();
+        let [first, second, third] = [0, 1, 2].map(|at: usize| number(&held[at]));
+        held[0].0.touch();
+        let working = held[1].0.work();
+        let left = || {
+            let mut left: Vec<u64> = places.taken().slots.keys().copied().collect();
+            left.sort_unstable();
+            left
+        };
+        // The third has been idle longest, then the first.
+        let fourth = places.try_take().expect("one gives way");
+        assert_eq!(left(), [first, second, number(&fourth)]);
+        let fifth = places.try_take().expect("one gives way");
+        assert_eq!(left(), [second, number(&fourth), number(&fifth)]);
+        // An evicted connection does not free its slot again.
+        let (_still_held, gone): (Vec<SlotGuard>, Vec<SlotGuard>) =
+            held.into_iter().partition(|held| number(held) == second);
+        drop(gone);
+        assert_eq!(left(), [second, number(&fourth), number(&fifth)]);
+        assert!(third > first);
+        // Connections with a request in progress are not evicted.
+        let more = [fourth.0.work(), fifth.0.work()];
+        assert!(places.try_take().is_none());
+        drop(more);
+        assert!(places.try_take().is_some());
+        drop(working);
+    }
+}
