@@ -9,7 +9,6 @@
 
 mod config;
 mod error;
-mod name;
 mod node;
 mod operations;
 mod options;

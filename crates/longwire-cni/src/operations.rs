@@ -8,8 +8,7 @@ use serde_json::json;
 
 use crate::config::{NetworkConfig, VERSIONS};
 use crate::error::{CniError, Reason};
-use crate::name::{is_of_network, name_of};
-use crate::node::{Node, NodeError, namespace};
+use crate::node::{Node, NodeError, is_of_network, name_of, namespace};
 use crate::options::LinkOptions;
 use crate::parameters::{Operation, Parameters};
 
