@@ -9,7 +9,7 @@ use longwire_control::responses::problem_body;
 use longwire_io::attach::LoadedSelection;
 
 use crate::LinkFailure;
-use crate::link::AttachedLink;
+use crate::attached::AttachedLink;
 use crate::request::AttachmentRequest;
 use crate::store::Facts;
 

@@ -25,16 +25,13 @@ pub mod attached;
 mod entry;
 mod error;
 mod files;
-mod link;
 pub mod names;
 mod networks;
 mod node;
-pub mod open_files;
-pub mod parent;
 pub mod place;
 mod pool;
+pub mod process;
 mod request;
-pub mod short_end;
 pub mod store;
 
 pub use error::{LinkFailure, NodeError};

@@ -15,15 +15,13 @@ use longwire_fabric::{Controller, NetworkReport};
 use longwire_io::attach::{AttachError, Selection};
 use longwire_runtime::RunConfig;
 
+use crate::attached::AttachedLink;
 use crate::entry::Entry;
-use crate::files;
-use crate::link::AttachedLink;
-use crate::names;
 use crate::networks::{NetworkCommand, NodeNetworks};
 use crate::pool::Pool;
 use crate::request::{self, AttachmentRequest};
 use crate::store::{Facts, Store, StoredAttachment};
-use crate::{LinkFailure, NodeError};
+use crate::{LinkFailure, NodeError, files, names};
 
 /// Period for checking the attachments.
 const POLL_PERIOD: Duration = Duration::from_millis(200);

@@ -3,7 +3,6 @@
 mod files;
 mod request;
 mod supervisor;
-mod toml_text;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,20 +10,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+pub use files::NetworkFiles;
+use files::StagedNetwork;
 use longwire_capture::state_file;
 use longwire_client::node::{NetworkEnded, NetworkSpec, NetworkState, NetworkView};
 use longwire_control::node::{Networks, NodeRefusal};
 use longwire_control::responses::problem_body;
+pub(crate) use request::NetworkRequest;
 use serde_json::Value;
+use supervisor::Supervisor;
+pub use supervisor::{NetworkCommand, NetworkRun};
 
 use crate::names::check_request;
 use crate::pool::Pool;
-use files::StagedNetwork;
-use supervisor::Supervisor;
-
-pub use files::NetworkFiles;
-pub(crate) use request::NetworkRequest;
-pub use supervisor::{NetworkCommand, NetworkRun};
 
 /// Maximum networks.
 const NETWORKS_MAX: usize = 256;

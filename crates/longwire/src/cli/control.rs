@@ -7,7 +7,7 @@ use super::view_address::view_address;
 use crate::view;
 use clap::{ArgGroup, Args, ValueEnum};
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
-use longwire_node::parent;
+use longwire_node::process;
 
 /// The control API of a run.
 #[derive(Clone, Debug, Args)]
@@ -79,7 +79,7 @@ impl ControlArgs {
             token_file: self.control_token_file.clone(),
             read_token_file: self.control_read_token_file.clone(),
             files: self.control_files.clone(),
-            access: parent::access(),
+            access: process::file_access(),
             limit: self.control_limit,
             view: self.view.map(view::config),
             judge: Some(view::judge),

@@ -14,9 +14,7 @@ use clap::Args;
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
 use longwire_fabric::NetworkReport;
 use longwire_io::run_directory;
-use longwire_node::open_files::raise_limit;
-use longwire_node::parent;
-use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice, short_end};
+use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice, process};
 use longwire_runtime::{Faults, FileAccess};
 use sd_notify::NotifyState;
 
@@ -116,12 +114,12 @@ pub(super) fn missing() -> Error {
 /// If the socket or directory is unusable, or in use by another node.
 pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if let Some(node) = args.end_of {
-        short_end::shorten(node)?;
+        process::shorten_end(node)?;
         return Ok(ExitCode::SUCCESS);
     }
     args.running
         .refuse_shards("each attachment of a node is a network of one link")?;
-    raise_limit();
+    process::raise_open_files();
     let stop = stop_flag()?;
     let config = config(args, globals)?;
     let addresses = args.control.iter().map(|address| match address {
@@ -152,7 +150,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     // Namespaces are named by paths, none of them relative to the start directory.
     std::env::set_current_dir("/")?;
     let node = Node::start(config)?;
-    if let Err(error) = short_end::start() {
+    if let Err(error) = process::start_end_helper() {
         print_line(format_args!(
             "warning: a killed node will need seconds to exit: {error}"
         ));
@@ -230,7 +228,7 @@ fn network_command(files: &NetworkFiles, run: &NetworkRun, no_realtime: bool) ->
     if no_realtime {
         command.arg("--no-realtime");
     }
-    command.env(parent::VARIABLE, std::process::id().to_string());
+    command.env(process::PARENT_VARIABLE, std::process::id().to_string());
     command
 }
 

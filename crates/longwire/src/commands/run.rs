@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::registry;
-use longwire_node::parent;
+use longwire_node::process;
 use longwire_topology::PairOptions;
 
 use super::run_network;
@@ -97,7 +97,7 @@ fn after_help() -> String {
 /// # Errors
 /// If a port cannot be opened, or the run cannot be started.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    if parent::follow() {
+    if process::follow_parent() {
         return Err(Error::Failed(
             "the node that started this run has exited".to_owned(),
         ));

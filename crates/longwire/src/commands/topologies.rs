@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longwire_node::parent;
+use longwire_node::process;
 use longwire_runtime::FileLoader;
 use longwire_topology::{PairOptions, PortPlan, Problem, StartFiles, Topology};
 use longwire_units::count_of;
@@ -56,7 +56,7 @@ pub(super) fn read(
     globals: &Globals,
 ) -> Result<ReadTopology, Error> {
     let watch = StepsOnStderr::start(globals);
-    let files = StartFiles::of(FileLoader::new().with_access(parent::access()));
+    let files = StartFiles::of(FileLoader::new().with_access(process::file_access()));
     let topology = Topology::read_in_steps(file, scenario, &files, watch.steps());
     drop(watch);
     let topology = topology.map_err(refused)?;

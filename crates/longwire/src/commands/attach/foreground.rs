@@ -9,9 +9,8 @@ use longwire_fabric::NetworkReport;
 use longwire_io::attach::{Engage, PreparedLink};
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_node::attached::AttachedLinks;
-use longwire_node::open_files::raise_limit;
 use longwire_node::store::Facts;
-use longwire_node::{place, short_end};
+use longwire_node::{place, process};
 use longwire_runtime::RunningNetwork;
 
 use super::registry::Registration;
@@ -35,7 +34,7 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
         description,
         ..
     } = found;
-    raise_limit();
+    process::raise_open_files();
     let prepared = place.prepare(&namespace, &BTreeMap::new(), 0)?;
     // An open handle would keep the namespace alive after its last process.
     drop(namespace);
@@ -194,7 +193,7 @@ impl Lifecycle for RunLinks<'_> {
         self.registration.write()?;
         if self.engages.len() > FEW {
             // Best effort: without it, the end of a killed process takes longer.
-            let _ = short_end::start();
+            let _ = process::start_end_helper();
         }
         self.attached = Some(AttachedLinks::engage(std::mem::take(&mut self.engages))?);
         Ok(())

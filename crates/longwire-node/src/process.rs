@@ -1,0 +1,83 @@
+//! Limits, parent and end of the process.
+
+use std::io;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use longwire_io::net::grace::ExpeditedGrace;
+use longwire_io::{Pidfd, attach};
+use longwire_runtime::FileAccess;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::getppid;
+
+/// Raises this process's limit of open files to its maximum. A link in an interface takes some 20
+/// descriptors, and the default is 1,024.
+pub fn raise_open_files() {
+    if let Ok((limit, allowed)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && limit < allowed
+    {
+        // On failure, a later open reports the limit.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, allowed, allowed);
+    }
+}
+
+/// Variable with the PID of the parent.
+pub const PARENT_VARIABLE: &str = "LONGWIRE_PARENT";
+
+/// Returns the files that a topology may name. That of a node was sent to it, and its responses
+/// contain messages of the run.
+pub fn file_access() -> FileAccess {
+    match std::env::var_os(PARENT_VARIABLE) {
+        Some(_) => FileAccess::Absolute,
+        None => FileAccess::Any,
+    }
+}
+
+/// Asks the kernel to kill this process when its parent ends, if the parent requests it. Returns
+/// whether the parent has ended already.
+pub fn follow_parent() -> bool {
+    let Ok(parent) = std::env::var(PARENT_VARIABLE) else {
+        return false;
+    };
+    let watched = prctl::set_pdeathsig(Signal::SIGKILL);
+    watched.is_err() || getppid().to_string() != parent
+}
+
+/// Time limit in milliseconds: expedited grace periods cause interrupts on all cores.
+const END_MAX: u16 = 60_000;
+
+/// Starts the child, `longwire node --end-of PID`, which ends after this process. It has no effect
+/// without the right to expedite grace periods.
+///
+/// # Errors
+/// If the process cannot start.
+pub fn start_end_helper() -> io::Result<()> {
+    let ends_with_this = attach::closed_at_end()?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("longwire").arg("node").arg("--end-of");
+    command.arg(std::process::id().to_string());
+    command.stdin(Stdio::from(ends_with_this));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map(drop)
+}
+
+/// Waits for a process to end, and shortens its end.
+///
+/// # Errors
+/// If the process does not exist.
+pub fn shorten_end(process: u32) -> io::Result<()> {
+    // A service manager signals this child together with its parent.
+    let _ = SigSet::all().thread_block();
+    let process = Pidfd::open(process)?;
+    // Returns at end of file; nothing is written.
+    let _ = io::stdin().read(&mut [0]);
+    let _hurry = ExpeditedGrace::begin();
+    let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    let _ = poll(&mut ended, PollTimeout::from(END_MAX));
+    Ok(())
+}
