@@ -3,8 +3,8 @@
 
 use super::axis::Axis;
 use super::font::Font;
-use super::palette::{self, Look};
 use super::scene::{Anchor, Fill, Point, Scene, Stroke, Text};
+use crate::scene::Look;
 
 /// Size of a panel's heading.
 pub const HEADING_SIZE: f64 = 13.0;
@@ -83,7 +83,7 @@ impl Frame {
         let mut grid: Vec<(Point, Point)> = Vec::new();
         grid.extend(y.ticks.iter().map(|(value, _)| across(y.place(*value))));
         grid.extend(x.ticks.iter().map(|(value, _)| up(x.place(*value))));
-        scene.segments(grid, Stroke::solid(palette::GRID, 1.0));
+        scene.segments(grid, Stroke::solid(crate::scene::GRID, 1.0));
         self.edges(scene);
         let has_x = self.cell.is_none_or(|cell| cell.is_bottom);
         for (value, label) in x.ticks.iter().filter(|_| has_x) {
@@ -105,7 +105,7 @@ impl Frame {
             ((self.left, self.top), corner),
             (corner, (self.right(), self.bottom())),
         ];
-        scene.segments(edges, Stroke::solid(palette::AXIS, 1.0));
+        scene.segments(edges, Stroke::solid(crate::scene::AXIS, 1.0));
     }
 
     /// Draws the heading and the captions of the axes.
@@ -129,13 +129,13 @@ impl Frame {
             text: captions.heading.to_owned(),
             size: HEADING_SIZE,
             bold: true,
-            colour: palette::INK,
+            colour: crate::scene::INK,
             anchor: Anchor::Start,
             upwards: false,
         };
         scene.text(heading);
         scene.text(Text {
-            colour: palette::FAINT_INK,
+            colour: crate::scene::FAINT_INK,
             ..small(&captions.remark, (self.right(), above), Anchor::End)
         });
         let x = (self.left + self.width / 2.0, self.bottom() + 31.0);
@@ -156,7 +156,7 @@ impl Frame {
         let at = (self.left + self.width / 2.0, self.top + self.height / 2.0);
         scene.text(Text {
             size: HEADING_SIZE,
-            colour: palette::FAINT_INK,
+            colour: crate::scene::FAINT_INK,
             ..small(why, at, Anchor::Middle)
         });
     }
@@ -247,7 +247,7 @@ pub fn small(text: &str, at: Point, anchor: Anchor) -> Text {
         text: text.to_owned(),
         size: TICK_SIZE,
         bold: false,
-        colour: palette::INK,
+        colour: crate::scene::INK,
         anchor,
         upwards: false,
     }

@@ -45,10 +45,7 @@ mod font;
 mod frame;
 mod gather;
 mod input;
-mod multiples;
-mod one_run;
 pub mod page;
-mod palette;
 mod panels;
 pub mod pdf;
 pub mod png;
@@ -60,21 +57,20 @@ mod trace;
 
 use std::path::{Path, PathBuf};
 
-use longwire_engine::Nanos;
-use serde::Serialize;
-
 pub use error::PlotError;
 pub use gather::{LinkPattern, LogDirection, RunGatherer, Selection, SharedGatherer};
+use input::{Input, Span, survey};
+use longwire_engine::Nanos;
+use panels::{Data, LegendEntry};
 pub use panels::{Panel, QueueUnit};
 pub use scene::Scene;
-
-use input::{Input, Span, survey};
-use multiples::Multiples;
-use one_run::OneRun;
-use palette::Look;
-use panels::{Data, LegendEntry};
+use serde::Serialize;
 use series::{Window, Zero, gather};
 use trace::Columns;
+
+use crate::figure::Multiples;
+use crate::input::OneRun;
+use crate::scene::Look;
 
 /// Throughput bins of a figure if no width of a bin is given.
 const BINS: u64 = 250;

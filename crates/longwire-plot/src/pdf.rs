@@ -10,7 +10,6 @@ use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, Str, TextStr};
 use subsetter::GlyphRemapper;
 
 use super::font::Font;
-use super::palette;
 use super::scene::{Anchor, Colour, Item, Point, Scene, Stroke, Text};
 
 /// Points per unit: units are pixels of 96 per inch.
@@ -39,7 +38,7 @@ pub fn render(scene: &Scene) -> Result<Vec<u8>, String> {
     drawing
         .content
         .transform([POINTS, 0.0, 0.0, -POINTS, 0.0, height]);
-    drawing.fill_colour(palette::PAPER);
+    drawing.fill_colour(crate::scene::PAPER);
     drawing
         .content
         .rect(0.0, 0.0, scene.width as f32, scene.height as f32)
@@ -331,7 +330,7 @@ mod tests {
         let mut scene = Scene::new(40.0, 10.0, "");
         let stroke = Stroke {
             dash: Some((7.0, 3.0)),
-            ..Stroke::solid(palette::INK, 2.0)
+            ..Stroke::solid(crate::scene::INK, 2.0)
         };
         scene.line(vec![(0.0, 5.0), (40.0, 5.0)], stroke);
         let pdf = render(&scene).expect("it has no texts");

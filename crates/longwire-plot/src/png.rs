@@ -7,7 +7,6 @@ use tiny_skia::{
 };
 
 use super::font::{Font, TextPen};
-use super::palette;
 use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
 
 /// Writes a figure as PNG, with `scale` pixels per unit.
@@ -19,7 +18,7 @@ pub fn render(scene: &Scene, scale: f64) -> Result<Vec<u8>, String> {
     let (width, height) = (pixels(scene.width), pixels(scene.height));
     let pixmap = Pixmap::new(width, height);
     let mut pixmap = pixmap.ok_or_else(|| format!("invalid figure size {width} x {height}"))?;
-    pixmap.fill(rgba(palette::PAPER, 1.0));
+    pixmap.fill(rgba(crate::scene::PAPER, 1.0));
     let mut canvas = Canvas {
         pixmap,
         scale: Transform::from_scale(scale as f32, scale as f32),
@@ -210,7 +209,7 @@ mod tests {
         let mut scene = Scene::new(40.0, 10.0, "");
         let stroke = Stroke {
             dash: Some((7.0, 3.0)),
-            ..Stroke::solid(palette::INK, 2.0)
+            ..Stroke::solid(crate::scene::INK, 2.0)
         };
         scene.line(vec![(0.0, 5.0), (40.0, 5.0)], stroke);
         let picture = render(&scene, 1.0).expect("it is small");

@@ -1,4 +1,4 @@
-//! The parts of a figure, before it is written as SVG or PNG.
+//! The parts of a figure and their colours, before it is written as SVG or PNG.
 //!
 //! Lengths and positions are in *units*: pixels of an SVG at its own size. The
 //! origin is the top left corner, and y grows downwards.
@@ -183,5 +183,167 @@ impl Scene {
     /// Adds a text.
     pub fn text(&mut self, text: Text) {
         self.items.push(Item::Text(text));
+    }
+}
+
+/// Texts.
+pub const INK: Colour = Colour(0x22, 0x22, 0x22);
+/// Remarks.
+pub const FAINT_INK: Colour = Colour(0x66, 0x66, 0x66);
+/// Axes.
+pub const AXIS: Colour = Colour(0x88, 0x88, 0x88);
+/// The lines of the grid, below the data.
+pub const GRID: Colour = Colour(0xe4, 0xe4, 0xe4);
+/// The background.
+pub const PAPER: Colour = Colour(0xff, 0xff, 0xff);
+
+/// Colours of data, each distinguishable from any other with any kind of colour
+/// vision: those of M. Okabe and K. Ito, "Color Universal Design" (2008), without
+/// the yellow, which is too pale on white, a violet, and eight found by maximising the least
+/// distance to all before.
+const SERIES: [Colour; 16] = [
+    Colour(0x00, 0x72, 0xb2),
+    Colour(0xd5, 0x5e, 0x00),
+    Colour(0x00, 0x9e, 0x73),
+    Colour(0xcc, 0x79, 0xa7),
+    Colour(0xe6, 0x9f, 0x00),
+    Colour(0x56, 0xb4, 0xe9),
+    Colour(0x00, 0x00, 0x00),
+    Colour(0x77, 0x00, 0xdd),
+    Colour(0x5a, 0x2d, 0x00),
+    Colour(0x3c, 0x4b, 0x4b),
+    Colour(0x96, 0x78, 0xff),
+    Colour(0x4b, 0x0f, 0x69),
+    Colour(0xb4, 0xa5, 0x5a),
+    Colour(0x3c, 0x00, 0x96),
+    Colour(0xa5, 0x4b, 0x3c),
+    Colour(0x69, 0x4b, 0x78),
+];
+
+/// Patterns of lines, lengths of dashes and gaps, in turn for the series from the ninth on:
+/// of 16 colours, some are alike in a thin line.
+const DASHES: [(f64, f64); 3] = [(7.0, 3.0), (3.0, 2.0), (12.0, 4.0)];
+
+/// Series that differ by colour alone.
+const SOLID: usize = 8;
+
+/// The most series that a figure can distinguish.
+pub const SERIES_MAX: usize = SERIES.len() * 2;
+
+/// The look of a series in all panels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// Its colour.
+    pub colour: Colour,
+    /// Dashes and gaps of its lines.
+    pub dash: Option<(f64, f64)>,
+}
+
+impl Look {
+    /// Returns the look of a series by its number, if there are enough.
+    pub fn of(index: usize) -> Option<Look> {
+        let (round, colour) = (index / SERIES.len(), index % SERIES.len());
+        // A colour has another pattern in the second round.
+        let dash = DASHES[(index + round) % DASHES.len()];
+        (index < SERIES_MAX).then_some(Look {
+            colour: SERIES[colour],
+            dash: (index >= SOLID).then_some(dash),
+        })
+    }
+
+    /// Returns the stroke of the series' lines.
+    pub fn stroke(self, width: f64) -> Stroke {
+        Stroke {
+            dash: self.dash,
+            ..Stroke::solid(self.colour, width)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How colours look in linear light: to most people, and without one kind of
+    /// cones (G. Machado, M. Oliveira, L. Fernandes, "A Physiologically-based Model for
+    /// Simulation of Color Vision Deficiency", 2009, severity 1).
+    const VISIONS: [[[f64; 3]; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ],
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ],
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ],
+    ];
+
+    /// Returns a colour in CIELAB, where distances are those that people see.
+    fn lab(Colour(red, green, blue): Colour, vision: &[[f64; 3]; 3]) -> [f64; 3] {
+        let linear = [red, green, blue].map(|part| {
+            let part = f64::from(part) / 255.0;
+            if part <= 0.04045 {
+                part / 12.92
+            } else {
+                ((part + 0.055) / 1.055).powf(2.4)
+            }
+        });
+        let seen = vision.map(|row| {
+            let sum: f64 = row
+                .iter()
+                .zip(linear)
+                .map(|(weight, part)| weight * part)
+                .sum();
+            sum.clamp(0.0, 1.0)
+        });
+        let [r, g, b] = seen;
+        let white = [0.9505, 1.0, 1.089];
+        let xyz = [
+            0.4124 * r + 0.3576 * g + 0.1805 * b,
+            0.2126 * r + 0.7152 * g + 0.0722 * b,
+            0.0193 * r + 0.1192 * g + 0.9505 * b,
+        ];
+        let root = |index: usize| {
+            let share: f64 = xyz[index] / white[index];
+            if share > 0.008856 {
+                share.cbrt()
+            } else {
+                7.787 * share + 16.0 / 116.0
+            }
+        };
+        let (x, y, z) = (root(0), root(1), root(2));
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    /// A distance of 2.3 is just visible; 15 is clear also for thin lines.
+    #[test]
+    fn colours_differ_with_any_kind_of_colour_vision() {
+        for vision in &VISIONS {
+            for (index, one) in SERIES.iter().enumerate() {
+                for other in &SERIES[index + 1..] {
+                    let (a, b) = (lab(*one, vision), lab(*other, vision));
+                    let distance: f64 = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum();
+                    assert!(distance.sqrt() > 15.0, "{one:?} {other:?} {distance}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_series_look_the_same() {
+        let looks: Vec<Look> = (0..).map_while(Look::of).collect();
+        assert_eq!(looks.len(), SERIES_MAX);
+        for (index, look) in looks.iter().enumerate() {
+            assert!(!looks[index + 1..].contains(look));
+            assert_eq!(look.dash.is_some(), index >= 8, "docs/howto/figures.md");
+        }
     }
 }

@@ -8,9 +8,9 @@ use longwire_capture::log::{Fate, LogReader, Name, Row};
 use super::PlotError;
 use super::gather::{FineSketch, QueueStep, QueueSteps, Selection, Served, Services};
 use super::input::{ROWS_A_LOOK, Span};
-use super::palette::SERIES_MAX;
 use super::runs::LossRuns;
 use super::trace::{Columns, Marks, Trace};
+use crate::scene::SERIES_MAX;
 
 /// The most reasons with separate counts, because a figure has few bars; the
 /// others share one count.

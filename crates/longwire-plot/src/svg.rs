@@ -6,7 +6,6 @@
 use std::fmt::Write;
 
 use super::page::html;
-use super::palette;
 use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
 
 const FONTS: &str = "'Noto Sans','Open Sans','DejaVu Sans',Verdana,Helvetica,Arial,sans-serif";
@@ -23,7 +22,7 @@ pub fn render(scene: &Scene) -> String {
     out += &format!("<title>{}</title>\n", escaped(&scene.title));
     out += &format!(
         "<rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n",
-        colour(palette::PAPER)
+        colour(crate::scene::PAPER)
     );
     for item in &scene.items {
         self::item(&mut out, item);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::html::Html;
-use super::{Page, chart, request, values};
 use crate::axis::{RATE, SHARE, TIME, grouped};
 use crate::gather::{Gathered, LinkBins};
+use crate::page::{Page, chart, request};
 
 /// Links that are listed.
 const LINKS_MAX: usize = 500;
@@ -49,7 +49,7 @@ pub(super) fn write(html: &mut Html, page: &Page) {
         html.raw("<section class=\"link\">")
             .element("h3", &link.link);
         facts(html, link);
-        for (number, chart) in values::charts(log, link).iter().enumerate() {
+        for (number, chart) in crate::page::chart::charts(log, link).iter().enumerate() {
             chart::write(
                 html,
                 chart,

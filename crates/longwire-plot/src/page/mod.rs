@@ -9,16 +9,15 @@ mod fidelity;
 mod happened;
 pub(crate) mod html;
 mod request;
-mod values;
 
 use std::path::PathBuf;
 
 pub use document::{PartDocument, RunDocument};
+use html::Html;
 
 use crate::PlotError;
 use crate::gather::{Gathered, RunGatherer, Selection, gather_file};
 use crate::input::{Input, InputKind};
-use html::Html;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

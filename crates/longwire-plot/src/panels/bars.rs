@@ -3,9 +3,7 @@
 use crate::axis::{Axis, grouped};
 use crate::font::Font;
 use crate::frame::{Frame, TICK_SIZE, small};
-use crate::palette;
-use crate::palette::Look;
-use crate::scene::{Anchor, Fill, Scene, Stroke, Text};
+use crate::scene::{Anchor, Fill, Look, Scene, Stroke, Text};
 
 /// Adjacent bars: one of each series.
 #[derive(Debug)]
@@ -72,7 +70,7 @@ pub(super) fn horizontal(scene: &mut Scene, frame: &Frame, x: &Axis, rows: &[Row
         let x = frame.x(x.place(*value));
         ((x, frame.top), (x, frame.bottom()))
     });
-    scene.segments(grid.collect(), Stroke::solid(palette::GRID, 1.0));
+    scene.segments(grid.collect(), Stroke::solid(crate::scene::GRID, 1.0));
     let row_height = frame.height / rows.len().max(1) as f64;
     let bar = (row_height * 0.72 / looks.len().max(1) as f64).min(BAR * 1.4);
     for (index, row) in rows.iter().enumerate() {

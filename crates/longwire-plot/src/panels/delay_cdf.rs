@@ -5,8 +5,7 @@ use super::{Data, LegendEntry};
 use crate::axis::{Axis, SHARE, TIME};
 use crate::frame::{Captions, Frame, Note, notes_height};
 use crate::gather::FineSketch;
-use crate::palette::Look;
-use crate::scene::{Point, Scene, Stroke};
+use crate::scene::{Look, Point, Scene, Stroke};
 use crate::series::LogSeries;
 
 /// Length for which one of several equal curves shows.

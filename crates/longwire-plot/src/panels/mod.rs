@@ -11,9 +11,9 @@ mod time;
 
 use super::frame::{Frame, notes_height};
 use super::page::PartDocument;
-use super::palette::Look;
 use super::scene::Scene;
 use super::series::{LogSeries, Window};
+use crate::scene::Look;
 
 /// A panel of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use super::{Data, Panel};
 use crate::axis::{Axis, TIME, Units, grouped};
 use crate::frame::{Captions, Frame};
 use crate::page::PartDocument;
-use crate::palette::Look;
-use crate::scene::Scene;
+use crate::scene::{Look, Scene};
 
 /// Returns the height that a panel's bars need.
 pub(super) fn height(panel: Panel, data: &Data) -> f64 {

@@ -5,8 +5,7 @@ use super::time::{Drawing, TICKS, axis, from_zero};
 use crate::axis::{RATE, TIME};
 use crate::frame::Frame;
 use crate::gather::Served;
-use crate::palette::Look;
-use crate::scene::{Point, Scene, Stroke};
+use crate::scene::{Look, Point, Scene, Stroke};
 
 pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let rates = |bytes: &u64| rate(*bytes, data.window.bin);

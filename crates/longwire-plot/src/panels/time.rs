@@ -2,8 +2,7 @@
 
 use crate::axis::{Axis, TIME, Units};
 use crate::frame::{Captions, Frame};
-use crate::palette::{FAINT_INK, Look};
-use crate::scene::{Fill, Point, Scene, Stroke};
+use crate::scene::{FAINT_INK, Fill, Look, Point, Scene, Stroke};
 use crate::series::{Window, Zero};
 use crate::trace::{Column, Columns, Trace};
 
