@@ -5,13 +5,10 @@
 
 pub mod agent;
 pub mod api;
-mod backoff;
-mod cache;
 pub mod controller;
 pub mod facts;
 #[cfg(test)]
 mod fake_api;
-mod http;
 pub mod manifests;
 mod metrics;
 pub mod network;

@@ -1,19 +1,18 @@
-//! Watches that fill caches.
+//! Watches that fill caches, with their retry delays.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
-use kube::runtime::utils::StreamBackoff;
+use kube::runtime::utils::{Backoff as ResetBackoff, StreamBackoff};
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::backoff::Backoff;
-use crate::cache::Cache;
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 
@@ -108,5 +107,183 @@ fn reduced<K: Resource, T>(event: Event<K>, reduce: fn(K) -> T) -> Event<(Resour
         Event::InitApply(object) => Event::InitApply(reduce(object)),
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
+    }
+}
+
+/// Objects by name, from the last complete list and the changes since.
+///
+/// An incomplete list is not visible: a watch that fails meanwhile leaves the objects unchanged.
+#[derive(Debug)]
+pub struct Cache<T> {
+    contents: Mutex<Contents<T>>,
+}
+
+#[derive(Debug)]
+struct Contents<T> {
+    objects: BTreeMap<ResourceKey, T>,
+    /// Incomplete list.
+    incoming: BTreeMap<ResourceKey, T>,
+    is_synced: bool,
+}
+
+impl<T> Default for Cache<T> {
+    fn default() -> Cache<T> {
+        Cache {
+            contents: Mutex::new(Contents {
+                objects: BTreeMap::new(),
+                incoming: BTreeMap::new(),
+                is_synced: false,
+            }),
+        }
+    }
+}
+
+impl<T: Clone + PartialEq> Cache<T> {
+    /// Returns all objects ordered by name, or `None` before the first complete list.
+    pub fn objects(&self) -> Option<Vec<T>> {
+        let contents = self.contents();
+        let objects = || contents.objects.values().cloned().collect();
+        contents.is_synced.then(objects)
+    }
+
+    /// Applies an event of a watch. Returns whether visible objects changed.
+    pub fn apply(&self, event: Event<(ResourceKey, T)>) -> bool {
+        let mut contents = self.contents();
+        match event {
+            Event::Apply((key, object)) => {
+                let before = contents.objects.insert(key.clone(), object);
+                before.as_ref() != contents.objects.get(&key)
+            }
+            Event::Delete((key, _)) => contents.objects.remove(&key).is_some(),
+            Event::Init => {
+                contents.incoming.clear();
+                false
+            }
+            Event::InitApply((key, object)) => {
+                contents.incoming.insert(key, object);
+                false
+            }
+            Event::InitDone => {
+                let objects = std::mem::take(&mut contents.incoming);
+                let is_new = !contents.is_synced || contents.objects != objects;
+                contents.objects = objects;
+                contents.is_synced = true;
+                is_new
+            }
+        }
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents<T>> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// First delay.
+const FIRST: Duration = Duration::from_millis(100);
+
+/// Longest delay, so that links follow soon after an outage of the API server.
+const LAST: Duration = Duration::from_secs(3);
+
+/// Delays that double from 100 ms to 3 s, less up to half as jitter.
+#[derive(Debug)]
+pub struct Backoff {
+    next: Duration,
+    /// State of a linear congruential generator, which is good enough for jitter.
+    random: u32,
+}
+
+impl Default for Backoff {
+    fn default() -> Backoff {
+        Backoff {
+            next: FIRST,
+            random: std::process::id(),
+        }
+    }
+}
+
+impl Iterator for Backoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let time = self.next;
+        self.next = (time * 2).min(LAST);
+        self.random = self
+            .random
+            .wrapping_mul(1_664_525)
+            .wrapping_add(1_013_904_223);
+        let less = time / 2 * (self.random >> 16) / (1 << 16);
+        Some(time - less)
+    }
+}
+
+impl ResetBackoff for Backoff {
+    fn reset(&mut self) {
+        self.next = FIRST;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, value: u32) -> (ResourceKey, u32) {
+        let key = ResourceKey {
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+        };
+        (key, value)
+    }
+
+    #[test]
+    fn an_incomplete_first_list_is_invisible() {
+        let cache = Cache::default();
+        assert!(!cache.apply(Event::Init));
+        assert!(!cache.apply(Event::InitApply(named("a", 1))));
+        assert_eq!(cache.objects(), None);
+        assert!(cache.apply(Event::InitDone));
+        assert_eq!(cache.objects(), Some(vec![1]));
+    }
+
+    #[test]
+    fn a_broken_list_changes_nothing() {
+        let cache = Cache::default();
+        for event in [
+            Event::Init,
+            Event::InitApply(named("a", 1)),
+            Event::InitApply(named("b", 2)),
+            Event::InitDone,
+        ] {
+            cache.apply(event);
+        }
+        cache.apply(Event::Init);
+        cache.apply(Event::InitApply(named("b", 2)));
+        assert_eq!(cache.objects(), Some(vec![1, 2]));
+        // A restarted watch discards the incomplete list.
+        cache.apply(Event::Init);
+        cache.apply(Event::InitApply(named("c", 3)));
+        assert!(cache.apply(Event::InitDone));
+        assert_eq!(cache.objects(), Some(vec![3]));
+    }
+
+    #[test]
+    fn equal_objects_are_no_change() {
+        let cache = Cache::default();
+        cache.apply(Event::Init);
+        cache.apply(Event::InitDone);
+        assert!(cache.apply(Event::Apply(named("a", 1))));
+        assert!(!cache.apply(Event::Apply(named("a", 1))));
+        assert!(cache.apply(Event::Apply(named("a", 2))));
+        assert!(cache.apply(Event::Delete(named("a", 2))));
+        assert!(!cache.apply(Event::Delete(named("a", 2))));
+    }
+
+    #[test]
+    fn delays_grow_to_the_limit() {
+        let mut backoff = Backoff::default();
+        let times: Vec<Duration> = backoff.by_ref().take(12).collect();
+        assert!(times[0] <= FIRST && times[0] >= FIRST / 2);
+        assert!(times[11] <= LAST && times[11] >= LAST / 2);
+        backoff.reset();
+        assert!(backoff.next().expect("no end") <= FIRST);
     }
 }

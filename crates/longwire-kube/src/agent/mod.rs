@@ -2,7 +2,6 @@
 
 mod apply;
 mod caches;
-mod differences;
 mod networks;
 mod slices;
 #[cfg(test)]
@@ -16,24 +15,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use apply::Attempts;
+pub use apply::remove_all;
+use caches::Caches;
 use kube::Client;
+use networks::NetworkWorker;
 use serde_json::Value;
+use slices::{NodeState, Slices, slices};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
+use writer::StatusWriter;
 
-use crate::http::{Health, serve};
-use crate::metrics::{Metrics, NodeRequest};
+use crate::metrics::{Health, Metrics, NodeRequest, serve};
 use crate::node::{AttachmentView, Counters, NodeClient, NodeError};
 use crate::plan::{PREFIX, Plan, WantedAttachment, plan};
 use crate::watch::ClusterError;
-
-use apply::Attempts;
-use caches::Caches;
-use networks::NetworkWorker;
-use slices::{NodeState, Slices, slices};
-use writer::StatusWriter;
-
-pub use apply::remove_all;
 
 /// Delay that batches changes.
 const DEBOUNCE: Duration = Duration::from_millis(50);

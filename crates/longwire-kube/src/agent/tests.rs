@@ -106,8 +106,8 @@ async fn foreign_attachments_are_kept() {
         assert_eq!(found["kube-shop-a-1"]["to"], body["to"]);
         // The node returns specs unchanged, so nothing differs.
         let views = node.attachments().await.expect("a list");
-        let same = super::differences::differences(&wanted, &BTreeMap::new(), &views);
-        assert_eq!(same, super::differences::Differences::default());
+        let same = crate::agent::apply::differences(&wanted, &BTreeMap::new(), &views);
+        assert_eq!(same, crate::agent::apply::Differences::default());
     }
     let found = apply(&mut attempts, &node, &BTreeMap::new()).await;
     assert_eq!(found.keys().collect::<Vec<_>>(), ["web"]);

@@ -11,10 +11,10 @@ use tokio::time::{Instant, sleep};
 
 use super::slices::{SliceKey, Slices};
 use crate::api::{Link, Network, NodeStatus};
-use crate::backoff::Backoff;
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 use crate::slice::{ResourceKind, apply_slice, field_manager};
+use crate::watch::Backoff;
 
 /// Minimum period of writes.
 const ROUND: Duration = Duration::from_millis(500);

@@ -4,7 +4,6 @@ mod events;
 mod lease;
 mod links;
 mod networks;
-mod owner;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -14,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::runtime::events::Reporter;
@@ -24,15 +24,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::agent::AgentError;
 use crate::api::Link;
-use crate::http::{Health, serve};
-use crate::metrics::Metrics;
+use crate::controller::events::EventPublisher;
+use crate::controller::lease::{Candidate, RENEW_DEADLINE, RETRY};
+use crate::controller::links::LinkStatuses;
+use crate::controller::networks::Networks;
+use crate::metrics::{Health, Metrics, serve};
 use crate::watch::{Watch, all, start};
-
-use events::EventPublisher;
-use lease::{Candidate, RENEW_DEADLINE, RETRY};
-use links::LinkStatuses;
-use networks::Networks;
-use owner::owner;
 
 /// Field manager of the controller, and its name in events.
 const MANAGER: &str = "longwire-controller";
@@ -231,4 +228,27 @@ fn link_of(mut link: Link) -> Link {
 
 fn name_of(node: Node) -> String {
     node.name_any()
+}
+
+/// Name of the controller's Deployment.
+const DEPLOYMENT: &str = "longwire-controller";
+
+/// Returns a reference to the controller's Deployment, with which the cluster removes secrets and
+/// the lease. `None` for a controller outside of the cluster.
+///
+/// # Errors
+/// If the API server fails.
+async fn owner(client: &Client, namespace: &str) -> Result<Option<OwnerReference>, kube::Error> {
+    let deployments = Api::<Deployment>::namespaced(client.clone(), namespace);
+    let deployment = deployments.get_opt(DEPLOYMENT).await?;
+    Ok(deployment.and_then(|deployment| {
+        Some(OwnerReference {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            name: deployment.name_any(),
+            uid: deployment.uid()?,
+            controller: None,
+            block_owner_deletion: None,
+        })
+    }))
 }

@@ -1,7 +1,6 @@
 //! Networks: their placement on nodes, and the secrets that carry it to the agents.
 
 mod placement;
-mod topology;
 
 use std::collections::BTreeMap;
 
@@ -12,10 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::api::{HostPlacement, PortPlacement};
+pub use crate::network::placement::{Agents, Placement, place};
 use crate::plan::{ResourceKey, resource_hash};
-
-pub use placement::{Agents, Placement, place};
-pub use topology::{TopologyError, check_links, read_topology};
 
 /// Label of secrets with a network.
 pub const LABEL: &str = "longwire.dev/network";
@@ -122,4 +119,137 @@ pub fn new_key() -> Result<String, ring::error::Unspecified> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Error of a topology.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// It is neither text nor an object.
+    #[error("the topology is neither TOML text nor an object")]
+    Kind,
+    /// The text is not TOML.
+    #[error("{0}")]
+    Toml(String),
+    /// It has a table that the placement provides.
+    #[error("`{0}` is derived from spec.ports and the pods; remove it")]
+    Placed(&'static str),
+    /// No frame crosses a link.
+    #[error(
+        "/link/{0}: no frame crosses this link; with more than two ports, add a matcher, such as \
+         match = \"in-port=PORT\""
+    )]
+    Idle(usize),
+}
+
+/// Tables that the placement provides.
+const PLACED: [&str; 2] = ["ports", "host"];
+
+/// Parses a topology.
+///
+/// # Errors
+/// See [`TopologyError`].
+pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyError> {
+    let file = match topology {
+        Value::Object(file) => file.clone(),
+        Value::String(text) => {
+            let table: toml::Table = text
+                .parse()
+                .map_err(|error: toml::de::Error| TopologyError::Toml(error.to_string()))?;
+            match serde_json::to_value(table) {
+                Ok(Value::Object(file)) => file,
+                _ => return Err(TopologyError::Kind),
+            }
+        }
+        _ => return Err(TopologyError::Kind),
+    };
+    if let Some(name) = PLACED.iter().find(|name| file.contains_key(**name)) {
+        return Err(TopologyError::Placed(name));
+    }
+    if file
+        .get("underlay")
+        .is_some_and(|it| it.get("key").is_some())
+    {
+        return Err(TopologyError::Placed("underlay.key"));
+    }
+    Ok(file)
+}
+
+/// Refuses links that no frame crosses. The emulator only warns, which the status would not show.
+///
+/// # Errors
+/// [`TopologyError::Idle`].
+pub fn check_links(file: &Map<String, Value>, ports: usize) -> Result<(), TopologyError> {
+    let has_other_ways = ["path", "at", "unmatched"]
+        .iter()
+        .any(|it| file.contains_key(*it));
+    let Some(Value::Array(links)) = file.get("link") else {
+        return Ok(());
+    };
+    if ports <= 2 || has_other_ways {
+        return Ok(());
+    }
+    let decides =
+        |name: &String| name.starts_with("match") || name == "between" || name == "template";
+    let has_matcher = |link: &Map<String, Value>| {
+        let directions = ["up", "down"]
+            .iter()
+            .filter_map(|it| link.get(*it)?.as_object());
+        directions
+            .flat_map(Map::keys)
+            .chain(link.keys())
+            .any(decides)
+    };
+    let is_idle = |link: &Value| link.as_object().is_some_and(|link| !has_matcher(link));
+    match links.iter().position(is_idle) {
+        Some(position) => Err(TopologyError::Idle(position)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_and_object_are_the_same() {
+        let text = "[[link]]\nname = \"wan\"\nmatch = \"dst=10.0.0.0/8\"\ndelay = \"20ms\"\n";
+        let object = json!({ "link": [
+        { "name": "wan", "match": "dst=10.0.0.0/8", "delay": "20ms" }] });
+        let read = read_topology(&json!(text)).expect("it is right");
+        assert_eq!(Value::Object(read), object);
+        assert!(read_topology(&object).is_ok());
+    }
+
+    #[test]
+    fn invalid_topologies_are_refused() {
+        let wrong = |value: Value| read_topology(&value).expect_err("it is wrong");
+        assert_eq!(wrong(json!(7)), TopologyError::Kind);
+        assert!(matches!(wrong(json!("[[link")), TopologyError::Toml(_)));
+        assert_eq!(
+            wrong(json!({ "ports": {} })),
+            TopologyError::Placed("ports")
+        );
+        let key = json!({ "underlay": { "key": "x" } });
+        assert_eq!(wrong(key), TopologyError::Placed("underlay.key"));
+    }
+
+    #[test]
+    fn idle_links_are_refused() {
+        let check = |value: Value, ports| {
+            let file = read_topology(&value).expect("a topology");
+            check_links(&file, ports)
+        };
+        let plain = json!({ "link": [{ "match": "any" }, { "name": "wan", "delay": "20ms" }] });
+        assert_eq!(check(plain.clone(), 4), Err(TopologyError::Idle(1)));
+        assert_eq!(check(plain.clone(), 2), Ok(()));
+        let mut with_path = plain;
+        with_path["path"] = json!([{ "links": ["wan"] }]);
+        assert_eq!(check(with_path, 4), Ok(()));
+        let matchers = json!({ "link": [
+        { "match": "in-port=a" }, { "between": ["10.0.0.0/30"] },
+        { "down": { "match": "in-port=b" } }] });
+        assert_eq!(check(matchers, 4), Ok(()));
+    }
 }

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::{Map, Value, json};
 
-use super::topology::{check_links, read_topology};
 use crate::api::{HostPlacement, NetworkSpec, PortPlacement, Reason};
 use crate::facts::{Labels, PodFacts};
+use crate::network::{check_links, read_topology};
 use crate::plan::{Hindrance, Selection};
 
 /// Table of a topology with the pairs of ports.

@@ -1,24 +1,21 @@
 //! Plan of a node: its desired attachments as a pure function of the cluster's state and the time.
 
 mod name;
-mod options;
 mod peers;
 mod timeline;
 
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;
+pub use name::{PREFIX, Part, attachment_name, attachment_seed, network_name, resource_hash};
+use peers::{Ends, Peering};
+pub use peers::{Selection, SelectionError};
 use serde_json::{Map, Value, json};
+pub use timeline::{Timeline, TimelineError, parse_duration};
 
 use crate::api::{FailMode, Link, LinkSpec, Reason, Scenario};
 use crate::facts::{Labels, PodFacts};
-
-pub use name::{PREFIX, Part, attachment_name, attachment_seed, network_name, resource_hash};
-pub use options::merge;
-pub use peers::{Selection, SelectionError};
-pub use timeline::{Timeline, TimelineError, parse_duration};
-
-use peers::{Ends, Peering};
+pub use crate::plan::timeline::merge;
 
 /// Maximum prefixes of an attachment, a limit of the node's BPF programs.
 pub const PREFIXES_MAX: usize = 512;
