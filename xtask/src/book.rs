@@ -4,20 +4,19 @@
 //! there and not committed: help of every command, control API, models, list of
 //! decisions. mdbook renders the copy to `target/book`.
 
-mod api;
 mod json;
 mod links;
-mod options;
+mod reference;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use links::Pages;
 
 use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{
     Outcome, Runner, cargo, is_ci, limited, locked, root, run, succeeds, target_dir,
 };
-use links::Pages;
 
 /// Renders the book.
 pub fn run_steps(runner: &mut Runner) {
@@ -74,14 +73,19 @@ fn write_sources(folder: &Path, program: &Path) -> Result<Vec<String>, String> {
     }
     copy(&root().join("docs"), folder).map_err(|error| at(folder, error))?;
     let models = folder.join("models");
-    options::output(program, &["models", "--pages", &models.to_string_lossy()])?;
+    reference::output(program, &["models", "--pages", &models.to_string_lossy()])?;
     fill(
         folder,
         "reference/options.md",
         "options",
-        &options::page(program)?,
+        &reference::options_page(program)?,
     )?;
-    fill(folder, "reference/api.md", "api", &api::page(program)?)?;
+    fill(
+        folder,
+        "reference/api.md",
+        "api",
+        &reference::api_page(program)?,
+    )?;
 
     let summary = folder.join("SUMMARY.md");
     let text = fs::read_to_string(&summary).map_err(|error| at(&summary, error))?;

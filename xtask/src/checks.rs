@@ -2,8 +2,8 @@
 
 use crate::runner::Runner;
 use crate::{
-    api, bench, book, ci, clients, cni, deny, fuzz, kube, memory, package, page, python, release,
-    test, workflows,
+    bench, book, ci, clients, cni, deny, fuzz, kube, package, page, python, release, test,
+    workflows,
 };
 
 /// When a check runs. `cargo xtask full` runs all checks.
@@ -61,15 +61,15 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "loom",
-        when: When::Changed(&["crates/longwire-io", "xtask/src/memory.rs", "Cargo.lock"]),
+        when: When::Changed(&["crates/longwire-io", "xtask/src/fuzz.rs", "Cargo.lock"]),
         help: "concurrent parts of longwire-io under loom",
-        run: memory::loom,
+        run: fuzz::loom,
     },
     Check {
         name: "asan",
-        when: When::Changed(&["crates/longwire-io", "xtask/src/memory.rs", "Cargo.lock"]),
+        when: When::Changed(&["crates/longwire-io", "xtask/src/fuzz.rs", "Cargo.lock"]),
         help: "tests of longwire-io under AddressSanitizer (needs nightly)",
-        run: memory::asan,
+        run: fuzz::asan,
     },
     Check {
         name: "browser",
@@ -132,9 +132,13 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "api",
-        when: When::Changed(&["crates/longwire-control", "xtask/src/api.rs"]),
+        when: When::Changed(&[
+            "crates/longwire-control",
+            "xtask/api",
+            "xtask/src/python.rs",
+        ]),
         help: "the control API with a generated client and schemathesis",
-        run: api::run_steps,
+        run: python::check_api,
     },
     full("readme", "the README's first command", release::readme),
     full(

@@ -6,7 +6,6 @@
 use std::env;
 use std::process::ExitCode;
 
-mod api;
 mod bench;
 mod book;
 mod checks;
@@ -17,11 +16,9 @@ mod deny;
 mod fuzz;
 mod kube;
 mod leftovers;
-mod memory;
 mod package;
 mod page;
 mod python;
-mod record;
 mod release;
 mod runner;
 mod test;

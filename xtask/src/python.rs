@@ -1,10 +1,10 @@
 //! The Python package: built, installed into a virtual environment under
-//! `target/python` and tested there; its types and API page are checked.
+//! `target/python` and tested there; its types and API page are checked. Checks of the control API
+//! with Python's tools.
 
-use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{
@@ -177,4 +177,40 @@ fn test(venv: &Path, folder: &str) -> Outcome {
 
 fn tool(venv: &Path, name: &str) -> Command {
     limited(&venv.join("bin").join(name).to_string_lossy())
+}
+
+/// Folder of the checks of the API, relative to the repository's root.
+const API_CHECKS: &str = "xtask/api";
+
+/// Installs the tools, builds the program, and runs the checks.
+pub fn check_api(runner: &mut Runner) {
+    let folder = target_dir().join("api");
+    let venv = folder.join("venv");
+    runner.step("api: tools", || {
+        make_venv(&venv, "xtask/api/requirements.txt")
+    });
+    runner.step("api: build", || {
+        run(cargo(["build", "--workspace", "--bin", "longwire"]))
+    });
+    runner.step("api: generated client, schemathesis", || {
+        drive(&venv, &folder.join("run"))
+    });
+}
+
+fn drive(venv: &Path, folder: &Path) -> Outcome {
+    let python = venv.join("bin/python");
+    if !python.exists() {
+        return Err(Skipped("the tools are not installed".to_owned()));
+    }
+    // All processes of the command end with it, and their devices too.
+    let mut command = limited("unshare");
+    command
+        .args(["--user", "--map-root-user", "--net", "--mount", "--pid"])
+        .args(["--fork", "--kill-child", "--mount-proc"])
+        .arg(python)
+        .arg(root().join(API_CHECKS).join("drive.py"))
+        .arg(target_dir().join("debug/longwire"))
+        .arg(folder);
+    tools_first(&mut command, venv);
+    run(command)
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::record::PASSED;
 use Shortfall::{Failed, Skipped};
+
+use crate::tiers::PASSED;
 
 /// Outcome of a step.
 pub type Outcome = Result<(), Shortfall>;

@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-use crate::memory::has_nightly;
+use crate::fuzz::has_nightly;
 use crate::runner::{Outcome, Runner, cargo, limited, run, run_all, succeeds};
 
 /// A program and its package.

@@ -1,19 +1,20 @@
-//! The page of the control API, generated from a run's OpenAPI document.
+//! Pages of the reference: the control API, from a run's OpenAPI document, and the options of
+//! commands, from their help.
 
 use std::path::Path;
+use std::process::Command;
 
-use super::json::Json;
-use super::options;
+use crate::book::json::Json;
 use crate::runner::target_dir;
 
 /// Fetches a run's document and renders it as Markdown.
-pub fn page(program: &Path) -> Result<String, String> {
+pub fn api_page(program: &Path) -> Result<String, String> {
     let socket = target_dir().join("book.sock");
     let socket = socket.to_string_lossy();
     let address = "http://longwire/v1/openapi.json";
     let ask = ["curl", "-sS", "--fail", "--unix-socket", &socket, address];
     let arguments = [&["exec", "-q", "--control", &socket, "--"][..], &ask].concat();
-    let text = options::output(program, &arguments)?;
+    let text = output(program, &arguments)?;
     let document = Json::read(&text).ok_or("the OpenAPI document is no JSON")?;
     Ok(operations(&document) + &schemas(&document))
 }
@@ -183,6 +184,53 @@ fn plain(text: &str) -> String {
     text.replace('[', "\\[")
 }
 
+/// Returns the program's output, or an error if it fails.
+pub fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("longwire {}: {error}", arguments.join(" ")));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns a section for the program and for each command.
+pub fn options_page(program: &Path) -> Result<String, String> {
+    let mut page = String::new();
+    add(program, &mut Vec::new(), &mut page)?;
+    Ok(page)
+}
+
+/// Appends the sections of a command and its subcommands.
+fn add(program: &Path, command: &mut Vec<String>, page: &mut String) -> Result<(), String> {
+    let mut arguments: Vec<&str> = command.iter().map(String::as_str).collect();
+    arguments.push("--help");
+    let help = output(program, &arguments)?;
+    let name = command
+        .iter()
+        .fold("longwire".to_owned(), |name, word| name + " " + word);
+    *page += &format!("\n## {name}\n\n```text\n{}\n```\n", help.trim_end());
+    for below in commands(&help) {
+        command.push(below.to_owned());
+        add(program, command, page)?;
+        command.pop();
+    }
+    Ok(())
+}
+
+/// Returns the subcommands in a help text, except `help`. Option groups may also be titled
+/// Commands; their lines are indented further.
+fn commands(help: &str) -> Vec<&str> {
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let list = list.take_while(|line| !line.is_empty());
+    list.filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,14 +238,21 @@ mod tests {
     #[test]
     fn a_document_becomes_tables() {
         let text = r##"{"paths": {"/v1/x": {"get": {"summary": "Reads x", "responses":
-            {"200": {"description": "x", "content": {"application/json":
-            {"schema": {"$ref": "#/components/schemas/X"}}}}}}}},
-            "components": {"schemas": {"X": {"properties": {"n": {"type": "integer",
-            "description": "a|b"}}}}}}"##;
+        {"200": {"description": "x", "content": {"application/json":
+        {"schema": {"$ref": "#/components/schemas/X"}}}}}}}},
+        "components": {"schemas": {"X": {"properties": {"n": {"type": "integer",
+        "description": "a|b"}}}}}}"##;
         let document = Json::read(text).expect("a document");
         assert!(operations(&document).contains("### GET /v1/x\n\nReads x.\n\n"));
         assert!(operations(&document).contains("| 200 | [X](#x) | x |\n"));
         assert!(schemas(&document).contains("### X\n"));
         assert!(schemas(&document).contains("| `n` | integer | a\\|b |\n"));
+    }
+
+    #[test]
+    fn commands_are_not_options() {
+        let help = "Usage: x\n\nCommands:\n  run   A link\n  help  Print\n\nOptions:\n  -h\n";
+        assert_eq!(commands(help), ["run"]);
+        assert!(commands("Commands:\n      --peer <CMD>\n          A command\n").is_empty());
     }
 }
