@@ -16,8 +16,6 @@ mod paths;
 mod program;
 mod run;
 mod stage;
-mod sums;
-mod system;
 mod tree;
 
 use image::Layer;
@@ -125,7 +123,7 @@ fn package(args: &PackageArgs) -> Result<()> {
     if args.only.contains(&Kind::KubeImage) || args.only.is_empty() && args.binary.is_none() {
         write_kube_image(&paths)?;
     }
-    sums::write_sums(&paths)
+    crate::stage::write_sums(&paths)
 }
 
 /// Builds the Kubernetes agent and controller, and writes their image.
@@ -163,8 +161,8 @@ fn write_packages(paths: &BuildPaths, program: &Program, only: &[Kind]) -> Resul
     for kind in kinds {
         match kind {
             Kind::Archive => stage::write_archives(paths, program, &tree)?,
-            Kind::Deb => system::write_deb(paths)?,
-            Kind::Rpm => system::write_rpm(paths)?,
+            Kind::Deb => crate::stage::write_deb(paths)?,
+            Kind::Rpm => crate::stage::write_rpm(paths)?,
             Kind::Image => {
                 let layers = [base::layer(paths, program)?, own_layer(&tree)];
                 image::write_image(paths, program, &layers)?;

@@ -1,14 +1,18 @@
 //! The installed files, identical in all packages.
 
-use std::fs::{self, File};
+use std::fmt::Write as _;
+use std::fs;
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use crate::image::Layer;
+use sha2::{Digest, Sha256};
+
+use crate::image::{Layer, hex};
 use crate::metadata::Metadata;
 use crate::paths::{BuildPaths, VERSION, root};
 use crate::program::{DEBUG_FILE, Program};
-use crate::run::{At, Result, clear, list, read, run, stdout, write};
+use crate::run::{At, Result, clear, exists, list, read, run, stdout, write};
 use crate::tree::{Node, Tree, gzip};
 
 /// A shell, and the location of its completions.
@@ -144,4 +148,82 @@ pub fn write_archives(paths: &BuildPaths, program: &Program, tree: &Tree) -> Res
     let mut tree = Tree::default();
     tree.insert(DEBUG_FILE, Node::File(0o644, debug.clone()));
     pack(&tree, &format!("{name}-debug"))
+}
+
+/// Builds the package for Debian.
+pub fn write_deb(paths: &BuildPaths) -> Result<()> {
+    needs("cargo-deb")?;
+    let mut command = Command::new("cargo");
+    command
+        .args([
+            "deb",
+            "--package",
+            "longwire",
+            "--profile",
+            "dist",
+            "--no-build",
+            "--no-strip",
+        ])
+        .arg("--output")
+        .arg(&paths.out);
+    package(paths, command, ".deb")
+}
+
+/// Builds the package for distributions with rpm.
+pub fn write_rpm(paths: &BuildPaths) -> Result<()> {
+    needs("cargo-generate-rpm")?;
+    let mut command = Command::new("cargo");
+    command
+        .args([
+            "generate-rpm",
+            "--package",
+            "crates/longwire",
+            "--profile",
+            "dist",
+        ])
+        .arg("--target-dir")
+        .arg(&paths.target)
+        .arg("--output")
+        .arg(&paths.out);
+    package(paths, command, ".rpm")
+}
+
+fn needs(tool: &str) -> Result<()> {
+    if exists(tool) {
+        return Ok(());
+    }
+    Err(format!(
+        "needs {tool}: cargo install {tool} --locked --debug"
+    ))
+}
+
+fn package(paths: &BuildPaths, mut command: Command, ending: &str) -> Result<()> {
+    command
+        .current_dir(root())
+        .env("CARGO_TARGET_DIR", &paths.target)
+        .env("SOURCE_DATE_EPOCH", paths.time.to_string());
+    let is_package = |path: &&Path| path.to_string_lossy().ends_with(ending);
+    for path in list(&paths.out)?
+        .iter()
+        .map(|path| path.as_path())
+        .filter(is_package)
+    {
+        std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    run(&mut command)
+}
+
+/// The name of the file with the checksums.
+pub const NAME: &str = "SHA256SUMS";
+
+/// Writes the checksums of all files among the packages.
+pub fn write_sums(paths: &BuildPaths) -> Result<()> {
+    let mut text = String::new();
+    for path in list(&paths.out)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name != NAME && path.is_file() {
+            let _ = writeln!(text, "{}  {name}", hex(&Sha256::digest(read(&path)?)));
+        }
+    }
+    write(&paths.package(NAME), text.as_bytes())
 }

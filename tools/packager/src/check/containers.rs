@@ -1,15 +1,18 @@
 //! Checks of the image with containerd and runc, in directories of the test.
 
-use std::path::PathBuf;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::containers_spec::Bundle;
-use super::engines;
-use super::{Context, Outcome, ensure, is_root, missing};
+use flate2::read::GzDecoder;
+use serde_json::{Value, json};
+
+use crate::check::{Context, Outcome, engines, ensure, is_root, missing};
 use crate::image::reference;
-use crate::paths::VERSION;
-use crate::run::{At, Finished, Result, finish, run, text, write};
+use crate::paths::{VERSION, root};
+use crate::run::{At, Finished, Result, clear, finish, read, run, stdout, text, write};
+use crate::tree::{Node, Tree};
 
 /// Timeout for containerd's first answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -221,4 +224,145 @@ impl Drop for Containerd {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// The image's files in a directory.
+#[derive(Debug)]
+pub struct Bundle {
+    directory: PathBuf,
+}
+
+impl Bundle {
+    /// Unpacks the layers of an image.
+    pub fn unpack(context: &Context, image: &Path) -> Result<Bundle> {
+        let image = Tree::from_tar(std::fs::File::open(image).at(image)?)?;
+        let content = |path: &str| match image.get(path) {
+            Some(Node::File(_, content)) => Ok(content.as_slice()),
+            _ => Err(format!("the image has no {path}")),
+        };
+        let saved: Value = serde_json::from_slice(content("manifest.json")?).at("image")?;
+        let mut files = Tree::default();
+        for layer in saved[0]["Layers"].as_array().into_iter().flatten() {
+            let layer = content(layer.as_str().unwrap_or_default())?;
+            for (path, node) in Tree::from_tar(GzDecoder::new(layer))?.iter() {
+                files.insert(path, node.clone());
+            }
+        }
+        let directory = context.scratch.join("bundle");
+        files.write(&directory.join("rootfs"))?;
+        let bundle = Bundle { directory };
+        // Ordinary users must have access, and runc writes there.
+        run(Command::new("chmod")
+            .args(["-R", "a+rX"])
+            .arg(&bundle.directory))?;
+        chown(&bundle.directory, Some(USER), Some(USER)).at(&bundle.directory)?;
+        Ok(bundle)
+    }
+
+    /// Runs a container with this configuration as an ordinary user within it.
+    pub fn run_as_user(&self, spec: &str) -> Result<Finished> {
+        let mut spec: Value = serde_json::from_str(spec).at("configuration")?;
+        spec["process"]["user"] = json!({ "uid": USER, "gid": USER });
+        // As engines do for such users: they have only the rights of the program file.
+        for set in ["effective", "permitted", "inheritable", "ambient"] {
+            spec["process"]["capabilities"][set] = json!([]);
+        }
+        spec["linux"]["cgroupsPath"] = json!("/longwire-package-test");
+        self.run(Command::new("runc"), spec, "as-user")
+    }
+
+    /// Runs a container as an ordinary user, with these additional capabilities.
+    pub fn run_rootless(&self, capabilities: &[&str]) -> Result<Finished> {
+        let configuration = self.directory.join("config.json");
+        let _ = std::fs::remove_file(&configuration);
+        run(as_user("runc")
+            .args(["spec", "--rootless", "--bundle"])
+            .arg(&self.directory))?;
+        let spec = std::fs::read(&configuration).at(&configuration)?;
+        let mut spec: Value = serde_json::from_slice(&spec).at("configuration")?;
+        for set in ["bounding", "effective", "permitted"] {
+            let set = &mut spec["process"]["capabilities"][set];
+            set.as_array_mut()
+                .ok_or("runc's configuration has no capabilities")?
+                .extend(capabilities.iter().map(|name| json!(name)));
+        }
+        self.run(as_user("runc"), spec, "rootless")
+    }
+
+    fn run(&self, mut runc: Command, mut spec: Value, name: &str) -> Result<Finished> {
+        spec["root"] = json!({ "path": self.directory.join("rootfs"), "readonly": true });
+        spec["process"]["args"] = json!(CONNECT);
+        spec["process"]["terminal"] = json!(false);
+        write(
+            &self.directory.join("config.json"),
+            spec.to_string().as_bytes(),
+        )?;
+        runc.arg("--root")
+            .arg(self.directory.join(format!("state-{name}")));
+        finish(
+            runc.args(["run", "--bundle"])
+                .arg(&self.directory)
+                .arg(format!("longwire-{name}")),
+        )
+    }
+}
+
+/// Returns a command that an ordinary user runs.
+fn as_user(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    let user = USER.to_string();
+    command.args([
+        "--reuid",
+        &user,
+        "--regid",
+        &user,
+        "--clear-groups",
+        program,
+    ]);
+    command
+}
+
+/// Unpacks the image's layers on top of each other and runs its program there.
+pub fn kube_image(context: &Context) -> Result<Outcome> {
+    if !is_root() {
+        return Ok(Outcome::Skipped("needs root, for chroot".to_owned()));
+    }
+    if let Some(outcome) = missing(&["chroot", "tar"]) {
+        return Ok(outcome);
+    }
+    let unpack = |archive: &std::path::Path, directory: &std::path::Path| {
+        let mut tar = Command::new("tar");
+        tar.arg("--extract").arg("--file").arg(archive);
+        run(tar.arg("--directory").arg(directory))
+    };
+    let (parts, files) = (context.scratch.join("parts"), context.scratch.join("files"));
+    clear(&parts)?;
+    clear(&files)?;
+    unpack(&context.kube_image()?, &parts)?;
+    let saved: Value = serde_json::from_slice(&read(&parts.join("manifest.json"))?).at(&parts)?;
+    let name = reference("longwire-kube");
+    ensure(saved[0]["RepoTags"][0] == name.as_str(), || {
+        format!("{saved}: not {name}")
+    })?;
+    for layer in saved[0]["Layers"].as_array().into_iter().flatten() {
+        unpack(&parts.join(layer.as_str().unwrap_or_default()), &files)?;
+    }
+    let program = |arguments: &[&str]| {
+        let mut command = Command::new("chroot");
+        command
+            .arg(&files)
+            .arg("/usr/bin/longwire-kube")
+            .args(arguments);
+        stdout(&mut command)
+    };
+    let printed = program(&["crds"])?;
+    let kept = read(&root().join("packaging/kubernetes/crds.yaml"))?;
+    ensure(printed == kept, || {
+        "`longwire-kube crds` prints other resources".to_owned()
+    })?;
+    for role in ["agent", "controller"] {
+        let help = program(&[role, "--help"])?;
+        ensure(!help.is_empty(), || format!("no help of {role}"))?;
+    }
+    Ok(Outcome::Passed)
 }

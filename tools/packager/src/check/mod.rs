@@ -6,10 +6,8 @@ use std::time::Instant;
 
 mod action;
 mod containers;
-mod containers_spec;
 mod distributions;
 mod engines;
-mod kube;
 mod program;
 mod release;
 
@@ -76,7 +74,7 @@ const CHECKS: [Check; 11] = [
     Check {
         name: "kube-image",
         summary: "the program of the image for Kubernetes, in the image's files",
-        run: kube::image,
+        run: containers::kube_image,
     },
     Check {
         name: "action",

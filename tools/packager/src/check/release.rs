@@ -8,7 +8,7 @@ use super::{Context, Outcome, ensure, missing};
 use crate::paths::BuildPaths;
 use crate::program::{LONGWIRE, Program};
 use crate::run::{Result, list, read, run};
-use crate::sums::write_sums;
+use crate::stage::write_sums;
 use crate::write_packages;
 
 /// Builds all packages twice from the same program, at different times and in different
@@ -69,7 +69,7 @@ pub fn sums_and_bill(context: &Context) -> Result<Outcome> {
         return Ok(skipped);
     }
     let mut sums = Command::new("sha256sum");
-    sums.args(["--check", "--strict", crate::sums::NAME]);
+    sums.args(["--check", "--strict", crate::stage::NAME]);
     run(sums.current_dir(&context.paths.out))?;
     let venv = context.paths.work.join("venv-bill");
     if !venv.join("bin/pip").exists() {
