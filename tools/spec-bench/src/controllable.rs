@@ -9,20 +9,19 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use longwire::Error;
+use longwire::bench::harness::median;
 use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
+use longwire_fabric::Numbered;
 use longwire_io::port::mem::{Sink, Source};
 use longwire_runtime::fabric::{FabricParts, pipeline as fabric};
 use longwire_runtime::pipeline::{PipelineConfig, run_recorded};
 use longwire_runtime::record::{Batch, Epoch};
 use longwire_runtime::{Faults, FileLoader, LinkSetup, Recorder};
+use longwire_topology::Topology;
 use serde::Serialize;
 
-use crate::harness::Measurement;
-use crate::program::cpu_of_thread;
-use longwire::Error;
-use longwire::bench::harness::median;
-use longwire_fabric::Numbered;
-use longwire_topology::Topology;
+use crate::program::{Measurement, cpu_of_thread};
 
 /// Arguments of `controllable`.
 #[derive(Clone, Debug, Args)]

@@ -1,19 +1,18 @@
 //! `bench loss`: real frames through a lossy link, compared with the exact binomial
 //! bound.
 
-use longwire_testbed::support::binomial_interval;
 use std::time::Duration;
 
-use longwire_engine::models;
-use longwire_engine::{LinkConfig, Probability};
+use longwire::Error;
+use longwire::bench::testbed::Testbed;
+use longwire_engine::{LinkConfig, Probability, models};
 use longwire_runtime::RunConfig;
+use longwire_testbed::support::binomial_interval;
+use longwire_traffic::sockets::{Datagrams, UdpFlow, udp_flow};
 use serde::Serialize;
 
 use super::LossArgs;
-use crate::harness::Measurement;
-use longwire::Error;
-use longwire::bench::testbed::Testbed;
-use longwire_traffic::sockets::{Datagrams, UdpFlow, udp_flow};
+use crate::program::Measurement;
 
 /// The results for one loss probability.
 #[derive(Debug, Serialize)]

@@ -6,9 +6,6 @@
 mod attach;
 mod control;
 mod controllable;
-mod exec_run;
-mod harness;
-mod idle;
 mod light;
 mod linkem;
 mod loss;
@@ -32,11 +29,11 @@ use longwire_engine::Nanos;
 use crate::attach::AttachArgs;
 use crate::control::ControlArgs;
 use crate::controllable::ControllableArgs;
-use crate::harness::Measurement;
 use crate::light::LightArgs;
 use crate::linkem::LinkemArgs;
 use crate::multiplex::MultiplexArgs;
 use crate::offline::OfflineArgs;
+use crate::program::Measurement;
 use crate::replay::ReplayArgs;
 use crate::replay_speed::ReplaySpeedArgs;
 use crate::send::SendArgs;
@@ -139,7 +136,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<(), Error> {
     fn with<M: Measurement>(cli: &Cli, args: &M) -> Result<(), Error> {
-        harness::run(args, &cli.port, cli.quick, cli.json)
+        crate::program::run(args, &cli.port, cli.quick, cli.json)
     }
     match &cli.bench {
         Bench::Loss(args) => with(cli, args),

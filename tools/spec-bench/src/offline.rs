@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::harness::Measurement;
 use clap::Args;
 use longwire::Error;
 use longwire::bench::harness::{in_turn, median};
@@ -23,7 +22,7 @@ use longwire_units::random::absorb;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::program::{self, cpu_of_children};
+use crate::program::{self, Measurement, cpu_of_children};
 
 /// Options of `bench offline`.
 #[derive(Clone, Debug, Args)]

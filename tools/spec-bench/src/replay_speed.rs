@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use longwire::Error;
+use longwire::bench::harness::{in_turn, median_by};
 use longwire_capture::CaptureWriter;
 use longwire_engine::replay::Pace;
 use longwire_engine::{LinkConfig, Nanos};
@@ -24,9 +26,7 @@ use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 use serde::Serialize;
 
-use crate::harness::Measurement;
-use longwire::Error;
-use longwire::bench::harness::{in_turn, median_by};
+use crate::program::Measurement;
 
 /// Options of `bench replay-speed`.
 #[derive(Clone, Debug, Args)]

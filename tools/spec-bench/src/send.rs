@@ -6,20 +6,19 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use longwire::Error;
+use longwire::bench::harness::{in_turn, median};
+use longwire::bench::testbed::Testbed;
 use longwire_engine::Nanos;
 use longwire_io::net::link_stats;
 use longwire_io::port::bare::{BarePacket, BareXdp};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
+use longwire_traffic::sockets::Path;
 use serde::Serialize;
 
-use crate::harness::Measurement;
-use crate::program::cpu_of_thread;
-use longwire::Error;
-use longwire::bench::harness::{in_turn, median};
-use longwire::bench::testbed::Testbed;
-use longwire_traffic::sockets::Path;
+use crate::program::{Measurement, cpu_of_thread};
 
 /// Options of `bench send`.
 #[derive(Clone, Debug, Args)]

@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use longwire_io::port::options::OpenOptions;
-use longwire_io::port::registry;
-use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, start};
-use serde::Serialize;
-
-use crate::harness::Measurement;
 use longwire::Error;
 use longwire::bench::harness::median_by;
 use longwire_fabric::Numbered;
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry;
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, start};
 use longwire_testbed::support::Folder;
 use longwire_topology::Topology;
+use serde::Serialize;
+
+use crate::program::Measurement;
 
 /// Options of `bench startup`.
 #[derive(Clone, Debug, Args)]

@@ -14,21 +14,21 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use longwire_engine::Nanos;
-use longwire_runtime::host;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::harness::Measurement;
-use crate::program;
 use longwire::Error;
 use longwire::report::Requirement;
 use longwire::report::artifacts::is_own;
 use longwire::report::require::RECOMMENDED;
 use longwire::signals::stop_flag;
+use longwire_engine::Nanos;
+use longwire_runtime::host;
 use longwire_testbed::support::Folder;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::program;
+use crate::program::Measurement;
 
 /// Options of `bench verdict`.
 #[derive(Clone, Debug, Args)]

@@ -12,14 +12,14 @@ mod traffic;
 use std::time::Duration;
 
 use clap::Args;
-use longwire_engine::Nanos;
-use serde::Serialize;
-
-use crate::harness::Measurement;
 use longwire::Error;
 use longwire::bench::harness::median;
+use longwire_engine::Nanos;
 use many::Pairs;
+use serde::Serialize;
 use traffic::{Place, PlaceTraffic};
+
+use crate::program::Measurement;
 
 /// Arguments of `attach`.
 #[derive(Clone, Debug, Args)]

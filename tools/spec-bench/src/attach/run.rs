@@ -7,14 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire::Error;
+use longwire::bench::harness::median;
 use longwire::bench::testbed::Testbed;
 use longwire_io::net::{NetNamespace, link_names};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::exec_run::run_time_of;
 use crate::program;
-use longwire::bench::harness::median;
+use crate::program::run_time_of;
 
 /// Starts per measured time of `attach`.
 const STARTS: usize = 5;

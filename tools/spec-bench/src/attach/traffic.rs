@@ -8,8 +8,8 @@ use longwire_testbed::support::Folder;
 use longwire_traffic::sockets::{Path, Probes, UdpFlow, probe_trips, tcp_flow, udp_flow};
 
 use super::run::{AttachRun, interface_of};
-use crate::exec_run::ExecRun;
 use crate::program;
+use crate::program::ExecRun;
 
 /// The path between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

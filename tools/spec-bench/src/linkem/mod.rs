@@ -14,16 +14,16 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use longwire_engine::{BitRate, Nanos, Probability};
-use longwire_runtime::{RunConfig, RunningNetwork};
-use serde::Serialize;
-
-use crate::harness::Measurement;
-use crate::loss;
-use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire::report::artifacts::is_late;
+use longwire_engine::{BitRate, Nanos, Probability};
+use longwire_runtime::{RunConfig, RunningNetwork};
 use longwire_traffic::sockets::{round_trips, udp_flow};
+use serde::Serialize;
+
+use crate::loss;
+use crate::program::Measurement;
+use crate::stations::{Lane, Stations};
 
 /// Options of `bench linkem`.
 #[derive(Clone, Debug, Args)]
@@ -246,8 +246,9 @@ fn artifacts(running: &RunningNetwork) -> u64 {
 mod tests {
     use std::path::Path;
 
-    use super::*;
     use longwire_topology::Topology;
+
+    use super::*;
 
     #[test]
     fn the_topology_is_one_and_every_station_has_links_to_every_other() {

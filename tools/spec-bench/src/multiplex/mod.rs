@@ -17,16 +17,16 @@ mod veth;
 use std::time::Duration;
 
 use clap::Args;
+use longwire::Error;
+use longwire::report::artifacts::is_late;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::{BitRate, Nanos};
 use longwire_runtime::{Placement, RunReport, WaitMode};
-use serde::Serialize;
-
-use crate::harness::Measurement;
-use longwire::Error;
-use longwire::report::artifacts::is_late;
 use memory::MultiplexLoad;
+use serde::Serialize;
 use share::{Share, Window, judge};
+
+use crate::program::Measurement;
 
 /// Bytes that the emulated wires add to a frame.
 const FRAMING: Framing = Framing::ETHERNET;

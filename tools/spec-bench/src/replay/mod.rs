@@ -4,7 +4,6 @@
 //! from one network namespace into a veth pair, and `longwire receive` in another
 //! compares it by kernel timestamps. Both are commands as users run them.
 
-mod machine;
 mod published;
 mod senders;
 mod stress;
@@ -14,16 +13,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use longwire_runtime::Pauses;
+use longwire::Error;
+use longwire::bench::testbed::Testbed;
+use longwire_runtime::{Pauses, host};
 use longwire_testbed::support::Folder;
 use serde::Serialize;
 
-use crate::harness::Measurement;
-use longwire::Error;
-use longwire::bench::testbed::Testbed;
-use senders::{ReplayResult, ReplaySender};
-use stress::{Stress, StressKind};
-use traces::{Trace, Workload};
+use crate::program::Measurement;
+use crate::replay::senders::{ReplayResult, ReplaySender};
+use crate::replay::stress::{Stress, StressKind};
+use crate::replay::traces::{Trace, Workload};
 
 /// Options of `bench replay`.
 #[derive(Clone, Debug, Args)]
@@ -131,7 +130,7 @@ impl Measurement for ReplayArgs {
                 None => remarks.push(format!("{} is not installed", sender.name())),
             }
         }
-        remarks.extend(machine::remarks());
+        remarks.extend(machine_remarks());
         let mut rows = Vec::new();
         for workload in &self.workload {
             let trace = Trace::write(*workload, self.packets, directory.path())?;
@@ -192,3 +191,20 @@ fn row(
 
 /// Timeout for events that are normally immediate.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Returns remarks on this machine, in sentences.
+fn machine_remarks() -> Vec<String> {
+    let mut remarks = vec![format!("{} cores", host::cores())];
+    if let Ok(release) = nix::sys::utsname::uname() {
+        remarks.push(format!("Linux {}", release.release().to_string_lossy()));
+    }
+    let throttle = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
+    let throttle: Option<i64> = throttle.ok().and_then(|text| text.trim().parse().ok());
+    if let Some(micros) = throttle.filter(|micros| *micros >= 0) {
+        remarks.push(format!(
+            "real-time threads get {micros} us of each second's million \
+             (kernel.sched_rt_runtime_us): one that spins is stopped for the rest"
+        ));
+    }
+    remarks
+}
