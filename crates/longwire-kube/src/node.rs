@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use longwire_client::node::{ATTACHMENTS, NETWORKS};
+pub use longwire_client::node::{ATTACHMENTS, NETWORKS};
 use longwire_client::{Address, AsyncClient, ClientError, Method, ProblemBody, Refusal, node};
 pub use node::{AttachmentState, NetworkState};
 use serde::de::DeserializeOwned;
@@ -81,33 +81,6 @@ impl NodeClient {
         Ok(list.attachments)
     }
 
-    /// Creates an attachment, or changes the link of an existing one.
-    ///
-    /// # Errors
-    /// See [`NodeError`].
-    pub async fn put(&self, name: &str, body: &Value) -> Result<AttachmentView, NodeError> {
-        let path = format!("{ATTACHMENTS}/{name}");
-        self.request(Method::PUT, &path, Some(body)).await
-    }
-
-    /// Removes an attachment, if it exists.
-    ///
-    /// # Errors
-    /// See [`NodeError`].
-    pub async fn delete(&self, name: &str) -> Result<(), NodeError> {
-        let path = format!("{ATTACHMENTS}/{name}");
-        let _: Value = self.request(Method::DELETE, &path, None).await?;
-        Ok(())
-    }
-
-    /// Returns the counters of an attachment's run.
-    ///
-    /// # Errors
-    /// See [`NodeError`].
-    pub async fn counters(&self, name: &str) -> Result<Counters, NodeError> {
-        self.run_counters(&format!("{ATTACHMENTS}/{name}")).await
-    }
-
     /// Returns all networks.
     ///
     /// # Errors
@@ -115,6 +88,15 @@ impl NodeClient {
     pub async fn networks(&self) -> Result<Vec<NetworkView>, NodeError> {
         let list: NetworkList = self.request(Method::GET, NETWORKS, None).await?;
         Ok(list.networks)
+    }
+
+    /// Creates an attachment, or changes the link of an existing one.
+    ///
+    /// # Errors
+    /// See [`NodeError`].
+    pub async fn put(&self, name: &str, body: &Value) -> Result<AttachmentView, NodeError> {
+        let path = format!("{ATTACHMENTS}/{name}");
+        self.request(Method::PUT, &path, Some(body)).await
     }
 
     /// Runs a network, and replaces one of the same name.
@@ -126,28 +108,24 @@ impl NodeClient {
         self.request(Method::PUT, &path, Some(body)).await
     }
 
-    /// Ends a network, if it exists.
+    /// Removes an attachment or a network by its list, if it exists.
     ///
     /// # Errors
     /// See [`NodeError`].
-    pub async fn delete_network(&self, name: &str) -> Result<(), NodeError> {
-        let path = format!("{NETWORKS}/{name}");
+    pub async fn delete(&self, list: &str, name: &str) -> Result<(), NodeError> {
+        let path = format!("{list}/{name}");
         let _: Value = self.request(Method::DELETE, &path, None).await?;
         Ok(())
     }
 
-    /// Returns the counters of a network's run.
+    /// Returns the counters of a run by its list.
     ///
     /// # Errors
     /// See [`NodeError`].
-    pub async fn network_counters(&self, name: &str) -> Result<Counters, NodeError> {
-        self.run_counters(&format!("{NETWORKS}/{name}")).await
-    }
-
-    async fn run_counters(&self, run: &str) -> Result<Counters, NodeError> {
-        let stats = format!("{run}/stats");
+    pub async fn counters(&self, list: &str, name: &str) -> Result<Counters, NodeError> {
+        let stats = format!("{list}/{name}/stats");
         let stats: Value = self.request(Method::GET, &stats, None).await?;
-        let report = format!("{run}/report");
+        let report = format!("{list}/{name}/report");
         let report: Value = self.request(Method::GET, &report, None).await?;
         Ok(Counters::of_run(&stats, &report))
     }

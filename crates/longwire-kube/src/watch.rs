@@ -64,39 +64,46 @@ pub fn all() -> Config {
     Config::default().timeout(WATCH_SECONDS)
 }
 
-/// Watches objects, caches the results of `reduce`, and notifies of changes.
-pub fn start<K, T>(
-    api: Api<K>,
-    config: Config,
-    reduce: fn(K) -> T,
-    changed: &Arc<Notify>,
-    metrics: &Metrics,
-) -> Watch<T>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-    T: Clone + PartialEq + Send + 'static,
-{
-    let cache: Arc<Cache<T>> = Arc::default();
-    let (filled, changed) = (Arc::clone(&cache), Arc::clone(changed));
-    let errors = metrics.watch_errors(&K::kind(&()));
-    let task = tokio::spawn(async move {
-        let events = StreamBackoff::new(watcher(api, config), Backoff::default());
-        tokio::pin!(events);
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    if filled.apply(reduced(event, reduce)) {
-                        changed.notify_one();
+/// Starts watches, and tells of their changes and errors.
+#[derive(Clone)]
+pub struct Watcher {
+    /// Client of the cluster.
+    pub client: Client,
+    /// Notified of each change.
+    pub changed: Arc<Notify>,
+    /// Metrics with the number of errors.
+    pub metrics: Metrics,
+}
+
+impl Watcher {
+    /// Watches objects, and caches the results of `reduce`.
+    pub fn start<K, T>(&self, api: Api<K>, config: Config, reduce: fn(K) -> T) -> Watch<T>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+        T: Clone + PartialEq + Send + 'static,
+    {
+        let cache: Arc<Cache<T>> = Arc::default();
+        let (filled, changed) = (Arc::clone(&cache), Arc::clone(&self.changed));
+        let errors = self.metrics.watch_errors(&K::kind(&()));
+        let task = tokio::spawn(async move {
+            let events = StreamBackoff::new(watcher(api, config), Backoff::default());
+            tokio::pin!(events);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => {
+                        if filled.apply(reduced(event, reduce)) {
+                            changed.notify_one();
+                        }
+                    }
+                    Err(error) => {
+                        errors.inc();
+                        tracing::warn!(kind = %K::kind(&()), %error, "watch failed");
                     }
                 }
-                Err(error) => {
-                    errors.inc();
-                    tracing::warn!(kind = %K::kind(&()), %error, "watch failed");
-                }
             }
-        }
-    });
-    Watch { cache, task }
+        });
+        Watch { cache, task }
+    }
 }
 
 fn reduced<K: Resource, T>(event: Event<K>, reduce: fn(K) -> T) -> Event<(ResourceKey, T)> {
@@ -227,10 +234,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str, value: u32) -> (ResourceKey, u32) {
-        let key = ResourceKey {
-            namespace: "shop".to_owned(),
-            name: name.to_owned(),
-        };
+        let key = ResourceKey::new("shop", name);
         (key, value)
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::agent::{RETRY, is_ours};
 use crate::metrics::{Metrics, NodeRequest};
-use crate::node::{AttachmentView, NodeClient, NodeError};
+use crate::node::{ATTACHMENTS, AttachmentView, NETWORKS, NodeClient, NodeError};
 use crate::plan::KeptAttachment;
 
 /// Maximum concurrent requests.
@@ -50,7 +50,7 @@ impl Attempts {
         let now = Instant::now();
         self.forget(wanted, &put);
         let removals = remove.iter().map(|name| async move {
-            let removed = node.delete(name).await;
+            let removed = node.delete(ATTACHMENTS, name).await;
             metrics.count_request(NodeRequest::Delete, &removed);
             match &removed {
                 Ok(()) => tracing::info!(name, "detached"),
@@ -141,7 +141,7 @@ async fn put_or_replace(
 ) -> Result<AttachmentView, NodeError> {
     match node.put(name, body).await {
         Err(NodeError::Conflict(_)) if exists => {
-            node.delete(name).await?;
+            node.delete(ATTACHMENTS, name).await?;
             node.put(name, body).await
         }
         result => result,
@@ -157,7 +157,7 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     let names = views.into_iter().map(|view| view.name);
     let mut names: Vec<String> = names.filter(|name| is_ours(name)).collect();
     for name in &names {
-        node.delete(name).await?;
+        node.delete(ATTACHMENTS, name).await?;
     }
     let networks = match node.networks().await {
         Ok(networks) => networks,
@@ -167,7 +167,7 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     };
     let of_networks = networks.into_iter().map(|view| view.name);
     for name in of_networks.filter(|name| is_ours(name)) {
-        node.delete_network(&name).await?;
+        node.delete(NETWORKS, &name).await?;
         names.push(name);
     }
     Ok(names)
@@ -282,10 +282,7 @@ mod tests {
     #[test]
     fn attachments_to_keep_are_neither_removed_nor_changed() {
         let kept = KeptAttachment {
-            link: ResourceKey {
-                namespace: "shop".to_owned(),
-                name: "x".to_owned(),
-            },
+            link: ResourceKey::new("shop", "x"),
             pod: "shop/a".to_owned(),
         };
         let kept = BTreeMap::from([("kube-a".to_owned(), kept)]);

@@ -1,23 +1,16 @@
 //! Caches of an agent.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use kube::api::ObjectMeta;
-use kube::{Api, Client};
-use tokio::sync::Notify;
 
 use crate::api::{Link, Scenario};
 use crate::facts::{Labels, PodFacts, facts_of, labels_of};
-use crate::metrics::Metrics;
 use crate::plan::{ClusterState, needs_peers};
-use crate::watch::{Watch, all, start};
+use crate::watch::{Watch, Watcher, all};
 
 /// Local copies of the resources that a plan depends on.
 pub(super) struct Caches {
-    client: Client,
-    changed: Arc<Notify>,
-    metrics: Metrics,
+    watcher: Watcher,
     links: Watch<Link>,
     scenarios: Watch<Scenario>,
     namespaces: Watch<(String, Labels)>,
@@ -28,30 +21,16 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    pub fn start(client: &Client, node: &str, changed: &Arc<Notify>, metrics: &Metrics) -> Caches {
+    pub fn start(watcher: Watcher, node: &str) -> Caches {
+        let client = &watcher.client;
         let here = all().fields(&format!("spec.nodeName={node}"));
-        let pods = Api::<Pod>::all(client.clone());
         Caches {
-            links: start(
-                Api::all(client.clone()),
-                all(),
-                spec_of_link,
-                changed,
-                metrics,
-            ),
-            scenarios: start(
-                Api::all(client.clone()),
-                all(),
-                spec_of_scenario,
-                changed,
-                metrics,
-            ),
-            namespaces: start(Api::all(client.clone()), all(), labels_of, changed, metrics),
-            own: start(pods, here, facts_of, changed, metrics),
+            links: watcher.start(Api::all(client.clone()), all(), spec_of_link),
+            scenarios: watcher.start(Api::all(client.clone()), all(), spec_of_scenario),
+            namespaces: watcher.start(Api::all(client.clone()), all(), labels_of),
+            own: watcher.start(Api::all(client.clone()), here, facts_of),
             peers: None,
-            client: client.clone(),
-            changed: Arc::clone(changed),
-            metrics: metrics.clone(),
+            watcher,
         }
     }
 
@@ -59,9 +38,8 @@ impl Caches {
     pub fn state(&mut self, node: &str) -> Option<ClusterState> {
         let links = self.links.cache.objects()?;
         if self.peers.is_none() && needs_peers(&links) {
-            let pods = Api::<Pod>::all(self.client.clone());
-            let watch = start(pods, all(), facts_of, &self.changed, &self.metrics);
-            self.peers = Some(watch);
+            let pods = Api::all(self.watcher.client.clone());
+            self.peers = Some(self.watcher.start(pods, all(), facts_of));
         }
         let mut pods = self.own.cache.objects()?;
         if let Some(peers) = &self.peers {

@@ -27,9 +27,9 @@ use tokio::sync::{Notify, watch};
 use writer::StatusWriter;
 
 use crate::metrics::{Health, Metrics, NodeRequest, serve};
-use crate::node::{AttachmentView, Counters, NodeClient, NodeError};
+use crate::node::{ATTACHMENTS, AttachmentView, Counters, NodeClient, NodeError};
 use crate::plan::{PREFIX, Plan, WantedAttachment, plan};
-use crate::watch::ClusterError;
+use crate::watch::{ClusterError, Watcher};
 
 /// Delay that batches changes.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -122,17 +122,20 @@ impl Agent {
         metrics: Metrics,
         health: Arc<Health>,
     ) -> Agent {
-        let changed = Arc::<Notify>::default();
+        let watcher = Watcher {
+            client: client.clone(),
+            changed: Arc::default(),
+            metrics: metrics.clone(),
+        };
         let (slices, of_links) = watch::channel(None);
         let node = NodeClient::new(&settings.socket);
-        let (networks, of_networks) =
-            NetworkWorker::start(&client, settings, node.clone(), &metrics);
+        let (networks, of_networks) = NetworkWorker::start(&watcher, settings, node.clone());
         let latest = [of_links, of_networks];
         Agent {
             name: settings.node.clone(),
             node,
-            caches: Caches::start(&client, &settings.node, &changed, &metrics),
-            changed,
+            changed: Arc::clone(&watcher.changed),
+            caches: Caches::start(watcher, &settings.node),
             attempts: Attempts::default(),
             counters: BTreeMap::new(),
             counters_at: None,
@@ -188,7 +191,11 @@ impl Agent {
         let views = match listed {
             Ok(views) => views,
             Err(error) => {
-                self.publish(&plan, NodeState::unreachable(&error));
+                let state = NodeState {
+                    node_error: Some(&error),
+                    ..NodeState::EMPTY
+                };
+                self.publish(&plan, state);
                 return Err(error);
             }
         };
@@ -224,7 +231,7 @@ impl Agent {
 
     async fn read_counters(&mut self, views: &BTreeMap<String, AttachmentView>) {
         for view in views.values().filter(|view| view.is_attached()) {
-            match self.node.counters(&view.name).await {
+            match self.node.counters(ATTACHMENTS, &view.name).await {
                 Ok(counters) => {
                     self.counters.insert(view.name.clone(), counters);
                 }

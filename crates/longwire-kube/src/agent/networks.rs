@@ -9,21 +9,20 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::Api;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::slices::{SliceKey, Slices, hindrance_of};
+use super::slices::{SliceKey, Slices, hindrance_of, set_counters, set_hindrance};
 use super::texts::for_users;
 use super::{AgentSettings, COUNTERS_EVERY, DEBOUNCE, RETRY, is_ours, send};
 use crate::api::{NodeStatus, Reason};
-use crate::metrics::Metrics;
 use crate::network::{LABEL, SecretNetwork};
-use crate::node::{Counters, NetworkState, NetworkView, NodeClient, NodeError};
+use crate::node::{Counters, NETWORKS, NetworkState, NetworkView, NodeClient, NodeError};
 use crate::plan::{Hindrance, network_name};
 use crate::slice::ResourceKind;
-use crate::watch::{Watch, all, start};
+use crate::watch::{Watch, Watcher, all};
 
 /// Maximum concurrent requests; each may wait for a process to end.
 const AT_ONCE: usize = 8;
@@ -41,15 +40,18 @@ impl Drop for NetworkWorker {
 impl NetworkWorker {
     /// Starts the task. Also returns the slices of networks.
     pub fn start(
-        client: &Client,
+        watcher: &Watcher,
         settings: &AgentSettings,
         node: NodeClient,
-        metrics: &Metrics,
     ) -> (NetworkWorker, watch::Receiver<Option<Slices>>) {
         let changed = Arc::<Notify>::default();
-        let secrets = Api::<Secret>::namespaced(client.clone(), &settings.namespace);
+        let watcher = Watcher {
+            changed: Arc::clone(&changed),
+            ..watcher.clone()
+        };
+        let secrets = Api::namespaced(watcher.client.clone(), &settings.namespace);
         let of_networks = all().labels(&format!("{LABEL}=true"));
-        let secrets = start(secrets, of_networks, network_of, &changed, metrics);
+        let secrets = watcher.start(secrets, of_networks, network_of);
         let (sender, slices) = watch::channel(None);
         let name = settings.node.clone();
         let task = tokio::spawn(work(name, node, secrets, changed, sender));
@@ -226,7 +228,7 @@ impl NetworkParts {
             if !attempt.is_running() {
                 continue;
             }
-            match node.network_counters(&one.name).await {
+            match node.counters(NETWORKS, &one.name).await {
                 Ok(counters) => {
                     self.counters.insert(one.name.clone(), counters);
                 }
@@ -240,7 +242,7 @@ impl NetworkParts {
 /// Removes networks. Returns whether all are removed.
 async fn remove(node: &NodeClient, names: Vec<String>) -> bool {
     let removals = names.into_iter().map(|name| async move {
-        let removed = node.delete_network(&name).await;
+        let removed = node.delete(NETWORKS, &name).await;
         match &removed {
             Ok(()) => tracing::info!(name, "network removed"),
             Err(error) => tracing::warn!(name, %error, "network not removed"),
@@ -271,24 +273,20 @@ fn slice(
     counters: Counters,
 ) -> NodeStatus {
     let pods = secret.network.pods_of(node);
-    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let mut slice = NodeStatus {
         node: node.to_owned(),
         observed_generation: secret.network.generation,
-        pods: number(pods.len() as u64),
-        carried: number(counters.carried),
-        dropped: number(counters.dropped),
-        artifacts: number(counters.artifacts),
-        lateness_p99_us: number(counters.lateness_p99_us),
+        pods: pods.len() as i64,
         ..NodeStatus::default()
     };
+    set_counters(&mut slice, counters);
     if attempt.is_running() {
         slice.attached = slice.pods;
     }
     let key = secret.network.key();
     let is_own = |name: &str| name == network_name(&key);
     let resource_of = |name: &str| is_own(name).then(|| format!("Network {key}"));
-    let hindrance = match &attempt.result {
+    let mut hindrance = match &attempt.result {
         Ok(view) if view.is_running() => return slice,
         Ok(view) => {
             slice.waiting = slice.pods;
@@ -303,15 +301,12 @@ fn slice(
         }
         Err(error) => hindrance_of("the network", error, &resource_of),
     };
-    slice.reason = Some(hindrance.reason);
-    slice.message = Some(hindrance.message);
-    slice.pointer = hindrance
-        .pointer
-        .map(|pointer| match pointer.strip_prefix("/file") {
-            Some(rest) => format!("/topology{rest}"),
-            None => pointer,
-        });
-    slice.remedy = hindrance.remedy;
+    if let Some(pointer) = &mut hindrance.pointer
+        && let Some(rest) = pointer.strip_prefix("/file")
+    {
+        *pointer = format!("/topology{rest}");
+    }
+    set_hindrance(&mut slice, hindrance);
     slice
 }
 

@@ -31,19 +31,14 @@ pub(super) struct NodeState<'a> {
     pub node_error: Option<&'a NodeError>,
 }
 
-impl<'a> NodeState<'a> {
-    /// Returns the state of a node that does not answer.
-    pub fn unreachable(error: &'a NodeError) -> NodeState<'a> {
-        static NO_VIEWS: BTreeMap<String, AttachmentView> = BTreeMap::new();
-        static NO_ERRORS: BTreeMap<String, NodeError> = BTreeMap::new();
-        static NO_COUNTERS: BTreeMap<String, Counters> = BTreeMap::new();
-        NodeState {
-            views: &NO_VIEWS,
-            errors: &NO_ERRORS,
-            counters: &NO_COUNTERS,
-            node_error: Some(error),
-        }
-    }
+impl NodeState<'_> {
+    /// State of a node of which nothing was read.
+    pub const EMPTY: NodeState<'static> = NodeState {
+        views: &BTreeMap::new(),
+        errors: &BTreeMap::new(),
+        counters: &BTreeMap::new(),
+        node_error: None,
+    };
 }
 
 /// An attachment of a link.
@@ -89,10 +84,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         count_pods(&mut slice, parts, state, &resource_of, &mut hindrances);
         sum_counters(&mut slice, parts, state);
         if let Some(hindrance) = gravest(hindrances) {
-            slice.reason = Some(hindrance.reason);
-            slice.message = Some(hindrance.message);
-            slice.pointer = hindrance.pointer;
-            slice.remedy = hindrance.remedy;
+            set_hindrance(&mut slice, hindrance);
         } else if link.is_down_unused {
             // Without a reason, since nothing hinders the link.
             slice.message = Some(DOWN_UNUSED.to_owned());
@@ -110,11 +102,24 @@ fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &No
         .iter()
         .filter_map(|part| state.counters.get(part.name));
     counters.for_each(|counters| sum.add(*counters));
+    set_counters(slice, sum);
+}
+
+/// Sets the counters of a slice.
+pub(super) fn set_counters(slice: &mut NodeStatus, counters: Counters) {
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    slice.carried = number(sum.carried);
-    slice.dropped = number(sum.dropped);
-    slice.artifacts = number(sum.artifacts);
-    slice.lateness_p99_us = number(sum.lateness_p99_us);
+    slice.carried = number(counters.carried);
+    slice.dropped = number(counters.dropped);
+    slice.artifacts = number(counters.artifacts);
+    slice.lateness_p99_us = number(counters.lateness_p99_us);
+}
+
+/// Sets what hinders a slice.
+pub(super) fn set_hindrance(slice: &mut NodeStatus, hindrance: Hindrance) {
+    slice.reason = Some(hindrance.reason);
+    slice.message = Some(hindrance.message);
+    slice.pointer = hindrance.pointer;
+    slice.remedy = hindrance.remedy;
 }
 
 /// Returns the most severe hindrance; ties go to the first, so that the message is
@@ -228,22 +233,36 @@ mod tests {
     use super::*;
     use crate::plan::{KeptAttachment, LinkPlan, WantedAttachment};
 
+    fn key(name: &str) -> ResourceKey {
+        ResourceKey::new("shop", name)
+    }
+
+    /// Returns a plan with a link.
+    fn with_link(name: &str, link: LinkPlan) -> Plan {
+        Plan {
+            links: [(key(name), link)].into(),
+            ..Plan::default()
+        }
+    }
+
+    fn kept(link: &str) -> KeptAttachment {
+        KeptAttachment {
+            link: key(link),
+            pod: "shop/a".to_owned(),
+        }
+    }
+
+    fn slice_of(link: &str, plan: &Plan, state: &NodeState<'_>) -> NodeStatus {
+        slices("n0", plan, state)[&(ResourceKind::Link, key(link))].clone()
+    }
+
     #[test]
     fn a_kept_attachment_counts_while_its_spec_is_refused() {
-        let key = ResourceKey {
-            namespace: "shop".to_owned(),
-            name: "slow".to_owned(),
-        };
-        let mut plan = Plan::default();
         let mut link = LinkPlan::default();
         link.hindrances.push(Hindrance::new(Reason::Refused, "no"));
-        plan.links.insert(key.clone(), link);
+        let mut plan = with_link("slow", link);
         for name in ["kube-a", "kube-a-up"] {
-            let kept = KeptAttachment {
-                link: key.clone(),
-                pod: "shop/a".to_owned(),
-            };
-            plan.kept.insert(name.to_owned(), kept);
+            plan.kept.insert(name.to_owned(), kept("slow"));
         }
         let view = json!({ "name": "kube-a", "state": "attached", "spec": {} });
         let view: AttachmentView = serde_json::from_value(view).expect("a view");
@@ -251,31 +270,20 @@ mod tests {
             carried: 9,
             ..Counters::default()
         };
-        let (no_errors, views) = (BTreeMap::new(), [(view.name.clone(), view)].into());
         let state = NodeState {
-            views: &views,
-            errors: &no_errors,
+            views: &[(view.name.clone(), view)].into(),
             counters: &[("kube-a".to_owned(), counters)].into(),
-            node_error: None,
+            ..NodeState::EMPTY
         };
-        let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key)];
+        let slice = slice_of("slow", &plan, &state);
         assert_eq!((slice.pods, slice.attached, slice.carried), (1, 1, 9));
         assert_eq!(slice.reason, Some(Reason::Refused));
     }
 
     #[test]
     fn foreign_links_are_conflicts() {
-        let key = ResourceKey {
-            namespace: "shop".to_owned(),
-            name: "slow".to_owned(),
-        };
-        let mut plan = Plan::default();
-        plan.links.insert(key.clone(), LinkPlan::default());
-        let kept = KeptAttachment {
-            link: key.clone(),
-            pod: "shop/a".to_owned(),
-        };
-        plan.kept.insert("kube-a".to_owned(), kept);
+        let mut plan = with_link("slow", LinkPlan::default());
+        plan.kept.insert("kube-a".to_owned(), kept("slow"));
         for (taken, reason) in [(true, Reason::Conflict), (false, Reason::Waiting)] {
             let view = json!({
                 "name": "kube-a", "state": "waiting", "taken": taken, "spec": {},
@@ -284,11 +292,9 @@ mod tests {
             let view: AttachmentView = serde_json::from_value(view).expect("a view");
             let state = NodeState {
                 views: &[(view.name.clone(), view)].into(),
-                errors: &BTreeMap::new(),
-                counters: &BTreeMap::new(),
-                node_error: None,
+                ..NodeState::EMPTY
             };
-            let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key.clone())];
+            let slice = slice_of("slow", &plan, &state);
             assert_eq!((slice.waiting, slice.reason), (1, Some(reason)));
             assert_eq!(slice.remedy.is_some(), taken);
         }
@@ -296,23 +302,11 @@ mod tests {
 
     #[test]
     fn options_that_are_not_used_have_a_message_without_a_reason() {
-        let key = ResourceKey {
-            namespace: "shop".to_owned(),
-            name: "mesh".to_owned(),
-        };
         let link = LinkPlan {
             is_down_unused: true,
             ..LinkPlan::default()
         };
-        let mut plan = Plan::default();
-        plan.links.insert(key.clone(), link);
-        let state = NodeState {
-            views: &BTreeMap::new(),
-            errors: &BTreeMap::new(),
-            counters: &BTreeMap::new(),
-            node_error: None,
-        };
-        let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key)];
+        let slice = slice_of("mesh", &with_link("mesh", link), &NodeState::EMPTY);
         assert_eq!(slice.reason, None);
         assert_eq!(slice.pointer.as_deref(), Some("/link/down"));
         assert_eq!(slice.message.as_deref(), Some(DOWN_UNUSED));
@@ -321,12 +315,7 @@ mod tests {
 
     #[test]
     fn a_conflict_names_the_other_link() {
-        let key = |name: &str| ResourceKey {
-            namespace: "shop".to_owned(),
-            name: name.to_owned(),
-        };
-        let mut plan = Plan::default();
-        plan.links.insert(key("far"), LinkPlan::default());
+        let mut plan = with_link("far", LinkPlan::default());
         for (name, link) in [("kube-shop-ts-1", "ts"), ("kube-shop-far-1", "far")] {
             let wanted = WantedAttachment {
                 link: key(link),
@@ -340,16 +329,13 @@ mod tests {
             kube-shop-ts-1`), or remove it";
         let error = NodeError::Conflict(text.to_owned());
         let state = NodeState {
-            views: &BTreeMap::new(),
             errors: &[("kube-shop-far-1".to_owned(), error)].into(),
-            counters: &BTreeMap::new(),
-            node_error: None,
+            ..NodeState::EMPTY
         };
-        let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key("far"))];
+        let slice = slice_of("far", &plan, &state);
         assert_eq!(slice.reason, Some(Reason::Conflict));
-        let message = slice.message.as_deref();
         assert_eq!(
-            message,
+            slice.message.as_deref(),
             Some("shop/a: Link shop/ts has this traffic already")
         );
         assert_eq!(slice.remedy.as_deref(), Some(SAME_TRAFFIC));

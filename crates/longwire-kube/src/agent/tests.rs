@@ -14,7 +14,7 @@ use crate::api::{NetworkSpec, Reason};
 use crate::facts::PodFacts;
 use crate::metrics::Metrics;
 use crate::network::place;
-use crate::node::{AttachmentView, NodeClient, NodeError};
+use crate::node::{AttachmentView, NETWORKS, NodeClient, NodeError};
 
 /// A running node with its directory. Dropping it removes both.
 struct RunningNode {
@@ -127,7 +127,7 @@ async fn foreign_attachments_are_kept() {
     let networks = node.networks().await.expect("a list");
     assert_eq!(networks.len(), 1);
     assert_eq!(networks[0].name, "mine");
-    node.delete_network("mine").await.expect("it is removed");
+    node.delete(NETWORKS, "mine").await.expect("it is removed");
 }
 
 /// Returns the topology of a Network whose ports are pairs of pods, two of them at one pod.
@@ -174,7 +174,9 @@ async fn a_node_accepts_the_pairs_of_a_network() {
         .put_network("kube-shop-wrong", &json!({ "file": wrong }))
         .await;
     assert!(matches!(put, Err(NodeError::Refused { .. })), "{put:?}");
-    node.delete_network("kube-shop-wan").await.expect("it ends");
+    node.delete(NETWORKS, "kube-shop-wan")
+        .await
+        .expect("it ends");
 }
 
 #[tokio::test]

@@ -232,10 +232,7 @@ mod tests {
             attached: 1,
             ..NodeStatus::default()
         };
-        let key = ResourceKey {
-            namespace: "shop".to_owned(),
-            name: "slow".to_owned(),
-        };
+        let key = ResourceKey::new("shop", "slow");
         let links = Slices::from([((ResourceKind::Link, key), slice.clone())]);
         (slice, [Some(links), None])
     }

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Resource};
 use serde_json::json;
 use tokio::time::{Duration, Instant};
 
 use super::MANAGER;
 use super::events::EventPublisher;
-use super::sums::{Sums, notices, verdicts};
+use super::sums::{Sums, conditions, notices, verdicts};
 use crate::api::{Link, LinkStatus, NodeStatus};
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
@@ -136,11 +135,6 @@ impl LinkStatuses {
 fn wanted(link: &Link, status: &LinkStatus) -> LinkStatus {
     let generation = link.metadata.generation.unwrap_or_default();
     let sums = Sums::of(&status.nodes);
-    let now = Timestamp::now();
-    let conditions = verdicts(generation, &status.nodes).into_iter();
-    let conditions = conditions
-        .map(|verdict| verdict.into_condition(generation, &status.conditions, now))
-        .collect();
     LinkStatus {
         observed_generation: Some(generation),
         pods: Some(sums.pods),
@@ -149,7 +143,11 @@ fn wanted(link: &Link, status: &LinkStatus) -> LinkStatus {
         dropped: Some(sums.dropped),
         artifacts: Some(sums.artifacts),
         lateness_p99_us: Some(sums.lateness_p99_us),
-        conditions,
+        conditions: conditions(
+            generation,
+            verdicts(generation, &status.nodes),
+            &status.conditions,
+        ),
         nodes: Vec::new(),
     }
 }

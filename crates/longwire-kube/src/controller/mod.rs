@@ -29,7 +29,7 @@ use crate::controller::lease::{Candidate, RENEW_DEADLINE, RETRY};
 use crate::controller::links::LinkStatuses;
 use crate::controller::networks::Networks;
 use crate::metrics::{Health, Metrics, serve};
-use crate::watch::{Watch, all, start};
+use crate::watch::{Watch, Watcher, all};
 
 /// Field manager of the controller, and its name in events.
 const MANAGER: &str = "longwire-controller";
@@ -166,25 +166,22 @@ impl Leader {
         owner: Option<OwnerReference>,
         metrics: Metrics,
     ) -> Leader {
-        let changed = Arc::<Notify>::default();
+        let watcher = Watcher {
+            client: client.clone(),
+            changed: Arc::default(),
+            metrics: metrics.clone(),
+        };
         let reporter = Reporter {
             controller: MANAGER.to_owned(),
             instance: Some(settings.identity.clone()),
         };
         let events = EventPublisher::new(client.clone(), reporter);
         Leader {
-            links: start(Api::all(client.clone()), all(), link_of, &changed, &metrics),
-            nodes: start(Api::all(client.clone()), all(), name_of, &changed, &metrics),
-            networks: Networks::new(
-                client.clone(),
-                &settings.namespace,
-                owner,
-                events.clone(),
-                &changed,
-                metrics.clone(),
-            ),
-            statuses: LinkStatuses::new(client, events, metrics.clone()),
-            changed,
+            links: watcher.start(Api::all(client.clone()), all(), link_of),
+            nodes: watcher.start(Api::all(client.clone()), all(), name_of),
+            statuses: LinkStatuses::new(client, events.clone(), metrics.clone()),
+            changed: Arc::clone(&watcher.changed),
+            networks: Networks::new(watcher, &settings.namespace, owner, events),
             metrics,
         }
     }

@@ -1,26 +1,22 @@
 //! Placement of networks: agents run their parts from a secret per network.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
-use tokio::sync::Notify;
 
 use super::MANAGER;
 use super::events::EventPublisher;
-use super::sums::{Verdict, name_of, notices, refusal, verdicts};
+use super::sums::{Verdict, conditions, name_of, notices, refusal, verdicts};
 use crate::api::{Network, NetworkStatus, NodeStatus, Reason};
 use crate::facts::{Labels, PodFacts, facts_of, labels_of};
-use crate::metrics::Metrics;
 use crate::network::{Agents, LABEL, PlacedNetwork, SecretNetwork, new_key, place, secret_name};
 use crate::plan::{Hindrance, ResourceKey};
 use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager};
-use crate::watch::{Watch, all, start};
+use crate::watch::{Watch, Watcher, all};
 
 /// UDP port of the first network.
 const UDP_PORT: u16 = 4800;
@@ -30,12 +26,10 @@ const EMULATORS: &str = "app.kubernetes.io/name=longwire,app.kubernetes.io/compo
 
 /// Networks, with the inputs of their placement.
 pub(super) struct Networks {
-    client: Client,
+    watcher: Watcher,
     namespace: String,
     owner: Option<OwnerReference>,
     events: EventPublisher,
-    metrics: Metrics,
-    changed: Arc<Notify>,
     networks: Watch<Network>,
     secrets: Watch<SecretCopy>,
     /// Written networks by secret. The cache may lag behind, and a second key would restart all hosts.
@@ -75,41 +69,26 @@ struct PlacementInput {
 
 impl Networks {
     pub fn new(
-        client: Client,
+        watcher: Watcher,
         namespace: &str,
         owner: Option<OwnerReference>,
         events: EventPublisher,
-        changed: &Arc<Notify>,
-        metrics: Metrics,
     ) -> Networks {
-        let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
-        let emulators = Api::<Pod>::namespaced(client.clone(), namespace);
+        let client = &watcher.client;
         let of_networks = all().labels(&format!("{LABEL}=true"));
+        let secrets = Api::namespaced(client.clone(), namespace);
+        let pods = Api::namespaced(client.clone(), namespace);
         Networks {
-            networks: start(
-                Api::all(client.clone()),
-                all(),
-                network_of,
-                changed,
-                &metrics,
-            ),
-            secrets: start(secrets, of_networks, secret_of, changed, &metrics),
-            emulators: start(
-                emulators,
-                all().labels(EMULATORS),
-                facts_of,
-                changed,
-                &metrics,
-            ),
+            networks: watcher.start(Api::all(client.clone()), all(), network_of),
+            secrets: watcher.start(secrets, of_networks, secret_of),
+            emulators: watcher.start(pods, all().labels(EMULATORS), facts_of),
             all: None,
             written: BTreeMap::new(),
             owner,
             slices: BTreeMap::new(),
-            client,
+            watcher,
             namespace: namespace.to_owned(),
             events,
-            metrics,
-            changed: Arc::clone(changed),
         }
     }
 
@@ -144,14 +123,10 @@ impl Networks {
     }
 
     fn input(&mut self, copies: Vec<SecretCopy>) -> Option<PlacementInput> {
-        let (client, changed, metrics) = (&self.client, &self.changed, &self.metrics);
-        let AllPods { pods, namespaces } = self.all.get_or_insert_with(|| {
-            let pods = Api::<Pod>::all(client.clone());
-            let namespaces = Api::<Namespace>::all(client.clone());
-            AllPods {
-                pods: start(pods, all(), facts_of, changed, metrics),
-                namespaces: start(namespaces, all(), labels_of, changed, metrics),
-            }
+        let watcher = &self.watcher;
+        let AllPods { pods, namespaces } = self.all.get_or_insert_with(|| AllPods {
+            pods: watcher.start(Api::all(watcher.client.clone()), all(), facts_of),
+            namespaces: watcher.start(Api::all(watcher.client.clone()), all(), labels_of),
         });
         let emulators = self.emulators.cache.objects()?.into_iter();
         let running = emulators.filter(|pod| !pod.has_ended);
@@ -186,7 +161,14 @@ impl Networks {
         let status = network.status.as_ref().unwrap_or(&empty);
         for slice in status.nodes.iter().filter(|it| !nodes.contains(&it.node)) {
             let manager = field_manager(&slice.node);
-            apply_slice(&self.client, ResourceKind::Network, &key, &manager, None).await?;
+            apply_slice(
+                &self.watcher.client,
+                ResourceKind::Network,
+                &key,
+                &manager,
+                None,
+            )
+            .await?;
         }
         let name = secret_name(&key);
         let before = input.secrets.get(&name);
@@ -216,10 +198,6 @@ impl Networks {
     ) -> Result<(), kube::Error> {
         let generation = network.metadata.generation.unwrap_or_default();
         let verdicts = network_verdicts(generation, &status.nodes, hindrance.as_ref());
-        let now = Timestamp::now();
-        let conditions = verdicts
-            .into_iter()
-            .map(|verdict| verdict.into_condition(generation, &status.conditions, now));
         let placed = placed.map(|placed| &placed.network);
         let wanted = NetworkStatus {
             observed_generation: Some(generation),
@@ -232,7 +210,7 @@ impl Networks {
             addresses: placed
                 .map(|placed| placed.hosts.clone())
                 .unwrap_or_default(),
-            conditions: conditions.collect(),
+            conditions: conditions(generation, verdicts, &status.conditions),
             nodes: Vec::new(),
         };
         let before = NetworkStatus {
@@ -240,8 +218,8 @@ impl Networks {
             ..status.clone()
         };
         if wanted != before {
-            self.metrics.count_status_write("Network");
-            apply_status::<Network>(&self.client, key, MANAGER, json!(wanted)).await?;
+            self.watcher.metrics.count_status_write("Network");
+            apply_status::<Network>(&self.watcher.client, key, MANAGER, json!(wanted)).await?;
         }
         let slices = self.slices.entry(key.clone()).or_default();
         let notices = notices(slices, &status.nodes);
@@ -270,7 +248,7 @@ impl Networks {
         if copy.is_some_and(is_same) {
             return Ok(true);
         }
-        let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        let secrets = Api::<Secret>::namespaced(self.watcher.client.clone(), &self.namespace);
         let secret = secret(name, wanted, self.owner.as_ref());
         if copy.is_none() {
             let parameters = PostParams {
@@ -304,7 +282,7 @@ impl Networks {
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), kube::Error> {
-        let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        let secrets = Api::<Secret>::namespaced(self.watcher.client.clone(), &self.namespace);
         match secrets.delete(name, &DeleteParams::default()).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),

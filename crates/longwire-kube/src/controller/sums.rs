@@ -42,13 +42,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Returns the condition. An unchanged one keeps its time.
-    pub fn into_condition(
-        self,
-        generation: i64,
-        before: &[Condition],
-        now: Timestamp,
-    ) -> Condition {
+    fn into_condition(self, generation: i64, before: &[Condition], now: Timestamp) -> Condition {
         let status = match self.is_true {
             Some(true) => "True",
             Some(false) => "False",
@@ -67,6 +61,18 @@ impl Verdict {
             last_transition_time: time,
         }
     }
+}
+
+/// Returns the conditions of verdicts. Unchanged ones keep their time.
+pub(super) fn conditions(
+    generation: i64,
+    verdicts: Vec<Verdict>,
+    before: &[Condition],
+) -> Vec<Condition> {
+    let now = Timestamp::now();
+    let verdicts = verdicts.into_iter();
+    let conditions = verdicts.map(|verdict| verdict.into_condition(generation, before, now));
+    conditions.collect()
 }
 
 /// Message of a resource without slices: nodes without a selected pod have none.
@@ -379,7 +385,7 @@ mod tests {
         starting.message = Some("starting".to_owned());
         let verdict = &verdicts(2, &[starting])[1];
         assert_eq!((verdict.is_true, verdict.reason), (Some(false), "Pending"));
-        assert_eq!(verdict.message, "0 of 2 pods; n0: it starts");
+        assert_eq!(verdict.message, "0 of 2 pods; n0: starting");
     }
 
     #[test]

@@ -9,7 +9,6 @@ use hyper::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::runtime::events::Reporter;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 use super::events::EventPublisher;
 use super::networks::{Networks, udp_port};
@@ -17,6 +16,7 @@ use crate::fake_api::{Change, FakeApi};
 use crate::metrics::Metrics;
 use crate::network::{PlacedNetwork, SecretNetwork, secret_name};
 use crate::plan::ResourceKey;
+use crate::watch::Watcher;
 
 const SYSTEM: &str = "longwire-system";
 const SECRETS: &str = "/api/v1/namespaces/longwire-system/secrets";
@@ -41,10 +41,7 @@ fn network(name: &str) -> Value {
 }
 
 fn secret_of(name: &str) -> String {
-    secret_name(&ResourceKey {
-        namespace: "shop".to_owned(),
-        name: name.to_owned(),
-    })
+    secret_name(&ResourceKey::new("shop", name))
 }
 
 /// A cluster with these networks, and two pods on two nodes.
@@ -75,9 +72,12 @@ fn controller(api: &FakeApi) -> Networks {
         uid: "uid-of-the-deployment".to_owned(),
         ..OwnerReference::default()
     };
-    let changed = Arc::<Notify>::default();
-    let metrics = Metrics::default();
-    Networks::new(api.client(), SYSTEM, Some(owner), events, &changed, metrics)
+    let watcher = Watcher {
+        client: api.client(),
+        changed: Arc::default(),
+        metrics: Metrics::default(),
+    };
+    Networks::new(watcher, SYSTEM, Some(owner), events)
 }
 
 /// Runs rounds until one changes something, and some more.

@@ -48,10 +48,7 @@ pub struct PlacedNetwork {
 impl PlacedNetwork {
     /// Returns the resource.
     pub fn key(&self) -> ResourceKey {
-        ResourceKey {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
+        ResourceKey::new(&self.namespace, &self.name)
     }
 
     /// Returns the pods of a node's ports, such as `shop/cart-0`.

@@ -45,6 +45,14 @@ pub struct ResourceKey {
 }
 
 impl ResourceKey {
+    /// Returns a name.
+    pub fn new(namespace: &str, name: &str) -> ResourceKey {
+        ResourceKey {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
     /// Returns the name of an object.
     pub fn of(object: &impl ResourceExt) -> ResourceKey {
         ResourceKey {

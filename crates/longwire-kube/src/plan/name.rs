@@ -98,10 +98,7 @@ mod tests {
     const UID: &str = "0b4f1c1e-6a57-4d0c-9a65-0a3c5f2a7d11";
 
     fn name(namespace: &str, link: &str, part: Part) -> String {
-        let key = ResourceKey {
-            namespace: namespace.to_owned(),
-            name: link.to_owned(),
-        };
+        let key = ResourceKey::new(namespace, link);
         attachment_name(&key, UID, part)
     }
 
@@ -115,14 +112,8 @@ mod tests {
 
     #[test]
     fn attachment_seeds_are_distinct_and_stable() {
-        let slow = ResourceKey {
-            namespace: "shop".to_owned(),
-            name: "slow".to_owned(),
-        };
-        let far = ResourceKey {
-            name: "far".to_owned(),
-            ..slow.clone()
-        };
+        let slow = ResourceKey::new("shop", "slow");
+        let far = ResourceKey::new("shop", "far");
         let all = [
             attachment_seed(1, &slow, "shop/a", Part::Both),
             attachment_seed(1, &slow, "shop/b", Part::Both),

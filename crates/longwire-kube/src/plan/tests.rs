@@ -85,10 +85,7 @@ fn a_link_without_peers_takes_all_traffic() {
         "target": { "pod": "shop/pod-1" }, "link": { "delay": "40ms" }, "wait": true, "files": false,
     });
     assert_eq!(bodies(&plan), [expected]);
-    let key = ResourceKey {
-        namespace: "shop".to_owned(),
-        name: "slow".to_owned(),
-    };
+    let key = ResourceKey::new("shop", "slow");
     assert_eq!(plan.links[&key].pods, ["shop/pod-1"]);
     assert_eq!(plan.links[&key].generation, 3);
 }
