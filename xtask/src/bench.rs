@@ -9,8 +9,7 @@ use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_di
 const OF_THE_PROGRAM: [&str; 6] = ["throughput", "accuracy", "rate", "live", "links", "shards"];
 
 /// Benches of `cargo spec-bench` without required arguments.
-const OF_THE_SPECIFICATION: [&str; 15] = [
-    "loss",
+const OF_THE_SPECIFICATION: [&str; 14] = [
     "idle",
     "light",
     "send",

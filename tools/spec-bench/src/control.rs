@@ -5,7 +5,6 @@
 //! probes are numbered. The link drops nothing and keeps the order even when its delay
 //! and rate change, so every lost or reordered probe is the emulator's fault.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -305,13 +304,41 @@ struct Site {
 /// The running emulator, stopped on drop.
 struct RunningEmulator<'a> {
     site: &'a Site,
-    child: ChildGuard,
+    program: Reporter,
 }
 
-/// A program that is killed on drop.
-struct ChildGuard(Option<Child>);
+/// A program that prints a report; killed on drop.
+struct Reporter(Option<Child>);
 
-impl Drop for ChildGuard {
+impl Reporter {
+    /// Starts the program in a namespace.
+    fn start(namespace: &NetNamespace, command: &mut Command) -> Result<Reporter, Error> {
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(Reporter(Some(namespace.run(|| command.spawn())??)))
+    }
+
+    /// Interrupts the program, as Ctrl-C does.
+    fn interrupt(&self) {
+        if let Some(child) = &self.0 {
+            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
+        }
+    }
+
+    /// Waits for the end of the program, and returns its report.
+    fn finish(mut self) -> Result<Value, Error> {
+        let Some(child) = self.0.take() else {
+            return Ok(Value::Null);
+        };
+        let Output { stdout, stderr, .. } = child.wait_with_output()?;
+        serde_json::from_slice(&stdout).map_err(|_| {
+            let why = String::from_utf8_lossy(&stderr);
+            Error::Failed(format!("a program of this bench failed: {}", why.trim()))
+        })
+    }
+}
+
+impl Drop for Reporter {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
             let _ = child.kill();
@@ -345,24 +372,15 @@ impl Site {
             .arg("--control")
             .arg(self.socket())
             .arg("--json");
-        let child = self.middle.run(|| piped(&mut command))??;
         Ok(RunningEmulator {
             site: self,
-            child: ChildGuard(Some(child)),
+            program: Reporter::start(&self.middle, &mut command)?,
         })
     }
 
     fn socket(&self) -> PathBuf {
         self.folder.path().join("control.sock")
     }
-}
-
-fn piped(command: &mut Command) -> std::io::Result<Child> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
 }
 
 fn topology(links: u32) -> String {
@@ -390,15 +408,14 @@ impl RunningEmulator<'_> {
     }
 
     /// Starts probes and waits until they cross the link.
-    pub fn generate(&self, pps: u64, time: Duration) -> Result<Generator, Error> {
+    pub fn generate(&self, pps: u64, time: Duration) -> Result<Reporter, Error> {
         let time = time + 2 * AROUND;
         let mut command = Command::new(program::path()?);
         command.args(["generate", "--to", "packet:near", "--receive", "packet:far"]);
         command.args(["--sizes", "64", "--json"]);
         command.arg("--rate").arg(format!("{pps}pps"));
         command.arg("--time").arg(format!("{}ms", time.as_millis()));
-        let child = self.site.hosts.run(|| piped(&mut command))??;
-        let generator = Generator(ChildGuard(Some(child)));
+        let generator = Reporter::start(&self.site.hosts, &mut command)?;
         let mut client = Client::new(self.address(), None)?;
         until(|| {
             let told = client.get(&format!("/v1/links/{LINK}"))?;
@@ -408,36 +425,11 @@ impl RunningEmulator<'_> {
         Ok(generator)
     }
 
-    /// Stops the emulator, as Ctrl-C does; returns its report.
-    pub fn stop(mut self) -> Result<Value, Error> {
-        if let Some(child) = &self.child.0 {
-            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
-        }
-        said(&mut self.child)
+    /// Stops the emulator; returns its report.
+    pub fn stop(self) -> Result<Value, Error> {
+        self.program.interrupt();
+        self.program.finish()
     }
-}
-
-/// A running generator of probes.
-struct Generator(ChildGuard);
-
-impl Generator {
-    /// Waits for the generator's report.
-    pub fn finish(mut self) -> Result<Value, Error> {
-        said(&mut self.0)
-    }
-}
-
-/// Waits for a program to end and returns its report.
-fn said(child: &mut ChildGuard) -> Result<Value, Error> {
-    let Some(child) = child.0.take() else {
-        return Ok(Value::Null);
-    };
-    let Output { stdout, stderr, .. } = child.wait_with_output()?;
-    serde_json::from_slice(&stdout).map_err(|_| {
-        let mut why = String::new();
-        let _ = stderr.as_slice().read_to_string(&mut why);
-        Error::Failed(format!("a program of this bench failed: {}", why.trim()))
-    })
 }
 
 fn until(mut done: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {

@@ -8,7 +8,6 @@ mod control;
 mod controllable;
 mod light;
 mod linkem;
-mod loss;
 mod multiplex;
 mod offline;
 mod program;
@@ -71,9 +70,8 @@ struct Cli {
 /// The measurement.
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// Loss against its binomial bound
-    Loss(LossArgs),
-    /// Bandwidth, delay, loss and throughput between four stations, for comparison with LinkEM
+    /// Bandwidth, delay, throughput, and loss against its binomial bound, between four stations, for
+    /// comparison with LinkEM
     Linkem(LinkemArgs),
     /// Number of links that keep their rate concurrently, in memory or through veth pairs
     Multiplex(MultiplexArgs),
@@ -103,18 +101,6 @@ enum Bench {
     Attach(AttachArgs),
 }
 
-/// Arguments of `loss`.
-#[derive(Clone, Debug, Args)]
-struct LossArgs {
-    /// Emulated loss
-    #[arg(long, value_name = "LOSS")]
-    #[arg(value_delimiter = ',', default_value = "1%,3%,7%,10%")]
-    loss: Vec<String>,
-    /// Packets a row
-    #[arg(long, value_name = "N", default_value_t = 120_000)]
-    packets: u64,
-}
-
 /// Arguments of `idle`.
 #[derive(Clone, Debug, Args)]
 struct IdleArgs {
@@ -139,7 +125,6 @@ fn run(cli: &Cli) -> Result<(), Error> {
         crate::program::run(args, &cli.port, cli.quick, cli.json)
     }
     match &cli.bench {
-        Bench::Loss(args) => with(cli, args),
         Bench::Linkem(args) => with(cli, args),
         Bench::Multiplex(args) => with(cli, args),
         Bench::Startup(args) => with(cli, args),

@@ -24,10 +24,7 @@ const PREFIX_LEN: u8 = 24;
 
 /// Stations that are connected only by a fabric.
 #[derive(Debug)]
-pub(super) struct Stations {
-    hosts: Vec<NetNamespace>,
-    middle: NetNamespace,
-}
+pub(super) struct Stations(support::Stations);
 
 /// Two stations with addresses that no other lane has, so that a fabric can match their
 /// frames.
@@ -49,28 +46,12 @@ impl Lane {
 impl Stations {
     /// Creates `count` stations, at most 256.
     pub fn new(count: usize) -> Result<Stations, NetError> {
-        let support::Stations { middle, hosts } = support::Stations::new(count)?;
-        Ok(Stations { hosts, middle })
-    }
-
-    /// Returns the fabric's device towards a station.
-    pub fn port(station: usize) -> String {
-        support::Stations::port(station)
-    }
-
-    /// Returns a station's MAC address.
-    pub fn mac(station: usize) -> [u8; 6] {
-        support::Stations::mac(station)
+        support::Stations::new(count).map(Stations)
     }
 
     /// Returns a station's namespace.
     pub fn host(&self, station: usize) -> &NetNamespace {
-        &self.hosts[station]
-    }
-
-    /// Returns the number of stations.
-    pub fn count(&self) -> usize {
-        self.hosts.len()
+        &self.0.hosts[station]
     }
 
     /// Gives two stations the addresses of a lane.
@@ -100,7 +81,7 @@ impl Stations {
     /// Returns the number of frames received by all stations' devices.
     pub fn received(&self) -> Result<u64, Error> {
         let mut frames = 0;
-        for host in &self.hosts {
+        for host in &self.0.hosts {
             frames += host.run(|| link_stats(DEVICE))??.rx_packets;
         }
         Ok(frames)
@@ -113,7 +94,7 @@ impl Stations {
         parts: FabricParts,
         config: RunConfig,
     ) -> Result<RunningNetwork, Error> {
-        let names = (0..self.count()).map(Stations::port);
+        let names = (0..self.0.hosts.len()).map(support::Stations::port);
         let ports = names.map(|name| (format!("{kind}:{name}"), name));
         let plan = NetworkPlan::changeable(self.open(ports.collect())?, parts);
         start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
@@ -143,6 +124,6 @@ impl Stations {
             };
             ports.into_iter().map(open).collect::<Result<Vec<_>, _>>()
         };
-        Ok(self.middle.run(open)??)
+        Ok(self.0.middle.run(open)??)
     }
 }

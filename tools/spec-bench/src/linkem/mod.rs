@@ -8,6 +8,7 @@
 
 mod bandwidth;
 mod delay;
+mod loss;
 mod throughput;
 
 use std::fmt::Write as _;
@@ -18,10 +19,10 @@ use longwire::Error;
 use longwire::report::artifacts::is_late;
 use longwire_engine::{BitRate, Nanos, Probability};
 use longwire_runtime::{RunConfig, RunningNetwork};
+use longwire_testbed::support;
 use longwire_traffic::sockets::{round_trips, udp_flow};
 use serde::Serialize;
 
-use crate::loss;
 use crate::program::Measurement;
 use crate::stations::{Lane, Stations};
 
@@ -129,7 +130,7 @@ impl Lanes {
     fn topology(&self, kind: &str) -> String {
         let mut text = "[ports]\n".to_owned();
         for station in 0..STATIONS {
-            let port = Stations::port(station);
+            let port = support::Stations::port(station);
             let _ = writeln!(text, "{port} = \"{kind}:{port}\"");
         }
         text.push_str("\n[switching]\nmode = \"bridge\"\n");

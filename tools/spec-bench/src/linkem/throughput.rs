@@ -12,6 +12,8 @@ use longwire_engine::Nanos;
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
+use longwire_testbed::support;
+use longwire_testbed::support::frames::udp4;
 use serde::Serialize;
 
 use super::STATIONS;
@@ -23,6 +25,9 @@ pub(super) const LINKS: usize = 2 * STATIONS;
 
 /// A frame's length without frame check sequence.
 const LEN: usize = 64;
+
+/// Bytes before a datagram's payload.
+const UDP_HEADERS: usize = 14 + 20 + 8;
 
 /// Frames of one link sent per batch.
 const BURST: usize = 64;
@@ -75,29 +80,10 @@ fn ends(link: usize) -> (usize, usize) {
 fn frame(link: usize) -> Vec<u8> {
     let (from, to) = ends(link);
     let [source, destination] = addresses(link);
-    let mut frame = vec![0u8; LEN];
-    frame[..6].copy_from_slice(&Stations::mac(to));
-    frame[6..12].copy_from_slice(&Stations::mac(from));
-    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
-    frame[16..18].copy_from_slice(&(LEN as u16 - 14).to_be_bytes());
-    frame[22] = 64;
-    frame[23] = 17;
-    frame[26..30].copy_from_slice(&source);
-    frame[30..34].copy_from_slice(&destination);
-    frame[38..40].copy_from_slice(&(LEN as u16 - 34).to_be_bytes());
-    let checksum = header_checksum(&frame[14..34]);
-    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    let mut frame = udp4(source, destination, (0, 0), &[0; LEN - UDP_HEADERS]);
+    frame[..6].copy_from_slice(&support::Stations::mac(to));
+    frame[6..12].copy_from_slice(&support::Stations::mac(from));
     frame
-}
-
-/// Returns the checksum of an IPv4 header whose checksum field is zero (RFC 1071).
-fn header_checksum(header: &[u8]) -> u16 {
-    let words = header.chunks_exact(2);
-    let sum: u32 = words
-        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
-        .sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    !((folded + (folded >> 16)) as u16)
 }
 
 /// Sends frames from all stations.
@@ -197,6 +183,8 @@ impl StationSender<'_> {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::frames::header_holds;
+
     use super::*;
 
     #[test]
@@ -205,9 +193,10 @@ mod tests {
             let frame = frame(link);
             let (from, to) = ends(link);
             assert_ne!(from, to);
-            assert_eq!(frame[..6], Stations::mac(to));
+            assert_eq!(frame[..6], support::Stations::mac(to));
             assert_eq!(frame[26..30], [10, 79, link as u8, 1]);
-            assert_eq!(header_checksum(&frame[14..34]), 0);
+            assert_eq!(frame.len(), LEN);
+            assert!(header_holds(&frame, 14));
         }
     }
 }

@@ -4,7 +4,6 @@
 //! from one network namespace into a veth pair, and `longwire receive` in another
 //! compares it by kernel timestamps. Both are commands as users run them.
 
-mod published;
 mod senders;
 mod stress;
 mod traces;
@@ -58,7 +57,6 @@ pub struct ReplayFindings {
     rows: Vec<ReplayRow>,
     /// Programs that are not installed, and other remarks.
     remarks: Vec<String>,
-    published: Vec<published::Figures>,
 }
 
 /// The results of one replay.
@@ -145,11 +143,7 @@ impl Measurement for ReplayArgs {
             }
             trace.remove();
         }
-        Ok(ReplayFindings {
-            rows,
-            remarks,
-            published: published::FIGURES.to_vec(),
-        })
+        Ok(ReplayFindings { rows, remarks })
     }
 }
 
