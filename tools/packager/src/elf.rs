@@ -1,11 +1,13 @@
 //! Properties of an ELF program that packages depend on: required glibc, shared
 //! libraries and location of debug information.
 
-use object::elf::{FileHeader64, SHT_GNU_VERNEED};
-use object::read::elf::{Dyn, ElfFile64, FileHeader, SectionHeader};
+use object::elf::SHT_GNU_VERNEED;
+use object::read::elf::{Dyn, ElfFile64, SectionHeader};
 use object::{Endianness, Object, ObjectSection};
 
 use crate::run::Result;
+
+type File<'a> = ElfFile64<'a, Endianness>;
 
 /// A version of glibc, e.g. `GLIBC_2.17`: major, minor, patch.
 pub type GlibcVersion = (u32, u32, u32);
@@ -31,21 +33,22 @@ impl Elf {
     /// Reads a program.
     pub fn read(bytes: &[u8]) -> Result<Elf> {
         let at = |error: object::Error| format!("not an ELF program of 64 bits: {error}");
-        let file: ElfFile64<'_, Endianness> = ElfFile64::parse(bytes).map_err(at)?;
+        let file = File::parse(bytes).map_err(at)?;
         let architecture = match file.architecture() {
             object::Architecture::X86_64 => "x86_64",
             object::Architecture::Aarch64 => "aarch64",
             other => return Err(format!("no packages are made for {other:?}")),
         };
         let link = file.gnu_debuglink().map_err(at)?;
+        let versions = versions(&file).map_err(|error| format!("required versions: {error}"))?;
         let has = |name: &str| {
             file.section_by_name(name)
                 .is_some_and(|section| section.size() > 0)
         };
         Ok(Elf {
             architecture,
-            glibc: required_glibc(bytes)?,
-            libraries: libraries(bytes)?,
+            glibc: versions.iter().filter_map(|name| glibc_version(name)).max(),
+            libraries: libraries(&file).map_err(|error| format!("required libraries: {error}"))?,
             has_lines: has(".debug_line"),
             has_symbols: has(".symtab"),
             debug_link: link.map(|(name, crc)| (String::from_utf8_lossy(name).into_owned(), crc)),
@@ -62,16 +65,9 @@ impl Elf {
     }
 }
 
-/// Returns the newest `GLIBC_…` version in the section `.gnu.version_r`.
-fn required_glibc(bytes: &[u8]) -> Result<Option<GlibcVersion>> {
-    let names = version_names(bytes).map_err(|error| format!("required versions: {error}"))?;
-    Ok(names.iter().filter_map(|name| glibc_version(name)).max())
-}
-
-fn version_names(bytes: &[u8]) -> object::Result<Vec<String>> {
-    let header = FileHeader64::<Endianness>::parse(bytes)?;
-    let endian = header.endian()?;
-    let sections = header.sections(endian, bytes)?;
+/// Returns the required symbol versions, from the section `.gnu.version_r`.
+fn versions(file: &File<'_>) -> object::Result<Vec<String>> {
+    let (endian, bytes, sections) = (file.endian(), file.data(), file.elf_section_table());
     let mut found = Vec::new();
     for section in sections.iter() {
         if section.sh_type(endian) != SHT_GNU_VERNEED {
@@ -97,26 +93,22 @@ fn glibc_version(name: &str) -> Option<GlibcVersion> {
     Some((next()?, next()?, next()?))
 }
 
-fn libraries(bytes: &[u8]) -> Result<Vec<String>> {
-    let read = || -> object::Result<Vec<String>> {
-        let header = FileHeader64::<Endianness>::parse(bytes)?;
-        let endian = header.endian()?;
-        let sections = header.sections(endian, bytes)?;
-        let Some((entries, link)) = sections.dynamic(endian, bytes)? else {
-            return Ok(Vec::new());
-        };
-        let strings = sections.strings(endian, bytes, link)?;
-        let needed = entries
-            .iter()
-            .filter(|entry| entry.tag(endian) == object::elf::DT_NEEDED);
-        needed
-            .map(|entry| {
-                let name = entry.string(endian, strings)?;
-                Ok(String::from_utf8_lossy(name).into_owned())
-            })
-            .collect()
+/// Returns the names of required libraries.
+fn libraries(file: &File<'_>) -> object::Result<Vec<String>> {
+    let (endian, bytes, sections) = (file.endian(), file.data(), file.elf_section_table());
+    let Some((entries, link)) = sections.dynamic(endian, bytes)? else {
+        return Ok(Vec::new());
     };
-    read().map_err(|error| format!("required libraries: {error}"))
+    let strings = sections.strings(endian, bytes, link)?;
+    let needed = entries
+        .iter()
+        .filter(|entry| entry.tag(endian) == object::elf::DT_NEEDED);
+    needed
+        .map(|entry| {
+            let name = entry.string(endian, strings)?;
+            Ok(String::from_utf8_lossy(name).into_owned())
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Checks of the image with containerd and runc, in directories of the test.
 
+use std::fs::File;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,11 +12,11 @@ use serde_json::{Value, json};
 use crate::check::{Context, Outcome, engines, ensure, is_root, missing};
 use crate::image::reference;
 use crate::paths::{VERSION, root};
-use crate::run::{At, Finished, Result, clear, finish, read, run, stdout, text, write};
+use crate::run::{At, Finished, Result, finish, read, run, stdout, text, write};
 use crate::tree::{Node, Tree};
 
-/// Timeout for containerd's first answer.
-const TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout for the first answer of a daemon.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The command of most containers.
 pub const PING: [&str; 8] = [
@@ -147,10 +148,59 @@ fn round_trip_ms(text: &str) -> Option<f64> {
     times.next()?.1.split(' ').next()?.parse().ok()
 }
 
-/// A containerd in the test's directories, stopped on drop.
-struct Containerd {
+/// A daemon of an engine, ended on drop.
+pub struct Daemon {
     process: Child,
+    /// Removed after the end.
+    sockets: Vec<PathBuf>,
+}
+
+impl Daemon {
+    /// Starts the daemon, and waits until a request succeeds.
+    pub fn start(
+        command: &mut Command,
+        log: &Path,
+        sockets: Vec<PathBuf>,
+        request: impl Fn() -> Command,
+    ) -> Result<Daemon> {
+        let name = command.get_program().to_owned();
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(File::create(log).at(log)?);
+        let process = command.spawn().at(&name)?;
+        let daemon = Daemon { process, sockets };
+        let start = Instant::now();
+        while finish(&mut request())?.code != Some(0) {
+            ensure(start.elapsed() < TIMEOUT, || {
+                format!("{} does not answer: {}", name.display(), log.display())
+            })?;
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(daemon)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = Command::new("kill")
+            .arg(self.process.id().to_string())
+            .status();
+        let _ = self.process.wait();
+        for path in &self.sockets {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A containerd in the test's directories.
+struct Containerd {
     socket: PathBuf,
+    _daemon: Daemon,
+}
+
+fn ctr(socket: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("ctr");
+    command.arg("--address").arg(socket).args(arguments);
+    command
 }
 
 impl Containerd {
@@ -168,30 +218,20 @@ impl Containerd {
         );
         let file = directory.join("config.toml");
         write(&file, configuration.as_bytes())?;
-        let log = std::fs::File::create(directory.join("log")).at(&directory)?;
-        let process = Command::new("containerd")
-            .arg("--config")
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .at("containerd")?;
-        let engine = Containerd { process, socket };
-        let start = Instant::now();
-        while finish(&mut engine.ctr(&["version"]))?.code != Some(0) {
-            ensure(start.elapsed() < TIMEOUT, || {
-                format!("containerd does not answer: {}", path("log"))
-            })?;
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(engine)
+        let daemon = Daemon::start(
+            Command::new("containerd").arg("--config").arg(&file),
+            &directory.join("log"),
+            vec![socket.clone(), socket.with_extension("sock.ttrpc")],
+            || ctr(&socket, &["version"]),
+        )?;
+        Ok(Containerd {
+            socket,
+            _daemon: daemon,
+        })
     }
 
     fn ctr(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("ctr");
-        command.arg("--address").arg(&self.socket).args(arguments);
-        command
+        ctr(&self.socket, arguments)
     }
 
     /// Returns the command that runs a container to its end.
@@ -211,19 +251,23 @@ impl Containerd {
     }
 }
 
-impl Drop for Containerd {
-    fn drop(&mut self) {
-        let _ = Command::new("kill")
-            .arg(self.process.id().to_string())
-            .status();
-        let _ = self.process.wait();
-        for path in [
-            self.socket.clone(),
-            self.socket.with_extension("sock.ttrpc"),
-        ] {
-            let _ = std::fs::remove_file(path);
+/// Returns the description of an image, and the files of its layers.
+fn read_image(path: &Path) -> Result<(Value, Tree)> {
+    let image = Tree::from_tar(File::open(path).at(path)?)?;
+    let content = |path: &str| match image.get(path) {
+        Some(Node::File(_, content)) => Ok(content.as_slice()),
+        _ => Err(format!("the image has no {path}")),
+    };
+    let mut saved: Value = serde_json::from_slice(content("manifest.json")?).at("image")?;
+    let saved = saved[0].take();
+    let mut files = Tree::default();
+    for layer in saved["Layers"].as_array().into_iter().flatten() {
+        let layer = content(layer.as_str().unwrap_or_default())?;
+        for (path, node) in Tree::from_tar(GzDecoder::new(layer))?.iter() {
+            files.insert(path, node.clone());
         }
     }
+    Ok((saved, files))
 }
 
 /// The image's files in a directory.
@@ -235,19 +279,7 @@ pub struct Bundle {
 impl Bundle {
     /// Unpacks the layers of an image.
     pub fn unpack(context: &Context, image: &Path) -> Result<Bundle> {
-        let image = Tree::from_tar(std::fs::File::open(image).at(image)?)?;
-        let content = |path: &str| match image.get(path) {
-            Some(Node::File(_, content)) => Ok(content.as_slice()),
-            _ => Err(format!("the image has no {path}")),
-        };
-        let saved: Value = serde_json::from_slice(content("manifest.json")?).at("image")?;
-        let mut files = Tree::default();
-        for layer in saved[0]["Layers"].as_array().into_iter().flatten() {
-            let layer = content(layer.as_str().unwrap_or_default())?;
-            for (path, node) in Tree::from_tar(GzDecoder::new(layer))?.iter() {
-                files.insert(path, node.clone());
-            }
-        }
+        let (_, files) = read_image(image)?;
         let directory = context.scratch.join("bundle");
         files.write(&directory.join("rootfs"))?;
         let bundle = Bundle { directory };
@@ -327,26 +359,16 @@ pub fn kube_image(context: &Context) -> Result<Outcome> {
     if !is_root() {
         return Ok(Outcome::Skipped("needs root, for chroot".to_owned()));
     }
-    if let Some(outcome) = missing(&["chroot", "tar"]) {
+    if let Some(outcome) = missing(&["chroot"]) {
         return Ok(outcome);
     }
-    let unpack = |archive: &std::path::Path, directory: &std::path::Path| {
-        let mut tar = Command::new("tar");
-        tar.arg("--extract").arg("--file").arg(archive);
-        run(tar.arg("--directory").arg(directory))
-    };
-    let (parts, files) = (context.scratch.join("parts"), context.scratch.join("files"));
-    clear(&parts)?;
-    clear(&files)?;
-    unpack(&context.kube_image()?, &parts)?;
-    let saved: Value = serde_json::from_slice(&read(&parts.join("manifest.json"))?).at(&parts)?;
+    let files = context.scratch.join("files");
+    let (saved, tree) = read_image(&context.kube_image()?)?;
     let name = reference("longwire-kube");
-    ensure(saved[0]["RepoTags"][0] == name.as_str(), || {
+    ensure(saved["RepoTags"][0] == name.as_str(), || {
         format!("{saved}: not {name}")
     })?;
-    for layer in saved[0]["Layers"].as_array().into_iter().flatten() {
-        unpack(&parts.join(layer.as_str().unwrap_or_default()), &files)?;
-    }
+    tree.write(&files)?;
     let program = |arguments: &[&str]| {
         let mut command = Command::new("chroot");
         command

@@ -2,19 +2,15 @@
 //! large, and both are built on containerd or runc.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use super::containers::{CONNECT, judge};
+use super::containers::{CONNECT, Daemon, judge};
 use super::{Context, ensure};
 use crate::image::reference;
 use crate::run::{At, Result, exists, finish, run, text};
 
 /// Start of the remedy in an error message.
 const RIGHT: &str = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined";
-
-/// Timeout for dockerd's first answer.
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Loads and runs the image with podman.
 pub fn podman(context: &Context, image: &Path) -> Result<()> {
@@ -54,14 +50,23 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
         println!("  docker is not installed: not tested");
         return Ok(());
     }
-    let daemon = Dockerd::start(context)?;
+    let socket = PathBuf::from(format!(
+        "/run/longwire-test-{}-docker.sock",
+        std::process::id()
+    ));
     let docker = || {
         let mut command = Command::new("docker");
         command
             .arg("--host")
-            .arg(format!("unix://{}", daemon.socket));
+            .arg(format!("unix://{}", socket.display()));
         command
     };
+    let version = || {
+        let mut command = docker();
+        command.arg("version");
+        command
+    };
+    let _daemon = dockerd(context, &socket, version)?;
     use_engine("docker", &docker, &[], false, image)
 }
 
@@ -107,63 +112,21 @@ fn use_engine(
     Ok(())
 }
 
-/// A dockerd in the test's directories, stopped on drop.
-struct Dockerd {
-    process: Child,
-    socket: String,
-}
-
-impl Dockerd {
-    fn start(context: &Context) -> Result<Dockerd> {
-        let directory = context.scratch.join("docker");
-        std::fs::create_dir_all(&directory).at(&directory)?;
-        let socket = format!("/run/longwire-test-{}-docker.sock", std::process::id());
-        let log = std::fs::File::create(directory.join("log")).at(&directory)?;
-        let process = Command::new("dockerd")
-            .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
-            .args([
-                "--storage-driver",
-                "vfs",
-                "--host",
-                &format!("unix://{socket}"),
-            ])
-            .arg("--data-root")
-            .arg(directory.join("data"))
-            .arg("--exec-root")
-            .arg(directory.join("exec"))
-            .arg("--pidfile")
-            .arg(directory.join("pid"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .at("dockerd")?;
-        let daemon = Dockerd { process, socket };
-        let start = Instant::now();
-        let answers = || -> Result<bool> {
-            let host = format!("unix://{}", daemon.socket);
-            let version = finish(Command::new("docker").args(["--host", &host, "version"]))?;
-            Ok(version.code == Some(0))
-        };
-        while !answers()? {
-            ensure(start.elapsed() < TIMEOUT, || {
-                format!(
-                    "dockerd does not answer: {}",
-                    directory.join("log").display()
-                )
-            })?;
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        Ok(daemon)
-    }
-}
-
-impl Drop for Dockerd {
-    fn drop(&mut self) {
-        let _ = Command::new("kill")
-            .arg(self.process.id().to_string())
-            .status();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_file(&self.socket);
-    }
+/// Starts a dockerd in the test's directories.
+fn dockerd(context: &Context, socket: &Path, request: impl Fn() -> Command) -> Result<Daemon> {
+    let directory = context.scratch.join("docker");
+    std::fs::create_dir_all(&directory).at(&directory)?;
+    let mut command = Command::new("dockerd");
+    command
+        .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
+        .args(["--storage-driver", "vfs", "--host"])
+        .arg(format!("unix://{}", socket.display()))
+        .arg("--data-root")
+        .arg(directory.join("data"))
+        .arg("--exec-root")
+        .arg(directory.join("exec"))
+        .arg("--pidfile")
+        .arg(directory.join("pid"));
+    let sockets = vec![socket.to_owned()];
+    Daemon::start(&mut command, &directory.join("log"), sockets, request)
 }
