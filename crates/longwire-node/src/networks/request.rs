@@ -1,7 +1,5 @@
 //! The request for a network, read and checked.
 
-use std::fmt::Write;
-
 use longwire_client::node::NetworkSpec;
 use longwire_control::node::NodeRefusal;
 use longwire_topology::{AttachPlan, Problem, Topology};
@@ -98,63 +96,9 @@ fn refused(field: &str, reason: &str) -> NodeRefusal {
 pub(super) fn text(file: &Value) -> Option<String> {
     match file {
         Value::String(text) => Some(text.clone()),
-        Value::Object(fields) => {
-            let mut text = String::new();
-            for (name, value) in fields {
-                key(&mut text, name);
-                write_value(&mut text, value)?;
-                text.push('\n');
-            }
-            Some(text)
-        }
+        Value::Object(fields) => toml::to_string(fields).ok(),
         _ => None,
     }
-}
-
-fn key(text: &mut String, name: &str) {
-    write_text(text, name);
-    text.push_str(" = ");
-}
-
-/// Writes a value in one line, with inline tables.
-fn write_value(text: &mut String, value: &Value) -> Option<()> {
-    match value {
-        Value::Null => return None,
-        Value::Bool(flag) => drop(write!(text, "{flag}")),
-        Value::Number(number) => drop(write!(text, "{number}")),
-        Value::String(value) => write_text(text, value),
-        Value::Array(items) => {
-            text.push('[');
-            for (place, item) in items.iter().enumerate() {
-                text.push_str(if place > 0 { ", " } else { "" });
-                write_value(text, item)?;
-            }
-            text.push(']');
-        }
-        Value::Object(fields) => {
-            text.push('{');
-            for (place, (name, value)) in fields.iter().enumerate() {
-                text.push_str(if place > 0 { ", " } else { " " });
-                key(text, name);
-                write_value(text, value)?;
-            }
-            text.push_str(" }");
-        }
-    }
-    Some(())
-}
-
-/// Writes a basic string (TOML 1.0, section "String").
-fn write_text(text: &mut String, value: &str) {
-    text.push('"');
-    for c in value.chars() {
-        match c {
-            '"' | '\\' => text.extend(['\\', c]),
-            c if c.is_ascii_control() => drop(write!(text, "\\u{:04X}", u32::from(c))),
-            c => text.push(c),
-        }
-    }
-    text.push('"');
 }
 
 #[cfg(test)]
@@ -184,8 +128,10 @@ mod tests {
 
     #[test]
     fn special_characters_are_kept_and_nulls_refused() {
-        let written = text(&json!({ "a\"b": "\\ \u{7f} \n ü" })).expect("a text");
-        assert_eq!(written, "\"a\\\"b\" = \"\\\\ \\u007F \\u000A ü\"\n");
+        let object = json!({ "a\"b": "\\ \u{7f} \n ü", "c": { "d.e": [1, true, 0.5] } });
+        let written = text(&object).expect("a text");
+        let read: Value = toml::from_str(&written).expect("TOML");
+        assert_eq!(read, object, "{written}");
         assert_eq!(text(&json!({ "a": [null] })), None);
         assert_eq!(text(&json!(7)), None);
     }
