@@ -1,4 +1,4 @@
-//! Runs of losses: numbers of consecutive lost frames, and their frequencies.
+//! Frames in the order of their numbers, and runs of losses among them.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,101 @@ use std::collections::BTreeMap;
 /// disciplines decide out of order only within their queues.
 const WAITING_MAX: usize = 1 << 16;
 
+/// Puts frames into the order of their numbers.
+#[derive(Clone, Debug)]
+pub struct InOrder<T> {
+    /// The number of the next frame, once it is known.
+    next: Option<u64>,
+    /// Frames that came early.
+    waiting: BTreeMap<u64, T>,
+}
+
+impl<T> Default for InOrder<T> {
+    fn default() -> InOrder<T> {
+        InOrder {
+            next: None,
+            waiting: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T> InOrder<T> {
+    /// Adds a frame by its number. Passes on the frames that are next, with whether numbers
+    /// before them are missing.
+    pub fn add(&mut self, frame: u64, value: T, mut pass: impl FnMut(T, bool)) {
+        // A log begins with frame 0; a part of a log does not, and its first row
+        // need not hold its first frame.
+        if frame == 0 && self.next.is_none() {
+            self.next = Some(0);
+        }
+        if self.next == Some(frame) && self.waiting.is_empty() {
+            self.next = frame.checked_add(1);
+            pass(value, false);
+            return;
+        }
+        self.waiting.insert(frame, value);
+        self.follow(false, &mut pass);
+        if self.waiting.len() > WAITING_MAX {
+            self.jump(&mut pass);
+        }
+    }
+
+    /// Passes on the remaining frames.
+    pub fn finish(&mut self, mut pass: impl FnMut(T, bool)) {
+        while !self.waiting.is_empty() {
+            self.jump(&mut pass);
+        }
+    }
+
+    fn follow(&mut self, mut is_after_gap: bool, pass: &mut impl FnMut(T, bool)) {
+        while let Some(next) = self.next
+            && let Some(value) = self.waiting.remove(&next)
+        {
+            self.next = next.checked_add(1);
+            pass(value, is_after_gap);
+            is_after_gap = false;
+        }
+    }
+
+    /// Continues with the first waiting frame: those before it are missing.
+    fn jump(&mut self, pass: &mut impl FnMut(T, bool)) {
+        if let Some((first, _)) = self.waiting.first_key_value() {
+            self.next = Some(*first);
+            self.follow(true, pass);
+        }
+    }
+}
+
 /// Counts runs of lost frames.
 #[derive(Clone, Debug, Default)]
 pub struct LossRuns {
-    /// The number of the next frame, once it is known.
-    next: Option<u64>,
-    /// Frames that came early, and whether they were lost.
-    waiting: BTreeMap<u64, bool>,
-    run: u64,
-    runs: BTreeMap<u64, u64>,
+    order: InOrder<bool>,
+    counts: RunCounts,
     lost: u64,
     frames: u64,
+}
+
+/// The present run, and the frequency of each length.
+#[derive(Clone, Debug, Default)]
+struct RunCounts {
+    run: u64,
+    runs: BTreeMap<u64, u64>,
+}
+
+impl RunCounts {
+    fn add(&mut self, lost: bool, is_after_gap: bool) {
+        if is_after_gap || !lost {
+            self.end_run();
+        }
+        self.run += u64::from(lost);
+    }
+
+    fn end_run(&mut self) {
+        if self.run > 0 {
+            *self.runs.entry(self.run).or_default() += 1;
+            self.run = 0;
+        }
+    }
 }
 
 impl LossRuns {
@@ -26,60 +110,24 @@ impl LossRuns {
     pub fn add(&mut self, frame: u64, lost: bool) {
         self.frames += 1;
         self.lost += u64::from(lost);
-        // A log begins with frame 0; a part of a log does not, and its first row
-        // need not hold its first frame.
-        if frame == 0 && self.next.is_none() {
-            self.next = Some(0);
-        }
-        self.waiting.insert(frame, lost);
-        self.follow();
-        if self.waiting.len() > WAITING_MAX {
-            self.jump();
-        }
-    }
-
-    /// Counts the next frame, and waiting frames that follow it.
-    fn follow(&mut self) {
-        while let Some(next) = self.next
-            && let Some(lost) = self.waiting.remove(&next)
-        {
-            self.next = next.checked_add(1);
-            if lost {
-                self.run += 1;
-            } else {
-                self.end_run();
-            }
-        }
-    }
-
-    /// Continues with the first waiting frame: those before it are missing.
-    fn jump(&mut self) {
-        if let Some((first, _)) = self.waiting.first_key_value() {
-            self.next = Some(*first);
-            self.end_run();
-            self.follow();
-        }
-    }
-
-    fn end_run(&mut self) {
-        if self.run > 0 {
-            *self.runs.entry(self.run).or_default() += 1;
-            self.run = 0;
-        }
+        let counts = &mut self.counts;
+        self.order.add(frame, lost, |lost, is_after_gap| {
+            counts.add(lost, is_after_gap)
+        });
     }
 
     /// Ends the last run, and returns the frequency of each length of run.
     pub fn finish(&mut self) -> &BTreeMap<u64, u64> {
-        while !self.waiting.is_empty() {
-            self.jump();
-        }
-        self.end_run();
-        &self.runs
+        let counts = &mut self.counts;
+        self.order
+            .finish(|lost, is_after_gap| counts.add(lost, is_after_gap));
+        self.counts.end_run();
+        self.runs()
     }
 
     /// Returns the frequency of each length of run, after [`LossRuns::finish`].
     pub fn runs(&self) -> &BTreeMap<u64, u64> {
-        &self.runs
+        &self.counts.runs
     }
 
     /// Returns the numbers of lost frames and of all frames.
@@ -134,7 +182,7 @@ mod tests {
         runs.add(0, true);
         for frame in 0..4 * WAITING_MAX as u64 {
             runs.add(frame + 10, frame % 2 == 0);
-            assert!(runs.waiting.len() <= WAITING_MAX);
+            assert!(runs.order.waiting.len() <= WAITING_MAX);
         }
         assert_eq!(
             runs.finish(),

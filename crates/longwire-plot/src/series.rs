@@ -250,6 +250,7 @@ pub fn too_many(path: &Path) -> PlotError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gather::fixture;
 
     fn window(from: i64, span: u64, bin: u64) -> Window {
         let count = 10;
@@ -282,19 +283,9 @@ mod tests {
         let window = window(0, 1_000, 1_000);
         let mut series = LogSeries::new(Name::from("up"), &window);
         let row = Row {
-            frame: 0,
-            link: Name::from("up"),
-            arrival_ns: 5_000,
             length: 100,
-            verdict: Fate::Deliver,
-            departure_ns: Some(5_100),
             release_ns: Some(5_300),
-            reason: None,
-            ecn_marked: false,
-            corrupted: false,
-            copy: 0,
-            queue_packets: 1,
-            queue_bytes: 100,
+            ..fixture::row("up", 0, 5_000, Some(5_100))
         };
         let copy = Row {
             copy: 1,

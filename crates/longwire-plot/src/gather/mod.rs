@@ -367,4 +367,28 @@ impl RowSink for SharedGatherer {
 }
 
 #[cfg(test)]
+pub(crate) mod fixture {
+    use longwire_capture::log::{Fate, Name, Row};
+
+    /// Returns a delivered frame of 1,250 bytes, without a delay.
+    pub(crate) fn row(link: &str, frame: u64, arrival: i64, departure: Option<i64>) -> Row {
+        Row {
+            frame,
+            link: Name::from(link),
+            arrival_ns: arrival,
+            length: 1_250,
+            verdict: Fate::Deliver,
+            departure_ns: departure,
+            release_ns: departure,
+            reason: None,
+            ecn_marked: false,
+            corrupted: false,
+            copy: 0,
+            queue_packets: 1,
+            queue_bytes: 1_250,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests;

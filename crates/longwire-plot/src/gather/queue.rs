@@ -4,15 +4,12 @@
 //! arrivals the queue drains as frames depart, and the departures are in the log too.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use longwire_capture::log::Row;
 
 use super::service::Services;
-
-/// The most frames that are kept until the frames before them are known. Queue
-/// disciplines decide out of order only within their queues.
-const WAITING_MAX: usize = 1 << 16;
+use crate::runs::InOrder;
 
 /// The most rows that are kept until a departure shows when the lost ones of them left.
 const EARLY_MAX: usize = 1 << 14;
@@ -49,15 +46,19 @@ struct Stay {
 /// Derives the steps of a queue from the rows of its link.
 #[derive(Clone, Debug, Default)]
 pub struct QueueSteps {
-    /// The number of the next frame, once it is known.
-    next: Option<u64>,
-    waiting: BTreeMap<u64, Stay>,
-    departures: BinaryHeap<Reverse<(i64, u64)>>,
-    length: Option<(i64, QueueLength)>,
+    order: InOrder<Stay>,
+    queue: QueueState,
     /// Finds when lost frames left, of which the log has no departure.
     services: Services,
     /// The rows from the first lost frame on, while no departure is known.
     early: Vec<Row>,
+}
+
+/// The present length, and the frames that have not departed.
+#[derive(Clone, Debug, Default)]
+struct QueueState {
+    departures: BinaryHeap<Reverse<(i64, u64)>>,
+    length: Option<(i64, QueueLength)>,
 }
 
 impl QueueSteps {
@@ -102,47 +103,21 @@ impl QueueSteps {
                 bytes: row.queue_bytes,
             }),
         };
-        if row.frame == 0 && self.next.is_none() {
-            self.next = Some(0);
-        }
-        if self.next == Some(row.frame) && self.waiting.is_empty() {
-            self.next = row.frame.checked_add(1);
-            self.arrive(stay, step);
-            return;
-        }
-        self.waiting.insert(row.frame, stay);
-        self.follow(step);
-        if self.waiting.len() > WAITING_MAX {
-            self.jump(step);
-        }
+        let queue = &mut self.queue;
+        self.order
+            .add(row.frame, stay, |stay, _| queue.arrive(stay, step));
     }
 
     /// Passes on the remaining steps, until the last departure.
     pub fn finish(&mut self, mut step: impl FnMut(QueueStep)) {
         self.add_early(&mut step);
-        while !self.waiting.is_empty() {
-            self.jump(&mut step);
-        }
-        self.drain(i64::MAX, &mut step);
+        let queue = &mut self.queue;
+        self.order.finish(|stay, _| queue.arrive(stay, &mut step));
+        self.queue.drain(i64::MAX, &mut step);
     }
+}
 
-    fn follow(&mut self, step: &mut impl FnMut(QueueStep)) {
-        while let Some(next) = self.next
-            && let Some(stay) = self.waiting.remove(&next)
-        {
-            self.next = next.checked_add(1);
-            self.arrive(stay, step);
-        }
-    }
-
-    /// Continues with the first waiting frame: those before it are missing.
-    fn jump(&mut self, step: &mut impl FnMut(QueueStep)) {
-        if let Some((first, _)) = self.waiting.first_key_value() {
-            self.next = Some(*first);
-            self.follow(step);
-        }
-    }
-
+impl QueueState {
     fn arrive(&mut self, stay: Stay, step: &mut impl FnMut(QueueStep)) {
         self.drain(stay.arrival, step);
         if let Some(length) = stay.left_behind {
@@ -187,24 +162,19 @@ mod tests {
     use super::*;
     use longwire_capture::log::{Fate, Name};
 
+    use crate::gather::fixture;
+
     fn row(frame: u64, arrival: i64, departure: Option<i64>, packets: u32) -> Row {
         Row {
-            frame,
-            link: Name::from("up"),
-            arrival_ns: arrival,
             length: 100,
             verdict: match departure {
                 Some(_) => Fate::Deliver,
                 None => Fate::Drop,
             },
-            departure_ns: departure,
-            release_ns: departure,
             reason: departure.is_none().then(|| Name::from("aqm")),
-            ecn_marked: false,
-            corrupted: false,
-            copy: 0,
             queue_packets: packets,
             queue_bytes: u64::from(packets) * 100,
+            ..fixture::row("up", frame, arrival, departure)
         }
     }
 

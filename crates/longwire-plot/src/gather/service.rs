@@ -177,24 +177,16 @@ mod tests {
     use super::*;
     use longwire_capture::log::Name;
 
+    use crate::gather::fixture;
+
     fn row(arrival: i64, departure: Option<i64>, reason: Option<&str>) -> Row {
         Row {
-            frame: 0,
-            link: Name::from("up"),
-            arrival_ns: arrival,
-            length: 1_250,
             verdict: match reason {
                 None => Fate::Deliver,
                 Some(_) => Fate::Drop,
             },
-            departure_ns: departure,
-            release_ns: departure,
             reason: reason.map(Name::from),
-            ecn_marked: false,
-            corrupted: false,
-            copy: 0,
-            queue_packets: 0,
-            queue_bytes: 0,
+            ..fixture::row("up", 0, arrival, departure)
         }
     }
 

@@ -1,20 +1,12 @@
 use super::*;
+use crate::gather::fixture;
 
 fn row(link: &str, frame: u64, arrival: i64) -> Row {
     Row {
-        frame,
-        link: Name::from(link),
-        arrival_ns: arrival,
         length: 1_000,
-        verdict: Fate::Deliver,
-        departure_ns: Some(arrival + 100_000),
         release_ns: Some(arrival + 5_100_000),
-        reason: None,
-        ecn_marked: false,
-        corrupted: false,
-        copy: 0,
-        queue_packets: 1,
         queue_bytes: 1_000,
+        ..fixture::row(link, frame, arrival, Some(arrival + 100_000))
     }
 }
 

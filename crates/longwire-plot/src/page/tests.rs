@@ -1,5 +1,6 @@
 use super::*;
 use crate::gather::Selection;
+use crate::gather::fixture;
 use longwire_capture::log::{Fate, Name, Row};
 use serde_json::json;
 
@@ -7,19 +8,8 @@ const HOSTILE: &str = "</script><img src=x onerror=\"alert(1)\">'&";
 
 fn row(link: &str, frame: u64, arrival: i64) -> Row {
     Row {
-        frame,
-        link: Name::from(link),
-        arrival_ns: arrival,
-        length: 1_250,
-        verdict: Fate::Deliver,
-        departure_ns: Some(arrival + 1_000_000),
         release_ns: Some(arrival + 21_000_000),
-        reason: None,
-        ecn_marked: false,
-        corrupted: false,
-        copy: 0,
-        queue_packets: 1,
-        queue_bytes: 1_250,
+        ..fixture::row(link, frame, arrival, Some(arrival + 1_000_000))
     }
 }
 

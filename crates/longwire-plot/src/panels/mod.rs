@@ -1,12 +1,7 @@
-//! The panels, one file each.
+//! The panels.
 
 mod bars;
-mod delay;
 mod delay_cdf;
-mod loss_runs;
-mod queue;
-mod report;
-mod throughput;
 mod time;
 
 use super::frame::{Frame, notes_height};
@@ -143,7 +138,9 @@ impl Panel {
         match self {
             Panel::Throughput | Panel::Queue | Panel::LossRuns => 150.0,
             Panel::Delay | Panel::DelayCdf => 180.0,
-            Panel::Drops | Panel::Lateness | Panel::Counts => report::height(self, data),
+            Panel::Drops | Panel::Lateness | Panel::Counts => {
+                crate::panels::bars::height(self, data)
+            }
         }
     }
 
@@ -153,9 +150,9 @@ impl Panel {
         const HEADING: f64 = 30.0;
         HEADING
             + match self {
-                Panel::Delay => delay::rug_height(data),
+                Panel::Delay => crate::panels::time::rug_height(data),
                 Panel::DelayCdf => notes_height(&delay_cdf::notes(data), width),
-                Panel::LossRuns => notes_height(&loss_runs::notes(data), width),
+                Panel::LossRuns => notes_height(&crate::panels::bars::run_notes(data), width),
                 _ => 0.0,
             }
     }
@@ -163,14 +160,14 @@ impl Panel {
     /// Draws the panel.
     pub fn draw(self, scene: &mut Scene, frame: &Frame, data: &Data) {
         match self {
-            Panel::Throughput => throughput::draw(scene, frame, data),
-            Panel::Queue => queue::draw(scene, frame, data),
-            Panel::Delay => delay::draw(scene, frame, data),
+            Panel::Throughput => crate::panels::time::draw_throughput(scene, frame, data),
+            Panel::Queue => crate::panels::time::draw_queue(scene, frame, data),
+            Panel::Delay => crate::panels::time::draw_delay(scene, frame, data),
             Panel::DelayCdf => delay_cdf::draw(scene, frame, data),
-            Panel::LossRuns => loss_runs::draw(scene, frame, data),
-            Panel::Drops => report::draw_drops(scene, frame, data),
-            Panel::Lateness => report::draw_lateness(scene, frame, data),
-            Panel::Counts => report::draw_counts(scene, frame, data),
+            Panel::LossRuns => crate::panels::bars::draw_loss_runs(scene, frame, data),
+            Panel::Drops => crate::panels::bars::draw_drops(scene, frame, data),
+            Panel::Lateness => crate::panels::bars::draw_lateness(scene, frame, data),
+            Panel::Counts => crate::panels::bars::draw_counts(scene, frame, data),
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Shared code of panels over time.
+//! Panels over time: one-way delay, with marks for drops; queue length; throughput.
 
-use crate::axis::{Axis, TIME, Units};
-use crate::frame::{Captions, Frame};
-use crate::scene::{FAINT_INK, Fill, Look, Point, Scene, Stroke};
-use crate::series::{Window, Zero};
+use crate::axis::{Axis, BYTES, RATE, TIME, Units};
+use crate::frame::{Captions, Frame, small};
+use crate::gather::Served;
+use crate::panels::{Data, LegendEntry, QueueUnit};
+use crate::scene::{Anchor, FAINT_INK, Fill, Look, Point, Scene, Stroke};
+use crate::series::{LogSeries, Window, Zero};
 use crate::trace::{Column, Columns, Trace};
 
 /// The most adjacent columns without a value across which a line is still drawn.
@@ -97,6 +99,16 @@ impl Drawing<'_> {
         }
     }
 
+    /// Draws the shown traces: first all extents, then all means.
+    pub(super) fn traces(&self, scene: &mut Scene, data: &Data, of: fn(&LogSeries) -> &Trace) {
+        for series in data.shown() {
+            self.extent(scene, of(&series.data), series.look);
+        }
+        for series in data.shown() {
+            self.mean(scene, of(&series.data), series.look);
+        }
+    }
+
     fn point(&self, at: f64, value: f64) -> Point {
         (
             self.frame.x(self.x.place(at)),
@@ -112,7 +124,7 @@ impl Drawing<'_> {
 
     /// Draws a dot or a step for each value if there are few, else the shaded range from
     /// the least to the greatest of each column.
-    pub(super) fn extent(&self, scene: &mut Scene, trace: &Trace, look: Look) {
+    fn extent(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if let Some(points) = trace.points() {
             if trace.is_held() {
                 self.stairs(scene, points, look);
@@ -174,7 +186,7 @@ impl Drawing<'_> {
     }
 
     /// Draws the mean of each column, if there are too many values for dots.
-    pub(super) fn mean(&self, scene: &mut Scene, trace: &Trace, look: Look) {
+    fn mean(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if trace.points().is_some() {
             return;
         }
@@ -208,4 +220,212 @@ pub(super) fn remark<'a>(traces: impl Iterator<Item = &'a Trace>) -> &'static st
         (true, false) => "one dot per frame",
         (true, true) => "one dot per frame; if many, line: mean, shaded: minimum to maximum",
     }
+}
+
+/// Height of one link's lane of marks.
+const LANE: f64 = 8.0;
+
+/// Darkness of a mark, by the number of drops in its column relative to the
+/// greatest.
+const SHADES: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
+
+/// Returns the height of all lanes: one for each link with drops.
+pub(super) fn rug_height(data: &Data) -> f64 {
+    if data.cell.is_some() {
+        return 0.0;
+    }
+    let lanes = data.logs.iter().filter(|series| dropped(series));
+    match lanes.count() {
+        0 => 0.0,
+        lanes => lanes as f64 * LANE + 3.0,
+    }
+}
+
+fn dropped(series: &LegendEntry<LogSeries>) -> bool {
+    series.data.drops.columns().next().is_some()
+}
+
+pub(super) fn draw_delay(scene: &mut Scene, frame: &Frame, data: &Data) {
+    let traces = || data.logs.iter().map(|series| &series.data.delay);
+    let (x, y) = (
+        axis(&data.window, frame),
+        close_to(range(traces()), TICKS, TIME),
+    );
+    let drawing = Drawing {
+        frame,
+        window: &data.window,
+        changes: &data.changes,
+        x: &x,
+        y: &y,
+    };
+    let marks = if rug_height(data) > 0.0 {
+        "; marks above: drops, darker where there are more"
+    } else {
+        ""
+    };
+    let remark = format!("release − arrival; {}{marks}", remark(traces()));
+    // The heading stands above the lanes, and the lanes above the frame.
+    let (lift, y) = (rug_height(data), y.label("One-way delay"));
+    drawing.axes(scene, "One-way delay", lift, remark, y);
+    drawing.traces(scene, data, |series| &series.delay);
+    if range(traces()).is_none() {
+        frame.nothing(scene, "no frame was delivered");
+    }
+    if data.cell.is_none() {
+        draw_rug(scene, frame, &drawing, data);
+    }
+}
+
+fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data) {
+    let lanes = data.logs.iter().filter(|series| dropped(series));
+    for (lane, series) in lanes.enumerate() {
+        let bottom = frame.top - 4.0 - lane as f64 * LANE;
+        let most = series.data.drops.columns().map(|(_, count)| count).max();
+        let most = most.unwrap_or(1) as f64;
+        for (index, opacity) in SHADES.iter().enumerate() {
+            // The lightest shade stands for the fewest drops, and is always
+            // visible.
+            let of_shade = |count: u64| {
+                let shade = (count as f64 / most * SHADES.len() as f64).ceil() as usize;
+                shade.clamp(1, SHADES.len()) == index + 1
+            };
+            let columns = series.data.drops.columns();
+            let marks = columns.filter(|(_, count)| of_shade(*count));
+            let marks = marks.map(|(column, _)| -> (Point, Point) {
+                let x = frame.x(drawing.x.place(drawing.middle(column)));
+                ((x, bottom - LANE + 2.0), (x, bottom))
+            });
+            let stroke = Stroke {
+                opacity: *opacity,
+                ..Stroke::solid(series.look.colour, 1.0)
+            };
+            scene.segments(marks.collect(), stroke);
+        }
+    }
+    let lanes = rug_height(data);
+    if lanes > 0.0 {
+        // In the middle of all lanes: below the lowest, the labels of the axis begin.
+        let at = (frame.left - 7.0, frame.top - lanes / 2.0 - 1.0);
+        scene.text(small("drops", at, Anchor::End));
+    }
+}
+
+pub(super) fn draw_queue(scene: &mut Scene, frame: &Frame, data: &Data) {
+    let (of, units): (fn(&LogSeries) -> &Trace, Units) = match data.queue_unit {
+        QueueUnit::Packets => (|series| &series.queue_packets, Units::PACKETS),
+        QueueUnit::Bytes => (|series| &series.queue_bytes, BYTES),
+    };
+    let traces = || data.logs.iter().map(|series| of(&series.data));
+    let most = range(traces()).map_or(0, |(_, most)| most);
+    let (x, y) = (axis(&data.window, frame), from_zero(most, TICKS, units));
+    let drawing = Drawing {
+        frame,
+        window: &data.window,
+        changes: &data.changes,
+        x: &x,
+        y: &y,
+    };
+    let remark = if traces().any(|trace| trace.points().is_none()) {
+        "line: mean over time, shaded: minimum to maximum"
+    } else {
+        ""
+    };
+    drawing.axes(scene, "Queue", 0.0, remark.to_owned(), y.label("Queue"));
+    drawing.traces(scene, data, of);
+}
+
+pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
+    let rates = |bytes: &u64| rate(*bytes, data.window.bin);
+    let bins = data.logs.iter();
+    let bins = bins.flat_map(|series| series.data.offered.iter().chain(&series.data.delivered));
+    let most = bins.map(rates).fold(0.0, f64::max);
+    let x = axis(&data.window, frame);
+    let y = from_zero(most.ceil() as u64, TICKS, RATE);
+    let drawing = Drawing {
+        frame,
+        window: &data.window,
+        changes: &data.changes,
+        x: &x,
+        y: &y,
+    };
+    let bin = TIME.write(data.window.bin as f64);
+    let remark = format!("thick: delivered, thin: offered, dotted: configured rate; bins of {bin}");
+    drawing.axes(scene, "Throughput", 0.0, remark, y.label("Throughput"));
+    // Below the lines of traffic: the rate of one direction is often that of the other.
+    for series in data.shown() {
+        in_force(scene, &drawing, &series.data.served, series.look, most);
+    }
+    for series in data.shown() {
+        let stroke = Stroke {
+            opacity: 0.6,
+            ..series.look.stroke(0.8)
+        };
+        steps(scene, &drawing, &series.data.offered, stroke);
+    }
+    for series in data.shown() {
+        let stroke = series.look.stroke(1.6);
+        steps(scene, &drawing, &series.data.delivered, stroke);
+    }
+}
+
+/// Draws the rate in force, where it is on the scale of the throughput: a link that
+/// carries little would otherwise be a line at the lower edge.
+fn in_force(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[Served], look: Look, most: f64) {
+    let stroke = Stroke {
+        dash: Some((1.5, 2.5)),
+        ..Stroke::solid(look.colour, 1.2)
+    };
+    let bin = drawing.window.bin as f64;
+    let mut line: Vec<Point> = Vec::new();
+    for (index, served) in bins.iter().enumerate() {
+        let Some(rate) = served.rate().filter(|rate| *rate <= most * 1.08) else {
+            scene.line(std::mem::take(&mut line), stroke);
+            continue;
+        };
+        let from = drawing.window.columns.from as f64 + index as f64 * bin;
+        for at in [from, from + bin] {
+            let x = drawing.frame.x(drawing.x.place(at));
+            line.push((x, drawing.frame.y(drawing.y.place(rate))));
+        }
+    }
+    scene.line(line, stroke);
+}
+
+fn rate(bytes: u64, bin: u64) -> f64 {
+    bytes as f64 * 8.0 * 1e9 / bin as f64
+}
+
+/// Draws a line with a step at each bin, from the first bin that is not empty to
+/// the last. Where several bins share a column, the line goes through the least
+/// and the greatest of them, so that none is lost.
+fn steps(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[u64], stroke: Stroke) {
+    let place = |at: f64, bytes: u64| -> Point {
+        let value = rate(bytes, drawing.window.bin);
+        (
+            drawing.frame.x(drawing.x.place(at)),
+            drawing.frame.y(drawing.y.place(value)),
+        )
+    };
+    let some = |bytes: &u64| *bytes > 0;
+    let (Some(first), Some(last)) = (bins.iter().position(some), bins.iter().rposition(some))
+    else {
+        return;
+    };
+    let group = bins.len().div_ceil(drawing.window.columns.count);
+    let bin = drawing.window.bin as f64;
+    let mut at = drawing.window.columns.from as f64 + first as f64 * bin;
+    let mut points = vec![place(at, 0)];
+    for bins in bins[first..=last].chunks(group) {
+        let (least, most) = (bins.iter().min(), bins.iter().max());
+        let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+        let ends = at + bins.len() as f64 * bin;
+        points.push(place(at, least));
+        if most > least {
+            points.push(place((at + ends) / 2.0, most));
+        }
+        points.push(place(ends, least));
+        at = ends;
+    }
+    points.push(place(at, 0));
+    scene.line(points, stroke);
 }
