@@ -1,10 +1,7 @@
 //! The table of checks, with their tiers.
 
 use crate::runner::Runner;
-use crate::{
-    bench, book, ci, clients, cni, deny, fuzz, kube, package, page, python, release, test,
-    workflows,
-};
+use crate::{bench, book, ci, clients, fuzz, kube, page, python, release, test};
 
 /// When a check runs. `cargo xtask full` runs all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +31,7 @@ pub const CHECKS: &[Check] = &[
     commit(
         "deny",
         "licences and origins of dependencies",
-        deny::run_steps,
+        crate::ci::deny,
     ),
     commit(
         "page-check",
@@ -55,9 +52,9 @@ pub const CHECKS: &[Check] = &[
     ),
     Check {
         name: "workflows",
-        when: When::Changed(&[".github/workflows", "xtask/src/workflows.rs"]),
+        when: When::Changed(&[".github/workflows", "xtask/src/ci.rs"]),
         help: "GitHub's workflows with actionlint (needs Go)",
-        run: workflows::run_steps,
+        run: crate::ci::workflows,
     },
     Check {
         name: "loom",
@@ -113,10 +110,10 @@ pub const CHECKS: &[Check] = &[
             "crates/longwire-cni",
             "crates/longwire/src/commands/cni.rs",
             "crates/longwire/tests/it/cni",
-            "xtask/src/cni.rs",
+            "xtask/src/ci.rs",
         ]),
         help: "the CNI plugin with the CNI project's cnitool (needs Go)",
-        run: cni::run_steps,
+        run: crate::ci::cni,
     },
     Check {
         name: "kube",
@@ -144,7 +141,7 @@ pub const CHECKS: &[Check] = &[
     full(
         "packages",
         "packages, built and installed (needs root)",
-        package::run_steps,
+        crate::release::packages,
     ),
     full(
         "book",

@@ -1,7 +1,9 @@
-//! Format, clippy and documentation.
+//! Format, clippy, documentation, dependencies, workflows, and the CNI plugin with `cnitool`.
 
+use crate::clients::install_go;
 use crate::kube;
-use crate::runner::{Outcome, Runner, cargo, locked, run, run_all, target_dir};
+use crate::runner::Shortfall::{Failed, Skipped};
+use crate::runner::{Outcome, Runner, cargo, limited, locked, run, run_all, succeeds, target_dir};
 
 /// The manifest of the fuzz targets, a separate workspace.
 pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
@@ -58,4 +60,63 @@ fn clippy(workspace: &[&'static str]) -> Outcome {
         // The workspaces share checked dependencies.
         .env("CARGO_TARGET_DIR", target_dir());
     run(command)
+}
+
+/// Runs the checks that need only the lock file, then the advisories.
+pub fn deny(runner: &mut Runner) {
+    runner.step("deny", || {
+        if !succeeds("cargo", &["deny", "--version"]) {
+            let how = "needs cargo-deny: cargo install cargo-deny --locked";
+            return Err(Failed(how.to_owned()));
+        }
+        let check = |workspace: &[&'static str]| {
+            let mut command = cargo(["deny"]);
+            command
+                .args(workspace)
+                .args(["check", "--hide-inclusion-graph"])
+                .args(["bans", "licenses", "sources"]);
+            command
+        };
+        let separate = [check(&FUZZ_MANIFEST), check(&kube::MANIFEST)];
+        run_all([check(&["--workspace"])].into_iter().chain(separate))
+    });
+    runner.step("advisories", || {
+        // The database is a git repository, unreachable from some machines.
+        if !succeeds("timeout", &["60", "cargo", "deny", "fetch", "db"]) {
+            return Err(Skipped(
+                "advisories skipped: database unreachable".to_owned(),
+            ));
+        }
+        run(cargo([
+            "deny",
+            "--workspace",
+            "check",
+            "--disable-fetch",
+            "advisories",
+        ]))
+    });
+}
+
+const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.7";
+
+/// Installs `actionlint` and runs it.
+pub fn workflows(runner: &mut Runner) {
+    runner.step("workflows", || {
+        let bin = install_go(ACTIONLINT)?;
+        run(limited(&bin.join("actionlint").to_string_lossy()))
+    });
+}
+
+/// Module of `cnitool`.
+const CNITOOL: &str = "github.com/containernetworking/cni/cnitool@v1.3.1";
+
+/// Installs `cnitool` and runs the test with it.
+pub fn cni(runner: &mut Runner) {
+    runner.step("CNI: cnitool", || {
+        let bin = install_go(CNITOOL)?;
+        let mut test = cargo(["test", "--package", "longwire", "--test", "it"]);
+        test.args(locked()).arg("cni::cnitool");
+        test.env("CNITOOL", bin.join("cnitool"));
+        run(test)
+    });
 }

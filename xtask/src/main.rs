@@ -11,12 +11,9 @@ mod book;
 mod checks;
 mod ci;
 mod clients;
-mod cni;
-mod deny;
 mod fuzz;
 mod kube;
 mod leftovers;
-mod package;
 mod page;
 mod python;
 mod release;
@@ -24,7 +21,6 @@ mod runner;
 mod test;
 mod tiers;
 mod tools;
-mod workflows;
 
 use checks::{Check, When};
 use kube::KubeTest;
@@ -68,8 +64,8 @@ fn main() -> ExitCode {
         }
         ["test", rest @ ..] => return test::run_chosen(rest),
         ["spec-bench", rest @ ..] => return bench::run_specification(rest),
-        ["package", rest @ ..] => return package::build(rest),
-        ["package-test", rest @ ..] => return package::test(rest),
+        ["package", rest @ ..] => return crate::release::build_packages(rest),
+        ["package-test", rest @ ..] => return crate::release::test_packages(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{}", usage());
             return ExitCode::SUCCESS;

@@ -1,8 +1,10 @@
-//! Release checks: the README's first command, the examples, the soak.
+//! Releases: packages by `tools/packager`, a separate program, so that `cargo xtask` needs no
+//! dependencies; the README's first command, the examples, the soak.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, ExitCode};
 
 use crate::runner::Shortfall::Failed;
 use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all, workspace};
@@ -55,4 +57,41 @@ pub fn soak(runner: &mut Runner) {
         .args(["--test", "soak", "--", "--nocapture"])
         .env("LONGWIRE_SOAK_SECONDS", runner.seconds.to_string());
     runner.step("soak", || run(command));
+}
+
+/// Builds and tests packages. Debian and containers need root.
+pub fn packages(runner: &mut Runner) {
+    runner.step("packages", || run(command("package")));
+    runner.step("packages: tests", || run(command("test")));
+}
+
+/// Builds packages.
+pub fn build_packages(arguments: &[&str]) -> ExitCode {
+    packager("package", arguments)
+}
+
+/// Tests installed packages.
+pub fn test_packages(arguments: &[&str]) -> ExitCode {
+    packager("test", arguments)
+}
+
+fn packager(task: &str, arguments: &[&str]) -> ExitCode {
+    match command(task).args(arguments).status() {
+        Ok(status) => ExitCode::from(status.code().map_or(1, |code| code as u8)),
+        Err(error) => {
+            eprintln!("cannot run cargo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn command(task: &str) -> Command {
+    cargo([
+        "run",
+        "--quiet",
+        "--package",
+        "longwire-packager",
+        "--",
+        task,
+    ])
 }

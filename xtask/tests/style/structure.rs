@@ -1,7 +1,7 @@
 //! Crates are small enough for one person to know, and their files do not import each
 //! other in large cycles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
 
@@ -217,66 +217,37 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// Returns the strongly connected components of more than one node (Tarjan 1972).
-fn cycles(imports: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let mut search = Search {
-        imports,
-        order: vec![None; imports.len()],
-        low: vec![0; imports.len()],
-        on_stack: vec![false; imports.len()],
-        stack: Vec::new(),
-        next: 0,
-        found: Vec::new(),
+/// Returns the groups of more than one file that import each other, directly or not.
+fn cycles(imports: &[Vec<usize>]) -> BTreeSet<Vec<usize>> {
+    let files = 0..imports.len();
+    let reached: Vec<BTreeSet<usize>> = files
+        .clone()
+        .map(|file| reached_from(file, imports))
+        .collect();
+    let cycle_of = |file: usize| -> Vec<usize> {
+        let others = reached[file].iter().copied();
+        others
+            .filter(|other| reached[*other].contains(&file))
+            .collect()
     };
-    for node in 0..imports.len() {
-        if search.order[node].is_none() {
-            search.visit(node);
-        }
-    }
-    search.found
+    files
+        .map(cycle_of)
+        .filter(|cycle| cycle.len() > 1)
+        .collect()
 }
 
-struct Search<'a> {
-    imports: &'a [Vec<usize>],
-    order: Vec<Option<usize>>,
-    low: Vec<usize>,
-    on_stack: Vec<bool>,
-    stack: Vec<usize>,
-    next: usize,
-    found: Vec<Vec<usize>>,
-}
-
-impl Search<'_> {
-    fn visit(&mut self, node: usize) {
-        self.order[node] = Some(self.next);
-        self.low[node] = self.next;
-        self.next += 1;
-        self.stack.push(node);
-        self.on_stack[node] = true;
-        for &other in &self.imports[node] {
-            match self.order[other] {
-                None => {
-                    self.visit(other);
-                    self.low[node] = self.low[node].min(self.low[other]);
-                }
-                Some(order) if self.on_stack[other] => {
-                    self.low[node] = self.low[node].min(order);
-                }
-                Some(_) => {}
-            }
-        }
-        if Some(self.low[node]) == self.order[node] {
-            let start = self.stack.iter().rposition(|other| *other == node);
-            let mut component = self.stack.split_off(start.unwrap_or(0));
-            for &other in &component {
-                self.on_stack[other] = false;
-            }
-            component.sort_unstable();
-            if component.len() > 1 {
-                self.found.push(component);
+/// Returns all files that a file imports, directly or not.
+fn reached_from(file: usize, imports: &[Vec<usize>]) -> BTreeSet<usize> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![file];
+    while let Some(file) = open.pop() {
+        for &other in &imports[file] {
+            if reached.insert(other) {
+                open.push(other);
             }
         }
     }
+    reached
 }
 
 #[cfg(test)]
