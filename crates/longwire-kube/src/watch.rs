@@ -64,7 +64,7 @@ pub fn all() -> Config {
     Config::default().timeout(WATCH_SECONDS)
 }
 
-/// Starts watches, and tells of their changes and errors.
+/// Starts watches, which notify of changes and count errors.
 #[derive(Clone)]
 pub struct Watcher {
     /// Client of the cluster.
