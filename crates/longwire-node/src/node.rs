@@ -137,17 +137,12 @@ impl Node {
         }
         let pool = Arc::new(Pool::new()?);
         let attempts = stored.into_iter().map(|stored| {
-            let (done, attempted) = channel::<()>();
             let shared = Arc::clone(&shared);
-            pool.give(move || {
-                shared.restore(stored);
-                drop(done);
-            });
-            attempted
+            pool.start(move || shared.restore(stored))
         });
         let attempts: Vec<_> = attempts.collect();
-        for attempted in attempts {
-            let _ = attempted.recv();
+        for attempt in attempts {
+            let _ = attempt.recv();
         }
         shared.restoring.store(0, Ordering::Relaxed);
         let networks = shared.networks(&pool);
@@ -178,26 +173,15 @@ impl Drop for Node {
         }
         let entries: Vec<_> = self.shared.entries().values().cloned().collect();
         let ends = entries.into_iter().map(|entry| {
-            let (done, ended) = channel::<()>();
             let shared = Arc::clone(&self.shared);
-            self.pool.give(move || {
+            self.pool.start(move || {
                 let _turn = entry.take_turn();
-                let link = {
-                    let mut state = entry.state();
-                    state.removed = true;
-                    state.link.take()
-                };
-                match link {
-                    Some(link) => drop(shared.end(&entry.name, link)),
-                    None => shared.open(&entry.name, &entry.state().facts),
-                }
-                drop(done);
-            });
-            ended
+                shared.release(&entry);
+            })
         });
         let ends: Vec<_> = ends.collect();
-        for ended in ends {
-            let _ = ended.recv();
+        for end in ends {
+            let _ = end.recv();
         }
     }
 }
@@ -412,6 +396,14 @@ impl NodeShared {
 
     /// Removes an attachment that could not be created.
     fn discard(&self, entry: &Entry) {
+        self.release(entry);
+        // Exists if the interface was to fail closed.
+        let _ = self.store.remove(&entry.name);
+        self.entries().remove(&entry.name);
+    }
+
+    /// Ends the link of an attachment that is not used any more, or opens its interfaces.
+    fn release(&self, entry: &Entry) {
         let (link, facts) = {
             let mut state = entry.state();
             state.removed = true;
@@ -421,9 +413,6 @@ impl NodeShared {
             Some(link) => drop(self.end(&entry.name, link)),
             None => self.open(&entry.name, &facts),
         }
-        // Exists if the interface was to fail closed.
-        let _ = self.store.remove(&entry.name);
-        self.entries().remove(&entry.name);
     }
 
     /// Opens interfaces that an earlier node left closed.

@@ -44,13 +44,21 @@ impl Pool {
         jobs.map(|jobs| jobs.send(Box::new(job)));
     }
 
-    /// Runs a job to completion; `None` if it panicked.
-    pub fn run<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    /// Queues a job whose result is received; an error if it panicked.
+    pub fn start<R: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> R + Send + 'static,
+    ) -> Receiver<R> {
         let (done, result) = channel();
         self.give(move || {
             let _ = done.send(job());
         });
-        result.recv().ok()
+        result
+    }
+
+    /// Runs a job to completion; `None` if it panicked.
+    pub fn run<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+        self.start(job).recv().ok()
     }
 }
 
