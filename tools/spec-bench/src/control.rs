@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::program;
-use crate::program::{Measurement, joined};
+use crate::program::{Measurement, failed, joined};
 
 /// Options of `bench control`.
 #[derive(Clone, Debug, Args)]
@@ -195,7 +195,7 @@ impl RequestTimes {
         /// The longest recorded time, in nanoseconds; exceeds the client's timeout.
         const TIME_MAX: u64 = 120_000_000_000;
         let times = Histogram::new_with_max(TIME_MAX, DIGITS);
-        let times = times.map_err(|error| Error::Failed(error.to_string()))?;
+        let times = times.map_err(failed)?;
         Ok(RequestTimes { times, failed: 0 })
     }
 
@@ -245,7 +245,7 @@ impl ControlLoad {
                 let changed = joined(changer)?;
                 changes.failed += changed.failed;
                 let added = changes.times.add(&changed.times);
-                added.map_err(|error| Error::Failed(error.to_string()))?;
+                added.map_err(failed)?;
             }
             Ok((changes, gets))
         })

@@ -1,5 +1,6 @@
 //! The program under measurement; CPU times and threads.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path as FilePath, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +9,10 @@ use std::time::{Duration, Instant};
 
 use longwire::Error;
 use longwire::bench::harness::show;
+use longwire::report::artifacts::is_late;
 use longwire_io::net::NetNamespace;
+use longwire_runtime::fabric::PortReport;
+use longwire_runtime::{NetworkPlan, RunConfig, RunReport, RunningNetwork};
 use longwire_testbed::{Plan, Side};
 use longwire_traffic::sockets::{Host, Path};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -56,6 +60,38 @@ pub fn path() -> Result<PathBuf, Error> {
         )));
     }
     Ok(path)
+}
+
+/// Converts an error to one of a bench.
+pub fn failed(error: impl Display) -> Error {
+    Error::Failed(error.to_string())
+}
+
+/// Starts a network.
+///
+/// # Errors
+/// If it does not start.
+pub fn start(plan: NetworkPlan, config: RunConfig) -> Result<RunningNetwork, Error> {
+    longwire_runtime::start(plan, config, None).map_err(failed)
+}
+
+/// Stops a network; returns its report.
+///
+/// # Errors
+/// If it has failed.
+pub fn stop(running: RunningNetwork) -> Result<RunReport, Error> {
+    let report = running.stop();
+    match report.error {
+        Some(error) => Err(Error::Failed(error)),
+        None => Ok(report),
+    }
+}
+
+/// Returns the artifacts of ports, lateness excluded.
+pub fn lost_at(ports: &[PortReport]) -> u64 {
+    let kinds = ports.iter().flat_map(|port| port.artifacts.iter());
+    let lost = kinds.filter(|(kind, _)| !is_late(kind));
+    lost.map(|(_, count)| *count).sum()
 }
 
 /// Joins a thread and propagates its panic.

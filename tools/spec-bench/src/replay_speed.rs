@@ -23,10 +23,10 @@ use longwire_packet::repair_checksums;
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
-use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
+use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig};
 use serde::Serialize;
 
-use crate::program::Measurement;
+use crate::program::{Measurement, failed, start, stop};
 
 /// Options of `bench replay-speed`.
 #[derive(Clone, Debug, Args)]
@@ -175,7 +175,7 @@ impl SpeedTrace {
             alterations: alterations(altered)?,
             ..TraceConfig::default()
         })
-        .map_err(|error| Error::Failed(error.to_string()))?;
+        .map_err(failed)?;
         let output = ReplayOutput {
             port: port(sink),
             link: LinkSetup::new("out", LinkConfig::default()),
@@ -188,18 +188,14 @@ impl SpeedTrace {
         };
         let replay = ReplayConfig::default();
         let plan = NetworkPlan::replay(Box::new(feed), vec![output], replay);
-        let replaying =
-            start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))?;
+        let replaying = start(plan, config)?;
         while !replaying.ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
         // A replay begins shortly after its start. Until then it reads at most as many
         // packets as its delay line holds.
         let took = monotonic_now().saturating_sub(replaying.epoch().monotonic);
-        let report = replaying.stop();
-        if let Some(error) = report.error {
-            return Err(Error::Failed(error));
-        }
+        let report = stop(replaying)?;
         let link = &report.links[0];
         let sent = link.traffic.packets_out;
         let mpps = sent as f64 / took.as_secs_f64() / 1e6;
@@ -249,7 +245,7 @@ fn alterations(altered: Alteration) -> Result<Alterations, Error> {
         }
         Ok(options)
     };
-    let options = options().map_err(|error| Error::Failed(error.to_string()))?;
+    let options = options().map_err(failed)?;
     Ok(Alterations::new(options))
 }
 

@@ -18,7 +18,7 @@ use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_traffic::sockets::Path;
 use serde::Serialize;
 
-use crate::program::{Measurement, cpu_of_thread};
+use crate::program::{Measurement, cpu_of_thread, failed};
 
 /// Options of `bench send`.
 #[derive(Clone, Debug, Args)]
@@ -165,7 +165,7 @@ fn one(path: &Path<'_>, sender: SendMethod, frame: &[u8], time: Duration) -> Res
         .from
         .namespace
         .run(|| send(sender, frame, time))?
-        .map_err(|error| Error::Failed(error.to_string()))?;
+        .map_err(failed)?;
     let received = counted()?? - before;
     Ok(Round {
         mpps: received as f64 / sent.wall.as_secs_f64() / 1e6,

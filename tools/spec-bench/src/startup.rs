@@ -15,12 +15,12 @@ use longwire::bench::harness::median_by;
 use longwire_fabric::Numbered;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
-use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, start};
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig};
 use longwire_testbed::support::Folder;
 use longwire_topology::Topology;
 use serde::Serialize;
 
-use crate::program::Measurement;
+use crate::program::{Measurement, start};
 
 /// Options of `bench startup`.
 #[derive(Clone, Debug, Args)]
@@ -183,8 +183,7 @@ fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     }
     let built = begun.elapsed();
     let plan = NetworkPlan::changeable(ports, parts);
-    let running = start(plan, RunConfig::default(), None)
-        .map_err(|error| Error::Failed(error.to_string()))?;
+    let running = start(plan, RunConfig::default())?;
     let total = begun.elapsed();
     running.stop();
     let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;

@@ -8,8 +8,9 @@ use longwire_io::net::{NetError, NetNamespace, addr_add, link_stats};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_runtime::fabric::FabricParts;
-use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, start};
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork};
 
+use crate::program::start;
 use longwire::Error;
 use longwire_fabric::Numbered;
 use longwire_testbed::support;
@@ -97,7 +98,7 @@ impl Stations {
         let names = (0..self.0.hosts.len()).map(support::Stations::port);
         let ports = names.map(|name| (format!("{kind}:{name}"), name));
         let plan = NetworkPlan::changeable(self.open(ports.collect())?, parts);
-        start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
+        start(plan, config)
     }
 
     /// Starts the fabric of a topology as `longwire run FILE` does.
@@ -112,7 +113,7 @@ impl Stations {
         let ports = self.open(ports.collect())?;
         let parts = Numbered::new(topology).parts(&FileLoader::reporting_to(&Faults::new()))?;
         let plan = NetworkPlan::changeable(ports, parts);
-        start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
+        start(plan, config)
     }
 
     /// Opens ports in the fabric's namespace.

@@ -4,7 +4,6 @@
 //! `longwire attach`, `longwire exec` with and without `--control`, and a veth pair without
 //! an emulator alternate in every round, and medians of the rounds are compared.
 
-mod killed;
 mod many;
 mod run;
 mod traffic;
@@ -150,8 +149,8 @@ fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<Attac
         IDLE_PERCENT,
         &many.idle_percent,
     ));
-    let alone = killed::measure(&Pairs::new(1)?, rounds)?;
-    let all = killed::measure(&pairs, rounds)?;
+    let alone = many::measure_killed(&Pairs::new(1)?, rounds)?;
+    let all = many::measure_killed(&pairs, rounds)?;
     for (which, killed) in [
         ("1 interface passes", alone),
         (&format!("all {interfaces} pass"), all),

@@ -16,14 +16,13 @@ use std::time::Duration;
 
 use clap::Args;
 use longwire::Error;
-use longwire::report::artifacts::is_late;
 use longwire_engine::{BitRate, Nanos, Probability};
-use longwire_runtime::{RunConfig, RunningNetwork};
+use longwire_runtime::RunConfig;
 use longwire_testbed::support;
 use longwire_traffic::sockets::{round_trips, udp_flow};
 use serde::Serialize;
 
-use crate::program::Measurement;
+use crate::program::{Measurement, lost_at, stop};
 use crate::stations::{Lane, Stations};
 
 /// Options of `bench linkem`.
@@ -212,35 +211,23 @@ impl Measurement for LinkemArgs {
         let delay = delay::measure(&stations, &lanes, &self.size, self.time() / 6)?;
         let mut loss = Vec::new();
         for (probability, lane) in &lanes.losses {
-            let before = artifacts(&running);
+            let before = lost_at(&running.snapshot().ports);
             let got = udp_flow(stations.path(*lane), loss::flow(self.packets))?;
-            let own = artifacts(&running) - before;
+            let own = lost_at(&running.snapshot().ports) - before;
             loss.push(loss::row(*probability, &got, own));
         }
-        let lost = artifacts(&running);
+        let lost = lost_at(&running.snapshot().ports);
         let throughput = throughput::measure(&stations, self.time() / 60)?;
-        let report = running.stop();
-        match report.error {
-            Some(error) => Err(Error::Failed(error)),
-            None => Ok(LinkemFindings {
-                bandwidth,
-                delay,
-                loss,
-                throughput,
-                links: text.matches("[[link]]").count(),
-                artifacts: lost,
-                pauses: report.pauses,
-            }),
-        }
+        Ok(LinkemFindings {
+            bandwidth,
+            delay,
+            loss,
+            throughput,
+            links: text.matches("[[link]]").count(),
+            artifacts: lost,
+            pauses: stop(running)?.pauses,
+        })
     }
-}
-
-/// Returns the emulator's artifacts so far, over all ports.
-fn artifacts(running: &RunningNetwork) -> u64 {
-    let ports = running.snapshot().ports;
-    let kinds = ports.iter().flat_map(|port| port.artifacts.iter());
-    let lost = kinds.filter(|(kind, _)| !is_late(kind));
-    lost.map(|(_, count)| *count).sum()
 }
 
 #[cfg(test)]

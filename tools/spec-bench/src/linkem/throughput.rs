@@ -17,6 +17,7 @@ use longwire_testbed::support::frames::udp4;
 use serde::Serialize;
 
 use super::STATIONS;
+use crate::program::failed;
 use crate::stations::{DEVICE, Stations};
 use longwire::Error;
 
@@ -151,9 +152,7 @@ impl StationSender<'_> {
         let mut turns = 0u64;
         while start.elapsed() < time {
             let link = (turns % LINKS as u64) as usize;
-            sent += self
-                .burst(link)
-                .map_err(|error| Error::Failed(error.to_string()))? as u64;
+            sent += self.burst(link).map_err(failed)? as u64;
             turns += 1;
             let due = turns as f64 * BURST as f64 / pps;
             while start.elapsed().as_secs_f64() < due {

@@ -20,13 +20,14 @@ use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Offload, PortError, PushResult, ReceiveResult, RxFrame, TxFrame, TxPort};
 use longwire_runtime::clock::monotonic_now;
+use longwire_runtime::fabric::FabricParts;
 use longwire_runtime::stage::BURST;
-use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, WaitMode, start};
+use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, WaitMode};
 
 use super::flows::{Ack, Flows};
 use super::share::{Share, Window};
 use super::{FRAMING, QUEUE};
-use crate::program::cpu_of_thread;
+use crate::program::{cpu_of_thread, failed, start, stop};
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
 
@@ -149,10 +150,10 @@ pub(super) struct Outcome {
 }
 
 /// Returns a link of this rate, with a short queue.
-pub(super) fn link(rate: BitRate) -> Result<LinkConfig, Error> {
+fn link(rate: BitRate) -> Result<LinkConfig, Error> {
     let queue = format!("{QUEUE}p");
     let queue = models::QUEUE.parse(&queue);
-    let queue = queue.map_err(|error| Error::Failed(error.to_string()))?;
+    let queue = queue.map_err(failed)?;
     Ok(LinkConfig {
         rate: Rate::Fixed(rate),
         framing: FRAMING,
@@ -160,6 +161,15 @@ pub(super) fn link(rate: BitRate) -> Result<LinkConfig, Error> {
         delay: Box::new(ConstantDelay(DELAY)),
         ..LinkConfig::default()
     })
+}
+
+/// Returns the links of a load, one for each pair.
+pub(super) fn parts(load: &MultiplexLoad) -> Result<FabricParts, Error> {
+    let configs = (0..load.links).map(|_| link(load.rate));
+    let mut configs = configs.collect::<Result<Vec<_>, _>>()?.into_iter();
+    Ok(pairs::parts(load.links, |_| {
+        configs.next().unwrap_or_default()
+    })?)
 }
 
 /// Returns the transmission time of `frames` frames at this rate.
@@ -181,10 +191,7 @@ pub(super) fn run(load: &MultiplexLoad) -> Result<Outcome, Error> {
         shares: Mutex::new(vec![Share::default(); load.links as usize]),
         counting: AtomicBool::new(false),
     });
-    let mut configs = (0..load.links).map(|_| link(load.rate));
-    let configs = configs.by_ref().collect::<Result<Vec<_>, _>>()?;
-    let mut configs = configs.into_iter();
-    let parts = pairs::parts(load.links, |_| configs.next().unwrap_or_default())?;
+    let parts = parts(load)?;
     let config = RunConfig {
         wait: load.wait,
         placement: load.placement,
@@ -193,7 +200,7 @@ pub(super) fn run(load: &MultiplexLoad) -> Result<Outcome, Error> {
     };
     let ports = ports(load, &shared);
     let plan = NetworkPlan::changeable(ports, parts);
-    let running = start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))?;
+    let running = start(plan, config)?;
     std::thread::sleep(warm_up(load));
     let from = monotonic_now();
     shared.counting.store(true, Ordering::Release);
@@ -203,10 +210,7 @@ pub(super) fn run(load: &MultiplexLoad) -> Result<Outcome, Error> {
     }
     shared.counting.store(false, Ordering::Release);
     let to = monotonic_now();
-    let report = running.stop();
-    if let Some(error) = report.error {
-        return Err(Error::Failed(error));
-    }
+    let report = stop(running)?;
     let shares = locked(&shared.shares).clone();
     Ok(Outcome {
         shares,
@@ -283,7 +287,7 @@ pub(super) fn own_cost(links: u32, len: u32) -> f64 {
 mod tests {
     use super::super::share::judge;
     use super::*;
-    use longwire::report::artifacts::is_late;
+    use crate::program::lost_at;
 
     #[test]
     fn every_link_is_loaded() {
@@ -297,12 +301,7 @@ mod tests {
             placement: Placement::Together,
         };
         let outcome = run(&load).unwrap();
-        let lost = |port: &longwire_runtime::fabric::PortReport| {
-            let kinds = port.artifacts.iter();
-            let lost = kinds.filter(|(kind, _)| !is_late(kind));
-            lost.map(|(_, count)| *count).sum::<u64>()
-        };
-        assert_eq!(outcome.report.ports.iter().map(lost).sum::<u64>(), 0);
+        assert_eq!(lost_at(&outcome.report.ports), 0);
         let frame_bits = FRAMING.wire_bits(load.len);
         let found = judge(&outcome.shares, outcome.window, 10_000_000, frame_bits, 0.5);
         // A busy machine may delay frames, but must never stop the links.

@@ -18,15 +18,14 @@ use std::time::Duration;
 
 use clap::Args;
 use longwire::Error;
-use longwire::report::artifacts::is_late;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::{BitRate, Nanos};
-use longwire_runtime::{Placement, RunReport, WaitMode};
+use longwire_runtime::{Placement, WaitMode};
 use memory::MultiplexLoad;
 use serde::Serialize;
 use share::{Share, Window, judge};
 
-use crate::program::Measurement;
+use crate::program::{Measurement, lost_at};
 
 /// Bytes that the emulated wires add to a frame.
 const FRAMING: Framing = Framing::ETHERNET;
@@ -195,6 +194,8 @@ fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Mu
     } else {
         memory::own_cost(links, args.size) * per_second / 1e7
     };
+    let report = &outcome.report;
+    let late = report.ports.last().cloned().unwrap_or_default().lateness_us;
     let ideal = f64::from(links) * bits as f64;
     Ok(MultiplexRow {
         ports: if args.veth { "veth" } else { "memory" },
@@ -206,31 +207,11 @@ fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Mu
         outside: found.outside,
         allowed_percent: allowed * 100.0,
         kpps: per_second / 1e3,
+        lateness_p50_us: late.p50,
+        lateness_p99_us: late.p99,
+        lateness_max_us: late.max,
+        artifacts: lost_at(&report.ports),
         own_percent,
-        ..of_report(&outcome.report)
-    })
-}
-
-/// Returns a row with the values of the fabric's report.
-fn of_report(report: &RunReport) -> MultiplexRow {
-    let out = report.ports.last().cloned().unwrap_or_default();
-    let lost = report.ports.iter().flat_map(|port| port.artifacts.iter());
-    let lost = lost.filter(|(kind, _)| !is_late(kind));
-    MultiplexRow {
-        ports: "",
-        rate_bits: 0,
-        links: 0,
-        carried_percent: 0.0,
-        worst_percent: 0.0,
-        p99_percent: 0.0,
-        outside: 0,
-        allowed_percent: 0.0,
-        kpps: 0.0,
-        lateness_p50_us: out.lateness_us.p50,
-        lateness_p99_us: out.lateness_us.p99,
-        lateness_max_us: out.lateness_us.max,
-        artifacts: lost.map(|(_, count)| *count).sum(),
-        own_percent: 0.0,
         cpu_percent: report.cpu_s / report.duration_s.max(1e-9) * 100.0,
-    }
+    })
 }

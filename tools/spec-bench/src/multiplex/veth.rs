@@ -15,9 +15,9 @@ use longwire_io::{PortError, PushResult, RxPort, TxFrame, TxPort};
 use longwire_runtime::RunConfig;
 use longwire_runtime::clock::monotonic_now;
 
-use super::memory::{MultiplexLoad, Outcome, link, memory, time_of};
+use super::memory::{MultiplexLoad, Outcome, memory, parts, time_of};
 use super::{Share, Window};
-use crate::program::joined;
+use crate::program::{self, failed, joined};
 use crate::stations::{DEVICE, Stations};
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
@@ -37,12 +37,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// Runs the links, and measures their throughput.
 pub(super) fn run(load: &MultiplexLoad, kind: &str) -> Result<Outcome, Error> {
     let stations = Stations::new(2)?;
-    let mut configs = Vec::new();
-    for _ in 0..load.links {
-        configs.push(link(load.rate)?);
-    }
-    let mut configs = configs.into_iter();
-    let parts = pairs::parts(load.links, |_| configs.next().unwrap_or_default())?;
+    let parts = parts(load)?;
     let config = RunConfig {
         memory: Some(memory(load.links)),
         ..RunConfig::default()
@@ -62,18 +57,13 @@ pub(super) fn run(load: &MultiplexLoad, kind: &str) -> Result<Outcome, Error> {
         counting.store(false, Ordering::Release);
         let to = monotonic_now();
         stop.store(true, Ordering::Release);
-        let failed = |error: PortError| Error::Failed(error.to_string());
         joined(sending).map_err(failed)?;
         let shares = joined(receiving).map_err(failed)?;
-        let report = running.stop();
-        match report.error {
-            Some(error) => Err(Error::Failed(error)),
-            None => Ok(Outcome {
-                shares,
-                window: Window { from, to },
-                report,
-            }),
-        }
+        Ok(Outcome {
+            shares,
+            window: Window { from, to },
+            report: program::stop(running)?,
+        })
     })
 }
 
