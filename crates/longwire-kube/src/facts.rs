@@ -70,3 +70,24 @@ pub(crate) fn facts_of(pod: Pod) -> PodFacts {
 pub(crate) fn labels_of(namespace: Namespace) -> (String, Labels) {
     (namespace.name_any(), namespace.labels().clone())
 }
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::{IpAddr, Labels, PodFacts};
+
+    /// Returns a running pod of the namespace `shop`.
+    pub(crate) fn pod(name: &str, labels: &[(&str, &str)], node: &str, last: u8) -> PodFacts {
+        let labels = labels.iter();
+        let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        PodFacts {
+            uid: format!("uid-{name}"),
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+            labels: labels.collect::<Labels>(),
+            node: Some(node.to_owned()),
+            addresses: vec![IpAddr::from([10, 0, 0, last])],
+            is_host_network: false,
+            has_ended: false,
+        }
+    }
+}

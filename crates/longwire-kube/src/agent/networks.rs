@@ -272,13 +272,7 @@ fn slice(
     attempt: &NetworkAttempt,
     counters: Counters,
 ) -> NodeStatus {
-    let pods = secret.network.pods_of(node);
-    let mut slice = NodeStatus {
-        node: node.to_owned(),
-        observed_generation: secret.network.generation,
-        pods: pods.len() as i64,
-        ..NodeStatus::default()
-    };
+    let mut slice = part(node, secret);
     set_counters(&mut slice, counters);
     if attempt.is_running() {
         slice.attached = slice.pods;
@@ -310,6 +304,16 @@ fn slice(
     slice
 }
 
+/// Returns the slice of a node before anything is known about its part.
+fn part(node: &str, secret: &SecretNetwork) -> NodeStatus {
+    NodeStatus {
+        node: node.to_owned(),
+        observed_generation: secret.network.generation,
+        pods: secret.network.pods_of(node).len() as i64,
+        ..NodeStatus::default()
+    }
+}
+
 /// Returns the slices of a node that does not answer.
 fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slices {
     let here = secrets
@@ -317,12 +321,9 @@ fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slic
         .filter(|secret| !secret.network.pods_of(node).is_empty());
     let slices = here.map(|secret| -> (SliceKey, NodeStatus) {
         let slice = NodeStatus {
-            node: node.to_owned(),
-            observed_generation: secret.network.generation,
-            pods: secret.network.pods_of(node).len() as i64,
             reason: Some(Reason::NodeUnavailable),
             message: Some(error.to_string()),
-            ..NodeStatus::default()
+            ..part(node, secret)
         };
         ((ResourceKind::Network, secret.network.key()), slice)
     });

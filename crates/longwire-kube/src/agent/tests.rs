@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::apply::{Attempts, remove_all};
 use super::slices::hindrance_of;
 use crate::api::{NetworkSpec, Reason};
-use crate::facts::PodFacts;
+use crate::facts::fixture;
 use crate::metrics::Metrics;
 use crate::network::place;
 use crate::node::{AttachmentView, NETWORKS, NodeClient, NodeError};
@@ -141,16 +141,8 @@ fn network_of_pairs() -> Value {
         "ports": { "ab": app("a"), "ac": app("a"), "ba": app("b"), "ca": app("c") },
     });
     let spec: NetworkSpec = serde_json::from_value(spec).expect("a spec");
-    let pods = [("a", 1), ("b", 2), ("c", 3)].map(|(app, last)| PodFacts {
-        uid: app.to_owned(),
-        namespace: "shop".to_owned(),
-        name: app.to_owned(),
-        labels: [("app".to_owned(), app.to_owned())].into(),
-        node: Some("n0".to_owned()),
-        addresses: vec![IpAddr::from([10, 9, 0, last])],
-        is_host_network: false,
-        has_ended: false,
-    });
+    let pods = [("a", 1), ("b", 2), ("c", 3)]
+        .map(|(app, last)| fixture::pod(app, &[("app", app)], "n0", last));
     let agents = [("n0".to_owned(), IpAddr::from([127, 0, 0, 1]))].into();
     let placement = place("shop", &spec, &pods, &BTreeMap::new(), &agents, &[], 4800);
     Value::Object(placement.expect("it is placed").file)

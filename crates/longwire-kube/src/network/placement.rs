@@ -203,18 +203,10 @@ fn partners(file: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::fixture;
 
     fn pod(name: &str, app: &str, node: &str, last: u8) -> PodFacts {
-        PodFacts {
-            uid: format!("uid-{name}"),
-            namespace: "shop".to_owned(),
-            name: name.to_owned(),
-            labels: Labels::from([("app".to_owned(), app.to_owned())]),
-            node: Some(node.to_owned()),
-            addresses: vec![IpAddr::from([10, 0, 0, last])],
-            is_host_network: false,
-            has_ended: false,
-        }
+        fixture::pod(name, &[("app", app)], node, last)
     }
 
     fn spec() -> NetworkSpec {

@@ -5,22 +5,14 @@ use proptest::prelude::*;
 use serde_json::from_value;
 
 use super::*;
+use crate::facts::fixture;
 
 const NODES: [&str; 3] = ["n0", "n1", "n2"];
 
 fn pod(number: u8, node: &str, labels: &[(&str, &str)]) -> PodFacts {
     PodFacts {
         uid: format!("uid-{number}"),
-        namespace: "shop".to_owned(),
-        name: format!("pod-{number}"),
-        labels: labels
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
-        node: Some(node.to_owned()),
-        addresses: vec![IpAddr::from([10, 0, 0, number])],
-        is_host_network: false,
-        has_ended: false,
+        ..fixture::pod(&format!("pod-{number}"), labels, node, number)
     }
 }
 
