@@ -167,9 +167,7 @@ fn link(rate: BitRate) -> Result<LinkConfig, Error> {
 pub(super) fn parts(load: &MultiplexLoad) -> Result<FabricParts, Error> {
     let configs = (0..load.links).map(|_| link(load.rate));
     let mut configs = configs.collect::<Result<Vec<_>, _>>()?.into_iter();
-    Ok(pairs::parts(load.links, |_| {
-        configs.next().unwrap_or_default()
-    })?)
+    pairs::parts(load.links, |_| configs.next().unwrap_or_default())
 }
 
 /// Returns the transmission time of `frames` frames at this rate.
