@@ -1,5 +1,6 @@
 //! Errors and exit codes of the program.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -129,7 +130,7 @@ impl From<EnvironmentError> for Error {
 
 impl From<NetworkError> for Error {
     fn from(error: NetworkError) -> Error {
-        Error::Failed(error.to_string())
+        Error::failed(error)
     }
 }
 
@@ -143,6 +144,22 @@ impl From<RecordError> for Error {
 }
 
 impl Error {
+    /// Returns the error of a command that is refused before its start.
+    pub(crate) fn usage(message: impl Display) -> Error {
+        Error::Usage(message.to_string())
+    }
+
+    /// Returns the error of work that could not be finished.
+    pub(crate) fn failed(message: impl Display) -> Error {
+        Error::Failed(message.to_string())
+    }
+
+    /// Refuses a command with the message of the first condition that holds.
+    pub(crate) fn refuse_first(conditions: &[(bool, &str)]) -> Result<(), Error> {
+        let refused = conditions.iter().find(|(holds, _)| *holds);
+        refused.map_or(Ok(()), |(_, why)| Err(Error::usage(why)))
+    }
+
     /// Converts an I/O error to an error about a file.
     pub(crate) fn file(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error {
         move |source| Error::File {

@@ -13,13 +13,15 @@ use crate::table::Table;
 /// # Errors
 /// If the result cannot be JSON.
 pub fn show(about: &str, found: &impl Serialize, json: bool) -> Result<(), Error> {
-    let failed = |error: serde_json::Error| Error::Failed(error.to_string());
-    let text = serde_json::to_string_pretty(found).map_err(failed)?;
+    let text = serde_json::to_string_pretty(found).map_err(Error::failed)?;
     if json {
         println!("{text}");
     } else {
         println!("{about}");
-        print!("{}", serde_json::from_str::<Field>(&text).map_err(failed)?);
+        print!(
+            "{}",
+            serde_json::from_str::<Field>(&text).map_err(Error::failed)?
+        );
     }
     Ok(())
 }

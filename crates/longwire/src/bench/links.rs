@@ -144,7 +144,7 @@ fn between_stations(packets: u64) -> Result<LinksRow, Error> {
         (BenchPort::Flows(Box::new(flows)), Sink::copying())
     };
     let end = run_to_end((0..STATIONS).map(port).collect(), parts, 1, Bytes(1 << 30))
-        .map_err(|error| Error::Failed(error.to_string()))?;
+        .map_err(Error::failed)?;
     let arrived: u64 = end.ports.iter().map(Sink::frames).sum();
     let frames = each * u64::from(STATIONS);
     Ok(LinksRow {
@@ -168,7 +168,7 @@ fn mac_of(port: u16) -> [u8; 6] {
 pub(super) fn idle(links: u32) -> Result<u64, Error> {
     let before = resident();
     let grown = look_at_idle(parts(links)?, 1, |_| resident().saturating_sub(before));
-    grown.map_err(|error| Error::Failed(error.to_string()))
+    grown.map_err(Error::failed)
 }
 
 /// Like [`idle`], measured in a new process with an untouched heap.
@@ -184,7 +184,7 @@ fn idle_of_a_fresh_process(links: u32) -> Result<u64, Error> {
         .and_then(|line| line.trim().parse().ok());
     bytes.ok_or_else(|| {
         let why = String::from_utf8_lossy(&output.stderr);
-        Error::Failed(format!("memory of {links} links: {why}"))
+        Error::failed(format!("memory of {links} links: {why}"))
     })
 }
 
@@ -201,8 +201,7 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
             Sink::copying(),
         ),
     ];
-    let end = run_to_end(ports, parts, 1, Bytes(4 << 30))
-        .map_err(|error| Error::Failed(error.to_string()))?;
+    let end = run_to_end(ports, parts, 1, Bytes(4 << 30)).map_err(Error::failed)?;
     let arrived = end.ports[1].frames();
     Ok(LinksRow {
         links,
@@ -221,7 +220,7 @@ pub(super) fn parts(links: u32) -> Result<FabricParts, Error> {
     let bits = u64::from(LEN) * 8 * 2;
     let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
     let rate = BitRate::from_bits_per_sec(rate.max(1))
-        .ok_or_else(|| Error::Failed("a rate out of range".to_owned()))?;
+        .ok_or_else(|| Error::failed("a rate out of range"))?;
     pairs::parts(links, |_| LinkConfig {
         rate: Rate::Fixed(rate),
         delay: Box::new(ConstantDelay(DELAY)),

@@ -35,7 +35,7 @@ pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<Fa
         (matcher, Target::Path(PathId(pair)), 0)
     };
     let classifier = Classifier::with_rules(Order::First, Target::Drop, (0..links).map(rule));
-    let classifier = classifier.map_err(|(_, error)| Error::Failed(error.to_string()))?;
+    let classifier = classifier.map_err(|(_, error)| Error::failed(error))?;
     let link = |pair| (config(pair), Arc::new(LinkCells::default()));
     Ok(FabricParts {
         switch: BridgeConfig {

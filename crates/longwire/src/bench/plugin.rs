@@ -67,11 +67,11 @@ pub(super) fn measure(args: &PluginArgs, quick: bool) -> Result<Vec<HookRow>, Er
         match CPlugin::load(&args.file, hook, &bench.pairs, &bench.faults) {
             Ok(_) => rows.push(bench.row(hook, option)?),
             Err(PluginError::NoHook { .. }) => {}
-            Err(error) => return Err(Error::Usage(format!("{}: {error}", args.file))),
+            Err(error) => return Err(Error::usage(format!("{}: {error}", args.file))),
         }
     }
     match bench.faults.first() {
-        Some(message) => Err(Error::Failed(message)),
+        Some(message) => Err(Error::failed(message)),
         None => Ok(rows),
     }
 }
@@ -81,7 +81,7 @@ fn pairs(parameters: &[String]) -> Result<Vec<(String, String)>, Error> {
     let items = parameters.iter().flat_map(|items| items.split(','));
     let pair = |item: &str| match item.split_once('=') {
         Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
-        None => Err(Error::Usage(format!(
+        None => Err(Error::usage(format!(
             "'{item}' is not a parameter; write KEY=VALUE"
         ))),
     };
@@ -109,7 +109,7 @@ impl PluginBench<'_> {
     /// Measures nanoseconds per packet of calls with arrays of `N`.
     fn alone<const N: usize>(&self, hook: Hook) -> Result<f64, Error> {
         let loaded = CPlugin::load(&self.args.file, hook, &self.pairs, &self.faults);
-        let mut plugin = loaded.map_err(|error| Error::Failed(error.to_string()))?;
+        let mut plugin = loaded.map_err(Error::failed)?;
         let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
         let mut bytes = [[0x5a; LEN]; N];
         let mut now = 0;
@@ -157,7 +157,6 @@ impl PluginBench<'_> {
     }
 
     fn config(&self, option: Option<&str>) -> Result<LinkConfig, Error> {
-        let refused = |error: LinkSpecError| Error::Usage(error.to_string());
         let loader = FileLoader::reporting_to(&self.faults);
         // Waiting for a plugin's rate counts as its cost.
         let mut spec = LinkSpec::new().queue(QueueLimit::UNLIMITED);
@@ -165,9 +164,10 @@ impl PluginBench<'_> {
             let own = self.pairs.iter();
             let own: String = own.map(|(key, value)| format!(",{key}={value}")).collect();
             let text = format!("plugin:file={}{own}", self.args.file);
-            spec.set(option, &text, &loader).map_err(refused)?;
+            spec.set(option, &text, &loader).map_err(Error::usage)?;
         }
-        spec.build(&loader).map_err(|error| refused(error.into()))
+        spec.build(&loader)
+            .map_err(|error| Error::usage(LinkSpecError::from(error)))
     }
 
     /// Returns nanoseconds per packet of a round: the median of several measurements.

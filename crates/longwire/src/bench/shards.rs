@@ -135,7 +135,7 @@ fn crossing(args: &ShardsArgs) -> Result<f64, Error> {
 /// Returns the cost of a round of two threads, in ns.
 fn barrier() -> Result<f64, Error> {
     let two = NonZero::<usize>::MIN.saturating_add(1);
-    let took = shard_round(two).map_err(|error| Error::Failed(error.to_string()))?;
+    let took = shard_round(two).map_err(Error::failed)?;
     Ok(took.as_nanos() as f64)
 }
 
@@ -152,7 +152,7 @@ fn rows(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
         row.speedup = one / row.ns_per_packet;
     }
     if let Some(other) = rows.iter().find(|row| row.digest != rows[0].digest) {
-        return Err(Error::Failed(format!(
+        return Err(Error::failed(format!(
             "{} shards delivered different frames than none; please report this",
             other.shards
         )));
@@ -176,8 +176,8 @@ fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
 
 /// Sends random frames through a network.
 fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<ShardsRow, Error> {
-    let mut simulation = Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None)
-        .map_err(|error| Error::Failed(error.to_string()))?;
+    let mut simulation =
+        Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None).map_err(Error::failed)?;
     let packets = args.packets.max(u64::from(args.links) * 4);
     let (mut arrived, mut digest) = (0u64, 0u64);
     let mut out = |frame: OutputFrame<'_>| {

@@ -64,8 +64,7 @@ impl Testbed {
         config: RunConfig,
     ) -> Result<RunningNetwork, Error> {
         let Testbed::Emulated(networks) = self else {
-            let message = "no emulator between these hosts";
-            return Err(Error::Failed(message.to_owned()));
+            return Err(Error::failed("no emulator between these hosts"));
         };
         let (near, far) = networks.open_ports(kind)?;
         let (up, down) = (
@@ -73,12 +72,12 @@ impl Testbed {
             LinkSetup::new(DIRECTIONS[1], down),
         );
         let plan = NetworkPlan::link(near, far, up, Some(down));
-        start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
+        start(plan, config, None).map_err(Error::failed)
     }
 }
 
 impl From<longwire_traffic::sockets::TrafficError> for Error {
     fn from(error: longwire_traffic::sockets::TrafficError) -> Error {
-        Error::Failed(error.to_string())
+        Error::failed(error)
     }
 }

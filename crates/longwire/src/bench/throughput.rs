@@ -230,7 +230,6 @@ struct Run {
 /// Sends `frames` frames, or enough to fill the delay line several times, with a thread
 /// per stage on these cores or with one thread.
 fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
     let started = Instant::now();
     let Case {
         size,
@@ -242,9 +241,9 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
         rate: Some(RATE).into(),
         ..LinkConfig::default()
     };
-    link.delay = DELAY.parse(&delay.to_string()).map_err(|e| failed(&e))?;
+    link.delay = DELAY.parse(&delay.to_string()).map_err(Error::failed)?;
     link.loss
-        .push(LOSS.parse(LOSS_PROBABILITY).map_err(|e| failed(&e))?);
+        .push(LOSS.parse(LOSS_PROBABILITY).map_err(Error::failed)?);
     let backlog = RATE.bytes_in(delay).0;
     // A descriptor per frame, and alignment.
     let memory = backlog + backlog / u64::from(size) * 64;
@@ -267,7 +266,7 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
         Some(_) => run_to_end,
         None => run_on_one_thread,
     };
-    let end = drive(source, sink, setup, config).map_err(|e| failed(&e))?;
+    let end = drive(source, sink, setup, config).map_err(Error::failed)?;
     let took = started.elapsed();
     Ok(Run {
         ns_per_packet: end.steady.as_nanos() as f64 / end.steady_frames.max(1) as f64,

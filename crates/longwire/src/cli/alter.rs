@@ -128,7 +128,7 @@ impl AlterArgs {
         let sided = [("--src-mac", self.src_mac), ("--dst-mac", self.dst_mac)];
         for (option, mac) in sided {
             if mac.is_some_and(|mac| mac.is_sided()) && self.split.is_none() {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "{option}: two addresses need --split, which separates the sides; add it, or \
                      give one address"
                 )));

@@ -95,11 +95,11 @@ impl DuplexArgs {
         let preset = match &self.preset {
             Some(text) => presets::read(text, loader).map_err(|error| {
                 let error = suggest::preset_error(&error);
-                Error::Usage(format!("{PRESET}: {error}"))
+                Error::usage(format!("{PRESET}: {error}"))
             })?,
             None => Duplex::default(),
         };
-        let refused = |error| Error::Usage(suggest::option_error(&error));
+        let refused = |error| Error::usage(suggest::option_error(&error));
         let read = |values| read_values(values, loader).map_err(refused);
         let both = read(&self.both)?;
         Ok(Duplex {
@@ -145,7 +145,7 @@ impl DuplexArgs {
 
 fn build(spec: &LinkSpec, loader: &FileLoader) -> Result<LinkConfig, Error> {
     let built = spec.build(loader);
-    built.map_err(|error| Error::Usage(suggest::option_error(&error)))
+    built.map_err(|error| Error::usage(suggest::option_error(&error)))
 }
 
 /// Applies values in order to a new specification.

@@ -237,9 +237,8 @@ impl PumpArgs {
     /// If `topspeed` is set and a link is emulated.
     pub fn refuse_links_at(&self, topspeed: bool) -> Result<(), Error> {
         if topspeed && !self.is_transparent() {
-            return Err(Error::Usage(
-                "--topspeed gives frames no arrival times, which a link needs; use --rate"
-                    .to_owned(),
+            return Err(Error::usage(
+                "--topspeed gives frames no arrival times, which a link needs; use --rate",
             ));
         }
         Ok(())

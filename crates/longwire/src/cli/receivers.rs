@@ -44,13 +44,13 @@ impl ReceiverArgs {
     pub fn ports(&self, outputs: usize) -> Result<Vec<(&str, Option<&str>)>, Error> {
         let (ports, namespaces) = (self.receive.len(), self.receive_netns.len());
         if ports != 0 && ports != outputs {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "--receive was given {ports} times and --to {outputs} times; give one --receive \
                  for each --to, in the same order"
             )));
         }
         if namespaces > 1 && namespaces != ports {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "--receive-netns was given {namespaces} times for {ports} receiving ports; give it \
                  once for all, or once for each"
             )));

@@ -132,7 +132,7 @@ impl RunningArgs {
         if [Some(ShardCount::Auto), ShardCount::exactly(1)].contains(&Some(self.shards)) {
             return Ok(());
         }
-        Err(Error::Usage(format!("--shards: {why}")))
+        Err(Error::usage(format!("--shards: {why}")))
     }
 
     /// Returns the runtime's configuration; plugins of links report to `faults`.
@@ -233,9 +233,8 @@ impl ReportArgs {
 /// [`Error::Usage`].
 pub fn refuse_page(report: Option<&Path>) -> Result<(), Error> {
     if report.is_some_and(is_page) {
-        return Err(Error::Usage(
-            "--report: this command writes JSON only; choose a name that does not end in .html"
-                .to_owned(),
+        return Err(Error::usage(
+            "--report: this command writes JSON only; choose a name that does not end in .html",
         ));
     }
     Ok(())
@@ -323,8 +322,8 @@ impl LaunchBy {
             LaunchBy::Off => Ok(LaunchMode::Off),
             LaunchBy::Auto if !timed => Ok(LaunchMode::Off),
             LaunchBy::Auto => Ok(LaunchMode::Device),
-            _ if !timed => Err(Error::Usage(
-                "--launch needs frames with times; --topspeed has none".to_owned(),
+            _ if !timed => Err(Error::usage(
+                "--launch needs frames with times; --topspeed has none",
             )),
             LaunchBy::Device => Ok(LaunchMode::Device),
             LaunchBy::Queue => Ok(LaunchMode::Queue),
@@ -344,7 +343,7 @@ impl LaunchBy {
         if !self.must_hold() || port.tx.launch_lead().is_some() {
             return Ok(());
         }
-        Err(Error::Usage(format!(
+        Err(Error::usage(format!(
             "--launch: {name} cannot hold frames; use packet:INTERFACE, and give all queues of \
              the device the queueing discipline etf with offload (tc-etf(8))"
         )))

@@ -208,11 +208,11 @@ impl TrafficArgs {
     pub fn load_rate(&self, default: &str) -> Result<Option<LoadRate>, Error> {
         let text = self.rate_framing.as_deref().unwrap_or(default);
         let framing = FRAMING.parse(text);
-        let framing = framing.map_err(|error| Error::Usage(format!("--rate-framing: {error}")))?;
+        let framing = framing.map_err(|error| Error::usage(format!("--rate-framing: {error}")))?;
         let bits = matches!(self.rate, Some(LoadRate::Bits(..)));
         if self.rate_framing.is_some() && !bits {
-            return Err(Error::Usage(
-                "--rate-framing needs --rate in bits, such as 1gbit".to_owned(),
+            return Err(Error::usage(
+                "--rate-framing needs --rate in bits, such as 1gbit",
             ));
         }
         Ok(self.rate.map(|rate| rate.framed(framing)))
@@ -221,7 +221,7 @@ impl TrafficArgs {
     fn size_model(&self) -> Result<Arc<dyn SizeModel>, Error> {
         let model = SIZES.parse_with(&self.sizes, &FileLoader::default());
         let model = model
-            .map_err(|error| Error::Usage(format!("--sizes: {}", suggest::spec_error(&error))))?;
+            .map_err(|error| Error::usage(format!("--sizes: {}", suggest::spec_error(&error))))?;
         Ok(Arc::from(model))
     }
 
@@ -232,7 +232,7 @@ impl TrafficArgs {
     pub fn arrival_model(&self) -> Result<Arc<dyn ArrivalModel>, Error> {
         let model = ARRIVALS.parse_with(&self.arrivals, &FileLoader::default());
         let model = model.map_err(|error| {
-            Error::Usage(format!("--arrivals: {}", suggest::spec_error(&error)))
+            Error::usage(format!("--arrivals: {}", suggest::spec_error(&error)))
         })?;
         Ok(Arc::from(model))
     }

@@ -64,10 +64,9 @@ pub struct CniInstallArgs {
 pub fn run(args: &CniArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.action {
         Some(CniAction::Install(args)) => install(args, globals),
-        None if !is_called() => Err(Error::Usage(
-            "CNI_COMMAND is not set: this is for container runtimes; install it with `longwire \
-             cni install`"
-                .to_owned(),
+        None if !is_called() => Err(Error::usage(
+            "CNI_COMMAND is not set: this is for container runtimes; install it with `longwire cni \
+             install`",
         )),
         None => Ok(run_plugin()?),
     }

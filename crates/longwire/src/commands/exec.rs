@@ -36,8 +36,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let network = file.and_then(std::path::Path::to_str);
     args.live.check_report(network.into_iter())?;
     if file.is_none() && args.hosts.is_given() {
-        let message = "--node and --address need a topology file";
-        return Err(Error::Usage(message.to_owned()));
+        return Err(Error::usage("--node and --address need a topology file"));
     }
     if command.is_empty() {
         refuse_what_a_probe_lacks(file.is_some(), args)?;
@@ -54,7 +53,7 @@ fn refuse_what_a_probe_lacks(file: bool, args: &ExecArgs) -> Result<(), Error> {
         (args.time.is_some(), "--time cannot limit the probe"),
     ];
     match refused.iter().find(|(given, _)| *given) {
-        Some((_, why)) => Err(Error::Usage(format!(
+        Some((_, why)) => Err(Error::usage(format!(
             "{why}; add a command, such as `-- bash`"
         ))),
         None => Ok(()),
@@ -105,7 +104,7 @@ fn run_in(
         if !started {
             watch = None;
             if stop.load(Ordering::SeqCst) {
-                return Err(Error::Failed(INTERRUPTED.to_owned()));
+                return Err(Error::failed(INTERRUPTED));
             }
             if let Some(expectations) = expectations.take() {
                 probed = Some(probe_link(commands.environment(), expectations, globals)?);
@@ -257,7 +256,7 @@ fn probe_link(
     });
     while !probing.is_finished() {
         if let Some(Event::StopRequested(signal)) = environment.children().next(LOOK) {
-            return Err(Error::Failed(format!("the probe was stopped by {signal}")));
+            return Err(Error::failed(format!("the probe was stopped by {signal}")));
         }
     }
     let found = probing

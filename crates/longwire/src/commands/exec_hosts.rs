@@ -82,7 +82,7 @@ impl Hosts {
         let names: Vec<&str> = topology.ports.iter().map(|port| &*port.name).collect();
         let count = names.len();
         if !(2..=HOSTS_MAX).contains(&count) {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "exec has a host at each port, near, far and up to {} more, and the file has \
                  {count} port{}: describe a network with 2 to {HOSTS_MAX} ports, or use \
                  `longwire run`",
@@ -110,7 +110,7 @@ impl Hosts {
             .position(|name| name == port)
             .ok_or_else(|| {
                 let known = self.names.join(", ");
-                Error::Usage(format!(
+                Error::usage(format!(
                     "{option}: unknown port '{port}'; ports are {known}"
                 ))
             })
@@ -132,8 +132,10 @@ impl Hosts {
             let host = self.of_port("--address", port)?;
             let mut given = configs.iter().flat_map(|config| &config.addresses);
             if given.any(|other| other.address == address.address) {
-                let message = format!("--address: {} is given twice", address.address);
-                return Err(Error::Usage(message));
+                return Err(Error::usage(format!(
+                    "--address: {} is given twice",
+                    address.address
+                )));
             }
             configs[host].addresses.push(*address);
         }
@@ -155,7 +157,7 @@ impl Hosts {
                     1 if of_peer => "is far, where the command of --peer runs",
                     _ => "has a command already",
                 };
-                return Err(Error::Usage(format!("--node: port {port} {reason}")));
+                return Err(Error::usage(format!("--node: port {port} {reason}")));
             }
             commands.push(NodeCommand {
                 host,

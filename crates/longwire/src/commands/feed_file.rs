@@ -37,11 +37,11 @@ pub(super) fn captures(to: &[String]) -> Result<Option<Vec<&str>>, Error> {
     let captures: Result<Vec<Option<&str>>, Error> = to.iter().map(|to| capture(to)).collect();
     let captures: Option<Vec<&str>> = captures?.into_iter().collect();
     match &captures {
-        Some(files) if files.len() > DIRECTIONS.len() => Err(Error::Usage(format!(
+        Some(files) if files.len() > DIRECTIONS.len() => Err(Error::usage(format!(
             "--to pcap: at most {} captures",
             DIRECTIONS.len()
         ))),
-        Some(files) if files.len() == 2 && is_same(files[0], files[1]) => Err(Error::Usage(
+        Some(files) if files.len() == 2 && is_same(files[0], files[1]) => Err(Error::usage(
             format!("--to '{}' is given twice; choose another name", files[0]),
         )),
         _ => Ok(captures),
@@ -58,12 +58,12 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
     };
     let file = file.strip_prefix("out=").unwrap_or(file);
     if file.starts_with("in=") || file.contains(",in=") {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "--to {to}: a port to send to reads no capture; use pcap:FILE"
         )));
     }
     if file == "-" || CaptureFormat::of(file).is_none() {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "--to {to}: name must end in .pcap or .pcapng"
         )));
     }
@@ -75,26 +75,25 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
 /// # Errors
 /// If there is one.
 pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(), Error> {
-    let usage = |text: &str| Err(Error::Usage(text.to_owned()));
-    if topspeed {
-        return usage("--topspeed gives frames no stamps; use --rate with --to pcap:FILE");
-    }
-    if receives {
-        return usage("--receive needs a port, not a capture");
-    }
-    if pump.record.capture.is_some() {
-        return usage("--capture: --to is a capture already; remove it");
-    }
-    if pump.launch.must_hold() {
-        return usage("--launch needs a port that holds frames, not a capture");
-    }
-    if pump.control.is_given() {
-        return usage("--control and --view need a live port, not --to pcap:FILE");
-    }
-    if let Some(StartAt::In(_)) = pump.start_at {
-        return usage("--start-at: --to pcap:FILE needs a date");
-    }
-    Ok(())
+    let (captures, holds) = (pump.record.capture.is_some(), pump.launch.must_hold());
+    let starts_in = matches!(pump.start_at, Some(StartAt::In(_)));
+    Error::refuse_first(&[
+        (
+            topspeed,
+            "--topspeed gives frames no stamps; use --rate with --to pcap:FILE",
+        ),
+        (receives, "--receive needs a port, not a capture"),
+        (captures, "--capture: --to is a capture already; remove it"),
+        (
+            holds,
+            "--launch needs a port that holds frames, not a capture",
+        ),
+        (
+            pump.control.is_given(),
+            "--control and --view need a live port, not --to pcap:FILE",
+        ),
+        (starts_in, "--start-at: --to pcap:FILE needs a date"),
+    ])
 }
 
 /// A feed that is written to captures.

@@ -8,7 +8,7 @@ use clap::Args;
 use longwire_engine::Nanos;
 use longwire_io::port::registry;
 use longwire_runtime::{Feed, RunReport, RunningNetwork};
-use longwire_traffic::generator::{GeneratorConfig, GeneratorError, GeneratorFeed};
+use longwire_traffic::generator::{GeneratorConfig, GeneratorFeed};
 use longwire_traffic::profile::ProbeReport;
 use longwire_traffic::receive::{ReceiveConfig, ReceiveReport, Receiver, StreamReport};
 use serde::Serialize;
@@ -96,32 +96,38 @@ struct GenerateJson<'a> {
 /// If an option is invalid, a port cannot be opened, or the run cannot be started.
 pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if args.pump.to.len() > 1 {
-        return Err(Error::Usage(
-            "generate sends to one port; run it once per port".to_owned(),
+        return Err(Error::usage(
+            "generate sends to one port; run it once per port",
         ));
     }
     args.pump.check_report(args.receive.as_deref(), [])?;
     let captures = feed_file::captures(&args.pump.to)?;
     if args.profile.profile.is_some() {
-        refuse_control(args)?;
-        if captures.is_some() {
-            return Err(Error::Usage(
-                "--profile needs a port in --to, not a capture".to_owned(),
-            ));
-        }
+        Error::refuse_first(&[
+            (
+                args.pump.control.is_given(),
+                "--control and --view do not work with --profile, which has several runs",
+            ),
+            (
+                captures.is_some(),
+                "--profile needs a port in --to, not a capture",
+            ),
+        ])?;
         return profile::run(args, globals);
     }
     let config = args.traffic.config(args.pump.seed.seed)?;
     if config.rate.is_none() && !args.traffic.topspeed {
-        return Err(Error::Usage(
-            "no rate; give --rate, such as 100mbit or 1mpps, or --topspeed".to_owned(),
+        return Err(Error::usage(
+            "no rate; give --rate, such as 100mbit or 1mpps, or --topspeed",
         ));
     }
     let stop = stop_flag()?;
     if let Some(files) = captures {
         return write_file(args, config, &files, &stop, globals);
     }
-    check_sending(args, &config)?;
+    args.pump.refuse_links_at(args.traffic.topspeed)?;
+    let is_unseen = args.receive.is_some() && config.probe.is_none();
+    Error::refuse_first(&[(is_unseen, "--receive needs probes; remove --no-probe")])?;
     let receiver = args.receive.as_deref().map(receive).transpose()?;
     let report = send(&args.pump, config, &stop, globals)?;
     let receiver = receiver.map(|receiver| receiver.settle(&report, args.settle, &stop));
@@ -151,7 +157,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         ReportStream::Stdout,
     )?;
     if let Some(error) = receiver.and_then(|receiver| receiver.error) {
-        return Err(Error::Failed(format!("receiver: {error}")));
+        return Err(Error::failed(format!("receiver: {error}")));
     }
     Ok(code)
 }
@@ -169,8 +175,8 @@ fn write_file(
 ) -> Result<ExitCode, Error> {
     feed_file::check(&args.pump, args.traffic.topspeed, args.receive.is_some())?;
     if config.count.is_none() && config.time.is_none() {
-        return Err(Error::Usage(
-            "no end; give --time or --count for --to pcap:FILE".to_owned(),
+        return Err(Error::usage(
+            "no end; give --time or --count for --to pcap:FILE",
         ));
     }
     let file = FeedFile {
@@ -206,27 +212,6 @@ fn send(
     let mut report = replay::end(running, endless);
     report.notes.extend(warnings);
     Ok(report)
-}
-
-/// Refuses the control API for multiple runs.
-fn refuse_control(args: &GenerateArgs) -> Result<(), Error> {
-    if args.pump.control.is_given() {
-        return Err(Error::Usage(
-            "--control and --view do not work with --profile, which has several runs".to_owned(),
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses options that do not apply to traffic sent by a port.
-fn check_sending(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Error> {
-    args.pump.refuse_links_at(args.traffic.topspeed)?;
-    if args.receive.is_some() && config.probe.is_none() {
-        return Err(Error::Usage(
-            "--receive needs probes; remove --no-probe".to_owned(),
-        ));
-    }
-    Ok(())
 }
 
 /// Returns the receiver's report for `--require`, including probes lost after the last
@@ -267,9 +252,7 @@ fn receive(port: &str) -> Result<Receiver, Error> {
 /// # Errors
 /// If the configuration is inconsistent.
 fn feed(config: GeneratorConfig) -> Result<Box<dyn Feed>, Error> {
-    let usage = |error: GeneratorError| Error::Usage(error.to_string());
-    let feed = GeneratorFeed::new(config).map_err(usage)?;
-    Ok(Box::new(feed))
+    Ok(Box::new(GeneratorFeed::new(config).map_err(Error::usage)?))
 }
 
 /// Starts a run of a feed; returns it with its warnings.

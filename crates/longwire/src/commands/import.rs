@@ -43,11 +43,11 @@ pub fn run(args: &ImportArgs) -> Result<ExitCode, Error> {
     let read = file.take(SCRIPT_MAX + 1).read_to_string(&mut text);
     if read.map_err(failed)? as u64 > SCRIPT_MAX {
         let file = args.file.display();
-        return Err(Error::Usage(format!("{file}: a script has at most 64 MiB")));
+        return Err(Error::usage(format!("{file}: a script has at most 64 MiB")));
     }
     let toml = ns::import(&text, args.paths).map_err(|problem| {
         let file = args.file.display();
-        Error::Usage(format!("{file}:{problem}"))
+        Error::usage(format!("{file}:{problem}"))
     })?;
     io::stdout().lock().write_all(toml.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -31,7 +31,7 @@ pub fn run(args: &KeyArgs) -> Result<ExitCode, Error> {
     match &args.file {
         Some(file) => {
             let written = key.write(file);
-            written.map_err(|error| Error::Failed(error.to_string()))?;
+            written.map_err(Error::failed)?;
         }
         None => writeln!(io::stdout(), "{}", key.to_hex())?,
     }

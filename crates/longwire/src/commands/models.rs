@@ -99,11 +99,11 @@ fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
         names.dedup();
         let known = kinds(&all).into_iter().chain(names.iter().copied());
         if let Some(close) = suggest::closest(name, known) {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "unknown model or kind '{name}'; did you mean '{close}'?"
             )));
         }
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "unknown model or kind '{name}'; kinds: {}; models: {}",
             kinds(&all).join(", "),
             names.join(", "),

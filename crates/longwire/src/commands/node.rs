@@ -105,7 +105,7 @@ pub(super) fn socket() -> Option<PathBuf> {
 
 /// Returns the error of a command without its node.
 pub(super) fn missing() -> Error {
-    Error::Usage("no node runs on this machine; start `longwire node`".to_owned())
+    Error::usage("no node runs on this machine; start `longwire node`")
 }
 
 /// Runs the node until a signal stops it.
@@ -175,7 +175,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
 pub(super) fn own_directory() -> Result<PathBuf, Error> {
     let directory = run_directory::own().ok_or_else(|| {
         let variable = run_directory::VARIABLE;
-        Error::Failed(format!(
+        Error::failed(format!(
             "attaching needs root; try sudo (no run directory: {variable} is \
                                unset)"
         ))

@@ -252,7 +252,7 @@ fn format_of(output: &Path) -> Result<PictureFormat, Error> {
         Some("svg") => Ok(PictureFormat::Svg),
         Some("pdf") => Ok(PictureFormat::Pdf),
         Some("png") => Ok(PictureFormat::Png),
-        _ => Err(Error::Usage(format!(
+        _ => Err(Error::usage(format!(
             "--output '{}': name must end in .svg, .pdf or .png",
             output.display()
         ))),
@@ -269,7 +269,7 @@ pub(super) fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Erro
         Some((metadata.dev(), metadata.ino()))
     };
     if identity(input).is_some() && identity(input) == identity(output) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "OUT '{}' is also an INPUT; choose another name",
             output.display()
         )));

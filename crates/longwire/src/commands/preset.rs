@@ -47,7 +47,7 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     };
     let duplex = presets::read(name, &FileLoader::new());
-    let duplex = duplex.map_err(|error| Error::Usage(suggest::preset_error(&error)))?;
+    let duplex = duplex.map_err(|error| Error::usage(suggest::preset_error(&error)))?;
     let known = PRESETS.iter().find(|preset| preset.name == name.trim());
     if globals.json {
         let json = match known {

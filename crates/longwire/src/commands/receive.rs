@@ -192,7 +192,7 @@ fn judge(
         ("--core", args.core.is_some()),
     ];
     if let Some((option, _)) = live_only.iter().find(|(_, given)| *given) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{option} needs a live port, not pcap:{capture}"
         )));
     }
@@ -289,7 +289,7 @@ impl From<ReceiveError> for Error {
     fn from(error: ReceiveError) -> Error {
         match error {
             ReceiveError::Port(error) => Error::Port(error),
-            ReceiveError::Thread(_) => Error::Failed(error.to_string()),
+            ReceiveError::Thread(_) => Error::failed(error),
         }
     }
 }

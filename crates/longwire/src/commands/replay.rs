@@ -182,7 +182,7 @@ impl PaceArgs {
             return Ok(Framing::NONE);
         };
         let framing = FRAMING.parse(text);
-        framing.map_err(|error| Error::Usage(format!("--rate-framing: {error}")))
+        framing.map_err(|error| Error::usage(format!("--rate-framing: {error}")))
     }
 }
 
@@ -293,26 +293,24 @@ impl ReplayArgs {
     fn check(&self) -> Result<(), Error> {
         let (ports, traces) = (self.pump.to.len(), self.traces.len());
         if self.alter.split.is_some() && ports != 2 {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "--split needs two --to, for clients and for servers; there are {ports}"
             )));
         }
         if self.apart() && traces != ports {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "{} for {}; give one trace per port, or --split for the two sides of one trace",
                 count_of(traces as u64, "trace"),
                 count_of(ports as u64, "port"),
             )));
         }
         if self.traces.iter().filter(|trace| *trace == "-").count() > 1 {
-            return Err(Error::Usage(
-                "- (stdin) is given twice; it can be read once only".to_owned(),
+            return Err(Error::usage(
+                "- (stdin) is given twice; it can be read once only",
             ));
         }
         if self.apart() && self.select.merge {
-            return Err(Error::Usage(
-                "--merge needs one port, or --split".to_owned(),
-            ));
+            return Err(Error::usage("--merge needs one port, or --split"));
         }
         self.pump.refuse_links_at(self.pace.topspeed)
     }
@@ -322,15 +320,15 @@ impl ReplayArgs {
         let receives = !self.receivers.receive.is_empty();
         feed_file::check(&self.pump, self.pace.topspeed, receives)?;
         if self.select.rounds == 0 && self.select.count.is_none() {
-            return Err(Error::Usage(
-                "--loop 0 with --to pcap:FILE never ends; add --count".to_owned(),
+            return Err(Error::usage(
+                "--loop 0 with --to pcap:FILE never ends; add --count",
             ));
         }
         let traces = self.traces.iter().filter(|trace| *trace != "-");
         let mut pairs = traces.flat_map(|trace| files.iter().map(move |file| (trace, file)));
         match pairs.find(|(trace, file)| same_file(trace, file)) {
             None => Ok(()),
-            Some((trace, _)) => Err(Error::Usage(format!(
+            Some((trace, _)) => Err(Error::usage(format!(
                 "--to is also the input {trace}; choose another name"
             ))),
         }

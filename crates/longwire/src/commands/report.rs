@@ -89,7 +89,7 @@ fn direction_parser() -> impl TypedValueParser<Value = LogDirection> {
 /// If an input cannot be read, or the page cannot be written.
 pub fn run(args: &ReportPageArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if !is_page(&args.output) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "--output '{}': name must end in .html",
             args.output.display()
         )));

@@ -98,9 +98,7 @@ fn after_help() -> String {
 /// If a port cannot be opened, or the run cannot be started.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if process::follow_parent() {
-        return Err(Error::Failed(
-            "the node that started this run has exited".to_owned(),
-        ));
+        return Err(Error::failed("the node that started this run has exited"));
     }
     let ports = [Some(args.a.as_str()), args.b.as_deref()];
     let network = Some(args.a.as_str()).filter(|_| args.b.is_none());
@@ -111,7 +109,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 /// Returns the topology of the file, or of one link between the ports.
 pub(super) fn topology(args: &RunArgs, globals: &Globals) -> Result<ReadTopology, Error> {
-    let usage = |message: String| Err(Error::Usage(message));
+    let usage = |message: String| Err(Error::usage(message));
     let scenario = args.live.scenario.as_deref();
     match &args.b {
         Some(_) if args.host.is_some() => usage("--host needs a topology file".to_owned()),

@@ -82,16 +82,14 @@ pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<
     };
     match (&topology.cluster, host) {
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(Error::Usage(
-            "--host: the topology has no [[host]]".to_owned(),
-        )),
-        (Some(cluster), None) => Err(Error::Usage(format!(
+        (None, Some(_)) => Err(Error::usage("--host: the topology has no [[host]]")),
+        (Some(cluster), None) => Err(Error::usage(format!(
             "the topology has several hosts; add --host NAME, one of {}",
             names(cluster)
         ))),
         (Some(cluster), Some(name)) => match cluster.host_named(name) {
             Some(index) => Ok(Some(index)),
-            None => Err(Error::Usage(format!(
+            None => Err(Error::usage(format!(
                 "--host: unknown host '{name}'; hosts are {}",
                 names(cluster)
             ))),
@@ -116,21 +114,21 @@ impl HostRun {
         let cluster = cluster.unwrap_or_else(|| unreachable!("not a network of hosts"));
         let named = || match cluster.key.as_ref()? {
             Ok(path) => Some(Ok(path.as_path())),
-            Err(problem) => Some(Err(Error::Usage(problem.to_string()))),
+            Err(problem) => Some(Err(Error::usage(problem))),
         };
         let Some(key) = key.map(Ok).or_else(named).transpose()? else {
-            let message = "no key; write [underlay] key = \"FILE\", and create FILE with \
-                           `longwire key FILE`";
-            return Err(Error::Usage(message.to_owned()));
+            return Err(Error::usage(
+                "no key; write [underlay] key = \"FILE\", and create FILE with `longwire key FILE`",
+            ));
         };
-        let key = Key::read(key).map_err(|error| Error::Usage(error.to_string()))?;
+        let key = Key::read(key).map_err(Error::usage)?;
         let setup = setup(topology, cluster, (index, seed), key)?;
         let others = Others::of(cluster, index);
         let place = |host: usize| host - usize::from(host > index);
         let exits = cluster.owners.iter();
         let exits = exits.map(|owner| (*owner != index).then(|| place(*owner)));
         let started = Transport::start(setup, exits.collect());
-        let (transport, parts) = started.map_err(|error| Error::Failed(error.to_string()))?;
+        let (transport, parts) = started.map_err(Error::failed)?;
         let epoch = wait.for_epoch(&transport, &others)?;
         Ok(HostRun {
             transport,
@@ -155,7 +153,7 @@ impl HostRun {
         if finer.is_empty() {
             return Ok(());
         }
-        Err(Error::Usage(format!(
+        Err(Error::usage(format!(
             "--require {}: below the clock uncertainty of {uncertainty}, half of the round trip \
              to host '{}'",
             finer.join(","),
@@ -189,7 +187,7 @@ impl Others {
         for event in events {
             self.note(event);
             if let (PeerEvent::OtherNetwork, Some(peer)) = (event.event, event.peer) {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "host '{}' has another topology, seed or scenario; all hosts need the same",
                     self.names[peer]
                 )));
@@ -268,7 +266,7 @@ fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32],
             contents.add(piece);
             Ok(())
         });
-        read.map_err(|reason| Error::Usage(format!("{name}: {reason}")))?;
+        read.map_err(|reason| Error::usage(format!("{name}: {reason}")))?;
         digest.add(name.as_bytes());
         digest.add(&contents.finish());
     }
@@ -293,8 +291,7 @@ impl HostWait<'_> {
         let (mut has_named, mut discarded) = (false, 0);
         loop {
             if self.stop.load(Ordering::Relaxed) {
-                let message = "interrupted before all hosts were connected";
-                return Err(Error::Failed(message.to_owned()));
+                return Err(Error::failed("interrupted before all hosts were connected"));
             }
             others.note_all(&transport.events())?;
             let now = monotonic_now();
@@ -356,7 +353,7 @@ impl HostConnection {
         let reader = self.transport.reader();
         let thread = std::thread::Builder::new().name("longwire-watch".to_owned());
         let thread = thread.spawn(move || self.run(&handle, &stopped));
-        let thread = thread.map_err(|error| Error::Failed(error.to_string()))?;
+        let thread = thread.map_err(Error::failed)?;
         Ok(HostWatch {
             stop,
             reader,

@@ -183,7 +183,7 @@ fn refuse_unknown_links(network: &Numbered, required: Option<&Requirement>) -> R
     if unknown.is_empty() {
         Ok(())
     } else {
-        Err(Error::Usage(format!("--require: {}", unknown.join("; "))))
+        Err(Error::usage(format!("--require: {}", unknown.join("; "))))
     }
 }
 
@@ -395,11 +395,10 @@ fn first_commands(
     let mut given = Vec::new();
     while let Some(command) = scenario.next_due(AHEAD) {
         if stop.load(Ordering::Relaxed) {
-            let message = "interrupted before the network started";
-            return Err(Error::Failed(message.to_owned()));
+            return Err(Error::failed("interrupted before the network started"));
         }
         let prepared = prepare(&command);
-        let mut prepared = prepared.map_err(|problem| Error::Failed(problem.to_string()))?;
+        let mut prepared = prepared.map_err(Error::failed)?;
         parts.orders.append(&mut prepared.operations);
         given.push((command, prepared));
     }

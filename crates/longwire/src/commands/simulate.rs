@@ -154,7 +154,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return if args.input.ends_with(".toml") {
             simulate_network::run(Path::new(&args.input), args, globals)
         } else {
-            Err(Error::Usage(format!(
+            Err(Error::usage(format!(
                 "missing OUT after '{}'; a topology file must end in .toml",
                 args.input
             )))
@@ -258,7 +258,7 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
         return Ok((Ways::Two(Sides::new(&args.near)), links));
     }
     if let Some(option) = args.link.prefixed.first() {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{option} needs --near; without it there is one direction, whose options have no \
              prefix"
         )));
@@ -276,20 +276,22 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
 /// Refuses network options for a single link.
 fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     let ports = !args.inputs.is_empty() || !args.outputs.is_empty();
-    let message = match (ports, &args.scenario) {
-        (true, _) => "--in and --out need a topology file",
-        (_, Some(_)) => "--scenario needs a topology file",
-        _ => return Ok(()),
-    };
-    Err(Error::Usage(format!(
-        "{message}; for a single link, give IN and OUT"
-    )))
+    Error::refuse_first(&[
+        (
+            ports,
+            "--in and --out need a topology file; for a single link, give IN and OUT",
+        ),
+        (
+            args.scenario.is_some(),
+            "--scenario needs a topology file; for a single link, give IN and OUT",
+        ),
+    ])
 }
 
 /// Refuses an output that would overwrite the input, or write binary data to a
 /// terminal.
 fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
-    let usage = |message: String| Err(Error::Usage(message));
+    let usage = |message: String| Err(Error::usage(message));
     if CaptureFormat::of(output).is_none() {
         return usage(format!(
             "OUT '{output}': name must end in .pcap or .pcapng; - is stdout"

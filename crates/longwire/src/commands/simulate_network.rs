@@ -65,8 +65,8 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     watch.steps().begin("starting", None);
     let ports: Vec<&str> = run_network::port_names_of(&network).collect();
     let started = Instant::now();
-    let simulation = Simulation::new(&ports, parts, seed, epoch, recorder)
-        .map_err(|error| Error::Failed(error.to_string()))?;
+    let simulation =
+        Simulation::new(&ports, parts, seed, epoch, recorder).map_err(Error::failed)?;
     drop(watch);
     announcement.print(globals);
     let mut notes = announcement.warnings;
@@ -110,7 +110,7 @@ fn place(outs: &[PortFile]) -> ReportStream {
 
 /// Refuses options of a single link, which would have no effect on a network.
 fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
-    let given = [
+    Error::refuse_first(&[
         (
             !args.link.is_empty(),
             "link options do not apply to a topology; write them under [defaults] or [[link]]",
@@ -130,16 +130,12 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
             "--link is for a single link; in a topology, matchers select link and direction",
         ),
         (args.inputs.is_empty(), "no input; give --in PORT=CAPTURE"),
-    ];
-    match given.iter().find(|(given, _)| *given) {
-        Some((_, why)) => Err(Error::Usage((*why).to_owned())),
-        None => Ok(()),
-    }
+    ])
 }
 
 /// Refuses outputs that would overwrite an input or each other.
 fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Result<(), Error> {
-    let usage = |message: String| Err(Error::Usage(message));
+    let usage = |message: String| Err(Error::usage(message));
     if ins.iter().filter(|file| file.path == "-").count() > 1 {
         return usage("two --in are stdin; it can be read once only".to_owned());
     }

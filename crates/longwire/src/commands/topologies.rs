@@ -39,7 +39,7 @@ pub(super) fn pair(
             "" => problem.reason.clone(),
             remedy => format!("{}; {remedy}", problem.reason),
         });
-        Error::Usage(problems.collect::<Vec<_>>().join("\n"))
+        Error::usage(problems.collect::<Vec<_>>().join("\n"))
     })?;
     let announcement = Announcement::of_one_link(warn(&topology, globals));
     Ok((topology, announcement))
@@ -78,7 +78,7 @@ pub(super) fn read(
 /// Returns the error for these problems of a topology.
 pub(super) fn refused(problems: Vec<Problem>) -> Error {
     let problems = problems.iter().map(ToString::to_string);
-    Error::Usage(problems.collect::<Vec<_>>().join("\n"))
+    Error::usage(problems.collect::<Vec<_>>().join("\n"))
 }
 
 /// Prints the warnings of a topology, and returns them for the report.
@@ -93,20 +93,17 @@ pub(super) fn warn(topology: &Topology, globals: &Globals) -> Vec<String> {
 /// # Errors
 /// If any is given.
 pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Result<(), Error> {
-    if !link.is_empty() {
-        return Err(Error::Usage(
-            "link options do not apply to a topology; write them under [defaults] or [[link]]"
-                .to_owned(),
-        ));
-    }
-    if carrier {
-        return Err(Error::Usage(
-            "--carrier is for a single link; in the file, name the links toward a port: \
-             far = { opens = \"tap:lw0\", carrier = \"link.up\" }"
-                .to_owned(),
-        ));
-    }
-    Ok(())
+    Error::refuse_first(&[
+        (
+            !link.is_empty(),
+            "link options do not apply to a topology; write them under [defaults] or [[link]]",
+        ),
+        (
+            carrier,
+            "--carrier is for a single link; in the file, name the links toward a port: far = \
+             { opens = \"tap:lw0\", carrier = \"link.up\" }",
+        ),
+    ])
 }
 
 /// Returns the seed of the file or of `--seed`.
@@ -115,7 +112,7 @@ pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Re
 /// If they differ.
 pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     match topology.seed {
-        Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::Usage(format!(
+        Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::usage(format!(
             "--seed conflicts with seed = {seed} of the topology; remove one"
         ))),
         Some(seed) => Ok(seed),

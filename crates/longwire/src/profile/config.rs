@@ -18,7 +18,7 @@ pub(super) fn rfc2544(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc25
     let rate = traffic.load_rate("ethernet")?;
     let sizes = args.frame_sizes.iter();
     Ok(Rfc2544 {
-        rate: rate.ok_or_else(|| Error::Usage("give --rate, what 100 % is".to_owned()))?,
+        rate: rate.ok_or_else(|| Error::usage("give --rate, what 100 % is"))?,
         sizes: sizes.map(|size| size - FCS_LEN).collect(),
         tests: args.tests.iter().map(|test| test.test()).collect(),
         trial: args.trial,

@@ -26,11 +26,9 @@ use crate::{Error, Globals};
 impl From<ProfileError> for Error {
     fn from(error: ProfileError) -> Error {
         match error {
-            ProfileError::RateTooHigh { .. } | ProfileError::Generator(_) => {
-                Error::Usage(error.to_string())
-            }
+            ProfileError::RateTooHigh { .. } | ProfileError::Generator(_) => Error::usage(error),
             ProfileError::Receive { port, source } => refused(&port, *source),
-            error => Error::Failed(error.to_string()),
+            error => Error::failed(error),
         }
     }
 }
@@ -74,31 +72,39 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 /// Refuses conflicting options.
 fn check(args: &GenerateArgs) -> Result<(), Error> {
-    let usage = |message: &str| Err(Error::Usage(message.to_owned()));
-    if args.receive.is_none() {
-        return usage("--profile needs --receive PORT behind the device");
-    }
-    if args.traffic.no_probe {
-        return usage("--profile needs probes; remove --no-probe");
-    }
-    if args.traffic.topspeed || args.traffic.count.is_some() || args.traffic.time.is_some() {
-        return usage("--profile sets --topspeed, --count and --time; give --rate and --trial");
-    }
-    if args.profile.resolution == Probability::ZERO {
-        return usage("--resolution 0% never ends; use 0.1%");
-    }
-    if args.profile.trial < Nanos::from_millis(100) {
-        return usage("--trial is below the minimum of 100ms");
-    }
-    if args.pump.record.capture.is_some() || args.pump.record.log.is_some() {
-        return usage("--capture and --log do not work with --profile, which has several runs");
-    }
-    match args.profile.profile {
-        Some(ProfileKind::Rfc2544 | ProfileKind::Rfc2889) if args.traffic.rate.is_none() => {
-            usage("--profile needs --rate, the 100 % load, such as 1gbit")
-        }
-        _ => Ok(()),
-    }
+    let (profile, traffic, record) = (&args.profile, &args.traffic, &args.pump.record);
+    let is_paced = traffic.topspeed || traffic.count.is_some() || traffic.time.is_some();
+    let has_rate = traffic.rate.is_some() || profile.profile == Some(ProfileKind::Y1564);
+    Error::refuse_first(&[
+        (
+            args.receive.is_none(),
+            "--profile needs --receive PORT behind the device",
+        ),
+        (
+            traffic.no_probe,
+            "--profile needs probes; remove --no-probe",
+        ),
+        (
+            is_paced,
+            "--profile sets --topspeed, --count and --time; give --rate and --trial",
+        ),
+        (
+            profile.resolution == Probability::ZERO,
+            "--resolution 0% never ends; use 0.1%",
+        ),
+        (
+            profile.trial < Nanos::from_millis(100),
+            "--trial is below the minimum of 100ms",
+        ),
+        (
+            record.capture.is_some() || record.log.is_some(),
+            "--capture and --log do not work with --profile, which has several runs",
+        ),
+        (
+            !has_rate,
+            "--profile needs --rate, the 100 % load, such as 1gbit",
+        ),
+    ])
 }
 
 /// Returns the tester between the ports of --to and --receive.

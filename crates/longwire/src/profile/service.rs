@@ -21,7 +21,7 @@ pub const SERVICES_MAX: usize = 16;
 /// # Errors
 /// If there is none, there are too many, or one is invalid.
 pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
-    let usage = |message: String| Err(Error::Usage(message));
+    let usage = |message: String| Err(Error::usage(message));
     match (args.cir, args.services.as_slice()) {
         (None, []) => {
             usage("--profile y1564 needs --cir, the guaranteed rate, or --service".to_owned())
@@ -69,7 +69,7 @@ fn plain(name: String, cir: BitRate, args: &ProfileArgs) -> Service {
 
 /// Parses `NAME:cir=10mbit,eir=5mbit,max-delay=20ms`.
 fn parse(text: &str, args: &ProfileArgs) -> Result<Service, Error> {
-    let wrong = |message: String| Error::Usage(format!("--service {text}: {message}"));
+    let wrong = |message: String| Error::usage(format!("--service {text}: {message}"));
     let (name, rest) = text
         .split_once(':')
         .filter(|(name, _)| !name.is_empty())

@@ -78,7 +78,7 @@ fn receive(port: &str, namespace: Option<&str>, sent: SentFrames) -> Result<Rece
         None => open(),
         Some(name) => {
             let there = NetNamespace::named(name).and_then(|namespace| namespace.run(open));
-            there.map_err(|error| Error::Failed(format!("--receive-netns {name}: {error}")))?
+            there.map_err(|error| Error::failed(format!("--receive-netns {name}: {error}")))?
         }
     };
     receiver.map_err(|error| refused(port, error))
@@ -88,6 +88,6 @@ fn receive(port: &str, namespace: Option<&str>, sent: SentFrames) -> Result<Rece
 pub fn refused(port: &str, error: ReceiveError) -> Error {
     match error {
         ReceiveError::Port(error) => Error::Port(error),
-        error => Error::Failed(format!("--receive {port}: {error}")),
+        error => Error::failed(format!("--receive {port}: {error}")),
     }
 }

@@ -265,7 +265,7 @@ pub fn check_file<'a>(
     let name = path.to_string_lossy();
     let mut files = used.into_iter();
     if files.any(|file| file == name || same_file(file, &name)) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "--report '{name}' is also an input or output; choose another name"
         )));
     }

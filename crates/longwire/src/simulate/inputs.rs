@@ -33,7 +33,7 @@ impl PortFile {
             return Ok(PortFile { port: None, path });
         };
         let Some(index) = topology.port_named(port) else {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "{option} {text}: there is no port '{port}'; there are {}",
                 names(&topology.ports)
             )));
@@ -290,7 +290,7 @@ fn port_of(
     ports: &[PortPlan],
 ) -> Result<PortIndex, Error> {
     let Some(name) = reader.interface_name(interface) else {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{} does not say at which port its frames came in; write PORT={0}, where PORT is one \
              of {}",
             reader.name(),
@@ -306,7 +306,7 @@ fn port_of(
     let device = |port: &PortPlan| port.opens.split_once(':').is_some_and(|(_, d)| d == name);
     let called = ports.iter().position(|port| port.name == name);
     let Some(found) = called.or_else(|| ports.iter().position(device)) else {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{}: its interface '{name}' is not a port; there are {}",
             reader.name(),
             names(ports)

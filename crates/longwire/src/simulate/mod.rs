@@ -271,7 +271,7 @@ impl<'a> VirtualRun<'a> {
 /// Checks that no plugin has failed: its later decisions would be meaningless.
 fn check_faults(faults: &Faults) -> Result<(), Error> {
     if faults.any() {
-        Err(Error::Failed(faults.first().unwrap_or_default()))
+        Err(Error::failed(faults.first().unwrap_or_default()))
     } else {
         Ok(())
     }

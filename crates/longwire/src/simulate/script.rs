@@ -53,7 +53,7 @@ impl<'a> Script<'a> {
         let prepared = self.network.plan(&command, &self.loader, &self.retired);
         let prepared = prepared.map_err(|problem| {
             let at = command.at.unwrap_or(Nanos::ZERO);
-            Error::Failed(format!("scenario at {at}: {problem}"))
+            Error::failed(format!("scenario at {at}: {problem}"))
         })?;
         self.made
             .remember(ChangeRecord::of_scenario(&command, &prepared));

@@ -70,13 +70,13 @@ pub struct TopArgs {
 /// If stdout is not a terminal, or no run answers at the start.
 pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        return Err(Error::Usage(
-            "top needs a terminal; `longwire ctl watch` prints counters line by line".to_owned(),
+        return Err(Error::usage(
+            "top needs a terminal; `longwire ctl watch` prints counters line by line",
         ));
     }
     let (least, most) = (Nanos::from_millis(200), Nanos::from_secs(60));
     if !(least..=most).contains(&args.every) {
-        return Err(Error::Usage("--every: takes 200ms to 1min".to_owned()));
+        return Err(Error::usage("--every: takes 200ms to 1min"));
     }
     let client = connect(&args.run)?;
     let every = Duration::from_nanos(args.every.as_nanos());

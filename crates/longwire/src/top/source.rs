@@ -135,7 +135,7 @@ pub fn serve(
 
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
-        Error::Failed(format!(
+        Error::failed(format!(
             "unknown format of the response ({error}); the run may have another version"
         ))
     })

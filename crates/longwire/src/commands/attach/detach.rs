@@ -47,7 +47,7 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
                 if !has_ended(process) {
                     end(process, Signal::SIGKILL)?;
                     if !has_ended(process) {
-                        return Err(Error::Failed(format!(
+                        return Err(Error::failed(format!(
                             "process {} of '{name}' does not end, although it was killed: the \
                              kernel holds it",
                             process.pid
@@ -80,6 +80,6 @@ fn end(process: &AttachProcess, signal: Signal) -> Result<(), Error> {
     let pid = process.pid;
     match kill(Pid::from_raw(pid.cast_signed()), signal) {
         Ok(()) | Err(nix::Error::ESRCH) => Ok(()),
-        Err(error) => Err(Error::Failed(format!("cannot end process {pid}: {error}"))),
+        Err(error) => Err(Error::failed(format!("cannot end process {pid}: {error}"))),
     }
 }

@@ -190,7 +190,7 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Some(AttachAction::List) => list::list(globals),
         Some(AttachAction::Set(args)) => set::set(args, globals),
         Some(AttachAction::Detach(args)) => detach::detach(args, globals),
-        Some(AttachAction::Other(words)) => Err(Error::Usage(format!(
+        Some(AttachAction::Other(words)) => Err(Error::usage(format!(
             "there is no action '{0}': list, set, detach; a link is attached with --container {0}, \
              --pod, --pid or --netns",
             words.first().map_or("", String::as_str)
@@ -215,7 +215,7 @@ fn attach_by_node(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Erro
     spec::check_paths(args)?;
     let (spec, _, found) = find(args)?;
     let (given, interface) = (args.name.as_deref(), args.interface.as_deref());
-    let name = names::choose(given, &found.label, interface).map_err(Error::Usage)?;
+    let name = names::choose(given, &found.label, interface).map_err(Error::usage)?;
     let existed = node::exists(&name)?;
     let view = node::put(&name, &spec)?;
     announce(&view.interfaces, args, globals)?.print(globals);

@@ -70,6 +70,6 @@ fn client() -> Result<Option<Client>, Error> {
 
 fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, Error> {
     serde_json::from_value(answer).map_err(|error| {
-        Error::Failed(format!("the node answers as another version does: {error}"))
+        Error::failed(format!("the node answers as another version does: {error}"))
     })
 }

@@ -78,7 +78,7 @@ impl Registered {
     /// Returns why a closed attachment cannot be used.
     pub fn refuse_closed(&self) -> Error {
         let name = &self.view.name;
-        Error::Usage(format!(
+        Error::usage(format!(
             "'{name}' is {CLOSED}: `longwire attach detach {name}` opens it"
         ))
     }
@@ -120,14 +120,14 @@ impl Registration {
             [one] => Some(one.as_str()),
             _ => Some(place::ALL),
         };
-        let name = names::choose(name, &label, interface).map_err(Error::Usage)?;
+        let name = names::choose(name, &label, interface).map_err(Error::usage)?;
         let mut present = entries(&directory)?.into_iter();
         if let Some(present) = present.find(|entry| entry.view.name == name) {
             let is_closed = present.process.as_ref().is_some_and(|it| it.closed);
             if is_closed {
                 return Err(present.refuse_closed());
             }
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "a link named '{name}' is attached already: choose another with --name, or change \
                  it with `longwire attach set {name} …`"
             )));
@@ -215,7 +215,7 @@ pub(super) fn named(name: &str) -> Result<Registered, Error> {
             [] => "none is".to_owned(),
             names => format!("attached are {}", names.join(", ")),
         };
-        Error::Usage(format!("no link named '{name}' is attached; {present}"))
+        Error::usage(format!("no link named '{name}' is attached; {present}"))
     })
 }
 

@@ -87,7 +87,7 @@ impl DirectedOptions {
             if let (Some(asked), Some(direction)) = (asked, direction)
                 && asked != direction
             {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "'{name}' is of the direction {direction}, and --direction {asked} was given"
                 )));
             }
@@ -134,7 +134,7 @@ impl DirectedOptions {
         if directions.all(|direction| direction == only) {
             return Ok(());
         }
-        Err(Error::Usage(format!(
+        Err(Error::usage(format!(
             "the link has one direction, {only}: another one has to be attached for the other"
         )))
     }

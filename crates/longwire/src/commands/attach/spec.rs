@@ -59,7 +59,7 @@ pub(super) fn check_paths(args: &AttachArgs) -> Result<(), Error> {
     let mut files = link.up.files().chain(link.down.files());
     match files.find(|file| Path::new(file).is_relative()) {
         None => Ok(()),
-        Some(file) => Err(Error::Usage(format!(
+        Some(file) => Err(Error::usage(format!(
             "{file}: with --node, files are named by absolute paths: the node has another \
              working directory"
         ))),

@@ -122,7 +122,7 @@ fn read(path: &Path) -> Result<Value, Error> {
         open::to_read(path).and_then(|file| file.take(CHANGE_MAX + 1).read_to_string(&mut text))
     };
     read.map_err(Error::file(path, "cannot read the change"))?;
-    let refuse = |why: String| Err(Error::Usage(format!("{}: {why}", path.display())));
+    let refuse = |why: String| Err(Error::usage(format!("{}: {why}", path.display())));
     if text.len() as u64 > CHANGE_MAX {
         return refuse(format!(
             "larger than {} MiB; divide the change",

@@ -17,7 +17,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
         "/v1/changes"
     };
     let changed = client.post(path, &change).map_err(|error| match error {
-        ClientError::ConnectionLost { .. } if !check => Error::Failed(format!(
+        ClientError::ConnectionLost { .. } if !check => Error::failed(format!(
             "{error}; the change may have been applied; see `longwire ctl changes`"
         )),
         error => error.into(),

@@ -156,7 +156,7 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     let mut links = Vec::new();
     let way = pages(pattern, client, &mut links)?;
     if links.is_empty() && pattern != "*" {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "no link matches '{pattern}'; * matches any text, ? one character"
         )));
     }

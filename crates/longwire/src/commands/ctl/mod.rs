@@ -318,7 +318,7 @@ pub fn connect(args: &RunAddress) -> Result<Client, Error> {
     let file = args.token_file.clone().or(named.map(PathBuf::from));
     let token = file.as_deref().map(read_token).transpose()?;
     if let (Address::Tcp(_), None) = (&address, &token) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{address}: TCP needs a token; name the file of the run's --control-token-file with \
              --token-file or in {}",
             place::TOKEN_FILE
@@ -328,7 +328,7 @@ pub fn connect(args: &RunAddress) -> Result<Client, Error> {
     let Some(name) = &args.attachment else {
         return Ok(client);
     };
-    names::check(name).map_err(Error::Usage)?;
+    names::check(name).map_err(Error::usage)?;
     Ok(client.of_attachment(name))
 }
 
@@ -350,7 +350,7 @@ fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Er
 /// Parses a response; fails if this version does not know its format.
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
-        Error::Failed(format!(
+        Error::failed(format!(
             "unknown format of the response ({error}); the run may have another version; --json \
              prints the response"
         ))

@@ -30,7 +30,7 @@ pub(super) fn find(
     if let Some(named) = environment(ADDRESS).filter(|named| !named.is_empty()) {
         let named = named.to_string_lossy();
         let read = named.parse::<Address>();
-        return read.map_err(|error| Error::Usage(format!("{ADDRESS}: {error}")));
+        return read.map_err(|error| Error::usage(format!("{ADDRESS}: {error}")));
     }
     only(&run_directory::all(environment(run_directory::VARIABLE)))
 }
@@ -47,12 +47,12 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     }
     match alive.as_slice() {
         [one] => Ok(Address::Unix((*one).clone())),
-        [] if denied => Err(Error::Failed(format!(
+        [] if denied => Err(Error::failed(format!(
             "no run of this user in {}; give its socket, such as --control ./link.sock",
             written(folders.iter().map(PathBuf::as_path))
         ))),
-        [] => Err(Error::Failed(no_listener(folders, &sockets))),
-        several => Err(Error::Usage(format!(
+        [] => Err(Error::failed(no_listener(folders, &sockets))),
+        several => Err(Error::usage(format!(
             "several runs listen: {}; choose one with --control PATH or {ADDRESS}",
             written(several.iter().map(|path| path.as_path()))
         ))),

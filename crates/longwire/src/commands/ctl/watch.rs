@@ -38,7 +38,7 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
         })
     })?;
     match (ended, left) {
-        (StreamEnd::Closed, Some(left)) => Err(Error::Failed(format!(
+        (StreamEnd::Closed, Some(left)) => Err(Error::failed(format!(
             "the run ended {} too early",
             count_of(left, "time")
         ))),
