@@ -5,9 +5,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use longwire_io::PortError;
 use longwire_io::net::NetError;
-use longwire_io::run_directory;
+use longwire_io::{PortError, run_directory};
 use longwire_runtime::StartError;
 use longwire_testbed::EnvironmentError;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
-use crate::report::stderr::print_line;
-use crate::rights;
 use longwire_runtime::shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use crate::report::stderr::print_line;
+use crate::rights;
 
 /// Time after the second signal to write the report.
 const GRACE: Duration = Duration::from_secs(3);

@@ -5,12 +5,12 @@ use std::time::Duration;
 use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{Pauses, RunConfig, RunReport, WaitMode, host};
+use longwire_traffic::sockets::{OneWay, one_way, round_trips};
 use serde::Serialize;
 
 use super::AccuracyArgs;
 use super::testbed::Testbed;
 use crate::Error;
-use longwire_traffic::sockets::{OneWay, one_way, round_trips};
 
 /// A row: one delay and frame length; errors in microseconds.
 #[derive(Debug, Serialize)]

@@ -6,12 +6,12 @@ use std::time::Duration;
 use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{RunConfig, RunReport};
+use longwire_traffic::sockets::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
 use serde::Serialize;
 
 use super::harness::median;
 use super::testbed::Testbed;
 use crate::Error;
-use longwire_traffic::sockets::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
 
 /// One-way delays of the round-trip checks, from LinkEM's table.
 const DELAYS_MS: [u64; 3] = [5, 30, 101];

@@ -4,7 +4,6 @@ mod accuracy;
 pub mod harness;
 mod links;
 mod live;
-mod memcpy;
 pub mod pairs;
 mod plugin;
 pub mod rate;
@@ -21,6 +20,7 @@ use longwire_engine::{BitRate, Nanos};
 use self::harness::show;
 use crate::cli::Wait;
 use crate::{Error, Globals};
+
 pub use links::LinksArgs;
 pub use shards::ShardsArgs;
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::{BitRate, LinkConfig};
 use longwire_runtime::RunConfig;
+use longwire_traffic::sockets::{UdpFlow, tcp_flow, udp_flow};
 use serde::Serialize;
 
 use super::RateArgs;
 use super::testbed::Testbed;
 use crate::Error;
-use longwire_traffic::sockets::{UdpFlow, tcp_flow, udp_flow};
 
 /// A row: one rate and protocol.
 #[derive(Debug, Serialize)]

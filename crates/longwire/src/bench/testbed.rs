@@ -6,9 +6,9 @@ use longwire_runtime::{DIRECTIONS, LinkSetup, NetworkPlan, RunConfig, RunningNet
 use longwire_testbed::{
     EnvironmentConfig, EnvironmentError, Networks, Plan, Side, direct_networks,
 };
+use longwire_traffic::sockets::{Host, Path};
 
 use crate::Error;
-use longwire_traffic::sockets::{Host, Path};
 
 /// Two hosts, joined by a veth pair or by the emulator.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! pipeline runs as fast as two cores can. A result below a frame's time on the wire
 //! means that the emulator is faster than the link.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use longwire_engine::models::{DELAY, LOSS};
@@ -14,8 +15,8 @@ use longwire_runtime::pipeline::{PipelineConfig, PipelineEnd, run_on_one_thread,
 use longwire_runtime::{LinkSetup, crossing, host};
 use serde::Serialize;
 
+use super::ThroughputArgs;
 use super::harness::median_by;
-use super::{ThroughputArgs, memcpy};
 use crate::progress::Progress;
 use crate::{Error, Globals};
 
@@ -296,7 +297,7 @@ fn summarise(case: Case, run: Run, runs: u32, times: Times) -> ThroughputRow {
     let copies = if lend { 0 } else { 2 };
     let backlog = RATE.bytes_in(delay).0 as usize;
     let area = source_bytes.max(backlog);
-    let memcpy_ns = memcpy::nanos_per_frame(size as usize, area);
+    let memcpy_ns = copy_ns_per_frame(size as usize, area);
     let dropped = end.report.drops.of("loss");
     let delivered = end.port.frames();
     ThroughputRow {
@@ -332,4 +333,42 @@ fn tlem(size: u32, source_bytes: usize) -> Option<&'static str> {
         (1500, IN_MEMORY) => "168-198",
         _ => return None,
     })
+}
+
+/// Duration of a measurement of copies.
+const COPY_TIME: Duration = Duration::from_millis(150);
+
+/// Returns the nanoseconds to copy a frame of `size` bytes between two areas of `area`
+/// bytes. A second core copies concurrently, as the pipeline's two stages do.
+fn copy_ns_per_frame(size: usize, area: usize) -> f64 {
+    std::thread::scope(|scope| {
+        // On separate threads: pinning must not outlast the measurement.
+        let cores = host::allowed_cores();
+        let copies: Vec<_> = (0..2)
+            .map(|nth| cores.get(nth).copied())
+            .map(|core| scope.spawn(move || copy_on(core, size, area)))
+            .collect();
+        let times = copies.into_iter().map(|copy| {
+            copy.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        times.sum::<f64>() / 2.0
+    })
+}
+
+fn copy_on(core: Option<usize>, size: usize, area: usize) -> f64 {
+    core.map(host::pin);
+    let area = area.max(size);
+    let source = vec![1u8; area];
+    let mut target = vec![2u8; area];
+    let frames = area / size;
+    let (start, mut copied) = (Instant::now(), 0u64);
+    while start.elapsed() < COPY_TIME {
+        for (from, to) in source.chunks_exact(size).zip(target.chunks_exact_mut(size)) {
+            to.copy_from_slice(black_box(from));
+            black_box(&to[0]);
+        }
+        copied += frames as u64;
+    }
+    start.elapsed().as_nanos() as f64 / copied.max(1) as f64
 }

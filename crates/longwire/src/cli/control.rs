@@ -1,13 +1,14 @@
-//! The options of the control API.
+//! The options of the control API and of the live view.
 
-use std::net::SocketAddr;
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use super::view_address::view_address;
-use crate::view;
 use clap::{ArgGroup, Args, ValueEnum};
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
 use longwire_node::process;
+
+use crate::view;
 
 /// The control API of a run.
 #[derive(Clone, Debug, Args)]
@@ -87,6 +88,105 @@ impl ControlArgs {
                 MetricsLinks::Sum => Detail::Sum,
                 MetricsLinks::Each => Detail::Each,
             },
+        }
+    }
+}
+
+/// The option, and the end of options.
+const VIEW: &str = "--view";
+const DASHES: &str = "--";
+
+/// Parses an address, a port of the loopback address, or both. Without a port, the
+/// system chooses one.
+pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix("localhost:").unwrap_or(text);
+    if let Ok(port) = port.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok((address, 0).into());
+    }
+    text.parse().map_err(|_| {
+        "write a port, --view=8080, or an IP address and port, --view=127.0.0.1:8080".to_owned()
+    })
+}
+
+/// Returns the arguments with the address joined to `--view` (`--view=8080`); `None`
+/// without one. A word after `--view` that is not an address belongs to the command.
+/// The options end at `end`.
+pub(super) fn joined(arguments: &[OsString], end: usize) -> Option<Vec<OsString>> {
+    let options = arguments[..end].iter().take_while(|word| *word != DASHES);
+    let at = options.enumerate().find(|(_, word)| *word == VIEW)?.0;
+    let address = arguments.get(at + 1)?.to_str()?;
+    view_address(address).ok()?;
+    let mut joined = arguments.to_vec();
+    joined.remove(at + 1);
+    joined[at] = format!("{VIEW}={address}").into();
+    Some(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cli, Command};
+
+    #[test]
+    fn addresses_are_a_port_or_an_address_with_one() {
+        for (text, address) in [
+            ("8080", "127.0.0.1:8080"),
+            ("localhost:8080", "127.0.0.1:8080"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("0.0.0.0", "0.0.0.0:0"),
+            ("[::1]:0", "[::1]:0"),
+        ] {
+            assert_eq!(
+                view_address(text).map(|address| address.to_string()),
+                Ok(address.into())
+            );
+        }
+        for text in ["", "70000", "example.org:80", "network.toml"] {
+            let error = view_address(text).expect_err(text);
+            assert!(error.contains("--view=8080"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_address_after_the_option_is_its_value() {
+        let parse = |text: &str| {
+            let words = text.split_whitespace().map(OsString::from);
+            let cli = Cli::from_arguments(words.collect()).map_err(|error| error.to_string())?;
+            let (view, words) = match cli.command {
+                Command::Exec(args) => (args.live.control.view, args.command),
+                Command::Run(args) => (args.live.control.view, vec![args.a.into()]),
+                other => panic!("{other:?}"),
+            };
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            let port = view.map(|address| address.port());
+            Ok::<_, String>((port, words.join(" ")))
+        };
+        for (line, port, words) in [
+            ("exec --view -- ping far", Some(0), "ping far"),
+            ("exec --view 8080 -- ping far", Some(8080), "ping far"),
+            (
+                "exec --view 8080 --delay 1ms ping far",
+                Some(8080),
+                "ping far",
+            ),
+            (
+                "exec --view 127.0.0.1:8080 a.toml -- ls",
+                Some(8080),
+                "a.toml -- ls",
+            ),
+            // An option of the command, not of exec.
+            ("exec -- x --view 8080", None, "x --view 8080"),
+            ("exec x --view 8080", None, "x --view 8080"),
+            ("exec --view x --view 8080", Some(0), "x --view 8080"),
+            ("run --view 8080 packet:a packet:b", Some(8080), "packet:a"),
+            ("run a.toml --view 127.0.0.1:8080", Some(8080), "a.toml"),
+            ("run a.toml --view", Some(0), "a.toml"),
+        ] {
+            let found = parse(&format!("longwire {line}"));
+            assert_eq!(found, Ok((port, words.to_owned())), "{line}");
         }
     }
 }

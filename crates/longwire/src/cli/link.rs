@@ -11,12 +11,11 @@ use longwire_engine::presets::{self, Duplex};
 use longwire_engine::{
     Hook, LinkConfig, LinkSpec, Loader, OptionError, PARTS, Part, Plugin, TakePiece,
 };
-use longwire_runtime::{Faults, FileLoader};
+use longwire_runtime::{Faults, FileLoader, suggest};
 
-use super::netem;
+use super::spelling::two_values;
 use crate::Error;
 use crate::commands::models::synopsis;
-use longwire_runtime::suggest;
 
 /// A prefix that restricts an option to one direction.
 struct Prefix {
@@ -356,9 +355,8 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
         // clap already names the option.
         Err(error) => {
             let values = text.split_once([',', ' ']);
-            let model = values.and_then(|(first, second)| {
-                netem::two_values(part.name, first, second.trim_start())
-            });
+            let model = values
+                .and_then(|(first, second)| two_values(part.name, first, second.trim_start()));
             return Err(model.unwrap_or_else(|| suggest::spec_error(&error.source)));
         }
     };

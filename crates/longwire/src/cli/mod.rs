@@ -7,14 +7,10 @@ mod doubts;
 mod examples;
 mod globals;
 mod link;
-mod netem;
 mod pump;
-mod receivers;
 mod running;
 mod spelling;
-mod style;
 mod traffic;
-mod view_address;
 
 use std::ffi::OsString;
 
@@ -27,15 +23,13 @@ use crate::commands::Command;
 
 pub use alter::AlterArgs;
 pub use control::{ControlArgs, MetricsLinks};
-pub use globals::{Color, Globals};
+pub use globals::{Color, Globals, Paint};
 pub use link::{DUPLEX_HELP, DuplexArgs, DuplexTexts, LINK_HELP};
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
-pub use receivers::ReceiverArgs;
 pub use running::{
     LaunchBy, LiveArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, TimingArgs,
     Wait, is_page, refuse_page,
 };
-pub use style::Paint;
 pub use traffic::{Inside, Order, TrafficArgs};
 
 const LONG_ABOUT: &str = "\
@@ -95,7 +89,7 @@ impl Cli {
             }) => arguments.len() - args.command.len(),
             _ => arguments.len(),
         };
-        if let Some(joined) = view_address::joined(&arguments, end) {
+        if let Some(joined) = control::joined(&arguments, end) {
             return Cli::from_arguments(joined);
         }
         // Up to the first word of the command, whose options are its own.

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use longwire_engine::Nanos;
 use longwire_engine::models::{FRAMING, Kind};
 use longwire_packet::alter::parse_dscp;
-use longwire_runtime::FileLoader;
+use longwire_runtime::{FileLoader, suggest};
 use longwire_traffic::arrivals::{ArrivalModel, LoadRate};
 use longwire_traffic::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MACS_MAX, MacAddress, Payload, PortRange,
@@ -18,7 +18,6 @@ use longwire_traffic::{ARRIVALS, SIZES};
 
 use crate::Error;
 use crate::commands::models::synopsis;
-use longwire_runtime::suggest;
 
 const TRAFFIC: &str = "Traffic";
 const HEADERS: &str = "Headers";

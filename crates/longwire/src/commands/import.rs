@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use longwire_capture::open;
+use longwire_topology::ns;
 
 use crate::Error;
-use longwire_topology::ns;
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]

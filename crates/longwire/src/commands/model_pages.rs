@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
+use longwire_control::registry::unit_name;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 
 use super::models::{registered, synopsis};
-use longwire_control::registry::unit_name;
 
 /// A page: file name and text, in Markdown.
 pub struct Page {

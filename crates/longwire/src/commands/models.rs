@@ -9,11 +9,11 @@ use clap::Args;
 use longwire_capture::whole_file;
 use longwire_control::registry::{Model, unit_name};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
+use longwire_runtime::suggest;
 
 use super::model_pages;
 use crate::cli::Paint;
 use crate::{Error, Globals};
-use longwire_runtime::suggest;
 
 /// Arguments of `models`.
 #[derive(Debug, Args)]

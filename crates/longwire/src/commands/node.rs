@@ -1,14 +1,12 @@
 //! `longwire node`: manages all attached links of a machine through an API.
 
-use std::fs;
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fs, io, thread};
 
 use clap::Args;
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
@@ -19,10 +17,9 @@ use longwire_runtime::{Faults, FileAccess};
 use sd_notify::NotifyState;
 
 use crate::cli::RunningArgs;
-use crate::report::Verdict;
-use crate::report::document::Document;
-use crate::report::start;
+use crate::report::finish::Document;
 use crate::report::stderr::print_line;
+use crate::report::{Verdict, start};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 

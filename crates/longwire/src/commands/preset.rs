@@ -7,13 +7,12 @@ use std::process::ExitCode;
 use clap::Args;
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::{self, Duplex, FROM_FILE, PRESETS, Preset};
-use longwire_runtime::FileLoader;
+use longwire_runtime::{FileLoader, suggest};
 use serde::Serialize;
 
 use super::models::synopsis;
 use crate::cli::Paint;
 use crate::{Error, Globals};
-use longwire_runtime::suggest;
 
 /// Arguments of `preset`.
 #[derive(Debug, Args)]

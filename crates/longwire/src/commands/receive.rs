@@ -18,8 +18,7 @@ use longwire_traffic::receive::{
     Receiver,
 };
 
-use crate::cli::Paint;
-use crate::cli::refuse_page;
+use crate::cli::{Paint, refuse_page};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
 use crate::receiving::text;

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use super::feed_file::{self, FeedFile};
 use super::replay_control::ReplayControl;
-use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
-use crate::receiving::{ReceivedByLink, Receivers};
+use crate::cli::{AlterArgs, PumpArgs};
+use crate::receiving::{ReceivedByLink, ReceiverArgs, Receivers};
 use crate::report::finish::{Ending, ReportStream, finish_as};
 use crate::report::start as announcement;
 use crate::report::words::count_of;

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use longwire_topology::schema::schema;
 
 use crate::Error;
-use longwire_topology::schema::schema;
 
 /// Arguments of `schema`.
 #[derive(Debug, Args)]

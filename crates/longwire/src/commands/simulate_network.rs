@@ -8,6 +8,7 @@ use std::time::Instant;
 use longwire_capture::log::{LogError, LogFormat};
 use longwire_capture::{CaptureFormat, same_file};
 use longwire_engine::Nanos;
+use longwire_fabric::{NetworkReport, Numbered};
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader};
@@ -23,7 +24,6 @@ use crate::signals::stop_flag;
 use crate::simulate::{Direction, Inputs, Outputs, PortFile, Script, VirtualRun};
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
-use longwire_fabric::{NetworkReport, Numbered};
 
 /// Simulates the network of a file.
 ///

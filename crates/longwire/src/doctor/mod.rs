@@ -3,7 +3,6 @@
 //! Each check examines one property and returns a finding: its state, cost and fix. A
 //! missing file (in a container, for example) is a finding and never an error.
 
-mod attach;
 mod cpu;
 mod interfaces;
 mod memory;
@@ -16,9 +15,8 @@ mod trial;
 use std::io::{self, Write};
 use std::path::Path;
 
-use serde::Serialize;
-
 use longwire_units::count_of;
+use serde::Serialize;
 
 use crate::cli::Paint;
 
@@ -104,7 +102,7 @@ pub fn examine(program: Option<&Path>) -> Vec<Group> {
     let mut rights = rights::check(exec.as_ref());
     rights.extend(exec);
     let mut packets = packets::check();
-    packets.push(attach::check());
+    packets.push(packets::check_attach());
     vec![
         group("processor", cpu::check()),
         group("timing", timing::check()),

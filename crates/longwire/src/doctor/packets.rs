@@ -1,7 +1,9 @@
-//! Checks of the kernel's packet interfaces: AF_PACKET, AF_XDP, TAP.
+//! Checks of the kernel's packet interfaces: AF_PACKET, AF_XDP, TAP, and attached links.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
+
+use longwire_io::attach::{AttachError, Pins, check_kernel};
 
 use super::Finding;
 use super::rights::may_load_programs;
@@ -98,6 +100,36 @@ fn offloads() -> Finding {
     )
 }
 
+const ATTACH: &str = "attach";
+
+/// Checks that the kernel supports and the user may run `attach` and `node`.
+pub(super) fn check_attach() -> Finding {
+    attach(check_kernel(), Pins::check().is_ok())
+}
+
+fn attach(kernel: Result<(), AttachError>, bpf_mounted: bool) -> Finding {
+    const COST: &str = "attach, node: no links in interfaces";
+    match kernel {
+        Ok(()) if bpf_mounted => Finding::ok(ATTACH, "TCX links and a BPF file system"),
+        Ok(()) => Finding::ok(
+            ATTACH,
+            "TCX links; --fail closed needs `mount -t bpf bpf /sys/fs/bpf`",
+        ),
+        Err(AttachError::OldKernel { .. }) => Finding::warn(ATTACH, "no TCX links (Linux 6.6)")
+            .costs(COST)
+            .fix(
+                "Linux 6.6 or later; else `longwire exec`, or `longwire run` between a \
+                     container's veth device and another",
+            ),
+        Err(AttachError::Program { source }) if source.kind() == ErrorKind::PermissionDenied => {
+            Finding::warn(ATTACH, "this user may not attach BPF programs")
+                .costs(COST)
+                .fix("sudo, or CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN")
+        }
+        Err(error) => Finding::warn(ATTACH, error.to_string()).costs(COST),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Status;
@@ -126,5 +158,20 @@ mod tests {
         assert_eq!(xdp(true, true, None).status, Status::Ok);
         assert_eq!(xdp(true, false, Some(2)).status, Status::Warn);
         assert_eq!(xdp(false, true, None).status, Status::Warn);
+    }
+
+    #[test]
+    fn each_obstacle_has_its_fix() {
+        let error = |errno| std::io::Error::from_raw_os_error(errno);
+        let old = AttachError::OldKernel { source: error(22) };
+        let forbidden = AttachError::Program { source: error(1) };
+        for (kernel, word) in [(old, "6.6"), (forbidden, "CAP_BPF")] {
+            let found = attach(Err(kernel), true);
+            assert_eq!(found.status, Status::Warn);
+            assert!(found.fix.is_some_and(|fix| fix.contains(word)));
+        }
+        let found = attach(Ok(()), false);
+        assert!(found.found.contains("mount -t bpf"), "{found:?}");
+        assert_eq!(found.status, Status::Ok);
     }
 }

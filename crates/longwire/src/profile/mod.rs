@@ -1,27 +1,29 @@
 //! `longwire generate --profile`: device tests that consist of several generator runs.
 
-mod args;
-mod config;
-mod service;
-mod text;
-
-pub use args::{ProfileArgs, ProfileKind};
-pub use text::probe_lines;
-
 use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use longwire_engine::{Nanos, Probability};
-use longwire_traffic::profile::{PortTester, ProfileError, ProfileReport};
+use longwire_traffic::arrivals::LoadRate;
+use longwire_traffic::profile::{PortTester, ProfileError, ProfileReport, Rfc2544, Rfc2889, Y1564};
+use longwire_traffic::sizes::FCS_LEN;
 
-use crate::cli::refuse_page;
+use self::service::services;
+use crate::cli::{TrafficArgs, refuse_page};
 use crate::commands::generate::{GenerateArgs, say, start_feed};
 use crate::error::EXIT_FIDELITY;
 use crate::receiving::refused;
 use crate::report::finish::write_file;
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
+
+mod args;
+mod service;
+mod text;
+
+pub use args::{ProfileArgs, ProfileKind};
+pub use text::probe_lines;
 
 impl From<ProfileError> for Error {
     fn from(error: ProfileError) -> Error {
@@ -45,12 +47,12 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (profile, traffic) = (&args.profile, &args.traffic);
     let report = match profile.profile {
         Some(ProfileKind::Y1564) => {
-            ProfileReport::Y1564(config::y1564(profile, traffic)?.run(&mut tester)?)
+            ProfileReport::Y1564(y1564(profile, traffic)?.run(&mut tester)?)
         }
         Some(ProfileKind::Rfc2889) => {
-            ProfileReport::Rfc2889(config::rfc2889(profile, traffic)?.run(&mut tester)?)
+            ProfileReport::Rfc2889(rfc2889(profile, traffic)?.run(&mut tester)?)
         }
-        _ => ProfileReport::Rfc2544(config::rfc2544(profile, traffic)?.run(&mut tester)?),
+        _ => ProfileReport::Rfc2544(rfc2544(profile, traffic)?.run(&mut tester)?),
     };
     let kept = write_file(args.pump.report.report.as_deref(), &report);
     if globals.json {
@@ -130,4 +132,56 @@ fn tester<'a>(
         start: Box::new(move |feed| Ok(start_feed(&args.pump, feed, &quiet)?.0)),
         progress: Box::new(|trial, outcome| Ok(say(&text::progress(trial, outcome), globals)?)),
     })
+}
+
+/// Returns the RFC 2544 benchmarks of the options.
+///
+/// # Errors
+/// If the rate is missing, or its framing is invalid.
+pub(super) fn rfc2544(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc2544, Error> {
+    let rate = traffic.load_rate("ethernet")?;
+    let sizes = args.frame_sizes.iter();
+    Ok(Rfc2544 {
+        rate: rate.ok_or_else(|| Error::usage("give --rate, what 100 % is"))?,
+        sizes: sizes.map(|size| size - FCS_LEN).collect(),
+        tests: args.tests.iter().map(|test| test.test()).collect(),
+        trial: args.trial,
+        resolution: parts_per_million(args.resolution),
+        acceptable_loss: args.acceptable_loss.as_f64(),
+        min_throughput: parts_per_million(args.min_throughput),
+        bursts: args.bursts,
+    })
+}
+
+/// Returns the RFC 2889 benchmarks of the options.
+///
+/// # Errors
+/// If the rate is missing, or its framing is invalid.
+pub(super) fn rfc2889(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc2889, Error> {
+    Ok(Rfc2889 {
+        loads: rfc2544(args, traffic)?,
+        tests: args.switch_tests.iter().map(|test| test.test()).collect(),
+        addresses: args.addresses,
+        learning_rate: LoadRate::Packets(args.teaching_rate),
+        aging: args.aging_time,
+    })
+}
+
+/// Returns the Y.1564 activation test of the options.
+///
+/// # Errors
+/// If there is no service, or a service or the arrivals are invalid.
+pub(super) fn y1564(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Y1564, Error> {
+    Ok(Y1564 {
+        services: services(args)?,
+        step: args.trial,
+        performance: args.performance_time,
+        arrivals: traffic.arrival_model()?,
+    })
+}
+
+/// Returns a share in parts per million; at least 1 if the share is above 0.
+fn parts_per_million(share: Probability) -> u32 {
+    let parts = (share.as_f64() * 1e6).round() as u32;
+    parts.max(u32::from(share != Probability::ZERO))
 }

@@ -1,7 +1,190 @@
-//! Receivers next to links, and their reports as text.
+//! Receivers of sent frames: the frames of each output are expected at a port on the other
+//! side of the network under test.
 
-mod receivers;
 pub mod text;
 
 pub use longwire_traffic::receive::ReceivedByLink;
-pub use receivers::{Receivers, refused};
+
+use std::time::Duration;
+
+use clap::Args;
+use longwire_engine::Nanos;
+use longwire_io::net::NetNamespace;
+use longwire_runtime::RunReport;
+use longwire_runtime::replay::ReplayOutput;
+use longwire_runtime::sent::{IgnoredFields, SentFrames, sent_log};
+use longwire_traffic::receive::{ReceiveConfig, ReceiveError, Receiver};
+
+use crate::report::stderr::print_line;
+use crate::{Error, Globals};
+
+/// Running receivers: one per output, or none.
+pub struct Receivers {
+    running: Vec<Receiver>,
+    wait: Duration,
+}
+
+impl Receivers {
+    /// Opens the receivers; the outputs register the frames that they send.
+    ///
+    /// # Errors
+    /// If a port or a namespace cannot be opened, or there is not one receiver per
+    /// output.
+    pub fn open(
+        args: &ReceiverArgs,
+        outputs: &mut [ReplayOutput],
+        globals: &Globals,
+    ) -> Result<Receivers, Error> {
+        let ports = args.ports(outputs.len())?;
+        let mut running = Vec::new();
+        for ((port, namespace), output) in ports.into_iter().zip(outputs) {
+            let ignored = args.receive_ignore.unwrap_or_default();
+            let (log, sent) = sent_log(&output.port.name, ignored);
+            output.sent = Some(log);
+            let receiver = receive(port, namespace, sent)?;
+            if globals.verbose {
+                receiver
+                    .notes()
+                    .iter()
+                    .for_each(|note| print_line(format_args!("{note}")));
+            }
+            running.push(receiver);
+        }
+        Ok(Receivers {
+            running,
+            wait: Duration::from_nanos(args.receive_wait.as_nanos()),
+        })
+    }
+
+    /// Waits for frames in flight and returns the receivers' reports. Their errors are
+    /// added to the report of the run.
+    pub fn finish(self, report: &mut RunReport) -> ReceivedByLink {
+        let mut all = ReceivedByLink::new();
+        if self.running.is_empty() {
+            return all;
+        }
+        std::thread::sleep(self.wait);
+        for (receiver, link) in self.running.into_iter().zip(&report.links) {
+            let received = receiver.stop();
+            if let Some(error) = &received.error {
+                let error = format!("receiving at {}: {error}", received.port);
+                report.error.get_or_insert(error);
+            }
+            all.insert(link.name.clone(), received);
+        }
+        all
+    }
+}
+
+fn receive(port: &str, namespace: Option<&str>, sent: SentFrames) -> Result<Receiver, Error> {
+    let open = || Receiver::of_sent(port, ReceiveConfig::default(), sent);
+    let receiver = match namespace {
+        None => open(),
+        Some(name) => {
+            let there = NetNamespace::named(name).and_then(|namespace| namespace.run(open));
+            there.map_err(|error| Error::failed(format!("--receive-netns {name}: {error}")))?
+        }
+    };
+    receiver.map_err(|error| refused(port, error))
+}
+
+/// Returns the error for a refused `--receive`.
+pub fn refused(port: &str, error: ReceiveError) -> Error {
+    match error {
+        ReceiveError::Port(error) => Error::Port(error),
+        error => Error::failed(format!("--receive {port}: {error}")),
+    }
+}
+
+/// Receivers of the sent frames, on the other side of a network under test.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Receiving")]
+pub struct ReceiverArgs {
+    /// Receive at this port, behind the network under test, and compare with the sent
+    /// frames; one per --to, in order
+    #[arg(
+        long,
+        value_name = "PORT",
+        long_help = "Receive at this port, behind the network under test, and compare with the \
+                     sent frames: loss, reordering, changes, delay. Repeat it as often as --to: \
+                     frames of the first --to are expected at the first --receive, and so on"
+    )]
+    pub receive: Vec<String>,
+
+    /// Network namespace of the receiving port, a name of `ip netns`; one for all, or one
+    /// per --receive
+    #[arg(long, value_name = "NAME", requires = "receive")]
+    pub receive_netns: Vec<String>,
+
+    /// Wait this long after the last sent frame for frames in flight
+    #[arg(long, value_name = "TIME", requires = "receive")]
+    #[arg(default_value = "500ms")]
+    pub receive_wait: Nanos,
+
+    /// Fields that may change in transit: mac, address, port, tos, ttl, checksum
+    #[arg(long, value_name = "FIELDS", requires = "receive")]
+    pub receive_ignore: Option<IgnoredFields>,
+}
+
+impl ReceiverArgs {
+    /// Returns the receiving ports for `outputs` outputs, each with its namespace.
+    ///
+    /// # Errors
+    /// If their number differs.
+    pub fn ports(&self, outputs: usize) -> Result<Vec<(&str, Option<&str>)>, Error> {
+        let (ports, namespaces) = (self.receive.len(), self.receive_netns.len());
+        if ports != 0 && ports != outputs {
+            return Err(Error::usage(format!(
+                "--receive was given {ports} times and --to {outputs} times; give one --receive \
+                 for each --to, in the same order"
+            )));
+        }
+        if namespaces > 1 && namespaces != ports {
+            return Err(Error::usage(format!(
+                "--receive-netns was given {namespaces} times for {ports} receiving ports; give it \
+                 once for all, or once for each"
+            )));
+        }
+        let namespace = |place: usize| {
+            let own = self.receive_netns.get(place);
+            own.or(self.receive_netns.first()).map(String::as_str)
+        };
+        let ports = self.receive.iter().enumerate();
+        Ok(ports
+            .map(|(place, port)| (port.as_str(), namespace(place)))
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports(receive: &[&str], netns: &[&str], outputs: usize) -> Result<String, String> {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let args = ReceiverArgs {
+            receive: owned(receive),
+            receive_netns: owned(netns),
+            receive_wait: Nanos::ZERO,
+            receive_ignore: None,
+        };
+        let ports = args.ports(outputs).map_err(|error| error.to_string())?;
+        let shown = ports.iter().map(|(port, netns)| match netns {
+            Some(netns) => format!("{port}@{netns}"),
+            None => (*port).to_owned(),
+        });
+        Ok(shown.collect::<Vec<String>>().join(" "))
+    }
+
+    #[test]
+    fn each_output_has_its_receiver_or_none_has() {
+        assert_eq!(ports(&[], &[], 2).as_deref(), Ok(""));
+        assert_eq!(ports(&["a", "b"], &[], 2).as_deref(), Ok("a b"));
+        assert_eq!(ports(&["a", "b"], &["n"], 2).as_deref(), Ok("a@n b@n"));
+        assert_eq!(ports(&["a", "b"], &["n", "m"], 2).as_deref(), Ok("a@n b@m"));
+        let refused = ports(&["a"], &[], 2).err().unwrap_or_default();
+        assert!(refused.contains("--to 2 times"), "{refused}");
+        let refused = ports(&["a"], &["n", "m"], 1).err().unwrap_or_default();
+        assert!(refused.contains("once for all"), "{refused}");
+    }
+}

@@ -1,17 +1,16 @@
 //! Writes the report at the end of a run, and determines the exit code.
 
+use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use longwire_capture::same_file;
-use longwire_capture::whole_file;
+use longwire_capture::{same_file, whole_file};
 use longwire_fabric::Changes;
 use longwire_plot::page::{self, PageInput, RunDocument};
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
-use super::document::Document;
 use super::require::Grade;
 use super::stderr::{ignore_closed, print_line};
 use super::summary::Summary;
@@ -274,6 +273,39 @@ pub fn check_file<'a>(
         action: "cannot write the report; choose a file in an existing, writable directory",
         source,
     })
+}
+
+/// The report of a run, with its verdict and the command to repeat it.
+#[derive(Debug, Serialize)]
+pub struct Document<'a, T> {
+    /// The report.
+    #[serde(flatten)]
+    report: &'a T,
+    /// The verdict on the run.
+    verdict: Verdict,
+    /// The command line, as words.
+    command: Vec<String>,
+    /// The program's version.
+    version: &'static str,
+}
+
+impl<T> Document<'_, T> {
+    /// Adds the verdict and this process's command line to a report.
+    pub fn new(report: &T, verdict: Verdict) -> Document<'_, T> {
+        let mut words = env::args_os();
+        let program = words.next().unwrap_or_default();
+        let program = Path::new(&program).file_name().unwrap_or_default();
+        let words = words.map(|word| word.to_string_lossy().into_owned());
+        Document {
+            report,
+            verdict,
+            command: [program.to_string_lossy().into_owned()]
+                .into_iter()
+                .chain(words)
+                .collect(),
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 pub mod artifacts;
 mod changes;
 mod columns;
-pub mod document;
 pub mod finish;
 pub mod live;
 mod overload;

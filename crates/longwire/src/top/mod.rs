@@ -11,6 +11,7 @@ mod source;
 mod tests;
 
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use clap::Args;
 use longwire_engine::Nanos;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use self::screen::{Sort, Step, TopScreen};
@@ -25,8 +27,6 @@ use self::source::{Request, Update};
 use crate::commands::ctl::{RunAddress, connect};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::os::fd::AsFd;
 
 /// Interval between checks for keys and signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

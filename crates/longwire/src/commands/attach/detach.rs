@@ -7,7 +7,6 @@ use clap::Args;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::node;
 use super::registry::{self, AttachProcess};
 use crate::{Error, Globals};
 
@@ -42,7 +41,7 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
     for one in &found {
         let name = &one.view.name;
         match &one.process {
-            None => node::detach(name)?,
+            None => registry::detach(name)?,
             Some(process) => {
                 if !has_ended(process) {
                     end(process, Signal::SIGKILL)?;

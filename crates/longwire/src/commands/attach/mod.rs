@@ -3,7 +3,6 @@
 mod detach;
 mod foreground;
 mod list;
-mod node;
 mod registry;
 mod set;
 mod spec;
@@ -216,8 +215,8 @@ fn attach_by_node(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Erro
     let (spec, _, found) = find(args)?;
     let (given, interface) = (args.name.as_deref(), args.interface.as_deref());
     let name = names::choose(given, &found.label, interface).map_err(Error::usage)?;
-    let existed = node::exists(&name)?;
-    let view = node::put(&name, &spec)?;
+    let existed = registry::exists(&name)?;
+    let view = registry::put(&name, &spec)?;
     announce(&view.interfaces, args, globals)?.print(globals);
     if globals.json {
         println!("{}", json!(view));

@@ -2,23 +2,26 @@
 //! control socket in the run directory; the node answers for its attachments.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longwire_attach::process_start;
 use longwire_capture::state_file::StagedFile;
-use longwire_client::Address;
-use longwire_client::node::{AttachmentSpec, AttachmentState, AttachmentView};
+use longwire_client::node::{
+    ATTACHMENTS, AttachmentList, AttachmentSpec, AttachmentState, AttachmentView,
+};
+use longwire_client::{Address, Client};
 use longwire_io::run_directory;
 use longwire_node::store::{self, Facts};
 use longwire_node::{names, place};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::node;
 use crate::Error;
-use crate::commands::node::own_directory;
+use crate::commands::node::{self, own_directory};
+use crate::report::stderr::print_line;
 
 /// Directory of the files, within the run directory.
 const DIRECTORY: &str = "attached";
@@ -220,7 +223,7 @@ pub(super) fn named(name: &str) -> Result<Registered, Error> {
 }
 
 fn of_node() -> Result<impl Iterator<Item = Registered>, Error> {
-    let views = node::views()?.into_iter();
+    let views = views()?.into_iter();
     Ok(views.map(|view| Registered {
         view,
         process: None,
@@ -297,6 +300,69 @@ fn remove_dead_sockets(run: &Path) {
             let _ = fs::remove_file(&path);
         }
     }
+}
+
+/// Sends an attachment to the node.
+pub(super) fn put(name: &str, spec: &AttachmentSpec) -> Result<AttachmentView, Error> {
+    let Some(mut client) = client()? else {
+        return Err(node::missing());
+    };
+    let answer = client.put(&format!("{ATTACHMENTS}/{name}"), &json!(spec))?;
+    read(answer)
+}
+
+/// Returns all attachments of the node; empty without a node. Warns if a node does not
+/// answer.
+pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
+    let Some(socket) = node::socket() else {
+        return Ok(Vec::new());
+    };
+    let mut client = Client::new(Address::Unix(socket.clone()), None)?;
+    match client.get(ATTACHMENTS) {
+        Ok(answer) => {
+            let list: AttachmentList = read(answer)?;
+            Ok(list.attachments)
+        }
+        Err(error) => {
+            // A killed node leaves its socket behind.
+            let connected = UnixStream::connect(&socket).map_err(|error| error.kind());
+            if !matches!(
+                connected,
+                Err(ErrorKind::ConnectionRefused | ErrorKind::NotFound)
+            ) {
+                print_line(format_args!("warning: without links of the node: {error}"));
+            }
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Returns whether the node has an attachment of this name.
+pub(super) fn exists(name: &str) -> Result<bool, Error> {
+    let Some(mut client) = client()? else {
+        return Ok(false);
+    };
+    Ok(client.get(&format!("{ATTACHMENTS}/{name}")).is_ok())
+}
+
+/// Removes an attachment of the node.
+pub(super) fn detach(name: &str) -> Result<(), Error> {
+    if let Some(mut client) = client()? {
+        client.delete(&format!("{ATTACHMENTS}/{name}"))?;
+    }
+    Ok(())
+}
+
+/// Returns a client of this user's or the system's node; `None` if there is none.
+fn client() -> Result<Option<Client>, Error> {
+    let client = node::socket().map(|socket| Client::new(Address::Unix(socket), None));
+    Ok(client.transpose()?)
+}
+
+fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, Error> {
+    serde_json::from_value(answer).map_err(|error| {
+        Error::failed(format!("the node answers as another version does: {error}"))
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use longwire_client::{Address, Client};
 use longwire_topology::{StartFiles, duplex_of_json};
 use serde_json::{Map, Value, json};
 
-use super::{node, registry};
+use super::registry;
 use crate::commands::ctl;
 use crate::report::start;
 use crate::{Error, Globals};
@@ -50,7 +50,7 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
         None => {
             let mut spec = view.spec.clone();
             options.change(&mut spec.link);
-            json!(node::put(&view.name, &spec)?)
+            json!(registry::put(&view.name, &spec)?)
         }
     };
     if globals.json {

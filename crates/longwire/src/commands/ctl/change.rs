@@ -1,16 +1,154 @@
-//! Changes: each is applied or refused as a whole.
+//! Changes: each is applied or refused as a whole (docs/control.md).
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::path::Path;
 
-use super::{Action, body, print_json, read};
-use crate::{Error, Globals};
+use longwire_capture::open;
 use longwire_client::{Client, ClientError};
 use longwire_control::responses::{ChangeResult, problem_body};
 use longwire_units::words::seconds;
+use serde_json::{Map, Value, json};
+
+use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs, print_json, read};
+use crate::{Error, Globals};
+
+/// Maximum size of a change that the server accepts, in bytes.
+const CHANGE_MAX: u64 = 16 << 20;
+
+/// Parses `OPTION=VALUE`. The running network validates both.
+pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("not OPTION=VALUE, such as rate=5mbit".to_owned()),
+    }
+}
+
+/// Returns the change of an action, and whether it is a dry run.
+fn body_of(action: &Action) -> Result<(Value, bool), Error> {
+    let (what, when) = match action {
+        Action::Add(args) => return Ok((add(args), args.check)),
+        Action::Remove(args) => return Ok((json!({ "remove": args.names }), args.check)),
+        Action::Apply(args) => return Ok((read_file(&args.file)?, args.check)),
+        Action::Set(args) => (set(args), &args.when),
+        Action::On(args) => (names("on", args), &args.when),
+        Action::Off(args) => (names("off", args), &args.when),
+        Action::Pause(args) => (names("pause", args), &args.when),
+        Action::Move(args) => (moved(args), &args.when),
+        _ => unreachable!("the other actions change nothing"),
+    };
+    Ok((timed(what, when), when.check))
+}
+
+fn timed(mut change: Value, when: &WhenArgs) -> Value {
+    for (name, time) in [("at", when.at), ("in", when.after)] {
+        if let Some(time) = time {
+            change[name] = json!(time.to_string());
+        }
+    }
+    change
+}
+
+fn set(args: &SetArgs) -> Value {
+    let mut options = table(args.options.iter().cloned());
+    for value in options.values_mut().filter(|value| **value == "") {
+        *value = Value::Null;
+    }
+    json!({ "set": { args.name.as_str(): options } })
+}
+
+fn names(what: &str, args: &NamesArgs) -> Value {
+    json!({ what: args.names })
+}
+
+fn moved(args: &MoveArgs) -> Value {
+    let mut change = json!({ "move": { args.class.as_str(): args.to } });
+    if let Some(outage) = args.outage {
+        change["outage"] = json!(outage.to_string());
+    }
+    change
+}
+
+fn add(args: &AddArgs) -> Value {
+    let (up, down) = (&args.link.up, &args.link.down);
+    let of = |texts: &[(&str, String)]| {
+        let texts = texts.iter();
+        table(texts.map(|(name, text)| ((*name).to_owned(), text.clone())))
+    };
+    let mut link = if up == down {
+        of(up)
+    } else {
+        Map::from_iter([
+            ("up".to_owned(), of(up).into()),
+            ("down".to_owned(), of(down).into()),
+        ])
+    };
+    link.insert("name".to_owned(), json!(args.name));
+    link.insert("match".to_owned(), json!(args.matches));
+    if let Some(template) = &args.template {
+        link.insert("template".to_owned(), json!(template));
+    }
+    if let Some(preset) = &args.link.preset {
+        link.insert("preset".to_owned(), json!(preset));
+    }
+    if args.shared {
+        link.insert("shared".to_owned(), json!(true));
+    }
+    if !args.match_down.is_empty() {
+        let down = link.entry("down").or_insert_with(|| json!({}));
+        down["match"] = json!(args.match_down);
+    }
+    json!({ "add": { "link": [link] } })
+}
+
+/// Returns options as a table; a repeated option becomes a list.
+pub(in crate::commands) fn table(
+    options: impl Iterator<Item = (String, String)>,
+) -> Map<String, Value> {
+    let mut table = Map::new();
+    for (name, text) in options {
+        let text = Value::from(text);
+        match table.get_mut(&name) {
+            None => drop(table.insert(name, text)),
+            Some(Value::Array(texts)) => texts.push(text),
+            Some(first) => *first = Value::Array(vec![first.take(), text]),
+        }
+    }
+    table
+}
+
+/// Reads a change from a file, or from standard input.
+fn read_file(path: &Path) -> Result<Value, Error> {
+    let mut text = String::new();
+    let read = if path.as_os_str() == "-" {
+        io::stdin().take(CHANGE_MAX + 1).read_to_string(&mut text)
+    } else {
+        open::to_read(path).and_then(|file| file.take(CHANGE_MAX + 1).read_to_string(&mut text))
+    };
+    read.map_err(Error::file(path, "cannot read the change"))?;
+    let refuse = |why: String| Err(Error::usage(format!("{}: {why}", path.display())));
+    if text.len() as u64 > CHANGE_MAX {
+        return refuse(format!(
+            "larger than {} MiB; divide the change",
+            CHANGE_MAX >> 20
+        ));
+    }
+    match parse(&text) {
+        Ok(change) => Ok(change),
+        Err(why) => refuse(why),
+    }
+}
+
+/// Parses a change: JSON if it begins with a brace, TOML otherwise.
+fn parse(text: &str) -> Result<Value, String> {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"));
+    }
+    toml::from_str(text).map_err(|error| format!("not TOML: {error}"))
+}
 
 /// Applies the change of an action.
 pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    let (change, check) = body::of(action)?;
+    let (change, check) = body_of(action)?;
     let path = if check {
         "/v1/changes?check=true"
     } else {
@@ -62,7 +200,70 @@ fn words(changed: &ChangeResult, check: bool, is_scheduled: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::{Cli, Command};
+
+    /// Returns the body of a change given as a command line.
+    fn body(arguments: &str) -> Value {
+        let arguments = ["longwire", "ctl"].into_iter().chain(arguments.split(' '));
+        let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{error}"));
+        let Command::Ctl(args) = &cli.command else {
+            panic!("no ctl");
+        };
+        let (body, _) = body_of(&args.action).unwrap_or_else(|error| panic!("{error}"));
+        body
+    }
+
+    #[test]
+    fn the_command_line_equals_a_body() {
+        let wanted = [
+            (
+                "set adsl* rate=5mbit loss=1% loss=ber:rate=1e-6 --in 2s",
+                json!({
+                    "set": { "adsl*": { "rate": "5mbit", "loss": ["1%", "ber:rate=1e-6"] } },
+                    "in": "2s",
+                }),
+            ),
+            (
+                "set x.up queue= delay=1ms",
+                json!({ "set": { "x.up": { "queue": null, "delay": "1ms" } } }),
+            ),
+            (
+                "add new7 --match src=10.0.0.7 --rate 1mbit --template adsl",
+                json!({ "add": { "link": [{
+                    "name": "new7", "match": ["src=10.0.0.7"], "template": "adsl",
+                    "rate": "1mbit",
+                }] } }),
+            ),
+            (
+                "add x --match in-port=a --match-down in-port=b --delay 1ms --up-rate 1mbit",
+                json!({ "add": { "link": [{
+                    "name": "x", "match": ["in-port=a"],
+                    "up": { "rate": "1mbit", "delay": "1ms" },
+                    "down": { "delay": "1ms", "match": ["in-port=b"] },
+                }] } }),
+            ),
+            (
+                "move terminal by-west --outage 50ms --at 30s",
+                json!({ "move": { "terminal": "by-west" }, "outage": "50ms", "at": "30s" }),
+            ),
+            ("remove a b*", json!({ "remove": ["a", "b*"] })),
+            ("pause core", json!({ "pause": ["core"] })),
+        ];
+        for (arguments, wanted) in wanted {
+            assert_eq!(body(arguments), wanted, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn toml_and_json_are_equivalent() {
+        let toml = "in = \"2s\"\noff = [\"core\"]\n[set.\"adsl*\"]\nrate = \"5mbit\"\n";
+        let json = r#" {"in":"2s","off":["core"],"set":{"adsl*":{"rate":"5mbit"}}}"#;
+        assert_eq!(parse(toml), parse(json));
+        assert!(parse("{").is_err() && parse("= 1").is_err());
+    }
 
     #[test]
     fn changes_are_reported_with_their_time() {

@@ -2,20 +2,19 @@
 
 use std::io::{self, Write};
 
-use serde::Deserialize;
-use serde_json::Value;
-
-use longwire_units::count_of;
-
-use super::stats::named;
-use super::{GetArgs, encoded, print_json, read};
-use crate::table::Table;
-use crate::{Error, Globals};
 use longwire_client::{Client, ClientError};
 use longwire_fabric::{DirectionView, LinkView};
 use longwire_runtime::fabric::Occupancy;
 use longwire_topology::Direction;
 use longwire_topology::glob::is_pattern;
+use longwire_units::count_of;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::show::named;
+use super::{GetArgs, encoded, print_json, read};
+use crate::table::Table;
+use crate::{Error, Globals};
 
 /// Links per request: a response of about 1 MB.
 const PAGE: usize = 1000;

@@ -1,11 +1,9 @@
 //! `longwire ctl`: reads and changes a running network through its control API.
 
-mod body;
 mod change;
 mod links;
 mod place;
 mod show;
-mod stats;
 mod watch;
 
 use std::io;
@@ -13,7 +11,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use longwire_client::{Client, ClientError};
+use longwire_control::{Address, read_token};
 use longwire_engine::Nanos;
+use longwire_node::names;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,11 +24,8 @@ use super::node;
 use crate::cli::{DUPLEX_HELP, DuplexTexts, LINK_HELP};
 use crate::error::EXIT_USAGE;
 use crate::{Error, Globals};
-use longwire_client::{Client, ClientError};
-use longwire_control::{Address, read_token};
-use longwire_node::names;
 
-pub(super) use body::{option, table};
+pub(super) use change::{option, table};
 
 const EXAMPLES: &str = "\
 The run must listen:
@@ -159,7 +157,7 @@ pub struct SetArgs {
 
     /// Options, such as rate=5mbit; loss and rewrite are repeatable. An empty value, as in
     /// queue=, restores the default
-    #[arg(value_name = "OPTION=VALUE", required = true, value_parser = body::option)]
+    #[arg(value_name = "OPTION=VALUE", required = true, value_parser = change::option)]
     pub options: Vec<(String, String)>,
 
     /// Time of the change.

@@ -6,11 +6,11 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use longwire_client::Address;
 use longwire_io::run_directory;
 
 use crate::Error;
 use crate::commands::node;
-use longwire_client::Address;
 
 /// Environment variable of the address.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";

@@ -2,19 +2,19 @@
 
 use std::io::{self, Write};
 
+use longwire_client::Client;
+use longwire_control::responses::{Changes, Overview, Paths, Ports, Report, Stats, Totals};
+use longwire_fabric::RuleView;
+use longwire_runtime::fabric::PortReport;
+use longwire_runtime::ledger::Traffic;
 use longwire_units::count_of;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::stats::named;
 use super::{StatsArgs, encoded, print_json, read};
 use crate::report::change_line;
 use crate::table::Table;
 use crate::{Error, Globals};
-use longwire_client::Client;
-use longwire_control::responses::{Changes, Overview, Paths, Ports, Report, Stats};
-use longwire_fabric::RuleView;
-use longwire_runtime::fabric::PortReport;
 
 /// Rules per request.
 const PAGE: usize = 10_000;
@@ -189,4 +189,27 @@ fn show(
     }
     io::stdout().lock().write_all(words(response)?.as_bytes())?;
     Ok(())
+}
+
+/// Returns the counters to show, with their names: traffic and queue always, others if
+/// not 0.
+pub(super) fn named(counted: &Totals) -> Vec<(String, u64)> {
+    let totals = &counted.totals;
+    let mut shown: Vec<(String, u64)> = Vec::new();
+    let mut rare = Vec::new();
+    for (counter, count) in totals
+        .counted()
+        .filter(|(counter, _)| !counter.label.is_empty())
+    {
+        if Traffic::COUNTERS.contains(counter) {
+            shown.push((counter.label.to_owned(), count));
+        } else if count > 0 {
+            rare.push((counter.label.to_owned(), count));
+        }
+    }
+    shown.push(("queued".to_owned(), counted.queued));
+    let dropped = counted.dropped.iter();
+    shown.extend(dropped.map(|(reason, count)| (format!("dropped: {reason}"), *count)));
+    shown.append(&mut rare);
+    shown
 }

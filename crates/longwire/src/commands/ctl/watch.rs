@@ -4,17 +4,16 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 
 use console::Term;
-use serde_json::Value;
-
+use longwire_client::{Client, StreamEnd};
+use longwire_control::responses::{Rates, StatsEvent, Totals};
 use longwire_units::count_of;
+use serde_json::Value;
 
 use super::{WatchArgs, encoded, read};
 use crate::report::words::rate;
 use crate::signals::stop_flag;
 use crate::table::Table;
 use crate::{Error, Globals};
-use longwire_client::{Client, StreamEnd};
-use longwire_control::responses::{Rates, StatsEvent, Totals};
 
 /// Prints events until a signal, the end of the run, or `--count` events.
 pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {

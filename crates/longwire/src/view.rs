@@ -1,22 +1,18 @@
 //! The live view: its page, the verdict that it shows, and the browser.
 
-use std::env;
-use std::fs;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::Duration;
+use std::{env, fs, thread};
 
-use longwire_control::{Judgement, ViewConfig, ViewUrls};
+use longwire_control::{Judgement, PageFile, ViewConfig, ViewUrls};
 use longwire_fabric::{Controller, NetworkReport};
 
 use crate::report::stderr::print_line;
 use crate::report::verdict::Verdict;
-
-mod page;
 
 /// Time in which the desktop's browser reads the redirecting page.
 const READ_WITHIN: Duration = Duration::from_secs(20);
@@ -25,7 +21,7 @@ const READ_WITHIN: Duration = Duration::from_secs(20);
 pub fn config(address: SocketAddr) -> ViewConfig {
     ViewConfig {
         address,
-        files: page::FILES,
+        files: FILES,
     }
 }
 
@@ -90,4 +86,71 @@ fn redirection(url: &str) -> Option<PathBuf> {
     let mut file = options.open(&page).ok()?;
     file.write_all(text.as_bytes()).ok()?;
     Some(page)
+}
+
+/// The files of the page.
+static FILES: &[PageFile] = &[
+    file(
+        "/",
+        "text/html; charset=utf-8",
+        include_bytes!("../page/index.html"),
+    ),
+    file(
+        "/assets/favicon.svg",
+        "image/svg+xml",
+        include_bytes!("../page/assets/favicon.svg"),
+    ),
+    file(
+        "/assets/index.css",
+        "text/css",
+        include_bytes!("../page/assets/index.css"),
+    ),
+    file(
+        "/assets/index.js",
+        "text/javascript",
+        include_bytes!("../page/assets/index.js"),
+    ),
+    file(
+        "/assets/licences.txt",
+        "text/plain; charset=utf-8",
+        include_bytes!("../page/assets/licences.txt"),
+    ),
+    file(
+        "/assets/worker.js",
+        "text/javascript",
+        include_bytes!("../page/assets/worker.js"),
+    ),
+];
+
+const fn file(path: &'static str, kind: &'static str, content: &'static [u8]) -> PageFile {
+    PageFile {
+        path,
+        kind,
+        content,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::FILES;
+
+    #[test]
+    fn every_built_file_is_served() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+        let names = |folder: &str| -> Vec<String> {
+            let entries = fs::read_dir(page.join(folder)).expect("the page is committed");
+            let names = entries.map(|entry| entry.expect("an entry").file_name());
+            names
+                .map(|name| format!("/{folder}{}", name.to_string_lossy()))
+                .collect()
+        };
+        let mut built: BTreeSet<String> = names("").into_iter().chain(names("assets/")).collect();
+        assert!(built.remove("/assets") && built.remove("/index.html") && built.insert("/".into()));
+        let served: BTreeSet<String> = FILES.iter().map(|file| file.path.to_owned()).collect();
+        assert_eq!(served, built);
+    }
 }

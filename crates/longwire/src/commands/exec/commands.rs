@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_testbed::{Environment, Event, PeerOutput, describe, exit_code_of};
 
-use super::exec_args::ExecArgs;
+use super::args::ExecArgs;
 use crate::error::EXIT_FAILED;
 use crate::report::stderr::print_line;
 use crate::{Error, Globals};

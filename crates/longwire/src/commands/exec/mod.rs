@@ -1,11 +1,17 @@
 //! `longwire exec`: runs a program in private network namespaces, joined by an emulated
 //! network.
 
+mod args;
+mod commands;
+mod network;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use args::split_file;
+use commands::{CommandEnd, Commands, LOOK};
 use longwire_control::Bound;
 use longwire_fabric::NetworkReport;
 use longwire_io::rights::Capability;
@@ -14,17 +20,16 @@ use longwire_testbed::{
     Device, Environment, EnvironmentConfig, EnvironmentError, Event, Foundation, Side,
 };
 use longwire_traffic::sockets::{Host, Path};
+use network::HostedNetwork;
 
-use super::exec_args::ExecArgs;
-use super::exec_commands::{CommandEnd, Commands, LOOK};
-use super::exec_network::{self, HostedNetwork};
-use super::exec_words::split_file;
 use super::run_network::{self, NetworkSetup};
 use crate::probe::{self, LinkExpectations, ProbeResult};
 use crate::report::finish::ReportStream;
 use crate::report::live::StatusLine;
 use crate::report::start;
 use crate::{Error, Globals, rights};
+
+pub use args::ExecArgs;
 
 /// Runs a command or the probe through a network.
 ///
@@ -41,7 +46,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if command.is_empty() {
         refuse_what_a_probe_lacks(file.is_some(), args)?;
     }
-    let (foundation, read) = prepare(args, || exec_network::read(file, args, globals))?;
+    let (foundation, read) = prepare(args, || network::read(file, args, globals))?;
     run_in(foundation, read, command, args, globals)
 }
 
@@ -87,7 +92,7 @@ fn run_in(
     // network is slow.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(commands.environment().children().watch_for_stop(&stop)?);
-    let ports = exec_network::open_ports(commands.environment(), &hosts, &topology, &args.port)?;
+    let ports = network::open_ports(commands.environment(), &hosts, &topology, &args.port)?;
     let may_change = control.takes_clients() || !topology.timeline.events.is_empty();
     let needs = needs_of(args, may_change);
     let setup = NetworkSetup {
@@ -139,12 +144,12 @@ fn environment(
 ) -> Result<(Environment, Bound), Error> {
     let config = EnvironmentConfig {
         hosts: std::mem::take(&mut read.configs),
-        ..environment_for(args, exec_network::mtus_of(&read.topology))
+        ..environment_for(args, network::mtus_of(&read.topology))
     };
     let mut environment = Environment::on(foundation, &config)?;
     let control = longwire_control::bind(&args.live.control.config())?;
     environment.set_control(control.address()?);
-    exec_network::place_in(
+    network::place_in(
         environment.networks(),
         &mut read.topology,
         &read.hosts,

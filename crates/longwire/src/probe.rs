@@ -1,20 +1,18 @@
 //! The probe: measures a link with real traffic and compares it with the configuration.
 //! `longwire exec` runs it if there is no command.
 
-mod expected;
-mod text;
-
+use std::io::{self, Write};
 use std::time::Duration;
 
 use longwire_engine::LinkConfig;
-use serde::Serialize;
-
-pub use expected::Expectation;
-pub use text::print;
-
+use longwire_engine::models::rate::Serializer;
 use longwire_traffic::sockets::{
     OneWay, Path, TrafficError, UdpFlow, one_way, round_trips, tcp_flow, udp_flow,
 };
+use longwire_units::Nanos;
+use serde::Serialize;
+
+use crate::table::Table;
 
 /// Frame length of the probe's datagrams.
 const FRAME: u32 = 98;
@@ -178,4 +176,108 @@ fn moderate_load(expected: &Expectation, frame: u32, time: Duration, most: f64) 
     let per_second = (capacity * LOAD).clamp(1.0, most);
     let count = (per_second * time.as_secs_f64()).max(3.0);
     (per_second as u64, count as u64)
+}
+
+/// Ethernet header and largest IPv4 packet.
+const FULL_FRAME: u32 = 1514;
+
+/// TCP payload of a full frame: without IPv4 header, TCP header and timestamp option.
+const TCP_PAYLOAD: u32 = 1500 - 20 - 20 - 12;
+
+/// Expected results of one direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct Expectation {
+    /// One-way delay of a small datagram on an idle link, in milliseconds:
+    /// serialisation plus mean delay.
+    pub delay_ms: f64,
+    /// The rate in bit/s, if limited.
+    pub rate_bits: Option<f64>,
+    /// The payload rate of a TCP connection that saturates the link, in Mbit/s.
+    pub tcp_mbit: Option<f64>,
+    /// The loss models, as configured.
+    pub loss: Vec<String>,
+}
+
+impl Expectation {
+    /// Returns the expected results of this configuration.
+    pub fn of(config: &LinkConfig) -> Expectation {
+        let serialisation = |len| {
+            let mut serializer = Serializer::new(config.rate.bit_rate(), config.framing);
+            serializer.depart(Nanos::ZERO, len)
+        };
+        let delay = serialisation(FRAME).saturating_add(config.delay.mean());
+        let tcp = config.rate.bit_rate().map(|_| {
+            let seconds = serialisation(FULL_FRAME).as_secs_f64();
+            f64::from(TCP_PAYLOAD * 8) / seconds.max(1e-9) / 1e6
+        });
+        Expectation {
+            delay_ms: delay.as_secs_f64() * 1e3,
+            rate_bits: config
+                .rate
+                .bit_rate()
+                .map(|rate| rate.bits_per_sec() as f64),
+            tcp_mbit: tcp,
+            loss: config.loss.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// Prints measured and expected results, if stdout has a reader.
+pub fn print(findings: &ProbeResult) {
+    let mut table = Table::headed(" | expected up | measured up | expected down | measured down");
+    let mut row = |name: &str,
+                   expected: fn(&OneDirection) -> String,
+                   measured: fn(&OneDirection) -> String| {
+        table.row(vec![
+            name.to_owned(),
+            expected(&findings.up),
+            measured(&findings.up),
+            expected(&findings.down),
+            measured(&findings.down),
+        ]);
+    };
+    row(
+        "one-way delay",
+        |way| format!("{:.3} ms", way.expected.delay_ms),
+        |way| millis(way.delay_ms),
+    );
+    row(
+        "  99th percentile",
+        |_| String::new(),
+        |way| millis(way.delay_p99_ms),
+    );
+    row(
+        "TCP payload",
+        |way| match way.expected.tcp_mbit {
+            Some(mbit) => megabits(mbit),
+            None => "unlimited".to_owned(),
+        },
+        |way| way.tcp_mbit.map_or("none".to_owned(), megabits),
+    );
+    row(
+        "loss",
+        |way| match way.expected.loss.as_slice() {
+            [] => "0 %".to_owned(),
+            models => models.join(" + "),
+        },
+        |way| format!("{:.2} % of {}", way.loss_percent, way.datagrams),
+    );
+    let rtt = millis(findings.rtt_ms);
+    let text = format!(
+        "{}round trip: expected {:.3} ms, measured {rtt}\n\n",
+        table.text(),
+        findings.rtt_expected_ms
+    );
+    let _ = io::stdout().write_all(text.as_bytes());
+}
+
+fn millis(value: Option<f64>) -> String {
+    value.map_or("none".to_owned(), |ms| format!("{ms:.3} ms"))
+}
+
+fn megabits(mbit: f64) -> String {
+    if mbit >= 1_000.0 {
+        return format!("{:.2} Gbit/s", mbit / 1e3);
+    }
+    format!("{mbit:.3} Mbit/s")
 }
