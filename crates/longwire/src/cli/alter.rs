@@ -158,16 +158,6 @@ impl AlterArgs {
             splitter: self.split.clone(),
         }))
     }
-
-    /// Returns the filter that selects frames.
-    pub fn filter(&self) -> Option<Filter> {
-        self.filter.clone()
-    }
-
-    /// Returns the splitter that separates the directions of conversations.
-    pub fn splitter(&self) -> Option<Splitter> {
-        self.split.clone()
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn options_are_unique() {
 #[test]
 fn options_reach_the_frames() {
     let plain = parse(&[]).unwrap();
-    assert!(plain.filter().is_none() && plain.splitter().is_none());
+    assert!(plain.filter.is_none() && plain.split.is_none());
     assert!(!plain.alterations(1).unwrap().is_nothing());
     let kept = parse(&["--truncated", "keep"]).unwrap();
     assert!(kept.alterations(1).unwrap().is_nothing());

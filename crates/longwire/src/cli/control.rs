@@ -42,13 +42,8 @@ pub struct ControlArgs {
     pub control_files: Option<PathBuf>,
 
     /// Maximum requests/s of all connections together, also the largest burst
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = LIMIT_DEFAULT,
-        requires = "api",
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
+    #[arg(long, value_name = "N", default_value_t = LIMIT_DEFAULT, requires = "api")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub control_limit: u32,
 
     /// Default content of /metrics: sums of all links, or each link

@@ -336,30 +336,22 @@ impl ReplayArgs {
 
     /// Opens the traces as one feed for all ports.
     fn open(&self) -> Result<TraceFeed, Error> {
-        let SelectArgs {
-            rounds,
-            loop_gap,
-            count,
-            from,
-            until,
-            merge,
-            interface,
-        } = &self.select;
+        let select = &self.select;
         let config = TraceConfig {
             traces: self.traces.clone(),
-            merge: *merge,
+            merge: select.merge,
             apart: self.apart(),
-            interface: interface.clone(),
+            interface: select.interface.clone(),
             pace: self.pace.pace()?,
             gap_cap: self.pace.gap_cap,
-            rounds: (*rounds > 0).then_some(*rounds),
-            round_gap: *loop_gap,
-            limit: *count,
-            from: *from,
-            until: *until,
-            filter: self.alter.filter(),
+            rounds: (select.rounds > 0).then_some(select.rounds),
+            round_gap: select.loop_gap,
+            limit: select.count,
+            from: select.from,
+            until: select.until,
+            filter: self.alter.filter.clone(),
             alterations: self.alter.alterations(self.pump.seed.seed)?,
-            splitter: self.alter.splitter(),
+            splitter: self.alter.split.clone(),
         };
         Ok(TraceFeed::open(config)?)
     }

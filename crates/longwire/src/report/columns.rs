@@ -2,7 +2,13 @@
 
 use std::io::{self, Write};
 
+use longwire_runtime::ledger::Traffic;
+
+use super::words::{count, count_of};
 use crate::cli::Paint;
+
+/// Maximum columns of ports and links.
+const COLUMNS_MAX: usize = 8;
 
 /// The colour of a row's cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,21 +28,52 @@ struct ReportRow {
     tone: Tone,
 }
 
-/// The table.
-pub(super) struct Columns<'a> {
-    title: &'static str,
+/// The table of the items with the most frames.
+pub(super) struct Columns<'a, T> {
+    noun: &'static str,
+    items: Vec<&'a T>,
     names: Vec<&'a str>,
     rows: Vec<ReportRow>,
+    /// Number of items without a column.
+    hidden: u64,
 }
 
-impl<'a> Columns<'a> {
-    /// Returns a table with columns of these names.
-    pub fn new(title: &'static str, names: Vec<&'a str>) -> Columns<'a> {
-        Columns {
-            title,
-            names,
+impl<'a, T> Columns<'a, T> {
+    /// Returns a table of the busiest items, in their order, with rows of their frames and
+    /// bytes.
+    pub fn new(
+        noun: &'static str,
+        all: &'a [T],
+        name: fn(&T) -> &str,
+        traffic: fn(&T) -> &Traffic,
+    ) -> Columns<'a, T> {
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by_key(|index| std::cmp::Reverse(traffic(&all[*index]).packets_in));
+        order.truncate(COLUMNS_MAX);
+        order.sort_unstable();
+        let items: Vec<&T> = order.into_iter().map(|index| &all[index]).collect();
+        let mut table = Columns {
+            noun,
+            names: items.iter().map(|item| name(item)).collect(),
+            items,
             rows: Vec::new(),
-        }
+            hidden: all.len().saturating_sub(COLUMNS_MAX) as u64,
+        };
+        let plain = Tone::Plain;
+        table.row("in", "packets", plain, |item| {
+            count(traffic(item).packets_in)
+        });
+        table.row("in", "bytes", plain, |item| count(traffic(item).bytes_in));
+        table.row("out", "packets", plain, |item| {
+            count(traffic(item).packets_out)
+        });
+        table.row("out", "bytes", plain, |item| count(traffic(item).bytes_out));
+        table
+    }
+
+    /// Returns the items that have a column.
+    pub fn items(&self) -> impl Iterator<Item = &'a T> + use<'a, '_, T> {
+        self.items.iter().copied()
     }
 
     /// Adds a row. The group's name is printed before its first row only.
@@ -45,12 +82,12 @@ impl<'a> Columns<'a> {
         group: &'static str,
         name: &str,
         tone: Tone,
-        cells: impl Iterator<Item = String>,
+        cell: impl Fn(&T) -> String,
     ) {
         self.rows.push(ReportRow {
             group,
             name: name.to_owned(),
-            cells: cells.collect(),
+            cells: self.items().map(cell).collect(),
             tone,
         });
     }
@@ -64,14 +101,14 @@ impl<'a> Columns<'a> {
             return Ok(());
         }
         let groups = self.rows.iter().map(|row| row.group);
-        let group_width = width(groups.chain([self.title]));
+        let group_width = width(groups.chain([self.noun]));
         let name_width = width(self.rows.iter().map(|row| row.name.as_str()));
         let cell_width = |(index, name): (usize, &&str)| {
             let cells = self.rows.iter().map(|row| row.cells[index].as_str());
             width(cells.chain([*name]))
         };
         let widths: Vec<usize> = self.names.iter().enumerate().map(cell_width).collect();
-        write!(out, "{:group_width$} {:name_width$}", self.title, "")?;
+        write!(out, "{:group_width$} {:name_width$}", self.noun, "")?;
         for (name, width) in self.names.iter().zip(&widths) {
             let name = format!("{name:>width$}");
             write!(out, "  {}", paint.bold(name))?;
@@ -79,12 +116,9 @@ impl<'a> Columns<'a> {
         writeln!(out)?;
         let mut last_group = "";
         for row in &self.rows {
-            let group = if row.group == last_group {
-                ""
-            } else {
-                row.group
-            };
+            let is_first = row.group != last_group;
             last_group = row.group;
+            let group = if is_first { row.group } else { "" };
             write!(out, "{group:group_width$} {:name_width$}", row.name)?;
             for (cell, width) in row.cells.iter().zip(&widths) {
                 let text = format!("{cell:>width$}");
@@ -97,6 +131,10 @@ impl<'a> Columns<'a> {
                 write!(out, "  {text}")?;
             }
             writeln!(out)?;
+        }
+        if self.hidden > 0 {
+            let more = count_of(self.hidden, &format!("more {}", self.noun));
+            writeln!(out, "{more}; --json has all {}s", self.noun)?;
         }
         Ok(())
     }

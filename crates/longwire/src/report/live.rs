@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// The status line of a run, shown on terminals only.
 #[derive(Debug)]
 pub struct Live {
-    shown: bool,
+    line: StatusLine,
     /// Time of the last refresh, and the bytes that each link had sent by then.
     last: Option<(Instant, Vec<u64>)>,
 }
@@ -24,7 +24,7 @@ impl Live {
     /// Returns a line on stderr, if that is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> Live {
         Live {
-            shown: globals.talks() && std::io::stderr().is_terminal(),
+            line: StatusLine::new(globals),
             last: None,
         }
     }
@@ -36,7 +36,7 @@ impl Live {
             .last
             .as_ref()
             .map(|(last, _)| now.duration_since(*last));
-        if !self.shown || since.is_some_and(|since| since < EVERY) {
+        if !self.line.shown || since.is_some_and(|since| since < EVERY) {
             return;
         }
         let report = snapshot();
@@ -45,12 +45,7 @@ impl Live {
             let rows = rows.iter().zip(seen);
             let parts: Vec<String> = rows.map(|(row, seen)| part(row, *seen, since)).collect();
             let line = format!("{:>6.0} s  {}", report.duration_s, parts.join("   "));
-            // A closed terminal does not end the run.
-            let _ = write!(
-                std::io::stderr(),
-                "\r\x1b[2K{}",
-                cut(&line, terminal_width())
-            );
+            self.line.say(&line);
         }
         let seen = rows.iter().map(|row| row.bytes_out);
         self.last = Some((now, seen.collect()));
@@ -58,8 +53,8 @@ impl Live {
 
     /// Clears the line, so that the report starts in column 1.
     pub fn clear(&mut self) {
-        if self.shown && self.last.take().is_some() {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        if self.last.take().is_some() {
+            self.line.clear();
         }
     }
 }
@@ -81,11 +76,9 @@ impl StatusLine {
     /// Replaces the line with `what`.
     pub fn say(&mut self, what: &str) {
         if self.shown {
-            let _ = write!(
-                std::io::stderr(),
-                "\r\x1b[2K{}",
-                cut(what, terminal_width())
-            );
+            let what = cut(what, terminal_width());
+            // A closed terminal does not end the run.
+            let _ = write!(std::io::stderr(), "\r\x1b[2K{what}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use longwire_fabric::Changes;
 use longwire_hosts::HostsReport;
 use longwire_runtime::fabric::PortReport;
-use longwire_runtime::ledger::{Effects, LATENESS, NamedCounts, Spread};
+use longwire_runtime::ledger::{Effects, LATENESS, NamedCounts, QueueLengths, Spread};
 use longwire_runtime::report::{DISTRIBUTIONS, Distribution};
 use longwire_runtime::{LinkReport, RunReport};
 
@@ -21,9 +21,6 @@ use super::{received, replay};
 use crate::cli::Paint;
 use crate::receiving::ReceivedByLink;
 use crate::table::Table;
-
-/// Maximum columns of ports and links.
-const COLUMNS_MAX: usize = 8;
 
 /// Maximum changes shown as text.
 const CHANGES_SHOWN: usize = 20;
@@ -71,150 +68,61 @@ pub fn write(
     verdict.write(out, paint)
 }
 
-/// Returns the items with the most frames, in their original order, and a remark about
-/// the rest.
-fn busiest<'a, T>(all: &'a [T], frames: fn(&T) -> u64, noun: &str) -> (Vec<&'a T>, Option<String>) {
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|index| std::cmp::Reverse(frames(&all[*index])));
-    order.truncate(COLUMNS_MAX);
-    order.sort_unstable();
-    let hidden = all.len().saturating_sub(COLUMNS_MAX) as u64;
-    let remark = (hidden > 0).then(|| {
-        let more = count_of(hidden, &format!("more {noun}"));
-        format!("{more}; --json has all {noun}s")
-    });
-    (order.into_iter().map(|index| &all[index]).collect(), remark)
-}
-
 fn write_ports(out: &mut impl Write, ports: &[PortReport], paint: Paint) -> io::Result<()> {
-    let (ports, remark) = busiest(ports, |port| port.traffic.packets_in, "port");
-    let names = ports.iter().map(|port| port.name.as_str());
-    let mut columns = Columns::new("port", names.collect());
-    let plain = Tone::Plain;
-    columns.row(
-        "in",
-        "packets",
-        plain,
-        ports.iter().map(|port| count(port.traffic.packets_in)),
-    );
-    columns.row(
-        "in",
-        "bytes",
-        plain,
-        ports.iter().map(|port| count(port.traffic.bytes_in)),
-    );
-    columns.row(
-        "out",
-        "packets",
-        plain,
-        ports.iter().map(|port| count(port.traffic.packets_out)),
-    );
-    columns.row(
-        "out",
-        "bytes",
-        plain,
-        ports.iter().map(|port| count(port.traffic.bytes_out)),
-    );
-    for kind in names_of(ports.iter().map(|port| &port.artifacts)) {
-        let cells = ports.iter().map(|port| {
-            let frames = Place::Port(port).frames();
-            share(port.artifacts.of(kind), frames)
+    let mut table = Columns::new("port", ports, |port| &port.name, |port| &port.traffic);
+    for kind in names_of(table.items().map(|port| &port.artifacts)) {
+        table.row("artifacts", kind, Tone::Bad, |port| {
+            share(port.artifacts.of(kind), Place::Port(port).frames())
         });
-        columns.row("artifacts", kind, Tone::Bad, cells);
     }
-    let excused = |port: &&PortReport| !port.lateness_own_us.is_as_late_as(&port.lateness_us);
+    let excused = |port: &PortReport| !port.lateness_own_us.is_as_late_as(&port.lateness_us);
     let all: fn(&PortReport) -> Spread = |port| port.lateness_us;
     let own: fn(&PortReport) -> Spread = |port| port.lateness_own_us;
-    let of = [("lateness", all)];
-    let own = ports.iter().any(excused).then_some(("own lateness", own));
-    for (group, of) in of.into_iter().chain(own) {
+    let own = table.items().any(excused).then_some(("own lateness", own));
+    for (group, of) in std::iter::once(("lateness", all)).chain(own) {
         for statistic in &LATENESS {
-            let cells = ports.iter().map(|port| match port.traffic.packets_out {
+            let cell = |port: &PortReport| match port.traffic.packets_out {
                 0 => "-".to_owned(),
                 _ => micros((statistic.of)(&of(port))),
-            });
-            columns.row(group, statistic.label, plain, cells);
+            };
+            table.row(group, statistic.label, Tone::Plain, cell);
         }
     }
-    columns.row(
-        "memory",
-        "max",
-        plain,
-        ports.iter().map(|port| binary(port.memory.memory_max)),
-    );
-    columns.write(out, paint)?;
-    remark.map_or(Ok(()), |remark| writeln!(out, "{remark}"))
+    table.row("memory", "max", Tone::Plain, |port| {
+        binary(port.memory.memory_max)
+    });
+    table.write(out, paint)
 }
 
 fn write_links(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::Result<()> {
-    let (links, remark) = busiest(links, |link| link.traffic.packets_in, "link");
-    let names = links.iter().map(|link| link.name.as_str());
-    let mut columns = Columns::new("link", names.collect());
-    let plain = Tone::Plain;
-    columns.row(
-        "in",
-        "packets",
-        plain,
-        links.iter().map(|link| count(link.traffic.packets_in)),
-    );
-    columns.row(
-        "in",
-        "bytes",
-        plain,
-        links.iter().map(|link| count(link.traffic.bytes_in)),
-    );
-    columns.row(
-        "out",
-        "packets",
-        plain,
-        links.iter().map(|link| count(link.traffic.packets_out)),
-    );
-    columns.row(
-        "out",
-        "bytes",
-        plain,
-        links.iter().map(|link| count(link.traffic.bytes_out)),
-    );
-    for reason in names_of(links.iter().map(|link| &link.drops)) {
-        let cells = links
-            .iter()
-            .map(|link| share(link.drops.of(reason), link.traffic.packets_in));
-        columns.row("drops", reason, Tone::Emulated, cells);
+    let mut table = Columns::new("link", links, |link| &link.name, |link| &link.traffic);
+    for reason in names_of(table.items().map(|link| &link.drops)) {
+        table.row("drops", reason, Tone::Emulated, |link| {
+            share(link.drops.of(reason), link.traffic.packets_in)
+        });
     }
-    effects(&mut columns, &links);
-    let late = links
-        .iter()
-        .map(|link| count(link.handovers.late + link.handovers.overload));
-    columns.row("late", "", Tone::Bad, late);
-    let queues = |of: fn(&LinkReport) -> Option<u64>| {
-        let cells = links
-            .iter()
-            .map(move |link| of(link).map_or("-".to_owned(), count));
-        cells.collect::<Vec<_>>().into_iter()
-    };
-    let packets = queues(|link| Some(link.queue?.queue_packets_max));
-    columns.row("queue", "max packets", plain, packets);
-    columns.row(
-        "queue",
-        "max bytes",
-        plain,
-        queues(|link| Some(link.queue?.queue_bytes_max)),
-    );
+    effects(&mut table);
+    table.row("late", "", Tone::Bad, |link| {
+        count(link.handovers.late + link.handovers.overload)
+    });
+    let queues: [(_, fn(&QueueLengths) -> u64); 2] = [
+        ("max packets", |queue| queue.queue_packets_max),
+        ("max bytes", |queue| queue.queue_bytes_max),
+    ];
+    for (name, of) in queues {
+        table.row("queue", name, Tone::Plain, |link| {
+            link.queue.map_or("-".to_owned(), |queue| count(of(&queue)))
+        });
+    }
     for distribution in &DISTRIBUTIONS {
-        departures(&mut columns, &links, distribution);
+        departures(&mut table, distribution);
     }
-    columns.row(
-        "in flight",
-        "",
-        plain,
-        links.iter().map(|link| count(link.in_flight)),
-    );
-    columns.write(out, paint)?;
-    remark.map_or(Ok(()), |remark| writeln!(out, "{remark}"))
+    table.row("in flight", "", Tone::Plain, |link| count(link.in_flight));
+    table.write(out, paint)
 }
 
 /// Adds the rows of effects: those of a fixed row always, others if not 0.
-fn effects(columns: &mut Columns<'_>, links: &[&LinkReport]) {
+fn effects(table: &mut Columns<'_, LinkReport>) {
     for (index, counter) in Effects::COUNTERS.iter().enumerate() {
         let value = |link: &LinkReport| {
             let value = link.effects.counted().nth(index);
@@ -222,44 +130,30 @@ fn effects(columns: &mut Columns<'_>, links: &[&LinkReport]) {
         };
         let (group, name) = match counter.row {
             Some(row) => row,
-            None if links.iter().any(|link| value(link) > 0) => ("effects", counter.name),
+            None if table.items().any(|link| value(link) > 0) => ("effects", counter.name),
             None => continue,
         };
-        let cells = links
-            .iter()
-            .map(|link| share(value(link), link.traffic.packets_in));
-        columns.row(group, name, Tone::Emulated, cells);
+        table.row(group, name, Tone::Emulated, |link| {
+            share(value(link), link.traffic.packets_in)
+        });
     }
 }
 
 /// Adds the rows of a replay's departures.
-fn departures(columns: &mut Columns<'_>, links: &[&LinkReport], distribution: &Distribution) {
-    let (is_measured, extra): (_, fn(&LinkReport) -> String) = match distribution.name {
-        "gap" => (links.iter().any(|link| link.departures.is_some()), drift),
-        "sent" => (links.iter().any(|link| link.send_stamps.is_some()), stamps),
+fn departures(table: &mut Columns<'_, LinkReport>, distribution: &Distribution) {
+    let has = |is: fn(&LinkReport) -> bool| table.items().any(is);
+    let (name, extra): (_, fn(&LinkReport) -> String) = match distribution.name {
+        "gap" if has(|link| link.departures.is_some()) => ("drift", drift),
+        "sent" if has(|link| link.send_stamps.is_some()) => ("stamps", stamps),
         _ => return,
     };
-    if !is_measured {
-        return;
-    }
     for statistic in &LATENESS[..4] {
-        let cells = links.iter().map(|link| {
+        table.row(distribution.group, statistic.label, Tone::Plain, |link| {
             let found = (distribution.of)(link);
             found.map_or("-".to_owned(), |found| micros((statistic.of)(&found)))
         });
-        columns.row(distribution.group, statistic.label, Tone::Plain, cells);
     }
-    let name = if distribution.name == "gap" {
-        "drift"
-    } else {
-        "stamps"
-    };
-    columns.row(
-        distribution.group,
-        name,
-        Tone::Plain,
-        links.iter().map(|link| extra(link)),
-    );
+    table.row(distribution.group, name, Tone::Plain, extra);
 }
 
 fn drift(link: &LinkReport) -> String {
@@ -277,16 +171,8 @@ fn stamps(link: &LinkReport) -> String {
 
 /// Writes a row per other host.
 fn write_hosts(out: &mut impl Write, hosts: &HostsReport) -> io::Result<()> {
-    let mut table = Table::new(&[
-        "host",
-        "sent",
-        "received",
-        "lost",
-        "late",
-        "round trip us",
-        "clock ms",
-        "± us",
-    ]);
+    let mut table =
+        Table::headed("host | sent | received | lost | late | round trip us | clock ms | ± us");
     for peer in &hosts.peers {
         let offset = peer.clock_offset_ns;
         let offset = offset.map_or("-".to_owned(), |by| format!("{:+.3}", by as f64 / 1e6));

@@ -75,7 +75,7 @@ pub enum Lost {
 }
 
 /// The state of the screen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TopScreen {
     pub shown: Option<Box<Snapshot>>,
     /// The reason that the displayed data is outdated.
@@ -101,20 +101,10 @@ pub struct TopScreen {
 impl TopScreen {
     pub fn new(pattern: Option<String>, sort: Sort) -> TopScreen {
         TopScreen {
-            shown: None,
-            lost: None,
-            message: None,
-            prompt: None,
-            sent: None,
-            help: false,
             pattern,
             sort,
-            chosen: 0,
-            offset: 0,
-            detail: None,
             rows: 1,
-            asked: None,
-            back: None,
+            ..TopScreen::default()
         }
     }
 

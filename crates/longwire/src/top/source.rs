@@ -8,12 +8,11 @@ use longwire_control::responses::{
     ChangeResult, Changes, Columns, Fidelity, Overview, Stats, TablePage,
 };
 use longwire_fabric::{LinkView, options_in_words};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::screen::Sort;
 use crate::Error;
+use crate::commands::ctl::{encoded, read};
 
 /// Number of changes shown, newest first.
 pub const CHANGES_SHOWN: usize = 3;
@@ -133,16 +132,8 @@ pub fn serve(
     }
 }
 
-fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    serde_json::from_value(value).map_err(|error| {
-        Error::failed(format!(
-            "unknown format of the response ({error}); the run may have another version"
-        ))
-    })
-}
-
 fn look(client: &mut Client, query: &Query, last: Option<&Stats>) -> Result<Snapshot, Error> {
-    let pattern = escaped(&query.pattern);
+    let pattern = encoded(&query.pattern);
     let (sort, order) = query.sort.parameters();
     let stats: Stats = read(client.get(&format!("/v1/stats?match={pattern}"))?)?;
     let page = client.get(&format!(
@@ -192,14 +183,10 @@ fn link_of(direction: &str) -> &str {
 fn look_at(client: &mut Client, name: &str) -> Result<Detail, Error> {
     Ok(Detail {
         name: name.to_owned(),
-        link: read(client.get(&format!("/v1/links/{}", escaped(link_of(name))))?)?,
-        columns: read(client.get(&format!("/v1/history/{}", escaped(name)))?)?,
+        link: read(client.get(&format!("/v1/links/{}", encoded(link_of(name))))?)?,
+        columns: read(client.get(&format!("/v1/history/{}", encoded(name)))?)?,
         changes: read(client.get(&format!("/v1/changes?limit={CHANGES_SHOWN}"))?)?,
     })
-}
-
-fn escaped(name: &str) -> String {
-    utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
 /// Validates a change, reads the values it replaces, and applies it.
@@ -208,7 +195,7 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
         client.post("/v1/changes?check=true", &request.body)?;
         let before = match &request.of {
             Some(name) => {
-                let link = client.get(&format!("/v1/links/{}", escaped(link_of(name))))?;
+                let link = client.get(&format!("/v1/links/{}", encoded(link_of(name))))?;
                 back(name, &link, &request.body)
             }
             None => None,

@@ -69,8 +69,15 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
         gives_up: false,
         shows_progress: false,
     };
-    let until = Box::new(until_stopped(&stop, args.time));
-    let mut links = RunLinks::new(engages, registration, (until, globals));
+    let mut links = RunLinks {
+        until: Box::new(until_stopped(&stop, args.time)),
+        globals,
+        engages,
+        registration,
+        attached: None,
+        is_announced: false,
+        gone: Vec::new(),
+    };
     let mut report = run_network::carry(setup, ports, control, globals, &mut links);
     if let Ok(report) = &mut report {
         links.explain(report);
@@ -99,23 +106,7 @@ fn gone_note(interface: &str) -> String {
     format!("'{interface}' is gone, or its link was removed")
 }
 
-impl<'a> RunLinks<'a> {
-    fn new(
-        engages: Vec<Engage>,
-        registration: Registration,
-        (until, globals): (Until<'a>, &'a Globals),
-    ) -> RunLinks<'a> {
-        RunLinks {
-            until,
-            globals,
-            engages,
-            registration,
-            attached: None,
-            is_announced: false,
-            gone: Vec::new(),
-        }
-    }
-
+impl RunLinks<'_> {
     /// Prints the line that scripts wait for, even with --json.
     fn announce(&self, links: &AttachedLinks) {
         if !self.globals.quiet {

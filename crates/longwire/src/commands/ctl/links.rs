@@ -162,8 +162,7 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     if globals.json {
         return print_json(&links);
     }
-    let header = ["link", "state", "in", "out", "dropped", "queued", "options"];
-    let mut table = Table::new(&header);
+    let mut table = Table::headed("link | state | in | out | dropped | queued | options");
     for value in links {
         let link: LinkView = read(value)?;
         let apart = link.down.is_some();

@@ -346,17 +346,17 @@ fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Er
 }
 
 /// Parses a response; fails if this version does not know its format.
-fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
         Error::failed(format!(
-            "unknown format of the response ({error}); the run may have another version; --json \
-             prints the response"
+            "unknown format of the response ({error}); the run may have another version; `ctl \
+             --json` prints the response"
         ))
     })
 }
 
 /// Percent-encodes text for a path or query.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 

@@ -60,16 +60,7 @@ pub(super) fn ports(client: &mut Client, globals: &Globals) -> Result<(), Error>
 }
 
 fn ports_table(ports: Vec<PortReport>) -> Table {
-    let header = [
-        "port",
-        "in",
-        "out",
-        "late p50 us",
-        "p99",
-        "max",
-        "artifacts",
-    ];
-    let mut table = Table::new(&header);
+    let mut table = Table::headed("port | in | out | late p50 us | p99 | max | artifacts");
     for port in ports {
         let artifacts = port.artifacts.nonzero();
         let artifacts = artifacts.map(|(kind, count)| format!("{kind} {count}"));
@@ -97,7 +88,7 @@ fn ports_table(ports: Vec<PortReport>) -> Table {
 pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let response = client.get("/v1/paths")?;
     show(response, globals, |response| {
-        let mut table = Table::new(&["path", "via", "match", "moved to"]);
+        let mut table = Table::headed("path | via | match | moved to");
         for path in read::<Paths>(response)?.paths {
             table.row(vec![
                 path.name,
@@ -125,7 +116,7 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
         skip = page.next.filter(|next| *next > from);
     }
     show(Value::Array(rules), globals, |response| {
-        let mut table = Table::new(&["rule", "match", "leads to"]);
+        let mut table = Table::headed("rule | match | leads to");
         for rule in read::<Vec<RuleView>>(response)? {
             table.row(vec![rule.rule.to_string(), rule.matcher, rule.leads_to]);
         }

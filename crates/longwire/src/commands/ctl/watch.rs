@@ -117,16 +117,7 @@ fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> 
     const AROUND: usize = 4;
     let rows = rows(name, event);
     let shown = rows.len().min(rows_max.saturating_sub(AROUND).max(1));
-    let columns = [
-        "link",
-        "packets in/s",
-        "in",
-        "out",
-        "dropped/s",
-        "dropped",
-        "queued",
-    ];
-    let mut table = Table::new(&columns);
+    let mut table = Table::headed("link | packets in/s | in | out | dropped/s | dropped | queued");
     for (name, counted, rates) in &rows[..shown] {
         let of = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         table.row(vec![

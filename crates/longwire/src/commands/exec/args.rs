@@ -93,13 +93,9 @@ pub struct PeerArgs {
     pub peer: Option<OsString>,
 
     /// Maximum time that CMD waits for commands of other hosts to listen
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "hosts-with-commands",
-        default_value_t = Nanos::from_nanos(PEER_WAIT.as_nanos() as u64),
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "TIME", requires = "hosts-with-commands")]
+    #[arg(default_value_t = Nanos::from_nanos(PEER_WAIT.as_nanos() as u64))]
+    #[arg(allow_hyphen_values = true)]
     pub peer_wait: Nanos,
 
     /// Write the peer's output to FILE; default: to stderr, each line after 'peer: '
