@@ -117,22 +117,30 @@ impl DuplexArgs {
         Ok((build(&up, &loader)?, build(&down, &loader)?))
     }
 
-    /// Returns the link up.
+    /// Returns the link of the direction that `choose` selects.
     ///
     /// # Errors
     /// As [`DuplexArgs::specs`].
-    pub fn link_up(&self) -> Result<LinkConfig, Error> {
+    pub fn link(&self, choose: fn(Duplex) -> LinkSpec) -> Result<LinkConfig, Error> {
         let loader = self.loader();
-        build(&self.read(&loader)?.up, &loader)
+        build(&choose(self.read(&loader)?), &loader)
     }
 
-    /// Returns the link down.
-    ///
-    /// # Errors
-    /// As [`DuplexArgs::specs`].
-    pub fn link_down(&self) -> Result<LinkConfig, Error> {
-        let loader = self.loader();
-        build(&self.read(&loader)?.down, &loader)
+    /// Returns the preset, as written.
+    pub fn preset(&self) -> Option<&str> {
+        self.preset.as_deref()
+    }
+
+    /// Returns the options up and down as written, each including those of both directions.
+    pub fn texts(&self) -> [Vec<(&'static str, String)>; 2] {
+        [&self.up, &self.down].map(|own| {
+            let is_own = |part: &Part| own.iter().any(|value| value.part.name == part.name);
+            let both = self.both.iter().filter(|value| !is_own(value.part));
+            let values = both.chain(own);
+            values
+                .map(|value| (value.part.name, value.text.clone()))
+                .collect()
+        })
     }
 
     /// Returns whether no option was given.
@@ -159,61 +167,12 @@ fn read_values(values: &[LinkValue], loader: &dyn Loader) -> Result<LinkSpec, Op
     Ok(spec)
 }
 
-/// The options of a duplex link, unparsed: the running network parses them.
-#[derive(Clone, Debug, Default)]
-pub struct DuplexTexts {
-    /// Names and values of the options up, including those of both directions.
-    pub up: Vec<(&'static str, String)>,
-    /// Names and values of the options down, including those of both directions.
-    pub down: Vec<(&'static str, String)>,
-    /// The preset under the options.
-    pub preset: Option<String>,
-}
-
-impl Args for DuplexTexts {
-    fn augment_args(command: Command) -> Command {
-        let text = ValueParser::from(|text: &str| refuse_option(text).map(|()| text.to_owned()));
-        let parsers = |_: &'static Part| text.clone();
-        let preset = preset_arg().value_parser(ValueParser::string());
-        augment_duplex(command.arg(preset), parsers)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for DuplexTexts {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<DuplexTexts, clap::Error> {
-        let of = |prefix| {
-            let texts = PARTS.iter().flat_map(|part| {
-                let own = matches.get_many::<String>(&id(part, Some(prefix)));
-                let texts = own.or_else(|| matches.get_many(&id(part, None)));
-                texts
-                    .into_iter()
-                    .flatten()
-                    .map(|text| (part.name, text.clone()))
-            });
-            texts.collect()
-        };
-        Ok(DuplexTexts {
-            up: of(&UP),
-            down: of(&DOWN),
-            preset: matches.get_one(PRESET).cloned(),
-        })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = DuplexTexts::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
 impl Args for DuplexArgs {
     fn augment_args(command: Command) -> Command {
-        let preset = preset_arg().value_parser(check_preset);
-        let parser = |part| ValueParser::from(move |text: &str| parse(part, text));
-        augment_duplex(command.arg(preset), parser)
+        // Every option three times: without a prefix, and for each direction.
+        let prefixes = [None, Some(&UP), Some(&DOWN)].into_iter();
+        let args = prefixes.flat_map(|prefix| PARTS.iter().map(move |part| arg(part, prefix)));
+        command.arg(preset_arg()).args(args)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -255,6 +214,7 @@ fn preset_arg() -> Arg {
     Arg::new(PRESET)
         .long(PRESET)
         .value_name("PRESET")
+        .value_parser(check_preset)
         .help_heading(HEADING)
         .help("Start from a named link, such as lte; other options override it")
         .long_help(format!(
@@ -274,18 +234,6 @@ fn check_preset(text: &str) -> Result<String, String> {
     }
 }
 
-/// Adds every option three times: without a prefix, and for each direction.
-fn augment_duplex(command: Command, parser: impl Fn(&'static Part) -> ValueParser) -> Command {
-    let prefixes = [None, Some(&UP), Some(&DOWN)];
-    let args = prefixes.into_iter().flat_map(|prefix| {
-        let parser = &parser;
-        PARTS
-            .iter()
-            .map(move |part| arg(part, prefix).value_parser(parser(part)))
-    });
-    command.args(args)
-}
-
 fn arg(part: &'static Part, prefix: Option<&Prefix>) -> Arg {
     let action = if part.is_repeated {
         ArgAction::Append
@@ -297,6 +245,7 @@ fn arg(part: &'static Part, prefix: Option<&Prefix>) -> Arg {
         .long(id)
         .value_name(part.value_name)
         .action(action)
+        .value_parser(ValueParser::from(move |text: &str| parse(part, text)))
         // Makes the error of `--delay -5ms` a negative delay, not an unknown option -5.
         .allow_hyphen_values(true);
     match prefix {
@@ -335,19 +284,13 @@ fn long_help(part: &Part) -> String {
     text
 }
 
-/// Refuses an option in place of a value.
-fn refuse_option(text: &str) -> Result<(), String> {
+/// Parses a value; errors name the option.
+fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
     if text.starts_with("--") {
         return Err(format!(
             "the value is missing: '{text}' looks like an option"
         ));
     }
-    Ok(())
-}
-
-/// Parses a value; errors name the option.
-fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
-    refuse_option(text)?;
     let (mut spec, later) = (LinkSpec::new(), DeferredLoader::default());
     let parsed = match part.add(&mut spec, text, &later) {
         Ok(()) => Some(spec),

@@ -24,8 +24,8 @@ use crate::commands::Command;
 pub use alter::AlterArgs;
 pub use control::{ControlArgs, MetricsLinks};
 pub use globals::{Color, Globals, Paint};
-pub use link::{DUPLEX_HELP, DuplexArgs, DuplexTexts, LINK_HELP};
-pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
+pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
+pub use pump::{PumpArgs, StartAt};
 pub use running::{
     LaunchBy, LiveArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, TimingArgs,
     Wait, is_page, refuse_page,

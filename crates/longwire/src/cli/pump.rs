@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use longwire_engine::{Bytes, LinkSpec, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
@@ -22,6 +22,7 @@ const LINK_RATE: &str = "link-rate";
 
 /// Outputs, their links, and the accuracy of sending.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("rate", |arg| arg.long(LINK_RATE)))]
 pub struct PumpArgs {
     /// Port to send to; repeat for several outputs
     #[arg(
@@ -61,7 +62,7 @@ pub struct PumpArgs {
 
     /// The link before each output.
     #[command(flatten)]
-    pub link: OutputLinkArgs,
+    pub link: DuplexArgs,
 
     /// The seed.
     #[command(flatten)]
@@ -99,31 +100,6 @@ impl PumpArgs {
             .chain(log)
             .chain(inputs);
         check_file(self.report.report.as_deref(), files)
-    }
-}
-
-/// The link options of commands whose `--rate` is the sending rate: the link's rate is
-/// `--link-rate`.
-#[derive(Clone, Debug, Default)]
-pub struct OutputLinkArgs(pub DuplexArgs);
-
-impl Args for OutputLinkArgs {
-    fn augment_args(command: Command) -> Command {
-        DuplexArgs::augment_args(command).mut_arg("rate", |arg| arg.long(LINK_RATE))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for OutputLinkArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<OutputLinkArgs, clap::Error> {
-        DuplexArgs::from_arg_matches(matches).map(OutputLinkArgs)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
     }
 }
 
@@ -203,9 +179,9 @@ impl PumpArgs {
         let names = self.names(ways).into_iter().enumerate();
         let links = names.map(|(index, name)| {
             let config = if ways && index == 1 {
-                self.link.0.link_down()
+                self.link.link(|duplex| duplex.down)
             } else {
-                self.link.0.link_up()
+                self.link.link(|duplex| duplex.up)
             };
             Ok(LinkSetup::new(name, config?))
         });
@@ -217,7 +193,7 @@ impl PumpArgs {
     /// # Errors
     /// If link options conflict.
     pub fn specs(&self, ways: bool) -> Result<Vec<LinkSpec>, Error> {
-        let link = self.link.0.specs()?;
+        let link = self.link.specs()?;
         let mut specs = vec![link.up; self.to.len()];
         if let Some(second) = specs.get_mut(1).filter(|_| ways) {
             *second = link.down;
@@ -228,7 +204,7 @@ impl PumpArgs {
     /// Returns whether no link is emulated, so that frames leave at their departure
     /// times.
     pub fn is_transparent(&self) -> bool {
-        self.link.0.is_empty()
+        self.link.is_empty()
     }
 
     /// Refuses links at top speed.
@@ -302,7 +278,7 @@ impl PumpArgs {
 
     /// Returns the plugin faults of the links.
     pub fn faults(&self) -> &Faults {
-        &self.link.0.faults
+        &self.link.faults
     }
 }
 

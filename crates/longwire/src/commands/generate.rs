@@ -1,6 +1,5 @@
 //! `longwire generate`: generates traffic at exact times, and runs test profiles.
 
-use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -205,7 +204,7 @@ fn send(
     let mut outputs = pump.outputs(false, feed.is_paced())?;
     let control = ReplayControl::bind(pump, &mut outputs, false)?;
     let (running, warnings) = replay::start(pump, feed, outputs, globals)?;
-    start::notes(running.notes(), globals)?;
+    start::notes(running.notes(), globals);
     let server = control.serve(&running, pump, globals)?;
     watch_live(&running, stop, None, globals)?;
     drop(server);
@@ -269,9 +268,8 @@ pub(crate) fn start_feed(
 }
 
 /// Prints a progress line of a profile, if remarks are printed.
-pub(crate) fn say(line: &str, globals: &Globals) -> io::Result<()> {
+pub(crate) fn say(line: &str, globals: &Globals) {
     if globals.talks() {
         print_line(format_args!("{line}"));
     }
-    Ok(())
 }

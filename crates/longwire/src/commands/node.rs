@@ -142,7 +142,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         ..Config::default()
     })?;
     for note in bound.notes() {
-        start::note(note, globals)?;
+        start::note(note, globals);
     }
     // Namespaces are named by paths, none of them relative to the start directory.
     std::env::set_current_dir("/")?;

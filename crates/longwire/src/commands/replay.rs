@@ -220,7 +220,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     // The replay starts once its first frame has been read.
     feed.first_stamp(&stop)?;
     let (running, warnings) = start(&args.pump, Box::new(feed), outputs, globals)?;
-    announcement::notes(running.notes(), globals)?;
+    announcement::notes(running.notes(), globals);
     let server = control.serve(&running, &args.pump, globals)?;
     watch_live(&running, &stop, None, globals)?;
     drop(server);

@@ -8,9 +8,9 @@ use longwire_io::port::registry::Port;
 use longwire_node::{attached, place};
 use longwire_packet::bridge::{PortIndex, Switching};
 use longwire_runtime::{OnPortLoss, RunningNetwork};
-use longwire_topology::{AttachPlan, Topology};
+use longwire_topology::AttachPlan;
 
-use super::run_hosts::Reach;
+use super::run_hosts::Others;
 use super::run_network::Lifecycle;
 use crate::report::start;
 use crate::{Error, Globals};
@@ -47,46 +47,28 @@ pub(super) type Until<'a> = Box<dyn FnMut(&RunningNetwork, Duration) -> Result<b
 /// The ports of a running network at interfaces in use. They take packets while the hosts
 /// of their partners are reachable.
 pub(super) struct PortsInUse<'a> {
-    until: Until<'a>,
-    globals: &'a Globals,
-    waiting: Vec<NewPort>,
-    ports: Vec<(String, AttachedPort, PortReach)>,
+    pub until: Until<'a>,
+    pub globals: &'a Globals,
+    pub waiting: Vec<NewPort>,
+    pub ports: Vec<(String, AttachedPort, PortReach)>,
     /// Ports whose interface went away: packets for them count as lost.
-    left: Vec<AttachedPort>,
-    on_loss: OnPortLoss,
-    reach: Option<Reach>,
-    switching: Switching,
-    notes: Vec<String>,
+    pub left: Vec<AttachedPort>,
+    pub on_loss: OnPortLoss,
+    pub others: Option<Others>,
+    pub switching: Switching,
+    /// Notes for the report.
+    pub notes: Vec<String>,
 }
 
 /// The hosts through which packets of a port leave.
-enum PortReach {
+pub(super) enum PortReach {
     /// The host of its partner.
     Partner(PortIndex),
     /// Any host.
     Any,
 }
 
-impl<'a> PortsInUse<'a> {
-    pub fn new(
-        waiting: Vec<NewPort>,
-        topology: &Topology,
-        reach: Option<Reach>,
-        (until, globals): (Until<'a>, &'a Globals),
-    ) -> PortsInUse<'a> {
-        PortsInUse {
-            until,
-            globals,
-            waiting,
-            ports: Vec::new(),
-            left: Vec::new(),
-            on_loss: topology.on_port_loss,
-            reach,
-            switching: topology.bridge.switching.clone(),
-            notes: Vec::new(),
-        }
-    }
-
+impl PortsInUse<'_> {
     /// Lets new packets bypass the network, and delivers those inside.
     fn drain(&mut self, running: &RunningNetwork) {
         if self.ports.is_empty() && self.left.is_empty() {
@@ -104,21 +86,16 @@ impl<'a> PortsInUse<'a> {
         });
     }
 
-    /// Returns notes for the report.
-    pub fn into_notes(self) -> Vec<String> {
-        self.notes
-    }
-
     /// Lets packets bypass the network while their host is unreachable, instead of
     /// losing them.
     fn follow_hosts(&mut self) -> Result<(), Error> {
-        let Some(reach) = &self.reach else {
+        let Some(others) = &self.others else {
             return Ok(());
         };
         for (_, port, to) in &mut self.ports {
             let is_reachable = match to {
-                PortReach::Partner(partner) => reach.port(*partner),
-                PortReach::Any => reach.any(),
+                PortReach::Partner(partner) => others.has_port(*partner),
+                PortReach::Any => others.any(),
             };
             // Loss of the interface is detected elsewhere.
             if let Err(error) = port.set_taking(is_reachable)
@@ -131,7 +108,7 @@ impl<'a> PortsInUse<'a> {
     }
 
     /// Removes ports whose interface went away. Returns whether there were any.
-    fn lose_ports(&mut self) -> Result<bool, Error> {
+    fn lose_ports(&mut self) -> bool {
         let before = self.notes.len();
         let gone = self
             .ports
@@ -143,8 +120,8 @@ impl<'a> PortsInUse<'a> {
             port.release();
             self.left.push(port);
         }
-        start::warn(&self.notes[before..], self.globals)?;
-        Ok(self.notes.len() > before)
+        start::warn(&self.notes[before..], self.globals);
+        self.notes.len() > before
     }
 }
 
@@ -167,7 +144,7 @@ impl Lifecycle for PortsInUse<'_> {
     fn pause(&mut self, running: &RunningNetwork, pause: Duration) -> Result<bool, Error> {
         let over = (self.until)(running, pause)?;
         self.follow_hosts()?;
-        let lost = self.lose_ports()?;
+        let lost = self.lose_ports();
         if over || (lost && self.on_loss == OnPortLoss::End) {
             self.drain(running);
             return Ok(true);

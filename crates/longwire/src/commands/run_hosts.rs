@@ -14,10 +14,10 @@ use longwire_hosts::{
 };
 use longwire_io::port::registry::Port;
 use longwire_packet::bridge::PortIndex;
+use longwire_runtime::FileLoader;
 use longwire_runtime::clock::monotonic_now;
-use longwire_runtime::fabric::{FabricHandle, FabricParts, RemoteParts};
+use longwire_runtime::fabric::{FabricHandle, RemoteParts};
 use longwire_runtime::record::Epoch;
-use longwire_runtime::{FileLoader, RunConfig};
 use longwire_topology::{Cluster, Topology};
 use longwire_units::count_of;
 
@@ -33,42 +33,25 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Time after which hosts that have not answered are named.
 const NAMED_AFTER: Nanos = Nanos::from_secs(2);
 
-/// One host of a multi-host network, after agreement on the epoch.
+/// One host of a multi-host network.
 pub(super) struct HostRun {
     transport: Transport,
-    others: Others,
-    /// The parts of the network on other hosts.
-    parts: RemoteParts,
-    /// The epoch of the run, identical on all hosts.
-    epoch: Epoch,
+    pub others: Others,
+    /// The parts of the network on other hosts, until it starts.
+    pub parts: Option<RemoteParts>,
+    /// The epoch of the run, identical on all hosts; set by
+    /// [`HostRun::wait_for_epoch`].
+    pub epoch: Epoch,
 }
 
 /// The other hosts.
 #[derive(Clone)]
-struct Others {
+pub(super) struct Others {
     names: Vec<String>,
     /// The ports of each host.
     ports: Vec<Vec<PortIndex>>,
-    /// Whether each host answers.
+    /// Whether each host answers; updated while the network runs.
     reachable: Arc<[AtomicBool]>,
-}
-
-/// Reachability of the other hosts.
-pub(super) struct Reach(Others);
-
-impl Reach {
-    /// Returns whether the port's host answers.
-    pub fn port(&self, port: PortIndex) -> bool {
-        let mut others = self.0.ports.iter().zip(self.0.reachable.iter());
-        let owner = others.find(|(ports, _)| ports.contains(&port));
-        owner.is_none_or(|(_, answers)| answers.load(Ordering::Relaxed))
-    }
-
-    /// Returns whether any other host answers.
-    pub fn any(&self) -> bool {
-        let mut all = self.0.reachable.iter();
-        all.any(|answers| answers.load(Ordering::Relaxed))
-    }
 }
 
 /// Returns the index of the host named by `--host`; `None` for a file without hosts.
@@ -98,17 +81,14 @@ pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<
 }
 
 impl HostRun {
-    /// Connects to the other hosts, then waits until all agree on the epoch and it has
-    /// arrived, or until `stop` is set.
+    /// Connects to the other hosts.
     ///
     /// # Errors
-    /// If the key cannot be read, the socket cannot be opened, another host runs
-    /// another network, or the wait was interrupted.
+    /// If the key cannot be read, or the socket cannot be opened.
     pub fn start(
         topology: &Topology,
         (index, seed): (usize, u64),
         key: Option<&Path>,
-        wait: HostWait<'_>,
     ) -> Result<HostRun, Error> {
         let cluster = topology.cluster.as_ref();
         let cluster = cluster.unwrap_or_else(|| unreachable!("not a network of hosts"));
@@ -129,13 +109,59 @@ impl HostRun {
         let exits = exits.map(|owner| (*owner != index).then(|| place(*owner)));
         let started = Transport::start(setup, exits.collect());
         let (transport, parts) = started.map_err(Error::failed)?;
-        let epoch = wait.for_epoch(&transport, &others)?;
         Ok(HostRun {
             transport,
             others,
-            parts,
-            epoch,
+            parts: Some(parts),
+            epoch: Epoch::now(),
         })
+    }
+
+    /// Waits until the hosts agree on the epoch and it has arrived. Frames that arrive
+    /// earlier at the ports are not part of the run and are discarded.
+    ///
+    /// # Errors
+    /// If another host runs another network, or `stop` is set.
+    pub fn wait_for_epoch(
+        &mut self,
+        ports: &mut [(String, Port)],
+        stop: &AtomicBool,
+        globals: &Globals,
+    ) -> Result<(), Error> {
+        let started = monotonic_now();
+        let (mut has_named, mut discarded) = (false, 0);
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::failed("interrupted before all hosts were connected"));
+            }
+            self.others.note_all(&self.transport.events())?;
+            let now = monotonic_now();
+            let waiting = ports.iter_mut();
+            discarded += waiting
+                .map(|(_, port)| port.discard_waiting(now))
+                .sum::<u64>();
+            let mut until = LOOK_EVERY;
+            if let Some(epoch) = self.transport.epoch() {
+                let left = epoch.monotonic.saturating_sub(now);
+                if left == Nanos::ZERO {
+                    self.epoch = epoch;
+                    break;
+                }
+                until = until.min(Duration::from_nanos(left.as_nanos()));
+            }
+            if !has_named && now.saturating_sub(started) > NAMED_AFTER {
+                has_named = true;
+                let waiting = longwire_hosts::waiting(&self.transport.report());
+                start::note(&waiting, globals);
+            }
+            std::thread::sleep(until);
+        }
+        if discarded > 0 {
+            let frames = count_of(discarded, "frame");
+            let note = format!("discarded {frames} that arrived before the start of the run");
+            start::note(&note, globals);
+        }
+        Ok(())
     }
 
     /// Refuses time bounds that are tighter than the uncertainty of the hosts' clocks.
@@ -161,24 +187,84 @@ impl HostRun {
         )))
     }
 
-    /// Returns the reachability of the other hosts, updated while the network runs.
-    pub fn reach(&self) -> Reach {
-        Reach(self.others.clone())
+    /// Watches the other hosts: when one goes away, so do its ports.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn watch(self, handle: FabricHandle) -> Result<HostWatch, Error> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let reader = self.transport.reader();
+        let thread = std::thread::Builder::new().name("longwire-watch".to_owned());
+        let thread = thread.spawn(move || self.run(&handle, &stopped));
+        let thread = thread.map_err(Error::failed)?;
+        Ok(HostWatch {
+            stop,
+            reader,
+            thread,
+        })
     }
 
-    /// Connects the network to the other hosts.
-    pub fn connect(self, parts: &mut FabricParts, config: &mut RunConfig) -> HostConnection {
-        parts.remote = Some(self.parts);
-        config.epoch = Some(self.epoch);
-        HostConnection {
-            transport: self.transport,
-            others: self.others,
-            epoch: self.epoch.monotonic,
+    fn run(self, handle: &FabricHandle, stop: &AtomicBool) -> (HostsReport, Vec<String>) {
+        let mut notes = Vec::new();
+        for (peer, answers) in self.others.reachable.iter().enumerate() {
+            if !answers.load(Ordering::Relaxed) {
+                self.set_reachable(peer, false, handle);
+            }
         }
+        while !stop.load(Ordering::Relaxed) {
+            for event in self.transport.events() {
+                if let Some((peer, answers)) = self.others.note(&event) {
+                    self.set_reachable(peer, answers, handle);
+                }
+                notes.extend(self.sentence(&event));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        (self.transport.stop(), notes)
+    }
+
+    fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &FabricHandle) {
+        let ports = self.others.ports[peer].clone();
+        handle.order(
+            None,
+            Box::new(move |core, _| {
+                for port in ports {
+                    core.set_reachable(port, is_reachable);
+                }
+            }),
+        );
+    }
+
+    /// Formats an event as a note of the report.
+    fn sentence(&self, event: &HostEvent) -> Option<String> {
+        let at = event.at.saturating_sub(self.epoch.monotonic).as_secs_f64();
+        let who = match event.peer {
+            Some(peer) => format!("host '{}'", self.others.names[peer]),
+            None => "this host".to_owned(),
+        };
+        // Connections of the start precede the epoch.
+        if matches!(event.event, PeerEvent::Connected { .. }) && event.at <= self.epoch.monotonic {
+            return None;
+        }
+        Some(format!("at {at:.3} s: {who} {}", event.event))
     }
 }
 
 impl Others {
+    /// Returns whether the port's host answers.
+    pub fn has_port(&self, port: PortIndex) -> bool {
+        let mut others = self.ports.iter().zip(self.reachable.iter());
+        let owner = others.find(|(ports, _)| ports.contains(&port));
+        owner.is_none_or(|(_, answers)| answers.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether any host answers.
+    pub fn any(&self) -> bool {
+        let mut all = self.reachable.iter();
+        all.any(|answers| answers.load(Ordering::Relaxed))
+    }
+
     /// Handles events before the start.
     ///
     /// # Errors
@@ -273,138 +359,11 @@ fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32],
     Ok(digest.finish())
 }
 
-/// The wait for the start of the run.
-pub(super) struct HostWait<'a> {
-    /// The ports of the run, which already receive.
-    pub ports: &'a mut [(String, Port)],
-    /// Aborts the wait.
-    pub stop: &'a AtomicBool,
-    /// For printing notes.
-    pub globals: &'a Globals,
-}
-
-impl HostWait<'_> {
-    /// Waits until the hosts agree on the epoch and it has arrived. Earlier frames are
-    /// not part of the run and are discarded.
-    fn for_epoch(mut self, transport: &Transport, others: &Others) -> Result<Epoch, Error> {
-        let started = monotonic_now();
-        let (mut has_named, mut discarded) = (false, 0);
-        loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(Error::failed("interrupted before all hosts were connected"));
-            }
-            others.note_all(&transport.events())?;
-            let now = monotonic_now();
-            discarded += self.discard(now);
-            let mut until = LOOK_EVERY;
-            if let Some(epoch) = transport.epoch() {
-                let left = epoch.monotonic.saturating_sub(now);
-                if left == Nanos::ZERO {
-                    self.note_discarded(discarded)?;
-                    return Ok(epoch);
-                }
-                until = until.min(Duration::from_nanos(left.as_nanos()));
-            }
-            if !has_named && now.saturating_sub(started) > NAMED_AFTER {
-                has_named = true;
-                start::note(&longwire_hosts::waiting(&transport.report()), self.globals)?;
-            }
-            std::thread::sleep(until);
-        }
-    }
-
-    fn discard(&mut self, now: Nanos) -> u64 {
-        let ports = self.ports.iter_mut();
-        ports.map(|(_, port)| port.discard_waiting(now)).sum()
-    }
-
-    fn note_discarded(&self, count: u64) -> Result<(), Error> {
-        if count == 0 {
-            return Ok(());
-        }
-        let frames = count_of(count, "frame");
-        let note = format!("discarded {frames} that arrived before the start of the run");
-        Ok(start::note(&note, self.globals)?)
-    }
-}
-
-/// The connection to the other hosts before the network runs.
-pub(super) struct HostConnection {
-    transport: Transport,
-    others: Others,
-    epoch: Nanos,
-}
-
 /// The thread that watches the other hosts while the network runs.
 pub(super) struct HostWatch {
     stop: Arc<AtomicBool>,
     reader: HostsReader,
     thread: JoinHandle<(HostsReport, Vec<String>)>,
-}
-
-impl HostConnection {
-    /// Watches the other hosts: when one goes away, so do its ports.
-    ///
-    /// # Errors
-    /// If no thread can be started.
-    pub fn watch(self, handle: FabricHandle) -> Result<HostWatch, Error> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let reader = self.transport.reader();
-        let thread = std::thread::Builder::new().name("longwire-watch".to_owned());
-        let thread = thread.spawn(move || self.run(&handle, &stopped));
-        let thread = thread.map_err(Error::failed)?;
-        Ok(HostWatch {
-            stop,
-            reader,
-            thread,
-        })
-    }
-
-    fn run(self, handle: &FabricHandle, stop: &AtomicBool) -> (HostsReport, Vec<String>) {
-        let mut notes = Vec::new();
-        for (peer, answers) in self.others.reachable.iter().enumerate() {
-            if !answers.load(Ordering::Relaxed) {
-                self.set_reachable(peer, false, handle);
-            }
-        }
-        while !stop.load(Ordering::Relaxed) {
-            for event in self.transport.events() {
-                if let Some((peer, answers)) = self.others.note(&event) {
-                    self.set_reachable(peer, answers, handle);
-                }
-                notes.extend(self.sentence(&event));
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
-        (self.transport.stop(), notes)
-    }
-
-    fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &FabricHandle) {
-        let ports = self.others.ports[peer].clone();
-        handle.order(
-            None,
-            Box::new(move |core, _| {
-                for port in ports {
-                    core.set_reachable(port, is_reachable);
-                }
-            }),
-        );
-    }
-
-    /// Formats an event as a note of the report.
-    fn sentence(&self, event: &HostEvent) -> Option<String> {
-        let at = event.at.saturating_sub(self.epoch).as_secs_f64();
-        let who = match event.peer {
-            Some(peer) => format!("host '{}'", self.others.names[peer]),
-            None => "this host".to_owned(),
-        };
-        // Connections of the start precede the epoch.
-        if matches!(event.event, PeerEvent::Connected { .. }) && event.at <= self.epoch {
-            return None;
-        }
-        Some(format!("at {at:.3} s: {who} {}", event.event))
-    }
 }
 
 impl HostWatch {

@@ -1,6 +1,5 @@
 //! The run of a network, from topology to report.
 
-use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +24,7 @@ use serde::Serialize;
 
 use super::run::RunArgs;
 use super::run_attached::{self, NewPort, PortsInUse};
-use super::run_hosts::{self, HostRun, HostWait};
+use super::run_hosts::{self, HostRun};
 use super::topologies::{ReadTopology, seed};
 use crate::cli::{LiveArgs, ReportArgs};
 use crate::probe::ProbeResult;
@@ -68,12 +67,8 @@ pub(super) fn run(
                 .running
                 .refuse_shards("the network is divided among hosts, not shards")?;
             let key = args.key.as_deref();
-            let wait = HostWait {
-                ports: &mut ports,
-                stop: &stop,
-                globals,
-            };
-            let run = HostRun::start(&topology, (host, seed), key, wait)?;
+            let mut run = HostRun::start(&topology, (host, seed), key)?;
+            run.wait_for_epoch(&mut ports, &stop, globals)?;
             if let Some(required) = &args.live.report.require {
                 run.refuse_uncertain(required)?;
             }
@@ -82,9 +77,17 @@ pub(super) fn run(
         None => None,
     };
     let has_attached = !attached.is_empty();
-    let reach = hosts.as_ref().map(HostRun::reach);
-    let until = until_stopped(&stop, args.time);
-    let mut attached = PortsInUse::new(attached, &topology, reach, (Box::new(until), globals));
+    let mut attached = PortsInUse {
+        until: Box::new(until_stopped(&stop, args.time)),
+        globals,
+        waiting: attached,
+        ports: Vec::new(),
+        left: Vec::new(),
+        on_loss: topology.on_port_loss,
+        others: hosts.as_ref().map(|run| run.others.clone()),
+        switching: topology.bridge.switching.clone(),
+        notes: Vec::new(),
+    };
     let setup = NetworkSetup {
         hosts,
         topology,
@@ -97,8 +100,14 @@ pub(super) fn run(
         shows_progress: true,
     };
     let mut report = carry(setup, ports, control, globals, &mut attached)?;
-    report.run.add_closing_notes(attached.into_notes());
-    finish(&report, &args.live.report, globals, ReportStream::Stdout)
+    report.run.add_closing_notes(attached.notes);
+    finish(
+        None,
+        &report,
+        &args.live.report,
+        globals,
+        ReportStream::Stdout,
+    )
 }
 
 /// The ports of a run, and the places of those at interfaces in use.
@@ -281,18 +290,21 @@ pub(super) fn carry(
     let names = (port_names_of(&numbered), names_of(&numbered));
     let recorder = args.record.recorder(names, &args.report)?;
     let mut config = args.running.config(seed, &faults);
-    let connection = setup.hosts.map(|it| it.connect(&mut parts, &mut config));
+    if let Some(run) = &mut setup.hosts {
+        parts.remote = run.parts.take();
+        config.epoch = Some(run.epoch);
+    }
     steps.steps().begin("starting", None);
     let plan = plan(ports, parts, &numbered, is_fixed);
     let running = begin(plan, config, recorder, lifecycle);
     drop(steps);
     let running = running?;
     setup.announcement.print(globals);
-    start::notes(running.notes(), globals)?;
-    print_addresses(&control, globals)?;
+    start::notes(running.notes(), globals);
+    print_addresses(&control, globals);
     let handle = running.handle().cloned();
     let handle = handle.unwrap_or_else(|| running.observer());
-    let hosts = connection.map(|connection| connection.watch(handle.clone()));
+    let hosts = setup.hosts.map(|run| run.watch(handle.clone()));
     let hosts = hosts.transpose()?;
     let options = numbered.options();
     let controller = Controller::new(numbered, handle, new_loader(), (bin, discarded));
@@ -407,37 +419,26 @@ fn first_commands(
 /// Prints the URLs of the page, and notes on the control API: all notes with
 /// `--verbose`, otherwise warnings and TCP addresses, where the system may have chosen
 /// the port.
-pub(super) fn print_addresses(control: &Bound, globals: &Globals) -> io::Result<()> {
+pub(super) fn print_addresses(control: &Bound, globals: &Globals) {
     let is_path = |note: &str| !note.contains("tcp:") && note.split(' ').count() == 2;
-    let mut notes = control.notes().iter();
-    notes.try_for_each(|note| {
+    for note in control.notes() {
         if is_path(note) {
-            start::notes([note], globals)
+            start::notes([note], globals);
         } else {
-            start::note(note, globals)
+            start::note(note, globals);
         }
-    })?;
+    }
     if let Some(urls) = control.view_urls() {
         view::announce(urls);
     }
-    Ok(())
 }
 
-/// Writes the report of a network and checks its requirements.
-pub(super) fn finish(
-    report: &NetworkReport,
-    args: &ReportArgs,
-    globals: &Globals,
-    place: ReportStream,
-) -> Result<ExitCode, Error> {
-    finish_probed(None, report, args, globals, place)
-}
-
-/// Like [`finish`], with the probe's results in the JSON.
+/// Writes the report of a network, in JSON with the probe's results, and checks its
+/// requirements.
 ///
 /// # Errors
 /// If it cannot be written.
-pub(super) fn finish_probed(
+pub(super) fn finish(
     probe: Option<&ProbeResult>,
     report: &NetworkReport,
     args: &ReportArgs,
@@ -519,8 +520,7 @@ fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &
             "port {name} is gone: {}; the run continues without it",
             port.error
         );
-        // A closed terminal does not end the run.
-        let _ = start::warn(std::slice::from_ref(&remark), globals);
+        start::warn(std::slice::from_ref(&remark), globals);
     }
     *reported = lost.len();
 }

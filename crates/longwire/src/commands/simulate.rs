@@ -195,7 +195,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (records, mut of_records) = inputs.records();
     let mut remarks = remarks(&report.links, inputs.unassigned(), report.error.is_none());
     remarks.append(&mut of_records);
-    start::warn(&remarks, globals)?;
+    start::warn(&remarks, globals);
     notes.extend(remarks);
     report.duration_s = started.elapsed().as_secs_f64();
     report.notes = notes;
@@ -264,8 +264,8 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
         )));
     }
     let config = match args.direction {
-        Direction::Up => args.link.link_up()?,
-        Direction::Down => args.link.link_down()?,
+        Direction::Up => args.link.link(|duplex| duplex.up)?,
+        Direction::Down => args.link.link(|duplex| duplex.down)?,
     };
     Ok((
         Ways::One(args.direction),

@@ -87,16 +87,16 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
             "{} still queued at the end of the captures, on links that have stopped",
             count_of(fabric.in_flight, "frame")
         );
-        start::warn(std::slice::from_ref(&remark), globals)?;
+        start::warn(std::slice::from_ref(&remark), globals);
         notes.push(remark);
     }
     fabric.notes.extend(notes);
     let (_, notes) = inputs.records();
-    start::warn(&notes, globals)?;
+    start::warn(&notes, globals);
     fabric.notes.extend(notes);
     let mut report = NetworkReport::new(fabric, &network);
     report.changes = changes.unwrap_or_default();
-    run_network::finish(&report, &args.report, globals, place(&outs))
+    run_network::finish(None, &report, &args.report, globals, place(&outs))
 }
 
 /// Returns a stream for the report that carries no capture.

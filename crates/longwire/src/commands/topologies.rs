@@ -68,7 +68,7 @@ pub(super) fn read(
             count_of(topology.replaced as u64, "event"),
             file.display()
         );
-        start::notes([&remark], globals)?;
+        start::notes([&remark], globals);
         remarks.push(remark);
     }
     let announcement = Announcement::of_network(&topology, remarks);

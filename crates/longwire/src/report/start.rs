@@ -156,37 +156,26 @@ pub fn doubt(warnings: &[String], globals: &Globals) {
 }
 
 /// Prints warnings that the report includes.
-///
-/// # Errors
-/// If stderr cannot be written, unless its reader is gone.
-pub fn warn(warnings: &[String], globals: &Globals) -> io::Result<()> {
-    let paint = Paint::new(globals, &io::stderr());
-    for warning in warnings.iter().filter(|_| globals.talks()) {
-        print_line(format_args!("{} {warning}", paint.warn("warning:")));
+pub fn warn(warnings: &[String], globals: &Globals) {
+    if globals.talks() {
+        doubt(warnings, globals);
     }
-    Ok(())
 }
 
 /// Prints notes about the start, with --verbose.
-///
-/// # Errors
-/// If stderr cannot be written, unless its reader is gone.
-pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals) -> io::Result<()> {
-    let mut notes = notes.into_iter().filter(|_| globals.verbose);
-    notes.try_for_each(|text| note(text, globals))
+pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals) {
+    for text in notes.into_iter().filter(|_| globals.verbose) {
+        note(text, globals);
+    }
 }
 
 /// Prints a note that explains a wait.
-///
-/// # Errors
-/// If stderr cannot be written, unless its reader is gone.
-pub fn note(text: &str, globals: &Globals) -> io::Result<()> {
+pub fn note(text: &str, globals: &Globals) {
     let paint = Paint::new(globals, &io::stderr());
     if globals.talks() {
         let note = paint.dim(format_args!("note: {text}"));
         print_line(format_args!("{note}"));
     }
-    Ok(())
 }
 
 /// Formats the whole link: configured and derived values.

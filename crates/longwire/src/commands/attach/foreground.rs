@@ -83,7 +83,13 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
         links.explain(report);
     }
     links.end();
-    run_network::finish(&report?, &args.live.report, globals, ReportStream::Stdout)
+    run_network::finish(
+        None,
+        &report?,
+        &args.live.report,
+        globals,
+        ReportStream::Stdout,
+    )
 }
 
 /// The links of a run, from its start until before its end.
@@ -133,7 +139,7 @@ impl RunLinks<'_> {
             let all = links.lost();
             let lost = all[all.len() - lost..].iter();
             self.gone.extend(lost.map(|interface| gone_note(interface)));
-            start::warn(&self.gone[before..], self.globals)?;
+            start::warn(&self.gone[before..], self.globals);
         }
         if over || links.interfaces().is_empty() {
             // New frames bypass the link; frames on it are still delivered.

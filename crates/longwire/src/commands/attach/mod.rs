@@ -1,13 +1,6 @@
 //! `longwire attach`: inserts a link into an interface in use.
 
-mod detach;
-mod foreground;
-mod list;
-mod registry;
-mod set;
-mod spec;
-
-use std::path::{PathBuf, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -24,13 +17,19 @@ use longwire_runtime::LinkSetup;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use self::detach::DetachArgs;
+use self::set::AttachSetArgs;
 use super::topologies;
 use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
+use crate::commands::ctl;
 use crate::report::start::Announcement;
 use crate::{Error, Globals};
 
-use detach::DetachArgs;
-use set::AttachSetArgs;
+mod detach;
+mod foreground;
+mod list;
+mod registry;
+mod set;
 
 const EXAMPLES: &str = "\
 Addresses, routes and connections of the interface stay as they are, and no container is
@@ -211,7 +210,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 /// Requests the attachment from the node.
 fn attach_by_node(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    spec::check_paths(args)?;
+    check_paths(args)?;
     let (spec, _, found) = find(args)?;
     let (given, interface) = (args.name.as_deref(), args.interface.as_deref());
     let name = names::choose(given, &found.label, interface).map_err(Error::usage)?;
@@ -230,7 +229,7 @@ fn attach_by_node(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Erro
 
 /// Returns the attachment of these arguments, with its target.
 fn find(args: &AttachArgs) -> Result<(AttachmentSpec, RequestedPlace, FoundTarget), Error> {
-    let mut spec = spec::spec(args)?;
+    let mut spec = spec(args)?;
     let place = RequestedPlace::read(&spec).map_err(topologies::refused)?;
     let found = place.find()?;
     if let Target::Netns(path) = &found.target {
@@ -260,4 +259,46 @@ fn announce(
         DirectionSpec::Down => &directions[1..],
     };
     Ok(Announcement::of_links(directions, globals))
+}
+
+/// Returns the attachment for the arguments.
+///
+/// # Errors
+/// If options are invalid.
+fn spec(args: &AttachArgs) -> Result<AttachmentSpec, Error> {
+    let link = args.live.link.specs()?;
+    let netns = args.netns.clone().map(TargetSpec::Netns);
+    let container = args.container.as_ref();
+    let pod = args.pod.as_ref();
+    let target = netns
+        .or(args.pid.map(TargetSpec::Pid))
+        .or(container.map(|name| TargetSpec::Container(name.to_string())))
+        .or(pod.map(|name| TargetSpec::Pod(name.to_string())));
+    Ok(AttachmentSpec {
+        target: target.unwrap_or_else(|| unreachable!("one target is required")),
+        interface: args.interface.clone(),
+        to: args.to.iter().map(ToString::to_string).collect(),
+        filter: args.filter.clone(),
+        direction: args.direction,
+        priority: args.priority,
+        fail: args.fail,
+        host_network: args.host_network,
+        link: ctl::duplex_table([link.up.given(), link.down.given()]),
+        seed: Some(args.live.seed.seed),
+        wait: false,
+        files: true,
+    })
+}
+
+/// Refuses files by relative paths, which the node would look up in another directory.
+fn check_paths(args: &AttachArgs) -> Result<(), Error> {
+    let link = args.live.link.specs()?;
+    let mut files = link.up.files().chain(link.down.files());
+    match files.find(|file| Path::new(file).is_relative()) {
+        None => Ok(()),
+        Some(file) => Err(Error::usage(format!(
+            "{file}: with --node, files are named by absolute paths: the node has another \
+             working directory"
+        ))),
+    }
 }

@@ -35,7 +35,7 @@ pub struct AttachSetArgs {
 /// Changes options of an attached link.
 pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let options = DirectedOptions::new(args)?;
-    options.warn(globals)?;
+    options.warn(globals);
     let found = registry::named(&args.name)?;
     let view = &found.view;
     options.check(view.spec.direction)?;
@@ -108,7 +108,7 @@ impl DirectedOptions {
 
     /// Warns of valid but suspicious values, such as 10Mbps. The link refuses invalid
     /// ones.
-    fn warn(&self, globals: &Globals) -> Result<(), Error> {
+    fn warn(&self, globals: &Globals) {
         for (_, table) in self.tables() {
             let given = table.iter().filter(|(_, value)| !value.is_null());
             let given = given.map(|(name, value)| (name.clone(), value.clone()));
@@ -120,7 +120,6 @@ impl DirectedOptions {
                 start::doubt(&warnings, globals);
             }
         }
-        Ok(())
     }
 
     /// Refuses options of a direction that the link does not have.

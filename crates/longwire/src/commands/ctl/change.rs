@@ -69,25 +69,13 @@ fn moved(args: &MoveArgs) -> Value {
 }
 
 fn add(args: &AddArgs) -> Value {
-    let (up, down) = (&args.link.up, &args.link.down);
-    let of = |texts: &[(&str, String)]| {
-        let texts = texts.iter();
-        table(texts.map(|(name, text)| ((*name).to_owned(), text.clone())))
-    };
-    let mut link = if up == down {
-        of(up)
-    } else {
-        Map::from_iter([
-            ("up".to_owned(), of(up).into()),
-            ("down".to_owned(), of(down).into()),
-        ])
-    };
+    let mut link = duplex_table(args.link.texts());
     link.insert("name".to_owned(), json!(args.name));
     link.insert("match".to_owned(), json!(args.matches));
     if let Some(template) = &args.template {
         link.insert("template".to_owned(), json!(template));
     }
-    if let Some(preset) = &args.link.preset {
+    if let Some(preset) = args.link.preset() {
         link.insert("preset".to_owned(), json!(preset));
     }
     if args.shared {
@@ -98,6 +86,26 @@ fn add(args: &AddArgs) -> Value {
         down["match"] = json!(args.match_down);
     }
     json!({ "add": { "link": [link] } })
+}
+
+/// Returns the options up and down as one table; equal ones are options of both directions.
+pub(in crate::commands) fn duplex_table(
+    directions: [Vec<(&'static str, String)>; 2],
+) -> Map<String, Value> {
+    let [up, down] = directions.map(|options| {
+        table(
+            options
+                .into_iter()
+                .map(|(name, text)| (name.to_owned(), text)),
+        )
+    });
+    if up == down {
+        return up;
+    }
+    Map::from_iter([
+        ("up".to_owned(), up.into()),
+        ("down".to_owned(), down.into()),
+    ])
 }
 
 /// Returns options as a table; a repeated option becomes a list.

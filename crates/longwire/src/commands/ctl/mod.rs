@@ -21,11 +21,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::node;
-use crate::cli::{DUPLEX_HELP, DuplexTexts, LINK_HELP};
+use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
 use crate::error::EXIT_USAGE;
 use crate::{Error, Globals};
 
-pub(super) use change::{option, table};
+pub(super) use change::{duplex_table, option, table};
 
 const EXAMPLES: &str = "\
 The run must listen:
@@ -192,7 +192,7 @@ pub struct AddArgs {
 
     /// The link's options.
     #[command(flatten)]
-    pub link: DuplexTexts,
+    pub link: DuplexArgs,
 
     /// Validate without applying
     #[arg(long)]

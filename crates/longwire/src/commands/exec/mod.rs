@@ -157,7 +157,7 @@ fn environment(
     );
     let notes = environment.notes().map(str::to_owned);
     let notes: Vec<String> = notes.chain(read.hosts.note(&read.topology)).collect();
-    start::notes(&notes, globals)?;
+    start::notes(&notes, globals);
     read.announcement.warnings.extend(notes);
     Ok((environment, control))
 }
@@ -170,15 +170,18 @@ fn finish(
     args: &ExecArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    let Some(found) = probed else {
-        let code = run_network::finish(report, &args.live.report, globals, ReportStream::Stderr);
-        return Ok(CommandEnd::exit_code(ended, code?));
+    let place = match probed {
+        Some(_) => ReportStream::Stdout,
+        None => ReportStream::Stderr,
     };
-    if !globals.json && !globals.quiet {
+    if let Some(found) = probed.filter(|_| globals.talks()) {
         probe::print(found);
     }
-    let place = ReportStream::Stdout;
-    run_network::finish_probed(Some(found), report, &args.live.report, globals, place)
+    let code = run_network::finish(probed, report, &args.live.report, globals, place)?;
+    Ok(match probed {
+        Some(_) => code,
+        None => CommandEnd::exit_code(ended, code),
+    })
 }
 
 const INTERRUPTED: &str = "interrupted before the command started";
