@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::table::Table;
@@ -62,12 +62,17 @@ pub fn in_turn<V, R>(
 }
 
 /// A JSON value whose objects keep the order of fields.
+#[derive(Deserialize)]
+#[serde(untagged)]
 enum Field {
-    Empty,
-    Cell(String),
+    Empty(()),
+    Truth(bool),
+    Whole(u64),
+    Negative(i64),
     Number(f64),
+    Text(String),
     List(Vec<Field>),
-    Object(Vec<(String, Field)>),
+    Object(IndexMap<String, Field>),
 }
 
 impl Field {
@@ -87,8 +92,11 @@ impl Field {
     /// Formats a single value; numbers have at most four digits after the first.
     fn cell(&self) -> String {
         match self {
-            Field::Empty | Field::Object(_) => String::new(),
-            Field::Cell(text) => text.clone(),
+            Field::Empty(()) | Field::Object(_) => String::new(),
+            Field::Truth(truth) => if *truth { "yes" } else { "no" }.to_owned(),
+            Field::Whole(number) => number.to_string(),
+            Field::Negative(number) => number.to_string(),
+            Field::Text(text) => text.clone(),
             Field::Number(number) => {
                 let digits = match number.abs() {
                     0.0..1.0 => 4,
@@ -139,7 +147,7 @@ impl Field {
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Field::Empty => Ok(()),
+            Field::Empty(()) => Ok(()),
             Field::Object(fields) => fields.iter().try_for_each(|(name, field)| match field {
                 Field::List(items) if items.iter().any(|item| matches!(item, Field::Object(_))) => {
                     write!(f, "\n{}:\n{field}", name.replace('_', " "))
@@ -150,62 +158,6 @@ impl fmt::Display for Field {
             Field::List(items) => f.write_str(&Field::table(items)),
             field => writeln!(f, "{}", field.cell()),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Field {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Field, D::Error> {
-        struct Reader;
-
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Field;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON value")
-            }
-
-            fn visit_unit<E: de::Error>(self) -> Result<Field, E> {
-                Ok(Field::Empty)
-            }
-
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Field, E> {
-                Ok(Field::Cell(if value { "yes" } else { "no" }.to_owned()))
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Field, E> {
-                Ok(Field::Cell(value.to_string()))
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Field, E> {
-                Ok(Field::Cell(value.to_string()))
-            }
-
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Field, E> {
-                Ok(Field::Number(value))
-            }
-
-            fn visit_str<E: de::Error>(self, value: &str) -> Result<Field, E> {
-                Ok(Field::Cell(value.to_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Field, A::Error> {
-                let mut list = Vec::new();
-                while let Some(item) = items.next_element()? {
-                    list.push(item);
-                }
-                Ok(Field::List(list))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Field, A::Error> {
-                let mut object = Vec::new();
-                while let Some(field) = fields.next_entry()? {
-                    object.push(field);
-                }
-                Ok(Field::Object(object))
-            }
-        }
-
-        deserializer.deserialize_any(Reader)
     }
 }
 

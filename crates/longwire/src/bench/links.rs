@@ -7,13 +7,13 @@
 //! eight links between four stations, each at its own port, behind a learning bridge.
 
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
-use longwire_io::port::mem::{Sink, Source};
+use longwire_io::port::mem::Sink;
 use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, StaticEntry, Switching};
 use longwire_runtime::fabric::FabricParts;
@@ -97,23 +97,16 @@ pub(super) fn measure(args: &LinksArgs) -> Result<Vec<LinksRow>, Error> {
     let mut rows: Vec<LinksRow> = Vec::new();
     for links in &args.links {
         let mut row = median(|| row(*links, args.packets))?;
-        let first = rows
-            .first()
-            .map_or(row.ns_per_packet, |row| row.ns_per_packet);
-        row.ratio = row.ns_per_packet / first;
-        row.bytes_per_link = if *links >= MEASURABLE {
-            Some(idle_of_a_fresh_process(*links)? / u64::from(*links))
-        } else {
-            None
-        };
+        if *links >= MEASURABLE {
+            row.bytes_per_link = Some(idle_of_a_fresh_process(*links)? / u64::from(*links));
+        }
         rows.push(row);
     }
-    let mut row = median(|| between_stations(args.packets))?;
-    row.ratio = row.ns_per_packet
-        / rows
-            .first()
-            .map_or(row.ns_per_packet, |row| row.ns_per_packet);
-    rows.push(row);
+    rows.push(median(|| between_stations(args.packets))?);
+    let first = rows[0].ns_per_packet;
+    for row in &mut rows {
+        row.ratio = row.ns_per_packet / first;
+    }
     Ok(rows)
 }
 
@@ -139,17 +132,26 @@ fn between_stations(packets: u64) -> Result<LinksRow, Error> {
     };
     let prepared = started.elapsed();
     let each = packets / u64::from(STATIONS);
-    let port = |port| {
-        let flows = Flows::of_station(port, each);
-        (BenchPort::Flows(Box::new(flows)), Sink::copying())
-    };
-    let end = run_to_end((0..STATIONS).map(port).collect(), parts, 1, Bytes(1 << 30))
-        .map_err(Error::failed)?;
+    let flows = (0..STATIONS).map(|port| Flows::of_station(port, each));
+    run(flows.collect(), parts, Bytes(1 << 30), prepared)
+}
+
+/// Sends flows, each from its own port, through a network.
+fn run(
+    flows: Vec<Flows>,
+    parts: FabricParts,
+    memory: Bytes,
+    prepared: Duration,
+) -> Result<LinksRow, Error> {
+    let links = parts.links.len() as u32;
+    let frames: u64 = flows.iter().map(|flows| flows.left).sum();
+    let sending_ports = flows.iter().filter(|flows| flows.left > 0).count() as u16;
+    let ports = flows.into_iter().map(|flows| (flows, Sink::copying()));
+    let end = run_to_end(ports.collect(), parts, 1, memory).map_err(Error::failed)?;
     let arrived: u64 = end.ports.iter().map(Sink::frames).sum();
-    let frames = each * u64::from(STATIONS);
     Ok(LinksRow {
-        links: STATION_LINKS,
-        sending_ports: STATIONS,
+        links,
+        sending_ports,
         packets: frames,
         ns_per_packet: end.took.as_nanos() as f64 / frames as f64,
         ratio: 1.0,
@@ -193,26 +195,8 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
     let parts = parts(links)?;
     let prepared = started.elapsed();
     let frames = packets.max(u64::from(links) * 4);
-    let flows = Flows::new(links, frames);
-    let ports = vec![
-        (BenchPort::Flows(Box::new(flows)), Sink::copying()),
-        (
-            BenchPort::Nothing(Source::new(LEN as usize, 4_096, 0)),
-            Sink::copying(),
-        ),
-    ];
-    let end = run_to_end(ports, parts, 1, Bytes(4 << 30)).map_err(Error::failed)?;
-    let arrived = end.ports[1].frames();
-    Ok(LinksRow {
-        links,
-        sending_ports: 1,
-        packets: frames,
-        ns_per_packet: end.took.as_nanos() as f64 / frames as f64,
-        ratio: 1.0,
-        bytes_per_link: None,
-        build_ms: (prepared + end.built).as_secs_f64() * 1e3,
-        missing: frames - arrived,
-    })
+    let flows = vec![Flows::new(links, frames), Flows::new(links, 0)];
+    run(flows, parts, Bytes(4 << 30), prepared)
 }
 
 /// Builds links with twice the rate that their share of the traffic needs.
@@ -269,8 +253,15 @@ impl Flows {
             ..Flows::new(2, count)
         }
     }
+}
 
-    fn receive(&mut self, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> ReceiveResult {
+impl RxPort for Flows {
+    fn receive(
+        &mut self,
+        _now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let frames = self.left.min(max as u64) as usize;
         for _ in 0..frames {
             let chosen = self.chance.up_to(u64::from(self.links) - 1) as u32;
@@ -278,38 +269,15 @@ impl Flows {
                 let neighbour = (station + if chosen == 0 { 1 } else { STATIONS - 1 }) % STATIONS;
                 self.frame.set_macs(mac_of(station), mac_of(neighbour));
             }
-            take(RxFrame::whole(
-                self.frame.set(self.first + chosen, 0),
-                self.at,
-            ));
+            let bytes = self.frame.set(self.first + chosen, 0);
+            take(RxFrame::whole(bytes, self.at));
             self.at = self.at.saturating_add(self.gap);
         }
         self.left -= frames as u64;
-        ReceiveResult {
+        Ok(ReceiveResult {
             frames,
             end: self.left == 0,
-        }
-    }
-}
-
-/// A port of the fabric under test.
-enum BenchPort {
-    Flows(Box<Flows>),
-    /// A port without arrivals.
-    Nothing(Source),
-}
-
-impl RxPort for BenchPort {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
-        match self {
-            BenchPort::Flows(flows) => Ok(flows.receive(max, take)),
-            BenchPort::Nothing(source) => source.receive(now, max, take),
-        }
+        })
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

@@ -232,12 +232,7 @@ struct Run {
 /// per stage on these cores or with one thread.
 fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Error> {
     let started = Instant::now();
-    let Case {
-        size,
-        delay,
-        source_bytes,
-        lend,
-    } = case;
+    let Case { size, delay, .. } = case;
     let mut link = LinkConfig {
         rate: Some(RATE).into(),
         ..LinkConfig::default()
@@ -249,8 +244,8 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
     // A descriptor per frame, and alignment.
     let memory = backlog + backlog / u64::from(size) * 64;
     let frames = frames.max(backlog / u64::from(size) * 3).max(LEAST);
-    let mut source = mem::Source::paced(size as usize, source_bytes, RATE, frames);
-    let sink = if lend {
+    let mut source = mem::Source::paced(size as usize, case.source_bytes, RATE, frames);
+    let sink = if case.lend {
         mem::Sink::in_place(&mut source)
     } else {
         mem::Sink::copying()
@@ -259,7 +254,7 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
         seed: 1,
         memory_soft: memory + AHEAD,
         budget: Bytes(memory * 2 + (64 << 20)),
-        lend,
+        lend: case.lend,
         cores,
     };
     let setup = LinkSetup::new("link.up", link);
