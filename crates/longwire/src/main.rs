@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use longwire::commands::cni;
-use longwire::report::stderr::print_line;
+use longwire::report::output::print_line;
 use longwire::{Cli, Error};
 use longwire_runtime::shutdown;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Globals;
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 use crate::report::words::{count, count_of, percent};
 
 /// A bar that appears after a moment, if stderr is a terminal and remarks are enabled.

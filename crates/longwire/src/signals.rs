@@ -10,7 +10,7 @@ use longwire_runtime::shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 use crate::rights;
 
 /// Time after the second signal to write the report.

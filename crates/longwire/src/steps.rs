@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use longwire_topology::steps::{StepProgress, Steps};
 
 use crate::Globals;
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 use crate::report::words::count;
 
 /// Shorter work prints nothing.

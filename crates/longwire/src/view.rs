@@ -11,7 +11,7 @@ use std::{env, fs, thread};
 use longwire_control::{Judgement, PageFile, ViewConfig, ViewUrls};
 use longwire_fabric::{Controller, NetworkReport};
 
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 use crate::report::verdict::Verdict;
 
 /// Time in which the desktop's browser reads the redirecting page.

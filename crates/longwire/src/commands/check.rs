@@ -15,6 +15,7 @@ use longwire_topology::{Problem, StartFiles, Topology};
 use longwire_units::count_of;
 use serde::Serialize;
 
+use crate::report::output::{print_json, write_json};
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
 
@@ -136,7 +137,7 @@ fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
             summary: None,
             shards: None,
         };
-        write_json(&mut io::stdout().lock(), &checked)?;
+        print_json(&checked)?;
         return Ok(ExitCode::from(EXIT_REFUSED));
     }
     let mut err = io::stderr().lock();
@@ -144,12 +145,6 @@ fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
         writeln!(err, "error: {problem}")?;
     }
     Ok(ExitCode::from(EXIT_REFUSED))
-}
-
-fn write_json(out: &mut impl Write, value: &impl Serialize) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
-    writeln!(out)?;
-    Ok(())
 }
 
 /// Maximum link names shown per shard.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 use crate::{Error, Globals};
 
 /// The plugin's name: the `type` in configurations, and the executable that runtimes

@@ -1,6 +1,6 @@
 //! `longwire doctor`: reports what this machine supports, and what limits accuracy.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::cli::Paint;
 use crate::doctor::{self, Group, Status};
 use crate::error::EXIT_FAILED;
+use crate::report::output::print_json;
 use crate::{Error, Globals};
 
 /// Arguments of `doctor`.
@@ -39,14 +40,11 @@ pub fn run(_args: &DoctorArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let program = std::env::current_exe().ok();
     let groups = doctor::examine(program.as_deref());
     let worst = doctor::worst(&groups);
-    let mut out = io::stdout().lock();
     if globals.json {
-        serde_json::to_writer_pretty(&mut out, &ReportJson { worst, groups })
-            .map_err(io::Error::from)?;
-        writeln!(out)?;
+        print_json(&ReportJson { worst, groups })?;
     } else {
         let paint = Paint::new(globals, &io::stdout());
-        doctor::write(&mut out, &groups, globals.quiet, paint)?;
+        doctor::write(&mut io::stdout().lock(), &groups, globals.quiet, paint)?;
     }
     Ok(match worst {
         Status::Fail => ExitCode::from(EXIT_FAILED),

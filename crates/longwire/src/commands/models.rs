@@ -13,6 +13,7 @@ use longwire_runtime::suggest;
 
 use super::model_pages;
 use crate::cli::Paint;
+use crate::report::output::print_json;
 use crate::{Error, Globals};
 
 /// Arguments of `models`.
@@ -53,16 +54,11 @@ pub fn run(args: &ModelsArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return write_pages(folder);
     }
     let shown = select(args.name.as_deref())?;
-    let mut out = io::stdout().lock();
     if globals.json {
-        let models: Vec<Model> = shown
-            .iter()
-            .map(|(kind, info)| Model::of(kind, info))
-            .collect();
-        serde_json::to_writer_pretty(&mut out, &models).map_err(io::Error::from)?;
-        writeln!(out)?;
-        return Ok(ExitCode::SUCCESS);
+        let models = shown.iter().map(|(kind, info)| Model::of(kind, info));
+        return print_json(&models.collect::<Vec<Model>>());
     }
+    let mut out = io::stdout().lock();
     let paint = Paint::new(globals, &io::stdout());
     if args.name.is_some() {
         write_details(&mut out, &shown, paint)?;

@@ -18,7 +18,7 @@ use sd_notify::NotifyState;
 
 use crate::cli::RunningArgs;
 use crate::report::finish::Document;
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 use crate::report::{Verdict, start};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};

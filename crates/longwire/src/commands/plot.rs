@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use super::report::SelectionArgs;
 use crate::progress::Progress;
+use crate::report::output::write_json;
 use crate::report::words::count_of;
 use crate::{Error, Globals};
 
@@ -225,8 +226,7 @@ fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
             panels,
             links: &figure.links,
         };
-        serde_json::to_writer_pretty(&mut out, &json)?;
-        return writeln!(out);
+        return write_json(&mut out, &json);
     }
     if globals.quiet {
         return Ok(());

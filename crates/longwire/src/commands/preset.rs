@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::models::synopsis;
 use crate::cli::Paint;
+use crate::report::output::print_json;
 use crate::{Error, Globals};
 
 /// Arguments of `preset`.
@@ -39,8 +40,8 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let paint = Paint::new(globals, &io::stdout());
     let Some(name) = &args.name else {
         if globals.json {
-            let all: Result<Vec<PresetJson>, Error> = PRESETS.iter().map(PresetJson::of).collect();
-            return write_json(&mut out, &all?);
+            let all: Vec<PresetJson> = PRESETS.iter().map(PresetJson::of).collect();
+            return print_json(&all);
         }
         write_list(&mut out, paint)?;
         return Ok(ExitCode::SUCCESS);
@@ -50,17 +51,10 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let known = PRESETS.iter().find(|preset| preset.name == name.trim());
     if globals.json {
         let json = match known {
-            Some(preset) => PresetJson::of(preset)?,
-            None => PresetJson {
-                name,
-                summary: FROM_FILE.summary,
-                sources: &[],
-                assumptions: "",
-                derived_queue: derived_queue(&duplex),
-                options: OptionsJson::of(&duplex),
-            },
+            Some(preset) => PresetJson::of(preset),
+            None => PresetJson::new(name, FROM_FILE.summary, &duplex),
         };
-        return write_json(&mut out, &json);
+        return print_json(&json);
     }
     if let Some(preset) = known {
         write_origin(&mut out, preset, paint)?;
@@ -70,12 +64,6 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     let lines = lines(&duplex);
     writeln!(out, "{}", lines.join(" \\\n"))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn write_json(out: &mut impl Write, value: &impl Serialize) -> Result<ExitCode, Error> {
-    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
-    writeln!(out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -172,33 +160,14 @@ struct PresetJson<'a> {
     assumptions: &'a str,
     /// The derived queue, as text.
     derived_queue: Option<String>,
-    #[serde(flatten)]
-    options: OptionsJson,
-}
-
-/// Options by name.
-#[derive(Serialize)]
-struct OptionsJson {
+    /// Options by name.
     up: BTreeMap<&'static str, Vec<String>>,
     down: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl PresetJson<'_> {
-    fn of(preset: &Preset) -> Result<PresetJson<'_>, Error> {
-        let duplex = preset.options();
-        Ok(PresetJson {
-            name: preset.name,
-            summary: preset.summary,
-            sources: preset.sources,
-            assumptions: preset.assumptions,
-            derived_queue: derived_queue(&duplex),
-            options: OptionsJson::of(&duplex),
-        })
-    }
-}
-
-impl OptionsJson {
-    fn of(duplex: &Duplex) -> OptionsJson {
+impl<'a> PresetJson<'a> {
+    /// Returns a preset without sources and assumptions.
+    fn new(name: &'a str, summary: &'a str, duplex: &Duplex) -> PresetJson<'a> {
         let by_name = |options: &LinkSpec| {
             let mut map: BTreeMap<&str, Vec<String>> = BTreeMap::new();
             for (name, text) in options.given() {
@@ -206,9 +175,22 @@ impl OptionsJson {
             }
             map
         };
-        OptionsJson {
+        PresetJson {
+            name,
+            summary,
+            sources: &[],
+            assumptions: "",
+            derived_queue: derived_queue(duplex),
             up: by_name(&duplex.up),
             down: by_name(&duplex.down),
+        }
+    }
+
+    fn of(preset: &'a Preset) -> PresetJson<'a> {
+        PresetJson {
+            sources: preset.sources,
+            assumptions: preset.assumptions,
+            ..PresetJson::new(preset.name, preset.summary, &preset.options())
         }
     }
 }

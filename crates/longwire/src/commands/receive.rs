@@ -1,7 +1,7 @@
 //! `longwire receive`: receives frames at a port or from a capture, and compares them
 //! with those sent.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::receiving::text;
 use crate::report::finish::{check_file, write_file};
 use crate::report::live::StatusLine;
-use crate::report::stderr::print_line;
+use crate::report::output::{print_json, print_line};
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 
@@ -259,13 +259,11 @@ fn finish(
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
     let kept = write_file(args.report.as_deref(), report);
-    let mut out = io::stdout().lock();
     if globals.json {
-        serde_json::to_writer_pretty(&mut out, report).map_err(io::Error::from)?;
-        writeln!(out)?;
+        print_json(report)?;
     } else if !globals.quiet {
         let paint = Paint::new(globals, &io::stdout());
-        text::write(&mut out, report, globals.verbose, paint)?;
+        text::write(&mut io::stdout().lock(), report, globals.verbose, paint)?;
     }
     let not_kept = kept.err().map(|error| error.to_string());
     let errors: Vec<&String> = report.error.iter().chain(&not_kept).collect();

@@ -1,12 +1,12 @@
 //! `longwire schema`: prints the JSON Schema of topology files.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
 use longwire_topology::schema::schema;
 
 use crate::Error;
+use crate::report::output::print_json;
 
 /// Arguments of `schema`.
 #[derive(Debug, Args)]
@@ -20,8 +20,5 @@ pub struct SchemaArgs {}
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(_args: &SchemaArgs) -> Result<ExitCode, Error> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &schema()).map_err(io::Error::from)?;
-    writeln!(out)?;
-    Ok(ExitCode::SUCCESS)
+    print_json(&schema())
 }

@@ -1,6 +1,5 @@
 //! `longwire generate --profile`: device tests that consist of several generator runs.
 
-use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -15,6 +14,7 @@ use crate::commands::generate::{GenerateArgs, say, start_feed};
 use crate::error::EXIT_FIDELITY;
 use crate::receiving::refused;
 use crate::report::finish::write_file;
+use crate::report::output::print_json;
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 
@@ -56,10 +56,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     };
     let kept = write_file(args.pump.report.report.as_deref(), &report);
     if globals.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&report).map_err(io::Error::from)?
-        );
+        print_json(&report)?;
     } else if !globals.quiet {
         text::print(&report, globals);
     }

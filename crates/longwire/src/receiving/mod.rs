@@ -15,7 +15,7 @@ use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::sent::{IgnoredFields, SentFrames, sent_log};
 use longwire_traffic::receive::{ReceiveConfig, ReceiveError, Receiver};
 
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 use crate::{Error, Globals};
 
 /// Running receivers: one per output, or none.

@@ -11,8 +11,8 @@ use longwire_plot::page::{self, PageInput, RunDocument};
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
+use super::output::{ignore_closed, print_line, write_json};
 use super::require::Grade;
-use super::stderr::{ignore_closed, print_line};
 use super::summary::Summary;
 use super::verdict::machine_was_busy;
 use super::{Verdict, artifacts, text};
@@ -213,11 +213,6 @@ fn write_text(
     let mut written = Vec::new();
     text(&mut written, paint)?;
     stream.write_all(&written)
-}
-
-fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, report)?;
-    writeln!(out)
 }
 
 /// Writes a report to its file, if one is given.

@@ -7,7 +7,7 @@ use indicatif::HumanDuration;
 use longwire_engine::Nanos;
 use longwire_runtime::{InputReport, RunReport};
 
-use super::stderr::print_line;
+use super::output::print_line;
 use super::words::{count, micros};
 use crate::Globals;
 use crate::cli::Paint;

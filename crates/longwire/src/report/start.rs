@@ -7,7 +7,7 @@ use longwire_runtime::LinkSetup;
 use longwire_topology::Topology;
 use longwire_units::words::count_of;
 
-use super::stderr::print_line;
+use super::output::print_line;
 use crate::Globals;
 use crate::cli::Paint;
 

@@ -1,6 +1,5 @@
 //! `longwire attach list`: all attached links.
 
-use std::io;
 use std::process::ExitCode;
 
 use longwire_client::node::{AttachmentSpec, AttachmentState, DirectionSpec};
@@ -10,6 +9,7 @@ use nix::unistd::geteuid;
 use serde_json::{Map, Value, json};
 
 use super::registry::{self, AttachProcess, CLOSED, Registered};
+use crate::report::output::print_json;
 use crate::table::Table;
 use crate::{Error, Globals};
 
@@ -18,11 +18,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
     let all = registry::all()?;
     if globals.json {
         let rows: Vec<Value> = all.iter().map(row).collect();
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&rows).map_err(io::Error::from)?
-        );
-        return Ok(ExitCode::SUCCESS);
+        return print_json(&rows);
     }
     if all.is_empty() {
         if !globals.quiet {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::commands::node::{self, own_directory};
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 
 /// Directory of the files, within the run directory.
 const DIRECTORY: &str = "attached";

@@ -9,7 +9,8 @@ use longwire_control::responses::{ChangeResult, problem_body};
 use longwire_units::words::seconds;
 use serde_json::{Map, Value, json};
 
-use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs, print_json, read};
+use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs, read};
+use crate::report::output::print_json;
 use crate::{Error, Globals};
 
 /// Maximum size of a change that the server accepts, in bytes.
@@ -169,7 +170,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
         error => error.into(),
     })?;
     if globals.json {
-        return print_json(&changed);
+        return print_json(&changed).map(drop);
     }
     let changed: ChangeResult = read(changed)?;
     for warning in &changed.warnings {

@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::show::named;
-use super::{GetArgs, encoded, print_json, read};
+use super::{GetArgs, encoded, read};
+use crate::report::output::print_json;
 use crate::table::Table;
 use crate::{Error, Globals};
 
@@ -69,7 +70,8 @@ fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> 
         return print_json(&match way {
             None => value,
             Some(way) => value.get(way.name()).cloned().unwrap_or(Value::Null),
-        });
+        })
+        .map(drop);
     }
     let link: LinkView = read(value)?;
     io::stdout()
@@ -160,7 +162,7 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
         )));
     }
     if globals.json {
-        return print_json(&links);
+        return print_json(&links).map(drop);
     }
     let mut table = Table::headed("link | state | in | out | dropped | queued | options");
     for value in links {

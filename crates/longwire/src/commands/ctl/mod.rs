@@ -6,7 +6,6 @@ mod place;
 mod show;
 mod watch;
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,13 +15,13 @@ use longwire_control::{Address, read_token};
 use longwire_engine::Nanos;
 use longwire_node::names;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::node;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
 use crate::error::EXIT_USAGE;
+use crate::report::output::print_json;
 use crate::{Error, Globals};
 
 pub(super) use change::{duplex_table, option, table};
@@ -358,12 +357,4 @@ pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
 /// Percent-encodes text for a path or query.
 pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
-/// Prints a value in the format of `--json`.
-fn print_json(value: &impl Serialize) -> Result<(), Error> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
-    io::Write::write_all(&mut out, b"\n")?;
-    Ok(())
 }

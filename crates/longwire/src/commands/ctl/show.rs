@@ -11,8 +11,9 @@ use longwire_units::count_of;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{StatsArgs, encoded, print_json, read};
+use super::{StatsArgs, encoded, read};
 use crate::report::change_line;
+use crate::report::output::print_json;
 use crate::table::Table;
 use crate::{Error, Globals};
 
@@ -176,7 +177,7 @@ fn show(
     words: impl FnOnce(Value) -> Result<String, Error>,
 ) -> Result<(), Error> {
     if globals.json {
-        return print_json(&response);
+        return print_json(&response).map(drop);
     }
     io::stdout().lock().write_all(words(response)?.as_bytes())?;
     Ok(())

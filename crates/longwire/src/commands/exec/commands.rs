@@ -9,7 +9,7 @@ use longwire_testbed::{Environment, Event, PeerOutput, describe, exit_code_of};
 
 use super::args::ExecArgs;
 use crate::error::EXIT_FAILED;
-use crate::report::stderr::print_line;
+use crate::report::output::print_line;
 use crate::{Error, Globals};
 
 /// Interval between checks for signals during the probe.
