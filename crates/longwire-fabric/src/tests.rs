@@ -315,6 +315,7 @@ const REFUSED: &str = r#"
     { "set": { "first": { "delay": "9ms" }, "second": { "delay": "-1" } } } | set.second.delay | -1
     { "set": { "none*": { "rate": "1mbit" } } } | set.none* | no link
     { "off": ["first"], "at": "soon" } | at | soon
+    { "on": ["fir*"], "off": ["first.up"] } | off | also under 'on'
     { "off": ["first"], "at": "1s", "in": "1s" } | in | both at and in
     { "remove": ["second"] } | remove | path 'long' crosses
     { "remove": ["nobody"] } | remove | no link or path

@@ -1,5 +1,6 @@
 //! `[[at]]`: the scenario of a topology, or of a separate file.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -84,19 +85,64 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
 /// Reads the immediate actions of a table. `at` is the prefix of its fields in messages.
 pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     let mut actions = sets(table, at, builder);
-    for (field, state) in [
+    let states = [
         ("on", State::On),
         ("off", State::Off),
         ("pause", State::Paused),
-    ] {
+    ];
+    let given = states.iter().filter(|(key, _)| table.contains_key(key));
+    // A pattern may name a million links: they are compared only if they can conflict.
+    let mut keys = (given.count() > 1).then(BTreeMap::new);
+    for (field, state) in states {
         for text in tree::texts(table, field) {
-            check_pattern(text.value, text.span, &tree::under(at, field), builder);
+            let at = tree::under(at, field);
+            check_pattern(text.value, text.span.clone(), &at, builder);
+            if let Some(keys) = &mut keys
+                && let Some((name, other)) = other_state(text.value, field, keys, builder)
+            {
+                let reason = format!("'{name}' is also under '{other}'");
+                builder.refuse(text.span, at, reason, "name each link under one state");
+            }
             let pattern = text.value.to_owned();
             actions.push(Action::State { pattern, state });
         }
     }
     actions.extend(moves(table, at, builder));
     actions
+}
+
+/// The key under which each direction of a link is named.
+type StateKeys = BTreeMap<(usize, Direction), &'static str>;
+
+/// Enters the links that a pattern names under a state's key. Returns the first that is
+/// also under another key.
+fn other_state(
+    pattern: &str,
+    key: &'static str,
+    keys: &mut StateKeys,
+    builder: &Builder,
+) -> Option<(String, &'static str)> {
+    let (name, direction) = split_direction(pattern);
+    let exact = match builder.names.get(name) {
+        Some(Class::Link(link)) => Some(*link as usize),
+        _ => None,
+    };
+    let all = 0..builder.links.len();
+    let all = all.filter(|_| glob::is_pattern(name));
+    let fits = all.filter(|link| {
+        let link = &builder.links[*link];
+        !link.is_removed() && glob::fits(name, &link.name)
+    });
+    let ways = [Direction::Up, Direction::Down].into_iter();
+    let ways = ways.filter(|way| direction.is_none_or(|one| one == *way));
+    let mut named = exact.into_iter().chain(fits);
+    named.find_map(|link| {
+        let mut others = ways.clone().filter_map(|way| {
+            let known = *keys.entry((link, way)).or_insert(key);
+            (known != key).then_some(known)
+        });
+        Some((builder.links[link].name.to_string(), others.next()?))
+    })
 }
 
 /// Reports a pattern that matches no link.

@@ -59,6 +59,8 @@ const REFUSED: &str = "
     [[at]] -- set = {} | 4 | at.time | no time
     [[at]] -- time = '5s' | 4 | at | no action
     [[at]] -- time = '5s' -- off = 'x' | 6 | at.off | no link named 'x'
+    [[link]] -- name = 'x' -- match = 'any' -- shared = true -- [[at]] -- time = '5s' -- \
+        on = 'x' -- pause = '*' | 11 | at.pause | 'x' is also under 'on'
     [[at]] -- time = '5s' -- pause = 'x*' | 6 | at.pause | no link matches
     [[at]] -- time = '5s' -- move = { x = 'y' } -- [[link]] -- name = 'x' | 6 | at.move | 'y'
     [[link]] -- name = 'x' -- [[link]] -- name = 'y' -- match = 'src=10.0.0.1' -- [[at]] -- \
