@@ -182,7 +182,7 @@ impl Topology {
         let Target { class, direction } = rule.target;
         format!(
             "'{}' of {}.{}",
-            rule.matcher,
+            self.matcher_in_words(&rule.matcher),
             self.name_of(class),
             direction.name()
         )

@@ -165,6 +165,15 @@ fn unused_links_and_unreachable_rules_are_reported() {
     assert_eq!(unused.warnings[0].line, 4, "{:?}", unused.warnings);
     let path = good("[[link]]\nname = \"x\"\n[[path]]\nname = \"p\"\nvia = \"x\"\n");
     assert_eq!(path.warnings[0].field, "path.match");
+    let same = good(
+        "[[link]]\nname = \"x\"\nmatch = \"in-port=a\"\n[[link]]\nname = \"y\"\nmatch = \"in-port=a,dport=53\"\n",
+    );
+    let doubts = same.doubts();
+    let covered = "'in-port=a' of x.up precedes it";
+    assert!(
+        doubts.iter().any(|doubt| doubt.contains(covered)),
+        "{doubts:?}"
+    );
     let doubts = good("[[link]]\nname = \"x\"\nmatch = \"src=10.0.0.0/8\"\n[[link]]\nname = \"y\"\nmatch = [\"src=10.1.0.0/16\", \"dst=9.9.9.9\"]\n").doubts();
     assert!(
         doubts
