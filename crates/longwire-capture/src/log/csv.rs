@@ -105,7 +105,11 @@ impl CsvReader {
     pub(super) fn open(path: PathBuf) -> Result<CsvReader, LogError> {
         let unreadable = |source| LogError::file(&path, "cannot read it", source);
         let file = File::open(&path).map_err(unreadable)?;
-        let size = file.metadata().map_err(unreadable)?.len();
+        let metadata = file.metadata().map_err(unreadable)?;
+        let size = metadata.len();
+        if size == 0 && metadata.is_file() {
+            return Err(LogError::Empty { path });
+        }
         let mut input = ReaderBuilder::new()
             .buffer_capacity(BUFFER_LEN)
             .from_reader(file);

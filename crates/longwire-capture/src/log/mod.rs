@@ -231,6 +231,8 @@ pub enum LogError {
         action: &'static str,
         source: io::Error,
     },
+    #[error("{}: empty: the run was killed before its first record", path.display())]
+    Empty { path: PathBuf },
     #[error(
         "{}: not a verdict log: without {} of the columns {}",
         path.display(), lacking(missing), COLUMNS.join(", ")

@@ -274,7 +274,11 @@ fn non_logs_are_refused() {
     let said = complaint(&path);
     assert!(said.contains("without copy of the columns"), "{said}");
     crate::common::write(&path, b"");
-    assert!(complaint(&path).contains("not a verdict log"));
+    let killed = "empty: the run was killed before its first record";
+    assert!(complaint(&path).contains(killed));
+    let parquet = dir.file("log.parquet");
+    crate::common::write(&parquet, b"");
+    assert!(complaint(&parquet).contains(killed));
     crate::common::write(&path, b"PAR1 and nothing else that would be Parquet");
     assert!(complaint(&path).contains("cannot read it as Parquet"));
     let missing = dir.file("none.parquet");

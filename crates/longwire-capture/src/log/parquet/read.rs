@@ -47,7 +47,12 @@ pub(in crate::log) fn reader(
     path: PathBuf,
 ) -> std::result::Result<Box<dyn FormatReader>, LogError> {
     let opened = File::open(&path);
-    let file = opened.map_err(|source| LogError::file(&path, "cannot read it", source))?;
+    let unreadable = |source| LogError::file(&path, "cannot read it", source);
+    let file = opened.map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.len() == 0 && metadata.is_file() {
+        return Err(LogError::Empty { path });
+    }
     let file = guarded(|| SerializedFileReader::new(file))
         .map_err(|error| unread(&path, UNFINISHED, error))?;
     let metadata = file.metadata().file_metadata();
