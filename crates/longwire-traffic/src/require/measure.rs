@@ -218,6 +218,11 @@ impl Measure {
         }
     }
 
+    /// Whether it counts frames or bytes, as links and ports do.
+    pub(super) fn is_of_traffic(&self) -> bool {
+        matches!(self, Measure::Counter(counter) if Traffic::COUNTERS.contains(counter))
+    }
+
     /// Whether it is measured between the departures of a replay.
     pub(super) fn is_of_gaps(&self) -> bool {
         matches!(self, Measure::Time(times, _) if times.name == "gap")

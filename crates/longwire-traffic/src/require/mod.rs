@@ -31,6 +31,17 @@ use crate::receive::ReceivedByLink;
 /// link carried a frame. A test that never used its link has no artifacts, and must not pass.
 pub const RECOMMENDED: &str = "nearly-faithful,packets_in>0";
 
+/// What a run measures besides its links and ports.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunKind {
+    /// Its links are known: clients add none.
+    pub is_fixed: bool,
+    /// It sends a feed: departures are measured.
+    pub replays: bool,
+    /// It has receivers.
+    pub receives: bool,
+}
+
 /// A conjunction of conditions on a run.
 #[derive(Clone, Debug)]
 pub struct Requirement {
@@ -172,18 +183,17 @@ fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
 }
 
 impl Requirement {
-    /// Returns a sentence for each clause that names an unknown link or port. For a
-    /// network whose links are fixed, before its run.
-    pub fn unknown<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-        let names: Vec<&str> = names.collect();
-        let clauses = self.clauses.iter();
-        let unknown = clauses.filter_map(|clause| {
-            let name = clause.place.as_ref()?;
-            let is_unknown = named(name, &names).is_empty();
-            let known = || known(name, &names, "are");
-            is_unknown.then(|| format!("{}: no link named '{name}'; {}", clause.text, known()))
+    /// Returns a sentence for each clause that no run between these ports and links can
+    /// meet: it names an unknown one, or a measure that is not taken.
+    pub fn unmeetable(&self, ports: &[&str], links: &[&str], kind: RunKind) -> Vec<String> {
+        let names = [ports, links].concat();
+        let clauses = self.clauses.iter().filter_map(|clause| {
+            let why = clause.unmeetable(&names, ports.len(), kind)?;
+            Some(format!("{}: {why}", clause.text))
         });
-        unknown.collect()
+        let received = self.received.iter().filter(|_| !kind.receives);
+        let received = received.map(|clause| format!("{}: no receiver", clause.text));
+        clauses.chain(received).collect()
     }
 
     /// Returns the clauses that bound times of frames below `least`.
@@ -259,6 +269,31 @@ impl Requirement {
 }
 
 impl Clause {
+    /// Returns why no run can meet the clause. The first names are those of ports.
+    fn unmeetable(&self, names: &[&str], ports: usize, kind: RunKind) -> Option<String> {
+        if self.measure.is_of_gaps() && !kind.replays {
+            return Some("gaps are measured for replays".to_owned());
+        }
+        if self.measure.is_of_stamps() && !kind.replays {
+            return Some("send stamps are taken for replays".to_owned());
+        }
+        let name = self.place.as_ref()?;
+        let found = named(name, names);
+        if found.is_empty() && !kind.is_fixed {
+            return None;
+        }
+        if found.is_empty() {
+            return Some(format!(
+                "no link named '{name}'; {}",
+                known(name, names, "are")
+            ));
+        }
+        let is_port = !kind.replays && found.iter().all(|index| *index < ports);
+        (is_port && !self.measure.is_at_ports() && !self.measure.is_of_traffic()).then(|| {
+            format!("ports count no drops and no model effects; name a link in place of {name}")
+        })
+    }
+
     fn unmet(&self, place: &Place<'_>) -> Option<String> {
         let name = place.name();
         match self.measure.of(place) {

@@ -13,7 +13,7 @@ const BEHIND_LINK: &str = ".received.";
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReceivedClause {
     /// The clause as written.
-    text: String,
+    pub(super) text: String,
     /// The link; `None` is every link.
     link: Option<String>,
     requirement: ReceiveRequirement,

@@ -186,13 +186,51 @@ fn links_of_a_network_are_named_with_their_direction() {
 }
 
 #[test]
-fn unknown_links_are_reported_before_the_run() {
-    let requirement = parsed("ac.dwn.drops=0,down.drops=0,drops=0,stops.count=0");
-    let unknown = requirement.unknown(["far", "ac.up", "ac.down"].into_iter());
-    assert_eq!(
-        unknown,
-        ["ac.dwn.drops=0: no link named 'ac.dwn'; did you mean 'ac.down'?"]
-    );
+fn unmeetable_conditions_are_found_before_the_run() {
+    let unmeetable = |text: &str, kind| {
+        let requirement: Requirement = text.parse().expect("it is right");
+        requirement.unmeetable(&["far"], &["ac.up", "ac.down"], kind)
+    };
+    let fixed = RunKind {
+        is_fixed: true,
+        ..RunKind::default()
+    };
+    let all = RunKind {
+        is_fixed: true,
+        replays: true,
+        receives: true,
+    };
+    for text in [
+        "down.drops=0",
+        "drops=0",
+        "stops.count=0",
+        "far.packets_in>0",
+        "far.lateness.p99<1ms",
+    ] {
+        assert_eq!(unmeetable(text, fixed), Vec::<String>::new(), "{text}");
+    }
+    for (text, why) in [
+        (
+            "ac.dwn.drops=0",
+            "no link named 'ac.dwn'; did you mean 'ac.down'?",
+        ),
+        ("far.drops=0", "ports count no drops"),
+        ("gap.p99<1us", "gaps are measured for replays"),
+        ("ac.up.sent.p99<1us", "send stamps are taken for replays"),
+        ("received.lost=0", "no receiver"),
+    ] {
+        let found = unmeetable(text, fixed);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert!(found[0].starts_with(&format!("{text}: {why}")), "{found:?}");
+        let is_of_place = text.starts_with("ac.dwn");
+        assert_eq!(
+            unmeetable(text, all).len(),
+            usize::from(is_of_place),
+            "{text}"
+        );
+    }
+    // Clients may add links.
+    assert!(unmeetable("ac.dwn.drops=0", RunKind::default()).is_empty());
 }
 
 #[test]

@@ -13,6 +13,7 @@ use longwire_runtime::{DIRECTIONS, Faults, LinkSetup, Recorder, RunConfig};
 use longwire_units::Date;
 
 use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, TimingArgs};
+use crate::report::RunKind;
 use crate::report::finish::check_file;
 use crate::report::start::Announcement;
 use crate::{Error, Globals};
@@ -234,6 +235,27 @@ impl PumpArgs {
         let mut announcement = Announcement::sending(&self.to, links);
         announcement.warnings.extend(globals.doubts.iter().cloned());
         announcement
+    }
+
+    /// Refuses requirements that the outputs cannot meet; `ways` as for
+    /// [`PumpArgs::outputs`].
+    ///
+    /// # Errors
+    /// [`Error::Usage`], with each such condition.
+    pub fn refuse_unmeetable(
+        &self,
+        ways: bool,
+        replays: bool,
+        receives: bool,
+    ) -> Result<(), Error> {
+        let names = self.names(ways);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let kind = RunKind {
+            is_fixed: true,
+            replays,
+            receives,
+        };
+        self.report.refuse_unmeetable(&[], &names, kind)
     }
 
     /// Returns the recorder of the outputs' links, if recording is enabled.

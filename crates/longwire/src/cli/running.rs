@@ -14,8 +14,8 @@ use longwire_runtime::{Faults, FileRecorder, Placement, Recorder, RunConfig, Wai
 
 use super::{ControlArgs, DuplexArgs};
 use crate::Error;
-use crate::report::Requirement;
 use crate::report::finish::check_file;
+use crate::report::{Requirement, RunKind};
 
 /// Options that `run`, `exec` and `attach` have in common.
 #[derive(Clone, Debug, Args)]
@@ -224,6 +224,30 @@ impl ReportArgs {
     /// Returns whether the report is written as a page.
     pub fn is_page(&self) -> bool {
         self.report.as_deref().is_some_and(is_page)
+    }
+}
+
+impl ReportArgs {
+    /// Refuses requirements that no run between these ports and links can meet.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], with each such condition.
+    pub fn refuse_unmeetable(
+        &self,
+        ports: &[&str],
+        links: &[&str],
+        kind: RunKind,
+    ) -> Result<(), Error> {
+        let required = self.require.iter();
+        let unmeetable = required.flat_map(|required| required.unmeetable(ports, links, kind));
+        let unmeetable: Vec<String> = unmeetable.collect();
+        if unmeetable.is_empty() {
+            return Ok(());
+        }
+        Err(Error::usage(format!(
+            "--require: {}",
+            unmeetable.join("; ")
+        )))
     }
 }
 

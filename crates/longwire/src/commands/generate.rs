@@ -120,6 +120,9 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "no rate; give --rate, such as 100mbit or 1mpps, or --topspeed",
         ));
     }
+    let receives = args.receive.is_some();
+    args.pump
+        .refuse_unmeetable(false, captures.is_none(), receives)?;
     let stop = stop_flag()?;
     if let Some(files) = captures {
         return write_file(args, config, &files, &stop, globals);

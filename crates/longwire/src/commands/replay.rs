@@ -201,6 +201,9 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if let Some(files) = &captures {
         args.check_captures(files)?;
     }
+    let receives = !args.receivers.receive.is_empty();
+    args.pump
+        .refuse_unmeetable(ways, captures.is_none(), receives)?;
     let mut feed = args.open()?;
     if let Some(files) = captures {
         let file = FeedFile {
@@ -306,7 +309,7 @@ impl ReplayArgs {
         }
         if self.traces.iter().filter(|trace| *trace == "-").count() > 1 {
             return Err(Error::usage(
-                "- (stdin) is given twice; it can be read once only",
+                "- (stdin) is given twice; it can be read only once",
             ));
         }
         if self.apart() && self.select.merge {

@@ -30,7 +30,7 @@ use crate::cli::{LiveArgs, ReportArgs};
 use crate::probe::ProbeResult;
 use crate::report::finish::{Ending, ReportStream, finish_as};
 use crate::report::start::{self, Announcement};
-use crate::report::{Live, Requirement, words};
+use crate::report::{Live, RunKind, words};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::watch::{until_stopped, watch};
@@ -181,18 +181,19 @@ fn open_port(
     Ok(port)
 }
 
-/// Refuses a requirement about an unknown link before the run, not after it. Only the
-/// control API adds links.
-fn refuse_unknown_links(network: &Numbered, required: Option<&Requirement>) -> Result<(), Error> {
-    let Some(required) = required else {
-        return Ok(());
+/// Refuses requirements that the network cannot meet. Only the control API adds links.
+pub(super) fn refuse_unmeetable(
+    network: &Numbered,
+    report: &ReportArgs,
+    is_fixed: bool,
+) -> Result<(), Error> {
+    let ports: Vec<&str> = port_names_of(network).collect();
+    let links: Vec<&str> = names_of(network).collect();
+    let kind = RunKind {
+        is_fixed,
+        ..RunKind::default()
     };
-    let unknown = required.unknown(port_names_of(network).chain(names_of(network)));
-    if unknown.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::usage(format!("--require: {}", unknown.join("; "))))
-    }
+    report.refuse_unmeetable(&ports, &links, kind)
 }
 
 /// Returns the names of the ports of a network.
@@ -276,8 +277,7 @@ pub(super) fn carry(
     let steps = StepsOnStderr::start(globals);
     steps.steps().begin("numbering links", None);
     let numbered = Numbered::new(setup.topology);
-    let required = args.report.require.as_ref().filter(|_| !has_clients);
-    refuse_unknown_links(&numbered, required)?;
+    refuse_unmeetable(&numbered, &args.report, !has_clients)?;
     let new_loader = || FileLoader::reporting_to(&faults).until(setup.stop);
     let loader = new_loader();
     let (bin, discarded) = channel();

@@ -20,6 +20,7 @@ use serde::Serialize;
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
 use crate::progress::Progress;
+use crate::report::RunKind;
 use crate::report::finish::{Ending, ReportStream, check_file, finish_as, on_stuck_plugin};
 use crate::report::start::{self, Announcement};
 use crate::report::words::count_of;
@@ -163,6 +164,12 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     refuse_options_of_networks(args)?;
     let (ways, links) = ways(args)?;
     check_output(output, args)?;
+    let names: Vec<&str> = links.iter().map(|(_, link)| link.name.as_str()).collect();
+    let kind = RunKind {
+        is_fixed: true,
+        ..RunKind::default()
+    };
+    args.report.refuse_unmeetable(&[], &names, kind)?;
     let stop = stop_flag()?;
     let mut inputs = Inputs::of_pair(&args.input, args.interface.as_deref(), ways, &stop)?;
     let outputs = Outputs::of_pair(&[output])?;

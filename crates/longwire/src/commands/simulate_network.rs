@@ -48,6 +48,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let watch = StepsOnStderr::start(globals);
     watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
+    run_network::refuse_unmeetable(&network, &args.report, true)?;
     let record = RecordArgs {
         capture: None,
         log: args.log.clone(),
@@ -137,7 +138,7 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
 fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::usage(message));
     if ins.iter().filter(|file| file.path == "-").count() > 1 {
-        return usage("two --in are stdin; it can be read once only".to_owned());
+        return usage("two --in are stdin; it can be read only once".to_owned());
     }
     for out in outs {
         if CaptureFormat::of(&out.path).is_none() {

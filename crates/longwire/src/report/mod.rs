@@ -17,7 +17,7 @@ pub mod verdict;
 
 pub use changes::change_line;
 pub use live::Live;
-pub use longwire_traffic::require::{self, RequireError, Requirement};
+pub use longwire_traffic::require::{self, Requirement, RunKind};
 pub use longwire_units::words;
 pub use replay::ReplayLine;
 pub use verdict::Verdict;
