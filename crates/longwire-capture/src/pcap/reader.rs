@@ -201,7 +201,7 @@ impl CaptureReader {
         if repeat && !self.repeatable {
             return Err(CaptureError::Unsupported {
                 file: self.name.clone(),
-                reason: "a pipe can be read once only; save it to a file".into(),
+                reason: "a pipe can be read only once; save it to a file".into(),
             });
         }
         self.start_thread(repeat, Depth::DEEP, at_start)

@@ -5,7 +5,6 @@
 use std::io::{self, Write};
 
 use longwire_engine::DropReason;
-use longwire_runtime::ledger::NamedCounts;
 use longwire_runtime::report::PeerReport;
 use longwire_runtime::{Artifact, LinkReport, Pauses, RunReport, Spread};
 use serde::Serialize;
@@ -164,7 +163,8 @@ impl<'a> Findings<'a> {
             let own = place.count(Artifact::is_own) as f64;
             own / frames(place)
         });
-        let delays: Vec<Spread> = places.iter().filter_map(own_lateness).collect();
+        let delays = places.iter().filter_map(lateness_of);
+        let delays: Vec<Spread> = delays.map(|[_, own]| own).collect();
         let excess = delays.iter().map(|own| own.mean - own.p50);
         let added = delays.iter().map(|own| AddedDelay {
             mean: own.mean,
@@ -185,13 +185,9 @@ impl<'a> Findings<'a> {
 
     fn judge(&self) -> (Grade, String) {
         if let Some(cause) = CAUSES.iter().find_map(|cause| cause(self)) {
-            let parts = std::iter::once(cause).chain(self.own.iter().cloned());
-            let parts: Vec<String> = parts.collect();
-            let effect = self.effect();
-            return (
-                Grade::NotFaithful,
-                format!("not faithful: {}{effect}", parts.join("; ")),
-            );
+            let parts = [&[cause][..], &self.own].concat().join("; ");
+            let line = format!("not faithful: {parts}{}", self.effect());
+            return (Grade::NotFaithful, line);
         }
         let own = self.own.join("; ");
         let is_sample = self.report.frames_in() >= EXCESS_FRAMES_MIN;
@@ -203,16 +199,15 @@ impl<'a> Findings<'a> {
             return (Grade::NearlyFaithful, line);
         }
         if self.report.frames_in() == 0 && own.is_empty() {
-            return (
-                Grade::NoFrames,
-                format!("no verdict: no frame {}", happened(self.report)),
-            );
+            let happened = match self.report.inputs.is_empty() {
+                true => "arrived",
+                false => "was sent",
+            };
+            return (Grade::NoFrames, format!("no verdict: no frame {happened}"));
         }
         let own = if own.is_empty() { "no artifacts" } else { &own };
-        (
-            Grade::Faithful,
-            format!("faithful: {}, {own}", self.praise()),
-        )
+        let line = format!("faithful: {}, {own}", self.praise());
+        (Grade::Faithful, line)
     }
 
     fn peers(&self) -> impl Iterator<Item = &'a PeerReport> + use<'a> {
@@ -228,22 +223,25 @@ impl<'a> Findings<'a> {
 
     /// Returns whether the emulator lost more frames than in a nearly faithful run.
     fn loses_many(&self) -> bool {
-        let mut places = self.places.iter();
-        let lost = |place: &Place<'_>| place.count(Artifact::is_lost) as f64;
-        places.any(|place| lost(place) >= SHARE_LOST_MAX * frames(place) && lost(place) > 0.0)
+        self.any(|place| {
+            let lost = place.count(Artifact::is_lost) as f64;
+            lost >= SHARE_LOST_MAX * frames(place) && lost > 0.0
+        })
+    }
+
+    fn any(&self, is: impl Fn(&Place<'a>) -> bool) -> bool {
+        self.places.iter().any(is)
     }
 
     /// Returns whether frames were later than in a nearly faithful run.
     fn is_late(&self) -> bool {
-        let mut places = self.places.iter();
-        places.any(|place| exceeds(late(place), frames(place)))
+        self.any(|place| exceeds(late(place), frames(place)))
             || self.is_above_tolerance(self.added.mean)
     }
 
     /// Returns whether the emulator lost frames.
     fn lost(&self) -> bool {
-        let mut places = self.places.iter();
-        places.any(|place| place.count(Artifact::is_lost) > 0)
+        self.any(|place| place.count(Artifact::is_lost) > 0)
     }
 
     /// Describes the added delay, if any.
@@ -269,7 +267,12 @@ impl<'a> Findings<'a> {
         if let Some(undelivered) = &self.undelivered {
             return undelivered.line();
         }
-        let lateness = lateness(self.places.iter().filter_map(lateness_of));
+        let lateness = lateness(
+            self.places
+                .iter()
+                .filter_map(lateness_of)
+                .map(|[all, _]| all),
+        );
         let in_time = || {
             if report.inputs.is_empty() || report.virtual_time {
                 IN_TIME.to_owned()
@@ -302,20 +305,19 @@ fn exceeds(late: f64, frames: f64) -> bool {
     (centre - BEYOND_CHANCE * spread.sqrt()) / (1.0 + z2 / frames) > SHARE_LATE_MAX
 }
 
-fn lateness_of(place: &Place<'_>) -> Option<Spread> {
+/// Returns the lateness of all frames, and that without pauses and the start.
+fn lateness_of(place: &Place<'_>) -> Option<[Spread; 2]> {
     match place {
-        Place::Port(port) => Some(port.lateness_us),
-        Place::Link(link) => Some(link.lateness_us),
+        Place::Port(port) => Some([port.lateness_us, port.lateness_own_us]),
+        Place::Link(link) => Some([link.lateness_us, link.lateness_own_us]),
         Place::Host(_) | Place::Recording(_) => None,
     }
 }
 
-fn own_lateness(place: &Place<'_>) -> Option<Spread> {
-    match place {
-        Place::Port(port) => Some(port.lateness_own_us),
-        Place::Link(link) => Some(link.lateness_own_us),
-        Place::Host(_) | Place::Recording(_) => None,
-    }
+/// Returns whether artifacts of a kind occurred.
+fn happened(places: &[Place<'_>], kind: Artifact) -> bool {
+    let mut places = places.iter();
+    places.any(|place| place.count(|other| other == kind) > 0)
 }
 
 /// Returns the numbers of frames and bytes sent.
@@ -333,7 +335,8 @@ fn in_words(places: &[Place<'_>], chosen: fn(Artifact) -> bool) -> Vec<String> {
     let words = places.iter().filter_map(|place| {
         let mut counts = place.artifacts().into_owned();
         counts.retain(|kind, _| Artifact::named(kind).is_some_and(chosen));
-        let kinds = kinds(&counts)?;
+        let kinds = counts.nonzero();
+        let kinds = joined(kinds.map(|(kind, n)| format!("{} {kind}", count(n))), ", ")?;
         let frames = place.frames();
         let share = (counts.total() as f64 / frames as f64).min(1.0);
         let of = match frames {
@@ -343,15 +346,6 @@ fn in_words(places: &[Place<'_>], chosen: fn(Artifact) -> bool) -> Vec<String> {
         Some(format!("{} {kinds}{of}", place.name()))
     });
     words.collect()
-}
-
-/// Lists artifacts by kind, if any: `12 late, 3 memory`.
-fn kinds(artifacts: &NamedCounts) -> Option<String> {
-    let happened = artifacts.nonzero();
-    joined(
-        happened.map(|(kind, n)| format!("{} {kind}", count(n))),
-        ", ",
-    )
 }
 
 fn joined(parts: impl Iterator<Item = String>, separator: &str) -> Option<String> {
@@ -400,7 +394,7 @@ fn outages_of(peer: &PeerReport) -> Option<String> {
     }
     let unsent = match peer.frames_unsent {
         0 => String::new(),
-        unsent => format!("; {} frames to it were not sent", count(unsent)),
+        unsent => format!("; {} to it not sent", count_of(unsent, "frame")),
     };
     let times = times(peer.outages);
     Some(format!(
@@ -423,8 +417,8 @@ fn lost_ports(report: &RunReport) -> Option<String> {
     let frames = frames.sum::<u64>() + report.counts.port_lost;
     let ports = joined(ports, ", ")?;
     Some(format!(
-        "{ports}; {} frames for it were dropped",
-        count(frames)
+        "{ports}; {} for it dropped",
+        count_of(frames, "frame")
     ))
 }
 
@@ -452,10 +446,7 @@ fn times(n: u64) -> String {
 
 /// Returns hints, causes first, because there may be no room for all.
 fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
-    let happened = |kind: Artifact| {
-        let mut places = found.places.iter();
-        places.any(|place| place.count(|other| other == kind) > 0)
-    };
+    let happened = |kind| happened(&found.places, kind);
     let is_effect = |kind: Artifact| {
         matches!(
             kind,
@@ -467,10 +458,8 @@ fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     hints.extend(artifacts::hints(|kind| happened(kind) && !is_effect(kind)));
     hints.extend(machine_hints(report, happened));
     hints.extend(artifacts::hints(|kind| happened(kind) && is_effect(kind)));
-    let overflows = report
-        .hosts
-        .as_ref()
-        .map_or(0, |hosts| hosts.receive_overflows);
+    let hosts = report.hosts.as_ref();
+    let overflows = hosts.map_or(0, |hosts| hosts.receive_overflows);
     hints.extend((overflows > 0).then(|| {
         format!(
             "receive_overflows: the kernel dropped {} at the socket for other hosts; this host is \
@@ -523,23 +512,11 @@ const PAUSE_EXCUSED_MAX_US: f64 = 100_000.0;
 /// Returns whether frames were late because the machine paused or its cores were busy.
 pub(super) fn machine_was_busy(report: &RunReport) -> bool {
     let places = Place::measured(report);
-    let happened = |kind: Artifact| {
-        let mut places = places.iter();
-        places.any(|place| place.count(|other| other == kind) > 0)
-    };
+    let happened = |kind| happened(&places, kind);
     let long_pause = report.pauses.max_us > PAUSE_EXCUSED_MAX_US;
     let by_machine = happened(Artifact::LatePaused)
         || (happened(Artifact::Late) && (lacked_cores(report) || long_pause));
     by_machine && report.stops.count == 0
-}
-
-/// Returns the verb for the frames of a run.
-fn happened(report: &RunReport) -> &'static str {
-    if report.inputs.is_empty() {
-        "arrived"
-    } else {
-        "was sent"
-    }
 }
 
 /// Describes the maximum lateness of the spreads, if any frame was late.

@@ -284,7 +284,7 @@ fn causes_are_named_in_the_order_of_repair() {
     });
     expect_cause(
         &report,
-        "host east stopped responding 2 times; 3 frames to it were not sent; b 4,000",
+        "host east stopped responding 2 times; 3 frames to it not sent; b 4,000",
     );
     let verdict = Verdict::of(&report);
     assert!(

@@ -36,7 +36,7 @@ impl PortFile {
         };
         let Some(index) = topology.port_named(port) else {
             return Err(Error::usage(format!(
-                "{option} {text}: there is no port '{port}'; there are {}",
+                "{option} {text}: no port named '{port}'; ports are {}",
                 names(&topology.ports)
             )));
         };
@@ -309,7 +309,7 @@ fn port_of(
     let called = ports.iter().position(|port| port.name == name);
     let Some(found) = called.or_else(|| ports.iter().position(device)) else {
         return Err(Error::usage(format!(
-            "{}: its interface '{name}' is not a port; there are {}",
+            "{}: no port named '{name}', as its interface; ports are {}",
             reader.name(),
             names(ports)
         )));

@@ -10,7 +10,7 @@ use ratatui::widgets::{Paragraph, Sparkline};
 
 use super::draw::{clock, colour, height_of, wrapped};
 use super::source::{CHANGES_SHOWN, Detail};
-use crate::report::words::{count, micros, rate};
+use crate::report::words::{count, count_of, micros, rate};
 
 /// A row of the history: name, formatted last value, and values.
 struct Row {
@@ -109,7 +109,7 @@ fn rows(columns: &Columns) -> Vec<Row> {
         },
         Row {
             name: "queue",
-            now: format!("{} frames", count(queued)),
+            now: count_of(queued, "frame"),
             values: columns.queued_frames.clone(),
             shade: Color::Magenta,
         },

@@ -62,18 +62,12 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
 }
 
 /// Options of both directions, and of each.
-struct DirectedOptions {
-    both: Map<String, Value>,
-    each: [(&'static str, Map<String, Value>); 2],
-}
+struct DirectedOptions([(Option<&'static str>, Map<String, Value>); 3]);
 
 impl DirectedOptions {
     /// Parses options: `delay=20ms`, `up-rate=5mbit`, `loss=` for none.
     fn new(args: &AttachSetArgs) -> Result<DirectedOptions, Error> {
-        let mut options = DirectedOptions {
-            both: Map::new(),
-            each: DIRECTIONS.map(|direction| (direction, Map::new())),
-        };
+        let mut tables = [None, Some("up"), Some("down")].map(|way| (way, Map::new()));
         let mut given: Map<String, Value> = ctl::table(args.options.iter().cloned());
         for value in given.values_mut().filter(|value| **value == "") {
             *value = Value::Null;
@@ -91,19 +85,18 @@ impl DirectedOptions {
                     "'{name}' is of the direction {direction}, and --direction {asked} was given"
                 )));
             }
-            let each = options.each.iter_mut();
-            let one = each.into_iter().find(|(name, _)| Some(*name) == direction);
-            let table = one.map_or(&mut options.both, |(_, table)| table);
-            table.insert(option.to_owned(), value);
+            let chosen = tables.iter_mut().filter(|(way, _)| *way == direction);
+            for (_, table) in chosen {
+                table.insert(option.to_owned(), value.clone());
+            }
         }
-        Ok(options)
+        Ok(DirectedOptions(tables))
     }
 
     /// Returns the options of both directions, then of each; empty tables are omitted.
     fn tables(&self) -> impl Iterator<Item = (Option<&'static str>, &Map<String, Value>)> {
-        let each = self.each.iter().map(|(name, table)| (Some(*name), table));
-        let all = std::iter::once((None, &self.both)).chain(each);
-        all.filter(|(_, table)| !table.is_empty())
+        let tables = self.0.iter().map(|(way, table)| (*way, table));
+        tables.filter(|(_, table)| !table.is_empty())
     }
 
     /// Warns of valid but suspicious values, such as 10Mbps. The link refuses invalid

@@ -29,8 +29,8 @@ struct LinkPage {
 
 /// Formats a queue's limit; `is_default` if no option names a queue.
 fn limit(queue: &Occupancy, is_default: bool) -> Option<String> {
-    let packets = queue.packets_limit.map(|most| format!("{most} packets"));
-    let bytes = queue.bytes_limit.map(|most| format!("{most} bytes"));
+    let packets = queue.packets_limit.map(|most| count_of(most, "packet"));
+    let bytes = queue.bytes_limit.map(|most| count_of(most, "byte"));
     let limits: Vec<String> = packets.into_iter().chain(bytes).collect();
     let kind = if is_default { "default, FIFO: " } else { "" };
     (!limits.is_empty()).then(|| format!("{kind}{}", limits.join(", ")))
@@ -55,15 +55,31 @@ fn direction(name: &str) -> (&str, Option<Direction>) {
     (name, None)
 }
 
+/// Returns the directions of a link with their names; only `way`, if one is chosen.
+fn directions(
+    link: &LinkView,
+    way: Option<Direction>,
+) -> impl Iterator<Item = (&'static str, &DirectionView)> {
+    let all = [
+        (Direction::Up, Some(&link.up)),
+        (Direction::Down, link.down.as_ref()),
+    ];
+    let chosen = all
+        .into_iter()
+        .filter(move |(one, _)| way.is_none_or(|way| way == *one));
+    chosen.filter_map(|(one, direction)| Some((one.name(), direction?)))
+}
+
 /// Prints a link, or one of its directions.
 fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     const MISSING: u16 = 404;
-    let response = client.get(&format!("/v1/links/{}", encoded(name)));
-    let (value, way) = match (response, direction(name)) {
-        (Err(ClientError::Refused(refused)), (base, Some(way))) if refused.status == MISSING => (
-            client.get(&format!("/v1/links/{}", encoded(base)))?,
-            Some(way),
-        ),
+    let mut get = |name| client.get(&format!("/v1/links/{}", encoded(name)));
+    let (value, way) = match (get(name), direction(name)) {
+        (Err(ClientError::Refused(refused)), (base, way @ Some(_)))
+            if refused.status == MISSING =>
+        {
+            (get(base)?, way)
+        }
         (response, _) => (response?, None),
     };
     if globals.json {
@@ -89,16 +105,7 @@ fn detail(link: &LinkView, way: Option<Direction>) -> String {
     if let Some(to) = &link.moved_to {
         text += &format!("  moved to {to}\n");
     }
-    let directions = [
-        (Direction::Up, Some(&link.up)),
-        (Direction::Down, link.down.as_ref()),
-    ];
-    let shown = directions
-        .into_iter()
-        .filter(|(one, _)| way.is_none_or(|way| way == *one));
-    let shown: Vec<(&str, &DirectionView)> = shown
-        .filter_map(|(one, direction)| Some((one.name(), direction?)))
-        .collect();
+    let shown: Vec<(&str, &DirectionView)> = directions(link, way).collect();
     let mut header = vec![""];
     match shown.as_slice() {
         [_] if link.down.is_none() => header.push("both directions"),
@@ -167,19 +174,10 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     let mut table = Table::headed("link | state | in | out | dropped | queued | options");
     for value in links {
         let link: LinkView = read(value)?;
-        let apart = link.down.is_some();
-        let directions = [
-            (Direction::Up, Some(&link.up)),
-            (Direction::Down, link.down.as_ref()),
-        ];
-        for (one, direction) in directions {
-            let Some(direction) = direction.filter(|_| way.is_none_or(|way| way == one)) else {
-                continue;
-            };
-            let name = if apart {
-                format!("{}.{}", link.name, one.name())
-            } else {
-                link.name.clone()
+        for (name, direction) in directions(&link, way) {
+            let name = match &link.down {
+                Some(_) => format!("{}.{name}", link.name),
+                None => link.name.clone(),
             };
             table.row(row(name, direction));
         }

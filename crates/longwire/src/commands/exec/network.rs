@@ -215,7 +215,7 @@ impl Hosts {
             .ok_or_else(|| {
                 let known = self.names.join(", ");
                 Error::usage(format!(
-                    "{option}: unknown port '{port}'; ports are {known}"
+                    "{option}: no port named '{port}'; ports are {known}"
                 ))
             })
     }

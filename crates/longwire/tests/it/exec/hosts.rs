@@ -98,7 +98,10 @@ fn wrong_hosts_are_refused_with_their_names() {
                 &["n.toml", "--peer", "true", "--node", "home2=true"],
                 "home2 is far",
             ),
-            (&["n.toml", "--address", "x=10.0.0.1/8"], "unknown port 'x'"),
+            (
+                &["n.toml", "--address", "x=10.0.0.1/8"],
+                "no port named 'x'",
+            ),
             (
                 &["n.toml", "--address", "server=10.0.0.1"],
                 "write core=10.2.0.1/24",
