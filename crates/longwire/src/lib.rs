@@ -18,7 +18,6 @@ pub mod report;
 mod rights;
 pub mod signals;
 pub mod simulate;
-mod steps;
 pub mod table;
 pub mod top;
 mod view;

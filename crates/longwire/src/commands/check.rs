@@ -15,8 +15,8 @@ use longwire_topology::{Problem, StartFiles, Topology};
 use longwire_units::count_of;
 use serde::Serialize;
 
+use crate::progress::StepsOnStderr;
 use crate::report::output::{print_json, write_json};
-use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
 
 /// Arguments of `check`.

@@ -35,80 +35,57 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::bench::{self, BenchArgs};
-use crate::top::{self, TopArgs};
-use crate::{Error, Globals};
-use attach::AttachArgs;
-use check::CheckArgs;
-use cni::CniArgs;
-use completions::CompletionsArgs;
-use ctl::CtlArgs;
-use doctor::DoctorArgs;
-use exec::ExecArgs;
-use generate::GenerateArgs;
-use import::ImportArgs;
-use key::KeyArgs;
-use man::ManArgs;
-use models::ModelsArgs;
-use node::NodeArgs;
-use plot::PlotArgs;
-use preset::PresetArgs;
-use receive::ReceiveArgs;
-use replay::ReplayArgs;
-use report::ReportPageArgs;
-use run::RunArgs;
-use schema::SchemaArgs;
-use simulate::SimulateArgs;
+use crate::{Error, Globals, bench, top};
 
 /// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program over a link, or probe the link; needs no root
-    Exec(ExecArgs),
+    Exec(exec::ExecArgs),
     /// Run a link between two ports, or a network, until interrupted
-    Run(RunArgs),
+    Run(run::RunArgs),
     /// Insert a link into an interface in use: of a container, namespace or process
-    Attach(Box<AttachArgs>),
+    Attach(Box<attach::AttachArgs>),
     /// Serve an API that attaches links on this machine, until interrupted
-    Node(NodeArgs),
+    Node(node::NodeArgs),
     /// Install or run the CNI plugin for container runtimes
-    Cni(CniArgs),
+    Cni(cni::CniArgs),
     /// Receive frames at a port and compare them with those sent
-    Receive(ReceiveArgs),
+    Receive(receive::ReceiveArgs),
     /// Generate traffic at exact times, and run tests with it
-    Generate(Box<GenerateArgs>),
+    Generate(Box<generate::GenerateArgs>),
     /// Send captures at their recorded times, at a rate, or at top speed
-    Replay(Box<ReplayArgs>),
+    Replay(Box<replay::ReplayArgs>),
     /// Process a capture through a link in virtual time
-    Simulate(SimulateArgs),
+    Simulate(simulate::SimulateArgs),
     /// Read and change a running network
-    Ctl(Box<CtlArgs>),
+    Ctl(Box<ctl::CtlArgs>),
     /// Monitor a running network in a terminal, and change it
-    Top(TopArgs),
+    Top(top::TopArgs),
     /// Check a topology and print the resulting network
-    Check(CheckArgs),
+    Check(check::CheckArgs),
     /// Create the key that the hosts of a network share
-    Key(KeyArgs),
+    Key(key::KeyArgs),
     /// Print the JSON Schema of topologies
-    Schema(SchemaArgs),
+    Schema(schema::SchemaArgs),
     /// Convert a script for ns-2 or Emulab to a topology
-    Import(ImportArgs),
+    Import(import::ImportArgs),
     /// Plot runs from their logs and reports
-    Plot(PlotArgs),
+    Plot(plot::PlotArgs),
     /// Write an HTML page about a run from its log and report
-    Report(ReportPageArgs),
+    Report(report::ReportPageArgs),
     /// Measure the performance of Longwire on this machine
-    Bench(BenchArgs),
+    Bench(bench::BenchArgs),
     /// List models and their parameters
-    Models(ModelsArgs),
+    Models(models::ModelsArgs),
     /// Show presets as link options
-    Preset(PresetArgs),
+    Preset(preset::PresetArgs),
     /// Check this machine for features and for causes of inaccuracy
-    Doctor(DoctorArgs),
+    Doctor(doctor::DoctorArgs),
     /// Print shell completions
-    Completions(CompletionsArgs),
+    Completions(completions::CompletionsArgs),
     /// Print the manual pages
-    Man(ManArgs),
+    Man(man::ManArgs),
 }
 
 impl Command {

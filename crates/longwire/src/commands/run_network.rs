@@ -28,11 +28,11 @@ use super::run_hosts::{self, HostRun};
 use super::topologies::{ReadTopology, seed};
 use crate::cli::{LiveArgs, ReportArgs};
 use crate::probe::ProbeResult;
+use crate::progress::StepsOnStderr;
 use crate::report::finish::{Ending, ReportStream, finish_as};
 use crate::report::start::{self, Announcement};
 use crate::report::{Live, RunKind, words};
 use crate::signals::stop_flag;
-use crate::steps::StepsOnStderr;
 use crate::watch::{until_stopped, watch};
 use crate::{Error, Globals, rights, view};
 

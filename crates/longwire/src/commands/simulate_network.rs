@@ -16,13 +16,12 @@ use longwire_runtime::{Faults, FileLoader};
 use super::simulate::SimulateArgs;
 use super::{run_network, topologies};
 use crate::cli::RecordArgs;
-use crate::progress::Progress;
+use crate::progress::{Progress, StepsOnStderr};
 use crate::report::finish::{ReportStream, check_file, on_stuck_plugin};
 use crate::report::start;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
 use crate::simulate::{Direction, Inputs, Outputs, PortFile, Script, VirtualRun};
-use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
 
 /// Simulates the network of a file.

@@ -8,8 +8,8 @@ use longwire_topology::{PairOptions, PortPlan, Problem, StartFiles, Topology};
 use longwire_units::count_of;
 
 use crate::cli::{DuplexArgs, SEED_DEFAULT};
+use crate::progress::StepsOnStderr;
 use crate::report::start::{self, Announcement};
-use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
 
 /// A topology and its description, which lacks the only link's until it is built.

@@ -10,7 +10,6 @@ mod packets;
 mod rights;
 mod system;
 mod timing;
-mod trial;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -98,7 +97,7 @@ pub struct Group {
 /// Longwire itself, run as a trial; `None` skips the trial.
 pub fn examine(program: Option<&Path>) -> Vec<Group> {
     let group = |name, findings| Group { name, findings };
-    let exec = program.map(trial::check);
+    let exec = program.map(rights::try_exec);
     let mut rights = rights::check(exec.as_ref());
     rights.extend(exec);
     let mut packets = packets::check();

@@ -74,14 +74,15 @@ impl<'a> Ending<'a> {
 
     fn write(&self, out: &mut Vec<u8>, verbose: bool, paint: Paint) -> io::Result<()> {
         let none = ReceivedByLink::new();
+        let received = if self.shows_receivers {
+            &self.received
+        } else {
+            &none
+        };
         let shown = text::Shown {
             run: self.run,
             changes: &self.changes,
-            received: if self.shows_receivers {
-                &self.received
-            } else {
-                &none
-            },
+            received,
         };
         if !verbose {
             let summary = Summary::of(&shown);
@@ -182,11 +183,8 @@ fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
     let busy = machine_was_busy(ending.run);
     for clause in &unmet {
         let is_grade = clause.contains("faithful: ");
-        let end = if busy && (is_grade || is_of_lateness(clause)) {
-            TOO_BUSY
-        } else {
-            ""
-        };
+        let is_excused = busy && (is_grade || is_of_lateness(clause));
+        let end = if is_excused { TOO_BUSY } else { "" };
         print_line(format_args!("not met: {clause}{end}"));
     }
     unmet.len()
@@ -215,17 +213,16 @@ fn write_text(
     stream.write_all(&written)
 }
 
+const UNWRITTEN: &str = "cannot write the report";
+
 /// Writes a report to its file, if one is given.
 ///
 /// # Errors
 /// If it cannot be written; the file is then unchanged.
 pub fn write_file(path: Option<&Path>, report: &impl Serialize) -> Result<(), Error> {
     let Some(path) = path else { return Ok(()) };
-    whole_file::write(path, |mut out| write_json(&mut out, report)).map_err(|source| Error::File {
-        path: path.to_owned(),
-        action: "cannot write the report",
-        source,
-    })
+    let written = whole_file::write(path, |mut out| write_json(&mut out, report));
+    written.map_err(Error::file(path, UNWRITTEN))
 }
 
 /// Writes a report as a page, with charts of the log rows.
@@ -240,11 +237,8 @@ fn write_page(args: &ReportArgs, report: &impl Serialize) -> Result<(), Error> {
         log: Some(args.rows.get()),
         report: Some(report),
     });
-    whole_file::write(path, |out| out.write_all(page.as_bytes())).map_err(|source| Error::File {
-        path: path.to_owned(),
-        action: "cannot write the report",
-        source,
-    })
+    let written = whole_file::write(path, |out| out.write_all(page.as_bytes()));
+    written.map_err(Error::file(path, UNWRITTEN))
 }
 
 /// Checks, before a run, that the report can be written to its file.
@@ -263,11 +257,10 @@ pub fn check_file<'a>(
             "--report '{name}' is also an input or output; choose another name"
         )));
     }
-    whole_file::check(path).map_err(|source| Error::File {
-        path: path.to_owned(),
-        action: "cannot write the report; choose a file in an existing, writable directory",
-        source,
-    })
+    whole_file::check(path).map_err(Error::file(
+        path,
+        "cannot write the report; choose a file in an existing, writable directory",
+    ))
 }
 
 /// The report of a run, with its verdict and the command to repeat it.

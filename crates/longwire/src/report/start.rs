@@ -64,7 +64,8 @@ impl Announcement {
                 .map(|(name, config)| (name.to_owned(), line(config)));
             lines.map(described).collect()
         } else {
-            let parts = brief(named.clone()).into_iter().map(described);
+            let texts = named.clone().map(|(name, config)| (name, options(config)));
+            let parts = together(texts).into_iter().map(described);
             vec![parts.collect::<Vec<_>>().join("; ")]
         };
         let warnings = warnings(named);
@@ -100,11 +101,6 @@ impl Announcement {
     }
 }
 
-/// Returns links' names and options, grouped by options.
-fn brief<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<(String, String)> {
-    together(links.map(|(name, config)| (name, options(config))))
-}
-
 /// Groups the names of links by text.
 fn together<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
@@ -131,19 +127,37 @@ fn together<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, 
 fn options(config: &LinkConfig) -> String {
     let default = LinkSpec::new().build(&NoLoader);
     let default = default.map_or_else(|_| Vec::new(), |link| link.describe());
-    let given = |(key, value): &(&str, String)| match *key {
+    let text = described(config, "derived", |key, value| match key {
         "queue" => config.queue.is_some() || !config.rate.is_unlimited(),
-        _ => !default.iter().any(|known| known == &(*key, value.clone())),
-    };
-    let parts = config.describe().into_iter().filter(given);
-    let parts = parts.map(|(key, value)| match key {
-        "queue" if config.queue.is_none() => format!("{key} {value} (derived)"),
+        _ => !default
+            .iter()
+            .any(|(name, known)| *name == key && known == value),
+    });
+    match text.as_str() {
+        "" => "unlimited rate, no delay, no loss".to_owned(),
+        _ => text,
+    }
+}
+
+/// Formats the whole link: configured and derived values, without rare features that it
+/// does not use.
+fn line(config: &LinkConfig) -> String {
+    const RARE: [&str; 5] = ["corrupt", "duplicate", "reorder", "router", "rewrite"];
+    described(config, "derived from rate and delay", |key, value| {
+        !RARE.contains(&key) || value != "none"
+    })
+}
+
+/// Formats the chosen values of a link; `derived` marks a queue that is not configured.
+fn described(config: &LinkConfig, derived: &str, chosen: impl Fn(&str, &str) -> bool) -> String {
+    let is_derived = config.queue.is_none() && !config.rate.is_unlimited();
+    let values = config.describe().into_iter();
+    let values = values.filter(|(key, value)| chosen(key, value));
+    let parts = values.map(|(key, value)| match key {
+        "queue" if is_derived => format!("{key} {value} ({derived})"),
         _ => format!("{key} {value}"),
     });
-    match parts.collect::<Vec<_>>().join(", ") {
-        text if text.is_empty() => "unlimited rate, no delay, no loss".to_owned(),
-        text => text,
-    }
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Prints warnings about probable mistakes, even with --quiet; with --json, they are in
@@ -176,24 +190,6 @@ pub fn note(text: &str, globals: &Globals) {
         let note = paint.dim(format_args!("note: {text}"));
         print_line(format_args!("{note}"));
     }
-}
-
-/// Formats the whole link: configured and derived values.
-fn line(config: &LinkConfig) -> String {
-    let derived = config.queue.is_none() && !config.rate.is_unlimited();
-    // Omits rare features that the link does not use.
-    let said = |(key, value): &(&str, String)| {
-        !matches!(
-            *key,
-            "corrupt" | "duplicate" | "reorder" | "router" | "rewrite"
-        ) || value != "none"
-    };
-    let parts = config.describe().into_iter().filter(said);
-    let parts = parts.map(|(key, value)| match key {
-        "queue" if derived => format!("{key} {value} (derived from rate and delay)"),
-        _ => format!("{key} {value}"),
-    });
-    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns warnings about links, each once even if several links cause it.
@@ -233,19 +229,23 @@ mod tests {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
+    fn brief(links: &[(&str, &LinkConfig)]) -> Vec<(String, String)> {
+        together(links.iter().map(|(name, config)| (*name, options(config))))
+    }
+
     #[test]
     fn one_line_has_both_directions_and_the_derived_queue() {
         let one = link("10mbit", None, "20ms", "in-order");
         let same = [("link.up", &one), ("link.down", &one)];
         let text = "rate 10mbit, queue 125000b (derived), delay 20ms".to_owned();
         assert_eq!(
-            brief(same.into_iter()),
+            brief(&same),
             [("link, each direction".to_owned(), text.clone())]
         );
         let slow = link("1mbit", Some("20p"), "20ms", "in-order");
         let plain = link("unlimited", None, "0", "in-order");
         let apart = [("link.up", &slow), ("link.down", &plain), ("out1", &one)];
-        let found = brief(apart.into_iter());
+        let found = brief(&apart);
         let found: Vec<&str> = found.iter().flat_map(|(a, b)| [&**a, &**b]).collect();
         assert_eq!(
             found,

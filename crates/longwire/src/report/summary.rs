@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use longwire_runtime::RunReport;
-use longwire_runtime::ledger::Effects;
 use longwire_units::words::{count, count_of, percent};
 
 use super::changes::change_lines;
@@ -41,7 +40,7 @@ pub(super) struct SummaryRow {
     packets_out: u64,
     drops: BTreeMap<String, u64>,
     /// Frames in flight, and model effects other than drops.
-    others: BTreeMap<String, u64>,
+    others: BTreeMap<&'static str, u64>,
 }
 
 impl Summary {
@@ -51,12 +50,16 @@ impl Summary {
         let rows = report.links.iter().map(|link| {
             // Within a network, one line has the frames in flight.
             let in_flight = link.queue.map(|_| ("in flight", link.in_flight));
-            SummaryRow::new(
-                &link.name,
-                (link.traffic.packets_in, link.traffic.packets_out),
-                link.drops.nonzero(),
-                effects(&link.effects).chain(in_flight),
-            )
+            let effects = link.effects.counted();
+            let effects = effects.map(|(counter, n)| (counter.name, n));
+            let drops = link.drops.nonzero();
+            SummaryRow {
+                name: link.name.clone(),
+                packets_in: link.traffic.packets_in,
+                packets_out: link.traffic.packets_out,
+                drops: drops.map(|(name, n)| (name.to_owned(), n)).collect(),
+                others: effects.chain(in_flight).collect(),
+            }
         });
         let mut remarks = replay::lines(&report.inputs);
         remarks.extend(received::lines(&report.links, shown.received));
@@ -127,31 +130,14 @@ fn fitting(lines: &[String], room: usize) -> usize {
 }
 
 impl SummaryRow {
-    pub fn new<'a>(
-        name: &str,
-        (packets_in, packets_out): (u64, u64),
-        drops: impl Iterator<Item = (&'a str, u64)>,
-        others: impl Iterator<Item = (&'static str, u64)>,
-    ) -> SummaryRow {
-        SummaryRow {
-            name: name.to_owned(),
-            packets_in,
-            packets_out,
-            drops: drops.map(|(name, n)| (name.to_owned(), n)).collect(),
-            others: others.map(|(name, n)| (name.to_owned(), n)).collect(),
-        }
-    }
-
     fn add(&mut self, other: SummaryRow) {
         self.packets_in += other.packets_in;
         self.packets_out += other.packets_out;
-        for (sums, counts) in [
-            (&mut self.drops, other.drops),
-            (&mut self.others, other.others),
-        ] {
-            for (name, n) in counts {
-                *sums.entry(name).or_default() += n;
-            }
+        for (name, n) in other.drops {
+            *self.drops.entry(name).or_default() += n;
+        }
+        for (name, n) in other.others {
+            *self.others.entry(name).or_default() += n;
         }
     }
 
@@ -165,24 +151,16 @@ impl SummaryRow {
         reasons.extend((others > 0).then_some(("others", others)));
         let reasons: Vec<String> = reasons.into_iter().map(reason).collect();
         let share = percent(dropped as f64 / self.packets_in.max(1) as f64);
+        let reasons = reasons.join(", ");
         let text = match dropped {
-            0 => "none".to_owned(),
-            _ => format!("{} ({share}): {}", count(dropped), reasons.join(", ")),
-        };
-        let text = match dropped {
-            0 => paint.dim(text),
-            _ => paint.warn(text),
+            0 => paint.dim("none"),
+            _ => paint.warn(format_args!("{} ({share}): {reasons}", count(dropped))),
         };
         let others = self.others.iter().filter(|(_, n)| **n > 0);
         let others = others.map(|(name, n)| reason((name, *n)));
         let others = std::iter::once(text).chain(others);
         others.collect::<Vec<_>>().join("; ")
     }
-}
-
-/// Returns model effects other than drops, by name.
-fn effects(counted: &Effects) -> impl Iterator<Item = (&'static str, u64)> {
-    counted.counted().map(|(counter, n)| (counter.name, n))
 }
 
 /// Formats a count and its name: `10 queue_full`.
@@ -211,17 +189,11 @@ fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
         shown.push(others);
         rows = shown;
     }
-    let cells: Vec<[String; 4]> = rows
-        .iter()
-        .map(|row| {
-            [
-                row.name.clone(),
-                count(row.packets_in),
-                count(row.packets_out),
-                row.missing(paint),
-            ]
-        })
-        .collect();
+    let cells = rows.iter().map(|row| {
+        let [frames_in, frames_out] = [row.packets_in, row.packets_out].map(count);
+        [row.name.clone(), frames_in, frames_out, row.missing(paint)]
+    });
+    let cells: Vec<[String; 4]> = cells.collect();
     let head = ["frames", "in", "out", "dropped"].map(str::to_owned);
     let widths = [0, 1, 2].map(|column| {
         let all = std::iter::once(&head).chain(&cells);
