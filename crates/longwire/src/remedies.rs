@@ -38,15 +38,11 @@ pub fn of(error: &Error) -> Option<String> {
     match error {
         Error::Port(error) => of_port(error),
         Error::Start(StartError::Memory(_) | StartError::Thread(_)) => of_memory(),
-        Error::Exec(error) => of_environment(error),
+        Error::Exec(error) => match &**error {
+            EnvironmentError::Net(NetError::System { what, source, .. }) => of_tun(what, source),
+            _ => None,
+        },
         Error::Serve(error) => error.denied_socket().map(of_socket),
-        _ => None,
-    }
-}
-
-fn of_environment(error: &EnvironmentError) -> Option<String> {
-    match error {
-        EnvironmentError::Net(NetError::System { what, source, .. }) => of_tun(what, source),
         _ => None,
     }
 }
@@ -74,13 +70,11 @@ fn of_port(error: &PortError) -> Option<String> {
                  this user"
             ))
         }
-        PortError::Failed { source, .. } if is_out_of_memory(source) => of_memory(),
+        PortError::Failed { source, .. } if source.raw_os_error() == Some(libc::ENOMEM) => {
+            of_memory()
+        }
         _ => None,
     }
-}
-
-fn is_out_of_memory(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ENOMEM)
 }
 
 fn of_memory() -> Option<String> {

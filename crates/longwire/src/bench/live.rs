@@ -60,15 +60,12 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
     // Alternating runs, median of three: other programs share the machine.
     let (mut bare, mut link, mut unseen) = (Vec::new(), Vec::new(), 0);
     for _ in 0..3 {
-        bare.push(bare_side(time / 3)?);
+        bare.push(side(&Testbed::bare()?, time / 3)?.0);
         let (side, lost) = link_side(time / 3, kind)?;
         link.push(side);
         unseen = lost.max(unseen);
     }
-    let (bare, link) = (
-        PathPerformance::median(&bare),
-        PathPerformance::median(&link),
-    );
+    let [bare, link] = [bare, link].map(|sides| PathPerformance::median(&sides));
     let rtt_errors = DELAYS_MS
         .iter()
         .map(|delay_ms| rtt_error(*delay_ms, link.rtt_ms, kind))
@@ -81,11 +78,6 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
         rtt_errors,
         unseen,
     })
-}
-
-fn bare_side(time: Duration) -> Result<PathPerformance, Error> {
-    let testbed = Testbed::bare()?;
-    side(&testbed, time).map(|(side, _)| side)
 }
 
 fn link_side(time: Duration, kind: &str) -> Result<(PathPerformance, i64), Error> {

@@ -198,13 +198,12 @@ fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<Shar
     }
     simulation.advance(Nanos::MAX, &mut out)?;
     let took = started.elapsed();
-    let times = simulation.shard_times();
-    let each = |nanos: u128| nanos as f64 / packets as f64;
     let ShardTimes {
         classifying,
         advancing,
         rounds,
-    } = times;
+    } = simulation.shard_times();
+    let each = |nanos: u128| nanos as f64 / packets as f64;
     let serial = took.saturating_sub(classifying).saturating_sub(advancing);
     Ok(ShardsRow {
         shards,

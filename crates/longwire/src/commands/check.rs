@@ -45,7 +45,7 @@ pub struct CheckArgs {
 }
 
 /// The output with `--json`.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct CheckResult<'a> {
     fine: bool,
     problems: &'a [Problem],
@@ -96,11 +96,11 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if globals.json {
         let checked = CheckResult {
             fine: true,
-            problems: &[],
             warnings: &topology.warnings,
             doubts: &doubts,
             summary: Some(summary),
             shards,
+            ..CheckResult::default()
         };
         write_json(&mut out, &checked)?;
         return Ok(ExitCode::SUCCESS);
@@ -130,12 +130,8 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
 fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
     if globals.json {
         let checked = CheckResult {
-            fine: false,
             problems,
-            warnings: &[],
-            doubts: &[],
-            summary: None,
-            shards: None,
+            ..CheckResult::default()
         };
         print_json(&checked)?;
         return Ok(ExitCode::from(EXIT_REFUSED));

@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use longwire_engine::Nanos;
-use longwire_io::port::registry;
 use longwire_runtime::{Feed, RunReport, RunningNetwork};
 use longwire_traffic::generator::{GeneratorConfig, GeneratorFeed};
 use longwire_traffic::profile::ProbeReport;
@@ -15,6 +14,7 @@ use serde::Serialize;
 use super::feed_file::{self, FeedFile};
 use super::replay;
 use super::replay_control::ReplayControl;
+use super::run::ports_help;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, probe_lines};
 use crate::receiving::refused;
@@ -68,12 +68,7 @@ pub struct GenerateArgs {
 }
 
 fn after_help() -> String {
-    let ports = registry::PORTS.iter();
-    let ports = ports.map(|port| format!("  {:24}  {}\n", port.written(), port.summary));
-    format!(
-        "Ports:\n{}\n{LINK_HELP}\n\n{EXAMPLES}",
-        ports.collect::<String>()
-    )
+    format!("{}\n{LINK_HELP}\n\n{EXAMPLES}", ports_help())
 }
 
 /// The report, as JSON.

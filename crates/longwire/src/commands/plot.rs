@@ -178,9 +178,7 @@ enum PictureFormat {
 /// If an input cannot be drawn, or the picture cannot be written.
 pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let format = format_of(&args.output)?;
-    for input in &args.inputs {
-        refuse_overwriting(input, &args.output)?;
-    }
+    refuse_overwriting(&args.inputs, &args.output)?;
     let options = PlotOptions {
         selection: args.selection.selection(),
         labels: args.label.clone(),
@@ -263,18 +261,20 @@ fn format_of(output: &Path) -> Result<PictureFormat, Error> {
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub(super) fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Error> {
+pub(super) fn refuse_overwriting(inputs: &[PathBuf], output: &Path) -> Result<(), Error> {
     let identity = |path: &Path| {
         let metadata = fs::metadata(path).ok()?;
         Some((metadata.dev(), metadata.ino()))
     };
-    if identity(input).is_some() && identity(input) == identity(output) {
-        return Err(Error::usage(format!(
-            "OUT '{}' is also an INPUT; choose another name",
-            output.display()
-        )));
-    }
-    Ok(())
+    let Some(written) = identity(output) else {
+        return Ok(());
+    };
+    let is_input = inputs.iter().any(|input| identity(input) == Some(written));
+    let message = format!(
+        "OUT '{}' is also an INPUT; choose another name",
+        output.display()
+    );
+    Error::refuse_first(&[(is_input, &message)])
 }
 
 #[cfg(test)]

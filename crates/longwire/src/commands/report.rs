@@ -94,9 +94,7 @@ pub fn run(args: &ReportPageArgs, globals: &Globals) -> Result<ExitCode, Error> 
             args.output.display()
         )));
     }
-    for input in &args.inputs {
-        refuse_overwriting(input, &args.output)?;
-    }
+    refuse_overwriting(&args.inputs, &args.output)?;
     let mut progress = Progress::new(Progress::SHARE, globals);
     let selection = args.selection.selection();
     let page = render_files(&args.inputs, args.title.clone(), &selection, |done, all| {

@@ -77,19 +77,16 @@ pub struct RunArgs {
 
 /// Returns the help on ports and units, with examples.
 fn after_help() -> String {
+    format!("{}\n{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}", ports_help())
+}
+
+/// Returns the list of ports.
+pub(super) fn ports_help() -> String {
     let ports = registry::PORTS.iter();
-    let ports = ports.map(|port| (port.written(), port.summary));
-    let ports: Vec<(String, &str)> = ports.collect();
-    let width = ports
-        .iter()
-        .map(|(written, _)| written.len())
-        .max()
-        .unwrap_or(0);
-    let ports = ports
-        .iter()
-        .map(|(written, summary)| format!("  {written:width$}  {summary}\n"));
-    let ports: String = ports.collect();
-    format!("Ports:\n{ports}\n{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}")
+    let width = ports.clone().map(|port| port.written().len()).max();
+    let width = width.unwrap_or(0);
+    let ports = ports.map(|port| format!("  {:width$}  {}\n", port.written(), port.summary));
+    format!("Ports:\n{}", ports.collect::<String>())
 }
 
 /// Runs a link.

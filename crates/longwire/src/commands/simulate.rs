@@ -14,12 +14,11 @@ use longwire_fabric::shard_plan::ShardCount;
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::sides::{Near, Sides};
 use longwire_runtime::fabric::Simulation;
-use longwire_runtime::{DIRECTIONS, LinkReport, LinkSetup, RunReport};
+use longwire_runtime::{DIRECTIONS, LinkReport, LinkSetup, Recorder, RunReport};
 use serde::Serialize;
 
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
-use crate::progress::Progress;
 use crate::report::RunKind;
 use crate::report::finish::{Ending, ReportStream, check_file, finish_as, on_stuck_plugin};
 use crate::report::start::{self, Announcement};
@@ -128,6 +127,23 @@ pub struct SimulateArgs {
     pub report: ReportArgs,
 }
 
+impl SimulateArgs {
+    /// Returns the recorder of the named ports and links, if there is a log.
+    ///
+    /// # Errors
+    /// If a file cannot be created.
+    pub fn recorder<'a>(
+        &self,
+        names: (impl Iterator<Item = &'a str>, impl Iterator<Item = &'a str>),
+    ) -> Result<Option<Box<dyn Recorder>>, Error> {
+        let record = RecordArgs {
+            capture: None,
+            log: self.log.clone(),
+        };
+        record.recorder(names, &self.report)
+    }
+}
+
 /// The report of a simulation, as JSON.
 #[derive(Serialize)]
 struct SimulateJson<'a> {
@@ -173,30 +189,22 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let stop = stop_flag()?;
     let mut inputs = Inputs::of_pair(&args.input, args.interface.as_deref(), ways, &stop)?;
     let outputs = Outputs::of_pair(&[output])?;
-    let record = RecordArgs {
-        capture: None,
-        log: args.log.clone(),
-    };
-    let recorder = record.recorder((std::iter::empty(), DIRECTIONS.into_iter()), &args.report)?;
+    let recorder = args.recorder((std::iter::empty(), DIRECTIONS.into_iter()))?;
     let announcement = Announcement::of_links(links.iter().map(|(_, link)| link), globals);
     announcement.print(globals);
     let mut notes = announcement.warnings;
     let started = Instant::now();
-    let (seed, place) = (args.seed.seed, place(output));
+    let (seed, place) = (args.seed.seed, ReportStream::beside([output.as_str()]));
     on_stuck_plugin(seed, &args.report, globals, place);
     let first = inputs.first_stamp();
     let begins = first.as_ref().ok().copied().flatten();
     let epoch = args.epoch.map(Nanos::from_nanos).or(begins);
     let simulation = Simulation::pair(links, seed, epoch.unwrap_or(Nanos::ZERO), recorder)?;
     let mut run = VirtualRun::new(simulation, outputs, None, &args.link.faults, &stop);
-    let mut progress = Progress::new(Progress::FRAMES, globals);
     let ended = match first {
-        Ok(_) => run.read(&mut inputs, |frames, done, all| {
-            progress.at_frame(frames, done, all)
-        }),
+        Ok(_) => run.read(&mut inputs, globals),
         Err(error) => Err(error.into()),
     };
-    progress.clear();
     let interrupted = format!("interrupted; {output} has the frames released so far");
     let mut report = run.finish(ended, &interrupted);
     let (records, mut of_records) = inputs.records();
@@ -245,15 +253,6 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     remarks
 }
 
-/// Returns a stream for the report that carries no capture.
-fn place(output: &str) -> ReportStream {
-    if output == "-" {
-        ReportStream::Stderr
-    } else {
-        ReportStream::Stdout
-    }
-}
-
 /// Returns the directions of frames, and their links.
 fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Error> {
     let setup = |direction: Direction, config: LinkConfig| {
@@ -278,6 +277,14 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
         Ways::One(args.direction),
         vec![setup(args.direction, config)],
     ))
+}
+
+/// Refuses a log of an unknown format.
+pub(super) fn check_log(args: &SimulateArgs) -> Result<(), Error> {
+    match args.log.clone() {
+        Some(path) if LogFormat::of(&path).is_none() => Err(LogError::Extension { path }.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses network options for a single link.
@@ -307,11 +314,7 @@ fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     if output == "-" && io::stdout().is_terminal() {
         return usage("OUT is a terminal; name a file, or pipe stdout".to_owned());
     }
-    if let Some(path) = args.log.clone()
-        && LogFormat::of(&path).is_none()
-    {
-        return Err(LogError::Extension { path }.into());
-    }
+    check_log(args)?;
     if let Some(log) = args.log.as_ref().and_then(|path| path.to_str())
         && (same_file(&args.input, log) || same_file(log, output))
     {

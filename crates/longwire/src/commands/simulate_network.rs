@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use longwire_capture::log::{LogError, LogFormat};
 use longwire_capture::{CaptureFormat, same_file};
 use longwire_engine::Nanos;
 use longwire_fabric::{NetworkReport, Numbered};
@@ -13,10 +12,9 @@ use longwire_runtime::fabric::Simulation;
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader};
 
-use super::simulate::SimulateArgs;
+use super::simulate::{SimulateArgs, check_log};
 use super::{run_network, topologies};
-use crate::cli::RecordArgs;
-use crate::progress::{Progress, StepsOnStderr};
+use crate::progress::StepsOnStderr;
 use crate::report::finish::{ReportStream, check_file, on_stuck_plugin};
 use crate::report::start;
 use crate::report::words::count_of;
@@ -39,6 +37,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     };
     let (ins, outs) = (named(&args.inputs, "--in")?, named(&args.outputs, "--out")?);
     check_files(&ins, &outs, args)?;
+    let place = ReportStream::beside(outs.iter().map(|out| out.path.as_str()));
     let seed = topologies::seed(&topology, args.seed.seed)?;
     let stop = stop_flag()?;
     let faults = Faults::new();
@@ -48,15 +47,11 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
     run_network::refuse_unmeetable(&network, &args.report, true)?;
-    let record = RecordArgs {
-        capture: None,
-        log: args.log.clone(),
-    };
     let names = (
         run_network::port_names_of(&network),
         run_network::names_of(&network),
     );
-    let recorder = record.recorder(names, &args.report)?;
+    let recorder = args.recorder(names)?;
     let first = inputs.first_stamp()?.unwrap_or(Nanos::ZERO);
     let epoch = args.epoch.map_or(first, Nanos::from_nanos);
     let loader = FileLoader::reporting_to(&faults);
@@ -72,12 +67,8 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let mut notes = announcement.warnings;
     let script = Script::new(&network, epoch, &faults);
     let mut run = VirtualRun::new(simulation, outputs, Some(script), &faults, &stop);
-    on_stuck_plugin(seed, &args.report, globals, place(&outs));
-    let mut progress = Progress::new(Progress::FRAMES, globals);
-    let ended = run.read(&mut inputs, |frames, done, all| {
-        progress.at_frame(frames, done, all)
-    });
-    progress.clear();
+    on_stuck_plugin(seed, &args.report, globals, place);
+    let ended = run.read(&mut inputs, globals);
     let changes = run.script().map(|script| script.made().clone());
     let interrupted = "interrupted; the outputs have the frames released so far";
     let mut fabric = run.finish(ended, interrupted);
@@ -96,16 +87,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     fabric.notes.extend(notes);
     let mut report = NetworkReport::new(fabric, &network);
     report.changes = changes.unwrap_or_default();
-    run_network::finish(None, &report, &args.report, globals, place(&outs))
-}
-
-/// Returns a stream for the report that carries no capture.
-fn place(outs: &[PortFile]) -> ReportStream {
-    if outs.iter().any(|out| out.path == "-") {
-        ReportStream::Stderr
-    } else {
-        ReportStream::Stdout
-    }
+    run_network::finish(None, &report, &args.report, globals, place)
 }
 
 /// Refuses options of a single link, which would have no effect on a network.
@@ -148,11 +130,7 @@ fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Resu
         }
     }
     let log = args.log.as_ref().map(|log| log.display().to_string());
-    if let Some(path) = args.log.clone()
-        && LogFormat::of(&path).is_none()
-    {
-        return Err(LogError::Extension { path }.into());
-    }
+    check_log(args)?;
     let files = ins.iter().chain(outs).map(|file| file.path.as_str());
     check_file(args.report.report.as_deref(), files)?;
     let written: Vec<&str> = outs.iter().map(|out| out.path.as_str()).collect();

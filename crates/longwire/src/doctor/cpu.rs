@@ -1,14 +1,13 @@
 //! Checks of cores: share, idle states and frequency.
 
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
+use longwire_runtime::host;
 
 use super::Finding;
 use super::system::{field, names, number, read};
 
 pub(super) fn check() -> Vec<Finding> {
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
-    let mut findings = vec![cores(usable_cores())];
+    let mut findings = vec![cores(host::cores())];
     findings.extend(read("/sys/fs/cgroup/cpu.max").and_then(|text| quota(&text)));
     findings.push(virtualised(&cpuinfo));
     findings.extend(read("/proc/stat").and_then(|text| stolen(&text)));
@@ -17,16 +16,6 @@ pub(super) fn check() -> Vec<Finding> {
         "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
     )));
     findings
-}
-
-/// Returns the number of cores available to this process.
-fn usable_cores() -> usize {
-    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
-        return 1;
-    };
-    (0..CpuSet::count())
-        .filter(|core| set.is_set(*core).unwrap_or(false))
-        .count()
 }
 
 fn cores(usable: usize) -> Finding {
@@ -61,10 +50,8 @@ fn quota(cpu_max: &str) -> Option<Finding> {
 
 fn virtualised(cpuinfo: &str) -> Finding {
     let flags = field(cpuinfo, "flags").unwrap_or_default();
-    if !flags
-        .split_ascii_whitespace()
-        .any(|flag| flag == "hypervisor")
-    {
+    let mut flags = flags.split_ascii_whitespace();
+    if !flags.any(|flag| flag == "hypervisor") {
         return Finding::ok("virtual machine", "none detected");
     }
     let vendor = read("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "unknown".to_owned());
@@ -78,11 +65,8 @@ fn stolen(stat: &str) -> Option<Finding> {
     /// Minimum share of steal time for a warning.
     const NOTABLE: f64 = 0.01;
     let total = stat.lines().find(|line| line.starts_with("cpu "))?;
-    let jiffies: Vec<u64> = total
-        .split_ascii_whitespace()
-        .skip(1)
-        .flat_map(str::parse)
-        .collect();
+    let jiffies = total.split_ascii_whitespace().skip(1);
+    let jiffies: Vec<u64> = jiffies.flat_map(str::parse).collect();
     let stolen = *jiffies.get(7)?;
     let all: u64 = jiffies.iter().take(8).sum();
     let share = stolen as f64 / all.max(1) as f64;

@@ -22,7 +22,7 @@ pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
     }
 }
 
-/// Additions and removals set no link options.
+/// Formats a change as one line.
 pub fn change_line(done: &ChangeRecord) -> String {
     let until = done.until_ns.map(seconds);
     let until = until.map_or_else(String::new, |until| format!(" to {until}"));

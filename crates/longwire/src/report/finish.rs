@@ -30,6 +30,17 @@ pub enum ReportStream {
     Stderr,
 }
 
+impl ReportStream {
+    /// Returns a stream that carries none of these captures.
+    pub fn beside<'a>(captures: impl IntoIterator<Item = &'a str>) -> ReportStream {
+        if captures.into_iter().any(|capture| capture == "-") {
+            ReportStream::Stderr
+        } else {
+            ReportStream::Stdout
+        }
+    }
+}
+
 /// Writes the report of a run without changes, and returns the exit code: 1 if the run
 /// ended early or the report file cannot be written, 3 if `--require` is not met, 4 if
 /// only because the run is nearly faithful, otherwise 0. Each unmet condition is a line

@@ -32,10 +32,8 @@ impl Live {
     /// Refreshes the line if it is due; calls `snapshot` only then.
     pub fn refresh(&mut self, snapshot: impl FnOnce() -> RunReport) {
         let now = Instant::now();
-        let since = self
-            .last
-            .as_ref()
-            .map(|(last, _)| now.duration_since(*last));
+        let last = self.last.as_ref();
+        let since = last.map(|(last, _)| now.duration_since(*last));
         if !self.line.shown || since.is_some_and(|since| since < EVERY) {
             return;
         }
@@ -105,6 +103,9 @@ fn rows(report: &RunReport) -> Vec<LiveRow<'_>> {
         artifacts: link.artifacts.total(),
         late_p99_us: link.lateness_us.p99,
     });
+    if !report.links.is_empty() {
+        return links.collect();
+    }
     let ports = report.ports.iter().map(|port| LiveRow {
         name: &port.name,
         bytes_out: port.traffic.bytes_out,
@@ -112,11 +113,7 @@ fn rows(report: &RunReport) -> Vec<LiveRow<'_>> {
         artifacts: port.artifacts.total(),
         late_p99_us: port.lateness_us.p99,
     });
-    if report.links.is_empty() {
-        ports.collect()
-    } else {
-        links.collect()
-    }
+    ports.collect()
 }
 
 /// Returns the part of the line for one row.

@@ -199,9 +199,10 @@ impl<'a> Findings<'a> {
             return (Grade::NearlyFaithful, line);
         }
         if self.report.frames_in() == 0 && own.is_empty() {
-            let happened = match self.report.inputs.is_empty() {
-                true => "arrived",
-                false => "was sent",
+            let happened = if self.report.inputs.is_empty() {
+                "arrived"
+            } else {
+                "was sent"
             };
             return (Grade::NoFrames, format!("no verdict: no frame {happened}"));
         }

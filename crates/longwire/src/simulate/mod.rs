@@ -15,7 +15,8 @@ use longwire_packet::sides::Heading;
 use longwire_runtime::fabric::{DeferredDrop, Simulation};
 use longwire_runtime::{DIRECTIONS, Faults, FileLoader, RunReport};
 
-use crate::Error;
+use crate::progress::Progress;
+use crate::{Error, Globals};
 
 mod captures;
 
@@ -121,17 +122,19 @@ impl<'a> VirtualRun<'a> {
     }
 
     /// Reads to the end or to an error, and releases all frames read, unless a signal
-    /// stops it. `progress` periodically receives the frames read, the bytes read, and
-    /// the total bytes.
+    /// stops it. Shows its progress.
     ///
     /// # Errors
     /// If a capture is corrupt, an output cannot be written, a command cannot be
     /// executed, or a plugin failed.
-    pub fn read(
-        &mut self,
-        inputs: &mut Inputs<'_>,
-        mut progress: impl FnMut(u64, u64, Option<u64>),
-    ) -> Result<(), Stop> {
+    pub fn read(&mut self, inputs: &mut Inputs<'_>, globals: &Globals) -> Result<(), Stop> {
+        let mut progress = Progress::new(Progress::FRAMES, globals);
+        let ended = self.read_all(inputs, &mut progress);
+        progress.clear();
+        ended
+    }
+
+    fn read_all(&mut self, inputs: &mut Inputs<'_>, progress: &mut Progress) -> Result<(), Stop> {
         let mut frames = 0;
         loop {
             for _ in 0..FRAMES_A_LOOK {
@@ -149,7 +152,7 @@ impl<'a> VirtualRun<'a> {
             }
             frames += u64::from(FRAMES_A_LOOK);
             let (done, all) = inputs.progress();
-            progress(frames, done, all);
+            progress.at_frame(frames, done, all);
         }
     }
 

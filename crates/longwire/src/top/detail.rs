@@ -4,7 +4,7 @@ use longwire_control::responses::Columns;
 use longwire_fabric::options_in_words;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
@@ -59,10 +59,7 @@ fn head(detail: &Detail) -> [Line<'_>; 2] {
         .collect();
     [
         Line::from(vec![
-            Span::styled(
-                detail.name.as_str(),
-                Style::new().add_modifier(Modifier::BOLD),
-            ),
+            detail.name.as_str().bold(),
             Span::raw(format!(
                 "  {}  {}",
                 way.state.name(),
@@ -155,12 +152,9 @@ fn draw_row(frame: &mut Frame<'_>, area: Rect, row: &Row) {
 
 fn changes(detail: &Detail) -> Vec<Line<'_>> {
     let last = detail.changes.changes.iter().rev().take(CHANGES_SHOWN);
-    let line = |at_ns: u64, change: String| {
-        Line::styled(
-            format!("{}  {change}", clock(at_ns as f64 / 1e9)),
-            Style::new().add_modifier(Modifier::DIM),
-        )
-    };
-    last.map(|done| line(done.at_ns, done.change.to_string()))
-        .collect()
+    let lines = last.map(|done| {
+        let at = clock(done.at_ns as f64 / 1e9);
+        Line::from(format!("{at}  {}", done.change)).dim()
+    });
+    lines.collect()
 }

@@ -5,7 +5,7 @@ use longwire_runtime::Grade;
 use longwire_topology::State;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
@@ -45,6 +45,9 @@ const HELP: [(&str, &str); 11] = [
     ("q, Ctrl-C", "quit"),
 ];
 
+/// The line of the most used keys.
+const KEYS: &str = "Enter detail  s sort  / names  e set  f p o off, pause, on  z undo  ? keys  q";
+
 /// Returns the number of table rows on a screen of this height.
 pub fn rows_of(height: u16) -> usize {
     usize::from(height.saturating_sub(ABOVE + BELOW)).max(1)
@@ -52,16 +55,10 @@ pub fn rows_of(height: u16) -> usize {
 
 /// Returns a coloured style, unless colour is disabled (no-color.org).
 pub fn colour(colour: Color) -> Style {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if plain {
-        Style::new()
-    } else {
-        Style::new().fg(colour)
+    match std::env::var_os("NO_COLOR") {
+        Some(value) if !value.is_empty() => Style::new(),
+        _ => Style::new().fg(colour),
     }
-}
-
-fn bold() -> Style {
-    Style::new().add_modifier(Modifier::BOLD)
 }
 
 /// Draws the whole screen.
@@ -123,14 +120,11 @@ fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
     let clock = clock(shown.overview.elapsed_s);
     let state = match &screen.lost {
         None => Span::styled("live", colour(Color::Green)),
-        Some(Lost::Ended) => Span::styled(
-            "THE RUN HAS ENDED",
-            colour(Color::Red).add_modifier(Modifier::BOLD),
-        ),
+        Some(Lost::Ended) => Span::styled("THE RUN HAS ENDED", colour(Color::Red).bold()),
         Some(Lost::NoAnswer(_)) => Span::styled("no response, retrying", colour(Color::Red)),
     };
     let mut first = vec![
-        Span::styled(format!("longwire {clock}  "), bold()),
+        Span::styled(format!("longwire {clock}  "), Style::new().bold()),
         Span::raw(format!(
             "{} directions  ",
             count(shown.page.directions as u64)
@@ -173,7 +167,7 @@ fn fidelity(shown: &Snapshot) -> Line<'_> {
         Grade::NotFaithful => ("NOT FAITHFUL", Color::Red),
     };
     Line::from(vec![
-        Span::styled(word, colour(shade).add_modifier(Modifier::BOLD)),
+        Span::styled(word, colour(shade).bold()),
         Span::raw(format!(
             "  late by p50 {}, p99 {}, max {}  artifacts {}",
             micros(lateness.p50),
@@ -211,12 +205,15 @@ fn table<'a>(shown: &'a Snapshot, screen: &TopScreen) -> Vec<Line<'a>> {
         title(Sort::Queue, "queue"),
         title(Sort::Late, "late"),
     );
-    let mut lines = vec![Line::raw(""), Line::styled(head + "1 min", bold())];
+    let mut lines = vec![
+        Line::raw(""),
+        Line::styled(head + "1 min", Style::new().bold()),
+    ];
     let rows = shown.page.rows.iter().enumerate();
     lines.extend(rows.map(|(place, row)| {
         let line = row_line(row);
         if screen.offset + place == screen.chosen {
-            line.style(Style::new().add_modifier(Modifier::REVERSED))
+            line.reversed()
         } else {
             line
         }
@@ -306,10 +303,7 @@ fn footer(screen: &TopScreen) -> Line<'_> {
             };
             Line::styled(message.text.as_str(), colour(shade))
         }
-        (None, None) => Line::styled(
-            "Enter detail  s sort  / names  e set  f p o off, pause, on  z undo  ? keys  q",
-            Style::new().add_modifier(Modifier::DIM),
-        ),
+        (None, None) => Line::from(KEYS).dim(),
     }
 }
 
@@ -318,7 +312,7 @@ fn help(frame: &mut Frame<'_>, body: Rect) {
         .iter()
         .map(|(keys, help)| {
             Line::from(vec![
-                Span::styled(format!(" {keys:<22}"), bold()),
+                Span::styled(format!(" {keys:<22}"), Style::new().bold()),
                 Span::raw(*help),
             ])
         })

@@ -49,12 +49,12 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
         [one] => Ok(Address::Unix((*one).clone())),
         [] if denied => Err(Error::failed(format!(
             "no run of this user in {}; give its socket, such as --control ./link.sock",
-            written(folders.iter().map(PathBuf::as_path))
+            written(folders)
         ))),
         [] => Err(Error::failed(no_listener(folders, &sockets))),
         several => Err(Error::usage(format!(
             "several runs listen: {}; choose one with --control PATH or {ADDRESS}",
-            written(several.iter().map(|path| path.as_path()))
+            written(several)
         ))),
     }
 }
@@ -64,10 +64,7 @@ fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
     let place = folders.first().cloned().unwrap_or_default();
     let found = match dead {
         [] => String::new(),
-        dead => format!(
-            " (no run listens at {})",
-            written(dead.iter().map(PathBuf::as_path))
-        ),
+        dead => format!(" (no run listens at {})", written(dead)),
     };
     let of_node = match node::socket() {
         Some(_) => "; for links of the node, add --attachment NAME (`longwire attach list`)",
@@ -76,13 +73,13 @@ fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
     format!(
         "no run listens in {}{found}{of_node}; start one with --view or --control {1}/net.sock, \
          or give its address with --control or {ADDRESS}",
-        written(folders.iter().map(PathBuf::as_path)),
+        written(folders),
         place.display()
     )
 }
 
-fn written<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
-    let paths = paths.map(|path| path.display().to_string());
+fn written(paths: &[impl AsRef<Path>]) -> String {
+    let paths = paths.iter().map(|path| path.as_ref().display().to_string());
     paths.collect::<Vec<_>>().join(", ")
 }
 

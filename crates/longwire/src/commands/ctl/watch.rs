@@ -26,7 +26,12 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
         encoded(&args.every.to_string()),
         if each { "each" } else { "sum" }
     );
-    let mut screen = Screen::new(name, globals);
+    let mut screen = Screen {
+        name,
+        json: globals.json,
+        terminal: io::stdout().is_terminal().then(Term::stdout),
+        drawn: 0,
+    };
     let mut left = args.count;
     let ended = client.stream(&path, &stop, |value| -> Result<ControlFlow<()>, Error> {
         screen.show(value)?;
@@ -61,17 +66,7 @@ struct Screen<'a> {
     drawn: usize,
 }
 
-impl<'a> Screen<'a> {
-    fn new(name: &'a str, globals: &Globals) -> Screen<'a> {
-        let is_terminal = io::stdout().is_terminal();
-        Screen {
-            name,
-            json: globals.json,
-            terminal: is_terminal.then(Term::stdout),
-            drawn: 0,
-        }
-    }
-
+impl Screen<'_> {
     fn show(&mut self, value: Value) -> Result<(), Error> {
         let mut out = io::stdout().lock();
         if self.json {

@@ -57,16 +57,16 @@ pub(super) struct NodeCommand {
 
 /// The commands of a run.
 pub(super) struct Commands<'a> {
-    environment: &'a mut Environment,
-    command: &'a [OsString],
-    nodes: &'a [NodeCommand],
-    args: &'a ExecArgs,
-    globals: &'a Globals,
+    pub environment: &'a mut Environment,
+    pub command: &'a [OsString],
+    pub nodes: &'a [NodeCommand],
+    pub args: &'a ExecArgs,
+    pub globals: &'a Globals,
     /// When to stop the command.
-    deadline: Option<Instant>,
+    pub deadline: Option<Instant>,
     /// When to kill the command, after it was stopped at its deadline.
-    kill_at: Option<Instant>,
-    notes: CommandNotes,
+    pub kill_at: Option<Instant>,
+    pub notes: CommandNotes,
 }
 
 /// Notes about the commands, for the report.
@@ -78,30 +78,7 @@ pub(super) struct CommandNotes {
     pub closing: Vec<String>,
 }
 
-impl<'a> Commands<'a> {
-    pub fn new(
-        environment: &'a mut Environment,
-        command: &'a [OsString],
-        args: &'a ExecArgs,
-        globals: &'a Globals,
-    ) -> Commands<'a> {
-        Commands {
-            environment,
-            command,
-            nodes: &[],
-            args,
-            globals,
-            deadline: None,
-            kill_at: None,
-            notes: CommandNotes::default(),
-        }
-    }
-
-    /// Adds commands at hosts other than near.
-    pub fn with_nodes(self, nodes: &'a [NodeCommand]) -> Commands<'a> {
-        Commands { nodes, ..self }
-    }
-
+impl Commands<'_> {
     /// Starts the commands of the peer and of other hosts, and waits until they listen.
     /// Call this before a link with a schedule is up, because the schedule starts with
     /// the link; otherwise after, because peers may use the link.
@@ -125,11 +102,6 @@ impl<'a> Commands<'a> {
             self.note_silence(&format!("the command of {}", node.name), listens);
         }
         Ok(())
-    }
-
-    /// Returns the environment of the commands.
-    pub fn environment(&mut self) -> &mut Environment {
-        self.environment
     }
 
     /// Starts the command. Call this once the link is up.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use args::split_file;
-use commands::{CommandEnd, Commands, LOOK};
+use commands::{CommandEnd, CommandNotes, Commands, LOOK};
 use longwire_control::Bound;
 use longwire_fabric::NetworkReport;
 use longwire_io::rights::Capability;
@@ -83,7 +83,16 @@ fn run_in(
         nodes,
         ..
     } = read;
-    let mut commands = Commands::new(&mut environment, command, args, globals).with_nodes(&nodes);
+    let mut commands = Commands {
+        environment: &mut environment,
+        command,
+        nodes: &nodes,
+        args,
+        globals,
+        deadline: None,
+        kill_at: None,
+        notes: CommandNotes::default(),
+    };
     let is_scheduled = topology.is_scheduled();
     if is_scheduled {
         commands.start_peers()?;
@@ -91,8 +100,8 @@ fn run_in(
     // Until the command runs, the program itself handles signals: preparing a large
     // network is slow.
     let stop = Arc::new(AtomicBool::new(false));
-    let mut watch = Some(commands.environment().children().watch_for_stop(&stop)?);
-    let ports = network::open_ports(commands.environment(), &hosts, &topology, &args.port)?;
+    let mut watch = Some(commands.environment.children().watch_for_stop(&stop)?);
+    let ports = network::open_ports(commands.environment, &hosts, &topology, &args.port)?;
     let may_change = control.takes_clients() || !topology.timeline.events.is_empty();
     let needs = needs_of(args, may_change);
     let setup = NetworkSetup {
@@ -112,7 +121,7 @@ fn run_in(
                 return Err(Error::failed(INTERRUPTED));
             }
             if let Some(expectations) = expectations.take() {
-                probed = Some(probe_link(commands.environment(), expectations, globals)?);
+                probed = Some(probe_link(commands.environment, expectations, globals)?);
                 return Ok(true);
             }
             if !is_scheduled {
@@ -238,13 +247,9 @@ fn probe_link(
     expectations: LinkExpectations,
     globals: &Globals,
 ) -> Result<ProbeResult, Error> {
-    let namespaces =
-        [Side::Near, Side::Far].map(|side| environment.networks().network(side).try_clone());
-    let [near, far] = namespaces;
-    let (near, far) = (
-        near.map_err(EnvironmentError::from)?,
-        far.map_err(EnvironmentError::from)?,
-    );
+    let namespace = |side| environment.networks().network(side).try_clone();
+    let near = namespace(Side::Near).map_err(EnvironmentError::from)?;
+    let far = namespace(Side::Far).map_err(EnvironmentError::from)?;
     let plan = environment.networks().plan();
     let mut status = StatusLine::new(globals);
     // On a separate thread, so that signals are handled meanwhile. A signal abandons
