@@ -51,28 +51,8 @@ pub struct OneDirection {
     pub loss_percent: f64,
 }
 
-/// Duration of each kind of measurement.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// A TCP connection in each direction.
-    pub tcp: Duration,
-    /// Datagrams in each direction.
-    pub loss: Duration,
-    /// Round trips.
-    pub round_trips: Duration,
-}
-
-impl Effort {
-    /// Returns durations of a few seconds in all, longer for long delays.
-    pub fn usual(rtt: Duration) -> Effort {
-        let seconds = Duration::from_secs(2);
-        Effort {
-            tcp: seconds + rtt * 10,
-            loss: seconds,
-            round_trips: Duration::from_secs(1) + rtt * 3,
-        }
-    }
-}
+/// Duration of the loss measurement in each direction.
+const LOSS_TIME: Duration = Duration::from_secs(2);
 
 /// Expected results of both directions.
 #[derive(Clone, Debug)]
@@ -106,22 +86,22 @@ pub fn probe(
     mut progress: impl FnMut(&str),
 ) -> Result<ProbeResult, TrafficError> {
     let rtt = Duration::from_secs_f64(expectations.rtt_ms() / 1e3);
-    let effort = Effort::usual(rtt);
     progress("round trips");
     // The first round trip includes address resolution.
     let timeout = rtt * 2 + Duration::from_millis(500);
     round_trips(path, 2, Duration::ZERO, timeout)?;
     let interval = rtt.max(Duration::from_millis(5));
-    let count = (effort.round_trips.as_secs_f64() / interval.as_secs_f64()).clamp(3.0, 200.0);
+    let time = Duration::from_secs(1) + rtt * 3;
+    let count = (time.as_secs_f64() / interval.as_secs_f64()).clamp(3.0, 200.0);
     let trips = round_trips(path, count as u32, interval, timeout)?;
-    let up = one_direction(path, expectations.up.clone(), effort, "up", &mut progress)?;
-    let down = one_direction(
-        path.reversed(),
-        expectations.down.clone(),
-        effort,
-        "down",
-        &mut progress,
-    )?;
+    let tcp_time = Duration::from_secs(2) + rtt * 10;
+    let mut measure = |name: &str, path, expected: &Expectation| {
+        one_direction(path, expected.clone(), tcp_time, |what| {
+            progress(&format!("{name}: {what}"))
+        })
+    };
+    let up = measure("up", path, &expectations.up)?;
+    let down = measure("down", path.reversed(), &expectations.down)?;
     Ok(ProbeResult {
         rtt_ms: trips.median_ns().map(|ns| ns as f64 / 1e6),
         rtt_expected_ms: expectations.rtt_ms(),
@@ -133,27 +113,26 @@ pub fn probe(
 fn one_direction(
     path: Path<'_>,
     expected: Expectation,
-    effort: Effort,
-    name: &str,
-    progress: &mut impl FnMut(&str),
+    tcp_time: Duration,
+    mut progress: impl FnMut(&str),
 ) -> Result<OneDirection, TrafficError> {
     let link_delay = Duration::from_secs_f64(expected.delay_ms / 1e3);
-    progress(&format!("{name}: one-way delay"));
-    let (per_second, count) = moderate_load(&expected, FRAME, effort.loss / 2, 1_000.0);
+    progress("one-way delay");
+    let (per_second, count) = moderate_load(&expected, FRAME, LOSS_TIME / 2, 1_000.0);
     let times = one_way(path, FRAME, per_second, count, link_delay, None)?;
-    progress(&format!("{name}: loss"));
-    let (per_second, count) = moderate_load(&expected, LOSS_FRAME, effort.loss, 10_000.0);
+    progress("loss");
+    let (per_second, count) = moderate_load(&expected, LOSS_FRAME, LOSS_TIME, 10_000.0);
     let flow = UdpFlow {
         frame_len: LOSS_FRAME,
         per_second,
         count: Some(count),
-        duration: effort.loss * 2,
+        duration: LOSS_TIME * 2,
         timeout: link_delay * 2 + Duration::from_millis(300),
         flows: 1,
     };
     let datagrams = udp_flow(path, flow)?;
-    progress(&format!("{name}: TCP"));
-    let tcp = tcp_flow(path, effort.tcp, effort.tcp / 2).ok();
+    progress("TCP");
+    let tcp = tcp_flow(path, tcp_time, tcp_time / 2).ok();
     let lost = datagrams.sent - datagrams.received;
     let at = |flow: &OneWay, share| {
         (!flow.times_ns.is_empty()).then(|| flow.quantile(share) as f64 / 1e6)

@@ -82,28 +82,6 @@ impl<'a> Ending<'a> {
             lines: Vec::new(),
         }
     }
-
-    fn write(&self, out: &mut Vec<u8>, verbose: bool, paint: Paint) -> io::Result<()> {
-        let none = ReceivedByLink::new();
-        let received = if self.shows_receivers {
-            &self.received
-        } else {
-            &none
-        };
-        let shown = text::Shown {
-            run: self.run,
-            changes: &self.changes,
-            received,
-        };
-        if !verbose {
-            let summary = Summary::of(&shown);
-            return summary.with(self.lines.iter().cloned()).write(out, paint);
-        }
-        text::write(out, &shown, true, paint)?;
-        self.lines
-            .iter()
-            .try_for_each(|line| writeln!(out, "{line}"))
-    }
 }
 
 /// Makes a plugin that never returns to the main thread end in a report that holds only
@@ -138,7 +116,13 @@ pub fn finish_as(
     let verdict = Verdict::of(report);
     let grade = verdict.grade;
     let json = &Document::new(json, verdict);
-    let text = |out: &mut Vec<u8>, paint: Paint| ending.write(out, globals.verbose, paint);
+    let text = |out: &mut Vec<u8>, paint: Paint| {
+        if globals.verbose {
+            text::write(out, ending, paint)
+        } else {
+            Summary::of(ending).write(out, paint)
+        }
+    };
     let kept = if args.is_page() {
         write_page(args, json)
     } else {

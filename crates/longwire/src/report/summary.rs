@@ -7,8 +7,8 @@ use longwire_runtime::RunReport;
 use longwire_units::words::{count, count_of, percent};
 
 use super::changes::change_lines;
+use super::finish::Ending;
 use super::overload::Overload;
-use super::text::Shown;
 use super::verdict::Verdict;
 use super::{received, replay};
 use crate::cli::Paint;
@@ -45,8 +45,8 @@ pub(super) struct SummaryRow {
 
 impl Summary {
     /// Returns the summary of a run, with its changes and a line per receiver.
-    pub fn of(shown: &Shown<'_>) -> Summary {
-        let report = shown.run;
+    pub fn of(ending: &Ending<'_>) -> Summary {
+        let report = ending.run;
         let rows = report.links.iter().map(|link| {
             // Within a network, one line has the frames in flight.
             let in_flight = link.queue.map(|_| ("in flight", link.in_flight));
@@ -62,27 +62,24 @@ impl Summary {
             }
         });
         let mut remarks = replay::lines(&report.inputs);
-        remarks.extend(received::lines(&report.links, shown.received));
+        if ending.shows_receivers {
+            remarks.extend(received::lines(&report.links, &ending.received));
+        }
         remarks.extend(findings(report));
         if report.in_flight > 0 && report.links.iter().all(|link| link.queue.is_none()) {
             let frames = count_of(report.in_flight, "frame");
             remarks.push(format!("{frames} in flight"));
         }
         remarks.extend(Overload::of(&report.links).and_then(|overload| overload.range()));
-        remarks.extend(change_lines(shown.changes));
+        remarks.extend(change_lines(&ending.changes));
         let notes = report.closing_notes.iter();
         remarks.extend(notes.map(|note| format!("note: {note}")));
+        remarks.extend(ending.lines.iter().cloned());
         Summary {
             rows: rows.collect(),
             remarks,
             verdict: Verdict::of(report),
         }
-    }
-
-    /// Adds lines before the verdict.
-    pub fn with(mut self, remarks: impl IntoIterator<Item = String>) -> Summary {
-        self.remarks.extend(remarks);
-        self
     }
 
     /// Writes at most ten lines, unless the verdict alone is longer.

@@ -1,9 +1,7 @@
-use longwire_fabric::Changes;
 use longwire_runtime::ledger::{NamedCounts, QueueLengths, Traffic};
 use longwire_runtime::{InputReport, LinkReport, Spread};
 
 use super::*;
-use crate::receiving::ReceivedByLink;
 
 fn link(name: &str, packets_in: u64, drops: NamedCounts) -> LinkReport {
     LinkReport {
@@ -26,11 +24,7 @@ fn link(name: &str, packets_in: u64, drops: NamedCounts) -> LinkReport {
 
 fn written(report: &RunReport) -> Vec<String> {
     let mut out = Vec::new();
-    let summary = Summary::of(&Shown {
-        run: report,
-        changes: &Changes::default(),
-        received: &ReceivedByLink::new(),
-    });
+    let summary = Summary::of(&Ending::of(report));
     assert!(summary.write(&mut out, Paint::PLAIN).is_ok());
     let text = String::from_utf8_lossy(&out);
     text.lines().map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The report as text: its summary, or everything with `--verbose`.
+//! The whole report as text, for `--verbose`.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -12,60 +12,44 @@ use longwire_runtime::{LinkReport, RunReport};
 
 use super::changes::change_line;
 use super::columns::{Columns, Tone};
+use super::finish::Ending;
 use super::overload::Overload;
 use super::require::Place;
-use super::summary::{Summary, findings};
+use super::summary::findings;
 use super::verdict::Verdict;
 use super::words::{count, count_of, micros};
 use super::{received, replay};
 use crate::cli::Paint;
-use crate::receiving::ReceivedByLink;
 use crate::table::Table;
 
 /// Maximum changes shown as text.
 const CHANGES_SHOWN: usize = 20;
 
-/// The parts of a report that are shown as text.
-#[derive(Clone, Copy)]
-pub struct Shown<'a> {
-    /// The report.
-    pub run: &'a RunReport,
-    /// The changes of the run.
-    pub changes: &'a Changes,
-    /// The reports of receivers.
-    pub received: &'a ReceivedByLink,
-}
-
-/// Writes the report: its summary, or if `verbose` all of it, including counters of
-/// zero.
+/// Writes the whole report, including counters of zero.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(
-    out: &mut impl Write,
-    shown: &Shown<'_>,
-    verbose: bool,
-    paint: Paint,
-) -> io::Result<()> {
-    if !verbose {
-        return Summary::of(shown).write(out, paint);
-    }
-    let report = shown.run;
+pub fn write(out: &mut impl Write, ending: &Ending<'_>, paint: Paint) -> io::Result<()> {
+    let report = ending.run;
     write_ports(out, &report.ports, paint)?;
     write_links(out, &report.links, paint)?;
     if let Some(line) = Overload::of(&report.links).and_then(|overload| overload.range()) {
         writeln!(out, "{line}")?;
     }
     replay::write_inputs(out, &report.inputs, paint)?;
-    received::write(out, &report.links, shown.received, paint)?;
+    if ending.shows_receivers {
+        received::write(out, &report.links, &ending.received, paint)?;
+    }
     if let Some(hosts) = &report.hosts {
         write_hosts(out, hosts)?;
     }
-    write_changes(out, shown.changes)?;
+    write_changes(out, &ending.changes)?;
     write_run(out, report, paint)?;
     let verdict = Verdict::of(report);
     verdict.write_stops(out, &report.stops)?;
-    verdict.write(out, paint)
+    verdict.write(out, paint)?;
+    let mut lines = ending.lines.iter();
+    lines.try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn write_ports(out: &mut impl Write, ports: &[PortReport], paint: Paint) -> io::Result<()> {

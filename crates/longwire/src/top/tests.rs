@@ -1,6 +1,6 @@
 //! Tests of the screen's text and of key bindings.
 
-use longwire_control::responses::{ChangeResult, Columns};
+use longwire_control::responses::Columns;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::draw::{draw, rows_of, sparks};
 use super::screen::{Sort, Step, TopScreen};
-use super::source::{Detail, Snapshot, Update};
+use super::source::{ChangeRequest, Detail, Snapshot, Update};
 
 fn row(name: &str, bits: f64) -> Value {
     json!({
@@ -63,6 +63,18 @@ fn text(screen: &TopScreen) -> String {
     terminal.backend().to_string()
 }
 
+fn assert_shows(screen: &TopScreen, wanted: &str) {
+    let text = text(screen);
+    assert!(text.contains(wanted), "{wanted}: {text}");
+}
+
+fn change_of(step: Step) -> ChangeRequest {
+    match step {
+        Step::Change(change) => change,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn press(screen: &mut TopScreen, code: KeyCode) -> Step {
     screen.press(KeyEvent::new(code, KeyModifiers::NONE))
 }
@@ -77,7 +89,6 @@ fn write(screen: &mut TopScreen, text: &str) -> Step {
 #[test]
 fn a_screen_of_80_by_24_has_sums_fidelity_and_rows() {
     let screen = shown(true, &[row("link.up", 9e6), row("link.down", 1e3)]);
-    let text = text(&screen);
     for wanted in [
         "1:01",
         "2 directions",
@@ -88,7 +99,7 @@ fn a_screen_of_80_by_24_has_sums_fidelity_and_rows() {
         "link.up",
         "? keys  q",
     ] {
-        assert!(text.contains(wanted), "{wanted}: {text}");
+        assert_shows(&screen, wanted);
     }
     assert_eq!(sparks(&[0.0, 1.0, 2.0, 4.0], 3), "▃▅█");
     assert_eq!(sparks(&[0.0], 3), "▁");
@@ -124,24 +135,15 @@ fn options_become_a_change_of_the_chosen_direction() {
     let mut screen = shown(true, &[row("link.up", 2.0), row("link.down", 1.0)]);
     press(&mut screen, KeyCode::Down);
     press(&mut screen, KeyCode::Char('e'));
-    let Step::Change(change) = write(&mut screen, "rate=5mbit loss=1%") else {
-        panic!("{screen:?}");
-    };
+    let change = change_of(write(&mut screen, "rate=5mbit loss=1%"));
     let wanted = json!({ "set": { "link.down": { "rate": "5mbit", "loss": "1%" } } });
     assert_eq!(change.body, wanted);
     press(&mut screen, KeyCode::Char('e'));
     assert_eq!(write(&mut screen, "fast"), Step::Stay);
-    assert!(
-        text(&screen).contains("link.down: fast▏  'fast' is not OPTION=VALUE"),
-        "{}",
-        text(&screen)
-    );
+    assert_shows(&screen, "link.down: fast▏  'fast' is not OPTION=VALUE");
     press(&mut screen, KeyCode::Esc);
-    let Step::Change(change) = press(&mut screen, KeyCode::Char('p')) else {
-        panic!("{screen:?}");
-    };
+    let change = change_of(press(&mut screen, KeyCode::Char('p')));
     assert_eq!(change.body, json!({ "pause": ["link.down"] }));
-    let _ = ChangeResult::default();
 }
 
 #[test]
@@ -153,16 +155,10 @@ fn a_line_is_cleared_as_in_a_shell() {
     }
     let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
     screen.press(control('w'));
-    assert!(
-        text(&screen).contains("link.up: loss=5% ▏"),
-        "{}",
-        text(&screen)
-    );
+    assert_shows(&screen, "link.up: loss=5% ▏");
     screen.press(control('u'));
     screen.press(control('x'));
-    let Step::Change(change) = write(&mut screen, "delay=9ms") else {
-        panic!("{screen:?}");
-    };
+    let change = change_of(write(&mut screen, "delay=9ms"));
     assert_eq!(
         change.body,
         json!({ "set": { "link.up": { "delay": "9ms" } } })
@@ -173,22 +169,14 @@ fn a_line_is_cleared_as_in_a_shell() {
 fn a_refused_line_stays_open() {
     let mut screen = shown(true, &[row("link.up", 2.0)]);
     press(&mut screen, KeyCode::Char('e'));
-    let Step::Change(_) = write(&mut screen, "dealy=60ms") else {
-        panic!("{screen:?}");
-    };
+    change_of(write(&mut screen, "dealy=60ms"));
     // The prompt is closed until the run answers: editing keys must have no effect.
     let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
     assert_eq!(screen.press(control('u')), Step::Stay);
     screen.update(Update::Refused("refused: no 'dealy'".to_owned()));
-    assert!(
-        text(&screen).contains("link.up: dealy=60ms▏  refused: no 'dealy'"),
-        "{}",
-        text(&screen)
-    );
+    assert_shows(&screen, "link.up: dealy=60ms▏  refused: no 'dealy'");
     screen.press(control('u'));
-    let Step::Change(change) = write(&mut screen, "delay=60ms") else {
-        panic!("{screen:?}");
-    };
+    let change = change_of(write(&mut screen, "delay=60ms"));
     assert_eq!(
         change.body,
         json!({ "set": { "link.up": { "delay": "60ms" } } })
@@ -203,10 +191,10 @@ fn long_lines_go_on_in_the_next() {
     let mut long = snapshot(true, &[row("link.up", 2.0)]);
     long.fidelity.verdict = format!("{}the last word", "the network fell short ".repeat(5));
     screen.update(Update::Shown(Box::new(long)));
-    assert!(text(&screen).contains("the last word"), "{}", text(&screen));
+    assert_shows(&screen, "the last word");
     let refusal = format!("{}write 5mbit", "'fast' is not a rate; ".repeat(6));
     screen.update(Update::Refused(refusal));
-    assert!(text(&screen).contains("write 5mbit"), "{}", text(&screen));
+    assert_shows(&screen, "write 5mbit");
 }
 
 #[test]
@@ -214,11 +202,7 @@ fn a_token_that_may_only_read_changes_nothing() {
     let mut screen = shown(false, &[row("link.up", 2.0)]);
     for key in ['e', 'f', 'p', 'o'] {
         assert_eq!(press(&mut screen, KeyCode::Char(key)), Step::Stay);
-        assert!(
-            text(&screen).contains("read-only token"),
-            "{}",
-            text(&screen)
-        );
+        assert_shows(&screen, "read-only token");
     }
 }
 
@@ -226,7 +210,7 @@ fn a_token_that_may_only_read_changes_nothing() {
 fn a_change_is_taken_back_once() {
     let mut screen = shown(true, &[row("link.up", 2.0)]);
     assert_eq!(press(&mut screen, KeyCode::Char('z')), Step::Stay);
-    let back = super::source::ChangeRequest {
+    let back = ChangeRequest {
         body: json!({ "set": { "link.up": { "delay": "20ms" } } }),
         text: "link.up: delay=20ms".to_owned(),
         of: None,
@@ -235,7 +219,7 @@ fn a_change_is_taken_back_once() {
         "link.up: delay=50ms".to_owned(),
         Some(back.clone()),
     ));
-    assert!(text(&screen).contains("z undoes it"), "{}", text(&screen));
+    assert_shows(&screen, "z undoes it");
     assert_eq!(press(&mut screen, KeyCode::Char('z')), Step::Change(back));
     assert_eq!(press(&mut screen, KeyCode::Char('z')), Step::Stay);
 }
@@ -248,31 +232,19 @@ fn a_search_and_a_lost_run_are_on_the_screen() {
     let query = screen.new_query(rows_of(24)).expect("another selection");
     assert_eq!(query.pattern, "*adsl*");
     screen.update(Update::Lost("it is stuck".to_owned()));
-    assert!(text(&screen).contains("no response"), "{}", text(&screen));
-    assert!(text(&screen).contains("it is stuck"), "{}", text(&screen));
+    assert_shows(&screen, "no response");
+    assert_shows(&screen, "it is stuck");
     screen.update(Update::Ended);
-    assert!(
-        text(&screen).contains("THE RUN HAS ENDED"),
-        "{}",
-        text(&screen)
-    );
+    assert_shows(&screen, "THE RUN HAS ENDED");
     press(&mut screen, KeyCode::Char('?'));
-    assert!(
-        text(&screen).contains("undo the last change"),
-        "{}",
-        text(&screen)
-    );
+    assert_shows(&screen, "undo the last change");
 }
 
 #[test]
 fn a_direction_in_detail_has_its_history() {
     let mut screen = shown(true, &[row("link.up", 2.0)]);
     assert_eq!(press(&mut screen, KeyCode::Enter), Step::Stay);
-    assert!(
-        text(&screen).contains("loading link.up"),
-        "{}",
-        text(&screen)
-    );
+    assert_shows(&screen, "loading link.up");
     let mut with = snapshot(true, &[row("link.up", 2.0)]);
     let mut way = totals();
     way["state"] = json!("on");
@@ -291,8 +263,7 @@ fn a_direction_in_detail_has_its_history() {
         changes: serde_json::from_value(json!({ "changes": [], "forgotten": 0 })).expect("changes"),
     });
     screen.update(Update::Shown(Box::new(with)));
-    let text = text(&screen);
     for wanted in ["rate=5mbit", "loss=1%", "4.9", "12 frames", "20"] {
-        assert!(text.contains(wanted), "{wanted}: {text}");
+        assert_shows(&screen, wanted);
     }
 }
