@@ -64,9 +64,10 @@ impl Progress {
             return;
         }
         let template = self.template;
-        let bar = self.bar.get_or_insert_with(|| match all {
-            Some(all) => ProgressBar::new(all).with_style(style(template)),
-            None => ProgressBar::no_length().with_style(style(endless(template))),
+        let bar = self.bar.get_or_insert_with(|| match (all, template) {
+            (Some(all), _) => ProgressBar::new(all).with_style(style(template)),
+            (None, Progress::FRAMES) => endless(Progress::ENDLESS_FRAMES),
+            (None, _) => endless(Progress::ENDLESS),
         });
         bar.set_position(done);
     }
@@ -96,14 +97,6 @@ impl Progress {
     }
 }
 
-/// Returns the style for an unknown total.
-fn endless(template: &'static str) -> &'static str {
-    match template {
-        Progress::FRAMES => Progress::ENDLESS_FRAMES,
-        _ => Progress::ENDLESS,
-    }
-}
-
 /// Formats frames and their rate.
 fn rate_words(frames: u64, took: Duration) -> String {
     let rate = frames as f64 / took.as_secs_f64().max(1e-9);
@@ -122,6 +115,10 @@ fn line(frames: u64, done: u64, all: Option<u64>, took: Duration) -> String {
         }
         _ => format!("{words} so far"),
     }
+}
+
+fn endless(template: &str) -> ProgressBar {
+    ProgressBar::no_length().with_style(style(template))
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_runtime::RunningNetwork;
 
-use crate::report::{Live, ReplayLine};
+use crate::report::ReplayLine;
 use crate::{Error, Globals};
 
 /// Interval between checks of a run.
@@ -35,30 +35,23 @@ pub(crate) fn watch(
     Ok(())
 }
 
-/// Waits until the run ends by itself, a signal stops it, or `time` has passed. Shows
-/// progress on a terminal.
+/// Waits until a replay ends by itself or a signal stops it. Shows its progress on a
+/// terminal.
 ///
 /// # Errors
 /// As [`watch`].
-pub(crate) fn watch_live(
+pub(crate) fn watch_replay(
     running: &RunningNetwork,
     stop: &AtomicBool,
-    time: Option<Nanos>,
     globals: &Globals,
 ) -> Result<(), Error> {
-    let (mut live, mut replay) = (Live::new(globals), ReplayLine::new(globals));
-    let replays = !running.snapshot().inputs.is_empty();
-    watch(running, &mut until_stopped(stop, time), || {
-        if replays {
-            replay.announce_gap(running.gap_left());
-            replay.refresh(|| running.snapshot());
-        } else {
-            live.refresh(|| running.snapshot());
-        }
+    let mut line = ReplayLine::new(globals);
+    watch(running, &mut until_stopped(stop, None), || {
+        line.announce_gap(running.gap_left());
+        line.refresh(|| running.snapshot());
         false
     })?;
-    live.clear();
-    replay.clear();
+    line.clear();
     Ok(())
 }
 

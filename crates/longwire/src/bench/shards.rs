@@ -97,10 +97,13 @@ Crossing: what a frame costs more that continues in another shard. Barrier: a ro
 const TIMES: usize = 5;
 
 pub(super) fn measure(args: &ShardsArgs) -> Result<ShardsFound, Error> {
+    let two = NonZero::<usize>::MIN.saturating_add(1);
+    let (rows, crossing_ns) = (rows(args)?, crossing(args)?);
+    let barrier = shard_round(two).map_err(Error::failed)?;
     Ok(ShardsFound {
-        rows: rows(args)?,
-        crossing_ns: crossing(args)?,
-        barrier_ns: barrier()?,
+        crossing_ns,
+        barrier_ns: barrier.as_nanos() as f64,
+        rows,
     })
 }
 
@@ -130,13 +133,6 @@ fn crossing(args: &ShardsArgs) -> Result<f64, Error> {
         costs.push((apart - together).max(0.0));
     }
     Ok(median(costs))
-}
-
-/// Returns the cost of a round of two threads, in ns.
-fn barrier() -> Result<f64, Error> {
-    let two = NonZero::<usize>::MIN.saturating_add(1);
-    let took = shard_round(two).map_err(Error::failed)?;
-    Ok(took.as_nanos() as f64)
 }
 
 fn rows(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {

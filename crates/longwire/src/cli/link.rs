@@ -64,8 +64,6 @@ pub struct DuplexArgs {
     preset: Option<String>,
     /// Failures of plugins in both directions.
     pub faults: Faults,
-    /// Options given to one direction only, such as `--up-rate`.
-    pub prefixed: Vec<String>,
 }
 
 /// The value of an option, parsed at once unless it names a file or a plugin: those are
@@ -124,6 +122,13 @@ impl DuplexArgs {
     pub fn link(&self, choose: fn(Duplex) -> LinkSpec) -> Result<LinkConfig, Error> {
         let loader = self.loader();
         build(&choose(self.read(&loader)?), &loader)
+    }
+
+    /// Returns an option that was given to one direction only, such as `--up-rate`.
+    pub fn prefixed(&self) -> Option<String> {
+        let first = |values: &[LinkValue], prefix| Some(id(values.first()?.part, Some(prefix)));
+        let option = first(&self.up, &UP).or(first(&self.down, &DOWN))?;
+        Some(format!("--{option}"))
     }
 
     /// Returns the preset, as written.
@@ -195,7 +200,6 @@ impl FromArgMatches for DuplexArgs {
             down: of(Some(&DOWN)),
             preset: matches.get_one::<String>(PRESET).cloned(),
             faults: Faults::new(),
-            prefixed: prefixed(matches),
         })
     }
 
@@ -331,12 +335,4 @@ impl Loader for DeferredLoader {
     fn plugin(&self, _: &str, _: Hook, _: &[(String, String)]) -> Result<Box<dyn Plugin>, String> {
         self.refuse()
     }
-}
-
-/// Returns the options that were given to one direction.
-fn prefixed(matches: &ArgMatches) -> Vec<String> {
-    let of = |prefix| PARTS.iter().map(move |part| id(part, Some(prefix)));
-    let ids = of(&UP).chain(of(&DOWN));
-    let given = ids.filter(|id| matches.contains_id(id));
-    given.map(|id| format!("--{id}")).collect()
 }

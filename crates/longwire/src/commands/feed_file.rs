@@ -41,15 +41,16 @@ pub(super) fn captures(to: &[String]) -> Result<Option<Vec<&str>>, Error> {
             "--to pcap: at most {} captures",
             DIRECTIONS.len()
         ))),
-        Some(files) if files.len() == 2 && is_same(files[0], files[1]) => Err(Error::usage(
-            format!("--to '{}' is given twice; choose another name", files[0]),
-        )),
+        Some(files)
+            if files.len() == 2 && (files[0] == files[1] || same_file(files[0], files[1])) =>
+        {
+            Err(Error::usage(format!(
+                "--to '{}' is given twice; choose another name",
+                files[0]
+            )))
+        }
         _ => Ok(captures),
     }
-}
-
-fn is_same(one: &str, other: &str) -> bool {
-    one == other || same_file(one, other)
 }
 
 fn capture(to: &str) -> Result<Option<&str>, Error> {

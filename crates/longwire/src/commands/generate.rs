@@ -22,7 +22,7 @@ use crate::report::finish::{Ending, ReportStream, finish_as};
 use crate::report::output::print_line;
 use crate::report::start;
 use crate::signals::stop_flag;
-use crate::watch::watch_live;
+use crate::watch::watch_replay;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
@@ -204,7 +204,7 @@ fn send(
     let (running, warnings) = replay::start(pump, feed, outputs, globals)?;
     start::notes(running.notes(), globals);
     let server = control.serve(&running, pump, globals)?;
-    watch_live(&running, stop, None, globals)?;
+    watch_replay(&running, stop, globals)?;
     drop(server);
     let mut report = replay::end(running, endless);
     report.notes.extend(warnings);

@@ -23,7 +23,7 @@ use crate::report::finish::{Ending, ReportStream, finish_as};
 use crate::report::start as announcement;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
-use crate::watch::watch_live;
+use crate::watch::watch_replay;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
@@ -225,7 +225,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (running, warnings) = start(&args.pump, Box::new(feed), outputs, globals)?;
     announcement::notes(running.notes(), globals);
     let server = control.serve(&running, &args.pump, globals)?;
-    watch_live(&running, &stop, None, globals)?;
+    watch_replay(&running, &stop, globals)?;
     drop(server);
     let endless = args.select.rounds == 0 && args.select.count.is_none();
     let mut report = end(running, endless);

@@ -263,7 +263,7 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
         let links = vec![setup(Direction::Up, up), setup(Direction::Down, down)];
         return Ok((Ways::Two(Sides::new(&args.near)), links));
     }
-    if let Some(option) = args.link.prefixed.first() {
+    if let Some(option) = args.link.prefixed() {
         return Err(Error::usage(format!(
             "{option} needs --near; without it there is one direction, whose options have no \
              prefix"

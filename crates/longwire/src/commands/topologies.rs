@@ -41,7 +41,8 @@ pub(super) fn pair(
         });
         Error::usage(problems.collect::<Vec<_>>().join("\n"))
     })?;
-    let announcement = Announcement::of_one_link(warn(&topology, globals));
+    let mut announcement = Announcement::default();
+    announcement.warnings = warn(&topology, globals);
     Ok((topology, announcement))
 }
 

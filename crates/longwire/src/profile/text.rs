@@ -2,7 +2,7 @@
 
 use longwire_traffic::profile::{
     LatencyReport, Outcome, ProbeReport, ProfileReport, Rfc2544Report, Rfc2889Report,
-    ServiceReport, SizeReport, StepReport, Trial, Y1564Report,
+    ServiceReport, SizeReport, StepReport, Trial,
 };
 
 use crate::Globals;
@@ -63,7 +63,11 @@ pub(super) fn print(report: &ProfileReport, globals: &Globals) {
     match report {
         ProfileReport::Rfc2544(report) => print_rfc2544(report, paint),
         ProfileReport::Rfc2889(report) => print_rfc2889(report, paint),
-        ProfileReport::Y1564(report) => print_y1564(report, paint),
+        ProfileReport::Y1564(report) => {
+            for service in &report.services {
+                print_service(service, paint);
+            }
+        }
     }
     let verdict = if report.passed() {
         paint.good("passed")
@@ -216,12 +220,6 @@ fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
             found.addresses,
             limit(found.limit, found.reason.as_ref())
         );
-    }
-}
-
-fn print_y1564(report: &Y1564Report, paint: Paint) {
-    for service in &report.services {
-        print_service(service, paint);
     }
 }
 

@@ -3,9 +3,7 @@
 use std::io::{self, Write};
 
 use longwire_runtime::Spread;
-use longwire_traffic::receive::{
-    Drift, ReceiveReport, SequenceReport, StreamReport, Timing, TraceReport,
-};
+use longwire_traffic::receive::{ReceiveReport, SequenceReport, StreamReport, Timing, TraceReport};
 
 use crate::cli::Paint;
 use crate::report::words::{count, count_of, micros, rate};
@@ -151,7 +149,11 @@ impl<W: Write> Lines<'_, W> {
         self.spread("  gap error", &timing.gap_error_us)?;
         self.spread("  offset", &timing.offset_us)?;
         match &timing.drift {
-            Some(drift) => self.line("  drift", &drift_text(drift)),
+            Some(drift) => {
+                let (low, high) = (drift.low_ppm, drift.high_ppm);
+                let text = format!("{:+.3} ppm (95%: {low:+.3} to {high:+.3})", drift.ppm);
+                self.line("  drift", &text)
+            }
             None => self.line("  drift", "too short to tell"),
         }
     }
@@ -254,13 +256,6 @@ fn signed_micros(value: f64) -> String {
         v if v < 0.0 => format!("-{}", micros(-v)),
         v => micros(v),
     }
-}
-
-fn drift_text(drift: &Drift) -> String {
-    format!(
-        "{:+.3} ppm (95%: {:+.3} to {:+.3})",
-        drift.ppm, drift.low_ppm, drift.high_ppm
-    )
 }
 
 #[cfg(test)]

@@ -32,14 +32,6 @@ impl Announcement {
         announcement
     }
 
-    /// Returns a description without the only link, which is added later.
-    pub fn of_one_link(warnings: Vec<String>) -> Announcement {
-        Announcement {
-            lines: Vec::new(),
-            warnings,
-        }
-    }
-
     /// Returns whether the links are yet to be described.
     pub fn lacks_links(&self) -> bool {
         self.lines.is_empty()
