@@ -351,45 +351,21 @@ mod tests {
             known: true,
         };
         assert_eq!(namespaces(&open()).status, Status::Ok);
-        let cases = [
+        type Setting = fn(&mut Namespaces);
+        let cases: [(Setting, &str); 6] = [
+            (|it| it.networks = Some(0), "max_net_namespaces"),
             (
-                Namespaces {
-                    networks: Some(0),
-                    admin: true,
-                    ..open()
-                },
+                |it| (it.networks, it.admin) = (Some(0), true),
                 "max_net_namespaces",
             ),
-            (
-                Namespaces {
-                    max: Some(0),
-                    ..open()
-                },
-                "max_user_namespaces",
-            ),
-            (
-                Namespaces {
-                    debian: Some(0),
-                    ..open()
-                },
-                "unprivileged_userns_clone",
-            ),
-            (
-                Namespaces {
-                    apparmor: Some(1),
-                    ..open()
-                },
-                "apparmor",
-            ),
-            (
-                Namespaces {
-                    known: false,
-                    ..open()
-                },
-                "CONFIG_USER_NS",
-            ),
+            (|it| it.max = Some(0), "max_user_namespaces"),
+            (|it| it.debian = Some(0), "unprivileged_userns_clone"),
+            (|it| it.apparmor = Some(1), "apparmor"),
+            (|it| it.known = false, "CONFIG_USER_NS"),
         ];
-        for (case, fix) in cases {
+        for (set, fix) in cases {
+            let mut case = open();
+            set(&mut case);
             let finding = namespaces(&case);
             assert_eq!(finding.status, Status::Fail);
             assert!(finding.fix.is_some_and(|text| text.contains(fix)), "{fix}");

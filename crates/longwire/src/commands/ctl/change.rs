@@ -28,8 +28,8 @@ pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String
 fn body_of(action: &Action) -> Result<(Value, bool), Error> {
     let (what, when) = match action {
         Action::Add(args) => return Ok((add(args), args.check)),
-        Action::Remove(args) => return Ok((json!({ "remove": args.names }), args.check)),
-        Action::Apply(args) => return Ok((read_file(&args.file)?, args.check)),
+        Action::Remove { names, check } => return Ok((json!({ "remove": names }), *check)),
+        Action::Apply { file, check } => return Ok((read_file(file)?, *check)),
         Action::Set(args) => (set(args), &args.when),
         Action::On(args) => (names("on", args), &args.when),
         Action::Off(args) => (names("off", args), &args.when),

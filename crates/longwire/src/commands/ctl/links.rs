@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::show::named;
-use super::{GetArgs, encoded, read};
+use super::{encoded, read};
 use crate::report::output::print_json;
 use crate::table::Table;
 use crate::{Error, Globals};
@@ -37,8 +37,8 @@ fn limit(queue: &Occupancy, is_default: bool) -> Option<String> {
 }
 
 /// Prints links.
-pub(super) fn get(args: &GetArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    match args.name.as_deref() {
+pub(super) fn get(name: Option<&str>, client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    match name {
         Some(name) if !is_pattern(name) => one(name, client, globals),
         pattern => many(pattern.unwrap_or("*"), client, globals),
     }

@@ -87,13 +87,25 @@ pub struct RunAddress {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Show options, state and counters of links
-    Get(GetArgs),
+    Get {
+        /// Name of a link, or a pattern (* any text, ? one character); default: all links
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
     /// Set options of links
     Set(SetArgs),
     /// Add a link
     Add(Box<AddArgs>),
     /// Remove links or paths; their frames then match no rule
-    Remove(RemoveArgs),
+    Remove {
+        /// Names or patterns of links and paths
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+
+        /// Validate without applying
+        #[arg(long)]
+        check: bool,
+    },
     /// Turn links on again after off or pause
     On(NamesArgs),
     /// Turn links off: drop queued and arriving frames
@@ -103,11 +115,23 @@ pub enum Action {
     /// Move frames of a link or path to another
     Move(MoveArgs),
     /// Apply a change from a file, as a whole
-    Apply(ApplyArgs),
+    Apply {
+        /// Change in TOML or JSON; -: standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+
+        /// Validate without applying
+        #[arg(long)]
+        check: bool,
+    },
     /// Print counters repeatedly
     Watch(WatchArgs),
     /// Print summed counters of links
-    Stats(StatsArgs),
+    Stats {
+        /// Name or pattern of links; default: all
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
     /// Show the state of the run
     Status,
     /// Show ports and their counters
@@ -120,14 +144,6 @@ pub enum Action {
     Report,
     /// List past and scheduled changes
     Changes,
-}
-
-/// Arguments of `ctl get`.
-#[derive(Debug, Args)]
-pub struct GetArgs {
-    /// Name of a link, or a pattern (* any text, ? one character); default: all links
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
 }
 
 /// Time of a change, and whether it is only checked.
@@ -198,18 +214,6 @@ pub struct AddArgs {
     pub check: bool,
 }
 
-/// Arguments of `ctl remove`.
-#[derive(Debug, Args)]
-pub struct RemoveArgs {
-    /// Names or patterns of links and paths
-    #[arg(value_name = "NAME", required = true)]
-    pub names: Vec<String>,
-
-    /// Validate without applying
-    #[arg(long)]
-    pub check: bool,
-}
-
 /// Arguments of actions on links by name.
 #[derive(Debug, Args)]
 pub struct NamesArgs {
@@ -242,18 +246,6 @@ pub struct MoveArgs {
     pub when: WhenArgs,
 }
 
-/// Arguments of `ctl apply`.
-#[derive(Debug, Args)]
-pub struct ApplyArgs {
-    /// Change in TOML or JSON; -: standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-
-    /// Validate without applying
-    #[arg(long)]
-    pub check: bool,
-}
-
 /// Arguments of `ctl watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
@@ -272,14 +264,6 @@ pub struct WatchArgs {
     /// Print the sum of the links, not each
     #[arg(long)]
     pub sum: bool,
-}
-
-/// Arguments of `ctl stats`.
-#[derive(Debug, Args)]
-pub struct StatsArgs {
-    /// Name or pattern of links; default: all
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
 }
 
 /// Sends a request to a running network and prints the response.
@@ -331,9 +315,9 @@ pub fn connect(args: &RunAddress) -> Result<Client, Error> {
 
 fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     match action {
-        Action::Get(args) => links::get(args, client, globals),
+        Action::Get { name } => links::get(name.as_deref(), client, globals),
         Action::Watch(args) => watch::run(args, client, globals),
-        Action::Stats(args) => show::stats(args, client, globals),
+        Action::Stats { name } => show::stats(name.as_deref(), client, globals),
         Action::Status => show::status(client, globals),
         Action::Ports => show::ports(client, globals),
         Action::Paths => show::paths(client, globals),

@@ -103,51 +103,31 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
 mod tests {
     use std::os::unix::net::UnixListener;
 
+    use longwire_testbed::support::Folder;
+
     use super::*;
-
-    /// A temporary run directory.
-    struct Runtime(PathBuf);
-
-    impl Runtime {
-        fn new(name: &str) -> Runtime {
-            let name = format!("longwire-ctl-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(path.join("longwire")).expect("a folder");
-            Runtime(path)
-        }
-
-        fn socket(&self, name: &str) -> (PathBuf, UnixListener) {
-            let path = self.0.join("longwire").join(name);
-            let listener = UnixListener::bind(&path).expect("a socket");
-            (path, listener)
-        }
-
-        fn only(&self) -> Result<Address, String> {
-            only(&[self.0.join("longwire")]).map_err(|error| error.to_string())
-        }
-    }
-
-    impl Drop for Runtime {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[test]
     fn the_only_socket_that_answers_is_meant() {
-        let runtime = Runtime::new("one");
-        let none = runtime.only().expect_err("there is none");
+        let folder = Folder::new();
+        let socket = |name: &str| {
+            let path = folder.path().join(name);
+            let listener = UnixListener::bind(&path).expect("a socket");
+            (path, listener)
+        };
+        let only = || only(&[folder.path().to_owned()]).map_err(|error| error.to_string());
+        let none = only().expect_err("there is none");
         assert!(none.contains("start one with --view"), "{none}");
-        let (dead, listener) = runtime.socket("a.sock");
+        let (dead, listener) = socket("a.sock");
         drop(listener);
-        let none = runtime.only().expect_err("it is dead");
+        let none = only().expect_err("it is dead");
         assert!(none.contains("a.sock"), "{none}");
-        let (alive, _listens) = runtime.socket("b.sock");
-        let _other = runtime.socket("not-this.txt");
-        assert_eq!(runtime.only(), Ok(Address::Unix(alive)));
+        let (alive, _listens) = socket("b.sock");
+        let _other = socket("not-this.txt");
+        assert_eq!(only(), Ok(Address::Unix(alive)));
         assert!(dead.exists(), "nothing is removed");
-        let _third = runtime.socket("c.sock");
-        let several = runtime.only().expect_err("there are two");
+        let _third = socket("c.sock");
+        let several = only().expect_err("there are two");
         assert!(several.contains("b.sock") && several.contains("c.sock"));
         assert!(!several.contains("a.sock"), "{several}");
     }

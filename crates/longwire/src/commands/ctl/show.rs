@@ -11,7 +11,7 @@ use longwire_units::count_of;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{StatsArgs, encoded, read};
+use super::{encoded, read};
 use crate::report::change_line;
 use crate::report::output::print_json;
 use crate::table::Table;
@@ -21,8 +21,12 @@ use crate::{Error, Globals};
 const PAGE: usize = 10_000;
 
 /// Prints totals of counters.
-pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    let name = args.name.as_deref().unwrap_or("*");
+pub(super) fn stats(
+    name: Option<&str>,
+    client: &mut Client,
+    globals: &Globals,
+) -> Result<(), Error> {
+    let name = name.unwrap_or("*");
     let response = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
     show(response, globals, |response| {
         let sums: Stats = read(response)?;
