@@ -22,22 +22,18 @@ use crate::report::words::count_of;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-A log (--log FILE of `exec`, `run`, `replay` and `simulate`) has the panels throughput,
-queue, delay, delay-cdf and loss-runs; a report (--report FILE, or the output of --json)
-has counts, drops and lateness. Inputs share the axes; each starts at its first frame. A
-figure has at most 32 links, one colour each; --link and --direction select.
+Logs (--log FILE) have the panels throughput, queue, delay, delay-cdf and loss-runs; reports
+(--report FILE, or the output of --json) have counts, drops and lateness. Inputs share the
+axes. A log starts at its first frame, or with its report at the start of the run, where
+dashed lines mark changes. At most 32 links, one colour each; --link and --direction select.
 
-With its report, a log starts at the start of the run, and dashed lines mark changes.
+--cell draws inputs in separate cells with equal axes; inputs with one name share a cell.
+Names such as cubic/lte make a table with row cubic and column lte.
 
-With --cell, inputs are drawn in separate cells with equal axes. Inputs with one name
-share a cell; names such as cubic/lte make a table with row cubic and column lte.
-
-Throughput counts bytes without framing: offered at the arrival, delivered at the
-release. The configured rate is derived from departures. Delay is release - arrival, by
-arrival. A loss run is a number of frames lost in a row; duplicates do not count.
-
-Memory does not grow with the log. If there are too many frames for dots, each column
-shows the mean and shades the range from minimum to maximum.
+Throughput counts bytes without framing, offered at the arrival and delivered at the release;
+the configured rate is derived from departures. Delay is release - arrival, by arrival. A
+loss run is a number of frames lost in a row, without duplicates. Memory does not grow with
+the log; of too many frames for dots, columns show the mean and the range.
 
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet

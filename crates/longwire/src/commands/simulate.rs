@@ -29,18 +29,18 @@ use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
 Each frame is stamped with its release: arrival plus the time on the link, to the
-nanosecond. Its length is that on the wire, also if it was truncated. A frame stamped
-before its predecessor counts as simultaneous with it; the report has their number.
+nanosecond. Its length is that on the wire, even if truncated. A frame stamped before its
+predecessor counts as simultaneous with it; the report has their number.
 
-Without --near, all frames go in the direction of --link. With --near, frames from these
-addresses go up and frames to them down; OUT contains both, by release time. Other frames
-follow their source MAC address; if its direction is unknown, they are skipped and counted.
+All frames go in the direction of --link. With --near, frames from these addresses go up,
+frames to them down, and others as their source MAC address; frames of unknown direction are
+skipped and counted. OUT contains both directions, by release.
 
 In a topology, frames of the captures at its ports cross its switch, rules and links.
 Schedules, traces and scenarios start with the first frame, or at --epoch.
 
-OUT ends in .pcap (nanoseconds) or .pcapng; - is stdin or stdout. Ctrl-C stops the
-simulation and keeps the output so far.
+OUT ends in .pcap (nanoseconds) or .pcapng; - is stdin or stdout. Ctrl-C keeps the output
+so far.
 
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --delay 20ms

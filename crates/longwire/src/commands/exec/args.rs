@@ -13,20 +13,17 @@ use crate::Error;
 use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
 
 const EXAMPLES: &str = "\
-CMD runs in network namespace near, the command of --peer in far; only the link
-connects them. Their addresses have the names near and far, and are in
-$LONGWIRE_NEAR and $LONGWIRE_FAR. No root is needed where user namespaces are
-allowed. Without CMD, the link is probed: round trips, one-way delay, throughput
-and loss, next to their expected values.
+CMD runs in network namespace near, the command of --peer in far. Only the link connects
+them; their addresses are near and far, also in $LONGWIRE_NEAR and $LONGWIRE_FAR. Needs no
+root where user namespaces are allowed. Without CMD, the link is probed: measured and
+expected round trips, one-way delay, throughput and loss.
 
-A topology FILE.toml before the -- replaces the single link, which is named 'link'
-(docs/topology.md). Each port becomes a host of the same name. If no ports are named
-near and far, the first two take these names. A topology, --scenario and --time need
-a CMD.
+FILE.toml before the -- is a topology in place of the single link, which is named 'link'
+(docs/topology.md). Each port becomes a host of its name; if none are named near and far,
+the first two take these names. A topology, --scenario and --time need a CMD.
 
-Only CMD writes to stdout. The report, also with --json, and the peer's output go
-to stderr; --report FILE and --peer-output FILE write files. The exit code is that
-of CMD.
+Only CMD writes to stdout. The report, also with --json, and the peer's output go to stderr,
+or to --report FILE and --peer-output FILE. The exit code is that of CMD.
 
 Examples:
   longwire exec --delay 20ms --rate 10mbit
