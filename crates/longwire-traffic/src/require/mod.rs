@@ -31,7 +31,7 @@ use crate::receive::ReceivedByLink;
 /// link carried a frame. A test that never used its link has no artifacts, and must not pass.
 pub const RECOMMENDED: &str = "nearly-faithful,packets_in>0";
 
-/// What a run measures besides its links and ports.
+/// The measures of a run besides those of its links and ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunKind {
     /// Its links are known: clients add none.

@@ -13,7 +13,7 @@ use longwire_engine::{
 };
 use longwire_runtime::{Faults, FileLoader, suggest};
 
-use super::spelling::two_values;
+use super::netem;
 use crate::Error;
 use crate::commands::models::synopsis;
 
@@ -302,8 +302,9 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
         // clap already names the option.
         Err(error) => {
             let values = text.split_once([',', ' ']);
-            let model = values
-                .and_then(|(first, second)| two_values(part.name, first, second.trim_start()));
+            let model = values.and_then(|(first, second)| {
+                netem::two_values(part.name, first, second.trim_start())
+            });
             return Err(model.unwrap_or_else(|| suggest::spec_error(&error.source)));
         }
     };

@@ -7,6 +7,7 @@ mod doubts;
 mod examples;
 mod globals;
 mod link;
+mod netem;
 mod pump;
 mod running;
 mod spelling;

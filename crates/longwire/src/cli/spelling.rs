@@ -1,14 +1,14 @@
-//! Hints for options of other tools and of earlier versions, and for values as in netem.
+//! Hints for options of other tools and of earlier versions.
 
 use std::error::Error;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Command, CommandFactory};
-use longwire_engine::{Correlation, Nanos, Probability};
 use longwire_runtime::suggest;
 
 use super::Cli;
+use super::netem::{self, DELAY};
 
 /// Options of other tools and of earlier versions: name, option of this program,
 /// example value. Of equal names, the first with an option of the command applies.
@@ -127,7 +127,7 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     if plain == JITTER
         && let Some(jitter) = value_of(name, arguments)
         && let Some(delay) = value_of(&format!("{prefix}{DELAY}"), arguments)
-        && let Some(model) = delay_with_jitter(&delay, &jitter)
+        && let Some(model) = netem::jitter(&delay, &jitter)
     {
         return Some(format!(
             "unknown option '{given}'; --{prefix}{DELAY} sets both: {model}"
@@ -184,55 +184,11 @@ pub(super) fn netem_values(arguments: &[OsString]) -> Option<String> {
             .iter()
             .find_map(|prefix| option.strip_prefix(prefix));
         let (first, second) = (first.to_str()?, second.to_str()?);
-        let model = two_values(prefix.unwrap_or(option), first, second)?;
+        let model = netem::two_values(prefix.unwrap_or(option), first, second)?;
         Some(format!(
             "--{option} takes one value, not '{first} {second}': {model}"
         ))
     })
-}
-
-/// The option for which netem takes a jitter as second value.
-pub(super) const DELAY: &str = "delay";
-
-/// The option for which netem takes a correlation as second value.
-pub(super) const LOSS: &str = "loss";
-
-/// Returns the equivalent of netem's two values for this option.
-pub(super) fn two_values(option: &str, first: &str, second: &str) -> Option<String> {
-    match option {
-        DELAY => delay_with_jitter(first, second),
-        LOSS => correlated_loss(first, second),
-        _ => None,
-    }
-}
-
-/// Returns the equivalent of netem's `20ms 5ms`, a delay and its jitter. If the second
-/// time is longer, the two may also be bounds.
-pub(super) fn delay_with_jitter(delay: &str, jitter: &str) -> Option<String> {
-    let [mean, by]: [Nanos; 2] = [delay.parse().ok()?, jitter.parse().ok()?];
-    let (min, max) = (mean.saturating_sub(by), mean.saturating_add(by));
-    if by > mean {
-        return Some(format!(
-            "for delays between {mean} and {by} write uniform:min={mean},max={by}; for netem's \
-             delay of {mean} with a jitter of {by}, uniform:min={min},max={max}, whose mean is \
-             {} because no delay is negative",
-            Nanos::from_nanos((min.as_nanos() + max.as_nanos()) / 2)
-        ));
-    }
-    Some(format!(
-        "a delay with jitter is a model: uniform:min={min},max={max} as in netem, or \
-         normal:mean={mean},stddev={by}"
-    ))
-}
-
-/// Returns the equivalent of netem's `1% 25%`, a loss and its correlation.
-fn correlated_loss(loss: &str, correlation: &str) -> Option<String> {
-    let _: Probability = loss.parse().ok()?;
-    let _: Correlation = correlation.parse().ok()?;
-    Some(format!(
-        "a loss with netem's correlation is a model: write \
-         correlated:rate={loss},correlation={correlation}"
-    ))
 }
 
 #[cfg(test)]
@@ -390,27 +346,5 @@ mod tests {
             let fits = commands.any(|command| has(command, option) && !has(command, other));
             assert!(fits, "--{other} would lead to --{option} nowhere");
         }
-    }
-
-    #[test]
-    fn a_second_time_is_a_jitter_or_a_bound() {
-        assert_eq!(
-            delay_with_jitter("20ms", "5ms").as_deref(),
-            Some(
-                "a delay with jitter is a model: uniform:min=15ms,max=25ms as in netem, or \
-             normal:mean=20ms,stddev=5ms"
-            )
-        );
-        assert_eq!(delay_with_jitter("20ms", "far"), None);
-        let said = delay_with_jitter("100ms", "5ms").unwrap_or_default();
-        assert!(said.contains("uniform:min=95ms,max=105ms"), "{said}");
-        let said = delay_with_jitter("20ms", "30ms").unwrap_or_default();
-        assert_eq!(
-            said,
-            "for delays between 20ms and 30ms write uniform:min=20ms,max=30ms; for netem's delay \
-             of 20ms with a jitter of 30ms, uniform:min=0ns,max=50ms, whose mean is 25ms because \
-             no delay is negative"
-        );
-        assert_eq!(delay_with_jitter("20ms", "fast"), None);
     }
 }

@@ -14,10 +14,10 @@ use longwire_hosts::{
 };
 use longwire_io::port::registry::Port;
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::FileLoader;
 use longwire_runtime::clock::monotonic_now;
-use longwire_runtime::fabric::{FabricHandle, RemoteParts};
+use longwire_runtime::fabric::{FabricHandle, FabricParts, RemoteParts};
 use longwire_runtime::record::Epoch;
+use longwire_runtime::{FileLoader, RunConfig};
 use longwire_topology::{Cluster, Topology};
 use longwire_units::count_of;
 
@@ -38,10 +38,10 @@ pub(super) struct HostRun {
     transport: Transport,
     pub others: Others,
     /// The parts of the network on other hosts, until it starts.
-    pub parts: Option<RemoteParts>,
+    parts: Option<RemoteParts>,
     /// The epoch of the run, identical on all hosts; set by
     /// [`HostRun::wait_for_epoch`].
-    pub epoch: Epoch,
+    epoch: Epoch,
 }
 
 /// The other hosts.
@@ -185,6 +185,12 @@ impl HostRun {
             finer.join(","),
             worst.name
         )))
+    }
+
+    /// Connects the network to the other hosts.
+    pub fn connect(&mut self, parts: &mut FabricParts, config: &mut RunConfig) {
+        parts.remote = self.parts.take();
+        config.epoch = Some(self.epoch);
     }
 
     /// Watches the other hosts: when one goes away, so do its ports.

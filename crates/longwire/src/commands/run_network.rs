@@ -290,10 +290,8 @@ pub(super) fn carry(
     let names = (port_names_of(&numbered), names_of(&numbered));
     let recorder = args.record.recorder(names, &args.report)?;
     let mut config = args.running.config(seed, &faults);
-    if let Some(run) = &mut setup.hosts {
-        parts.remote = run.parts.take();
-        config.epoch = Some(run.epoch);
-    }
+    let run = setup.hosts.iter_mut();
+    run.for_each(|run| run.connect(&mut parts, &mut config));
     steps.steps().begin("starting", None);
     let plan = plan(ports, parts, &numbered, is_fixed);
     let running = begin(plan, config, recorder, lifecycle);

@@ -89,15 +89,15 @@ fn write_links(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::
     table.row("late", "", Tone::Bad, |link| {
         count(link.handovers.late + link.handovers.overload)
     });
-    let queues: [(_, fn(&QueueLengths) -> u64); 2] = [
-        ("max packets", |queue| queue.queue_packets_max),
-        ("max bytes", |queue| queue.queue_bytes_max),
-    ];
-    for (name, of) in queues {
-        table.row("queue", name, Tone::Plain, |link| {
-            link.queue.map_or("-".to_owned(), |queue| count(of(&queue)))
-        });
-    }
+    let queued = |of: fn(&QueueLengths) -> u64| {
+        move |link: &LinkReport| link.queue.map_or("-".to_owned(), |queue| count(of(&queue)))
+    };
+    let (packets, bytes) = (
+        queued(|queue| queue.queue_packets_max),
+        queued(|queue| queue.queue_bytes_max),
+    );
+    table.row("queue", "max packets", Tone::Plain, packets);
+    table.row("queue", "max bytes", Tone::Plain, bytes);
     for distribution in &DISTRIBUTIONS {
         departures(&mut table, distribution);
     }

@@ -58,15 +58,15 @@ pub(super) struct NodeCommand {
 /// The commands of a run.
 pub(super) struct Commands<'a> {
     pub environment: &'a mut Environment,
-    pub command: &'a [OsString],
-    pub nodes: &'a [NodeCommand],
-    pub args: &'a ExecArgs,
-    pub globals: &'a Globals,
+    command: &'a [OsString],
+    nodes: &'a [NodeCommand],
+    args: &'a ExecArgs,
+    globals: &'a Globals,
     /// When to stop the command.
-    pub deadline: Option<Instant>,
+    deadline: Option<Instant>,
     /// When to kill the command, after it was stopped at its deadline.
-    pub kill_at: Option<Instant>,
-    pub notes: CommandNotes,
+    kill_at: Option<Instant>,
+    notes: CommandNotes,
 }
 
 /// Notes about the commands, for the report.
@@ -78,7 +78,25 @@ pub(super) struct CommandNotes {
     pub closing: Vec<String>,
 }
 
-impl Commands<'_> {
+impl<'a> Commands<'a> {
+    pub fn new(
+        environment: &'a mut Environment,
+        (command, nodes): (&'a [OsString], &'a [NodeCommand]),
+        args: &'a ExecArgs,
+        globals: &'a Globals,
+    ) -> Commands<'a> {
+        Commands {
+            environment,
+            command,
+            nodes,
+            args,
+            globals,
+            deadline: None,
+            kill_at: None,
+            notes: CommandNotes::default(),
+        }
+    }
+
     /// Starts the commands of the peer and of other hosts, and waits until they listen.
     /// Call this before a link with a schedule is up, because the schedule starts with
     /// the link; otherwise after, because peers may use the link.

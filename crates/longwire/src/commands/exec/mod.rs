@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use args::split_file;
-use commands::{CommandEnd, CommandNotes, Commands, LOOK};
+use commands::{CommandEnd, Commands, LOOK};
 use longwire_control::Bound;
 use longwire_fabric::NetworkReport;
 use longwire_io::rights::Capability;
@@ -83,16 +83,7 @@ fn run_in(
         nodes,
         ..
     } = read;
-    let mut commands = Commands {
-        environment: &mut environment,
-        command,
-        nodes: &nodes,
-        args,
-        globals,
-        deadline: None,
-        kill_at: None,
-        notes: CommandNotes::default(),
-    };
+    let mut commands = Commands::new(&mut environment, (command, &nodes), args, globals);
     let is_scheduled = topology.is_scheduled();
     if is_scheduled {
         commands.start_peers()?;
