@@ -16,6 +16,7 @@ use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs,
 use crate::report::RunKind;
 use crate::report::finish::check_file;
 use crate::report::start::Announcement;
+use crate::simulate::PORTS;
 use crate::{Error, Globals};
 
 /// The link's rate where `--rate` is the sending rate.
@@ -255,7 +256,8 @@ impl PumpArgs {
             replays,
             receives,
         };
-        self.report.refuse_unmeetable(&[], &names, kind)
+        let ports: &[&str] = if replays { &[] } else { &PORTS };
+        self.report.refuse_unmeetable(ports, &names, kind)
     }
 
     /// Returns the recorder of the outputs' links, if recording is enabled.

@@ -20,11 +20,12 @@ use serde::Serialize;
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
 use crate::report::RunKind;
-use crate::report::finish::{Ending, ReportStream, check_file, finish_as, on_stuck_plugin};
+use crate::report::ending::Ending;
+use crate::report::finish::{ReportStream, check_file, finish_as, on_stuck_plugin};
 use crate::report::start::{self, Announcement};
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
-use crate::simulate::{Direction, Inputs, Outputs, UnassignedFrames, VirtualRun, Ways};
+use crate::simulate::{Direction, Inputs, Outputs, PORTS, UnassignedFrames, VirtualRun, Ways};
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
@@ -185,7 +186,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         is_fixed: true,
         ..RunKind::default()
     };
-    args.report.refuse_unmeetable(&[], &names, kind)?;
+    args.report.refuse_unmeetable(&PORTS, &names, kind)?;
     let stop = stop_flag()?;
     let mut inputs = Inputs::of_pair(&args.input, args.interface.as_deref(), ways, &stop)?;
     let outputs = Outputs::of_pair(&[output])?;

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use longwire_capture::{same_file, whole_file};
-use longwire_fabric::Changes;
 use longwire_plot::page::{self, PageInput, RunDocument};
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
+use super::ending::Ending;
 use super::output::{ignore_closed, print_line, write_json};
 use super::require::Grade;
 use super::summary::Summary;
@@ -18,7 +18,6 @@ use super::verdict::machine_was_busy;
 use super::{Verdict, artifacts, text};
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY, EXIT_NEARLY};
-use crate::receiving::ReceivedByLink;
 use crate::{Error, Globals};
 
 /// The stream of the report, as text and as JSON.
@@ -55,33 +54,6 @@ pub fn finish(
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
     finish_as(report, &Ending::of(report), args, globals, place)
-}
-
-/// The report of a run with its additions.
-pub struct Ending<'a> {
-    /// The report.
-    pub run: &'a RunReport,
-    /// Changes made during the run.
-    pub changes: Changes,
-    /// The reports of receivers.
-    pub received: ReceivedByLink,
-    /// Whether the text includes the receivers' reports; otherwise `lines` does.
-    pub shows_receivers: bool,
-    /// Lines at the end of the text.
-    pub lines: Vec<String>,
-}
-
-impl<'a> Ending<'a> {
-    /// Returns the report without changes or receivers.
-    pub fn of(run: &'a RunReport) -> Ending<'a> {
-        Ending {
-            run,
-            changes: Changes::default(),
-            received: ReceivedByLink::new(),
-            shows_receivers: true,
-            lines: Vec::new(),
-        }
-    }
 }
 
 /// Makes a plugin that never returns to the main thread end in a report that holds only

@@ -22,6 +22,9 @@ mod captures;
 
 pub use captures::{Inputs, Outputs, PortFile, UnassignedFrames, Ways};
 
+/// The names of the ports of [`Simulation::pair`].
+pub const PORTS: [&str; 2] = ["a", "b"];
+
 /// A direction of a link, with its own random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Direction {
