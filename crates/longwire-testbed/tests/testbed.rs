@@ -59,18 +59,21 @@ fn round_trips_take_both_delays() {
         (near.addr_v6().into(), far.addr_v6().into()),
     ] {
         let found: Duration = fastest(&net, near, far);
-        // No datagram is early, and a third delay would make 60 ms.
-        let expected = Duration::from_millis(40)..Duration::from_millis(60);
-        assert!(expected.contains(&found), "{found:?}");
+        assert!(found >= Duration::from_millis(40), "{found:?}");
     }
     let report = net.finish().expect("a report");
     for direction in [&report.up, &report.down] {
         // Only the datagrams: no address resolution, no IPv6 reports.
-        assert_eq!(direction.packets_in(), 40);
-        assert_eq!(direction.packets_out(), 40);
-        assert_eq!(direction.dropped(), 0);
-        assert_eq!(direction.artifacts(), 0, "{report:?}");
-        assert!(direction.lateness_us().max > 0.0);
+        assert_eq!([direction.packets_in(), direction.packets_out()], [40, 40]);
+        assert_eq!(
+            [direction.dropped(), direction.artifacts()],
+            [0, 0],
+            "{report:?}"
+        );
+        assert!(direction.artifacts_by_kind().contains_key("late"));
+        // Each crosses a direction once, and the fastest left when its delay was over.
+        let lateness = direction.lateness_us();
+        assert!(lateness.min < 5_000.0 && lateness.max > 0.0, "{lateness:?}");
     }
 }
 
@@ -98,7 +101,11 @@ fn each_direction_has_its_own_loss() {
     assert!((146..=254).contains(&lost), "{lost}");
     assert_eq!(up.drops()["loss"], lost);
     assert_eq!(up.packets_out() + lost + up.in_flight(), SENT);
-    assert_eq!(report.down.dropped(), 0);
+    // A direction without traffic has a report too.
+    assert_eq!(
+        [report.down.packets_in(), report.down.drops()["loss"]],
+        [0, 0]
+    );
 }
 
 #[test]
@@ -121,18 +128,6 @@ fn threads_and_values_cross_over() {
     });
     sent.expect("entered").expect("sent");
     assert_eq!(server.join().expect("ends"), "over the link");
-}
-
-#[test]
-fn a_link_without_traffic_has_a_report() {
-    let Some(net) = start("") else { return };
-    let report = net.finish().expect("a report");
-    for direction in [&report.up, &report.down] {
-        assert_eq!(direction.packets_in(), 0);
-        assert_eq!(direction.artifacts(), 0);
-        assert!(direction.drops().contains_key("loss"));
-        assert!(direction.artifacts_by_kind().contains_key("late"));
-    }
 }
 
 #[test]
@@ -160,19 +155,7 @@ fn programs_run_at_an_end() {
 
 #[test]
 fn wrong_texts_are_refused() {
-    let refused = |text: &str| match Testbed::link(text) {
-        Ok(_) => panic!("{text} is read"),
-        Err(error) => error.to_string(),
-    };
-    let found = refused("rate=10mbit dely=20ms");
-    assert_eq!(
-        found,
-        "'dely=20ms': unknown option 'dely'; did you mean 'delay'?"
-    );
-    assert!(refused("rate").contains("NAME=VALUE"));
-    let link = Testbed::link("delay=20mss");
-    let error = link.expect_err("the value is wrong");
-    assert!(matches!(error, TestbedError::Text(_)), "{error}");
+    let error = Testbed::link("delay=20mss").expect_err("the value is wrong");
+    assert!(matches!(error, TestbedError::Text(_)) && !error.is_unprivileged());
     assert!(error.to_string().starts_with("delay: "), "{error}");
-    assert!(!error.is_unprivileged());
 }

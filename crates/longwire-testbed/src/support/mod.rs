@@ -11,7 +11,7 @@ pub mod frames;
 mod plugin;
 mod rows;
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -79,6 +79,22 @@ pub fn have(program: &str) -> bool {
 /// As for [`skip`].
 pub fn namespace() -> Option<NetNamespace> {
     NetNamespace::new().map_or_else(skip, Some)
+}
+
+/// Runs fallible work in a namespace; returns its value.
+///
+/// # Panics
+///
+/// If the namespace cannot be entered, or the work fails.
+#[track_caller]
+pub fn within<T: Send, E: Debug + Send>(
+    namespace: &NetNamespace,
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> T {
+    match namespace.run(work).expect("the namespace is entered") {
+        Ok(value) => value,
+        Err(error) => panic!("{error:?}"),
+    }
 }
 
 /// Returns one end of a wire: a device with one queue, in the calling thread's namespace if

@@ -1,8 +1,16 @@
 //! Tables of test cases as text.
 
-/// Returns the words of a command line.
+/// Returns the words of a command line. A word in single quotes may contain blanks.
 pub fn words(line: &str) -> Vec<&str> {
-    line.split_whitespace().collect()
+    let mut words = Vec::new();
+    for (at, part) in line.split('\'').enumerate() {
+        if at % 2 == 0 {
+            words.extend(part.split_whitespace());
+        } else {
+            words.push(part);
+        }
+    }
+    words
 }
 
 /// Returns the rows of a table: one per line, with cells separated by bars. Blanks around a

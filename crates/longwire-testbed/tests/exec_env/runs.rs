@@ -34,26 +34,29 @@ fn output(command: &mut Command) -> (String, i32) {
     (text, output.status.code().expect("an exit code"))
 }
 
+/// Runs a command that must succeed; returns its output.
+fn passes(command: &mut Command) -> String {
+    let (text, code) = output(command);
+    assert_eq!(code, 0, "{text}");
+    text
+}
+
 fn names_and_variables(user: User) {
     let line = "getent ahostsv4 far; getent ahostsv6 near; getent hosts localhost; \
                 echo $LONGWIRE_NEAR $LONGWIRE_FAR $LONGWIRE_NEAR6 $LONGWIRE_FAR6; pwd";
-    let (text, code) = output(&mut shell(user, line));
-    assert_eq!(code, 0, "{text}");
-    assert!(text.contains("10.77.0.2 "), "{text}");
-    assert!(text.contains("fd77:4c57::1 "), "{text}");
-    assert!(text.contains("localhost"), "{text}");
-    assert!(
-        text.contains("10.77.0.1 10.77.0.2 fd77:4c57::1 fd77:4c57::2"),
-        "{text}"
-    );
-    assert!(
-        text.contains("\n/usr\n"),
-        "the working directory is kept: {text}"
-    );
-    assert!(
-        !text.contains("note:"),
-        "nothing had to be left out: {text}"
-    );
+    let text = passes(&mut shell(user, line));
+    let variables = "10.77.0.1 10.77.0.2 fd77:4c57::1 fd77:4c57::2";
+    // The working directory is kept.
+    for found in [
+        "10.77.0.2 ",
+        "fd77:4c57::1 ",
+        "localhost",
+        variables,
+        "\n/usr\n",
+    ] {
+        assert!(text.contains(found), "no {found}: {text}");
+    }
+    assert!(!text.contains("note:"), "something was left out: {text}");
 }
 
 fn ping_both_families(user: User) {
@@ -63,19 +66,14 @@ fn ping_both_families(user: User) {
     for family in ["-4", "-6"] {
         // After its last request, ping waits for one interval.
         let words = ["ping", family, "-c3", "-i0.5", "-W2", "far"];
-        let (text, code) = output(&mut exec(user, &words));
-        assert_eq!(code, 0, "{text}");
-        assert!(text.contains("3 received"), "{text}");
+        assert!(passes(&mut exec(user, &words)).contains("3 received"));
     }
     // One without file capabilities: it can only use the datagram socket.
     let copy = scratch().join("ping");
-    let ping = ["/usr/bin/ping", "/bin/ping"]
-        .iter()
-        .find(|p| std::fs::copy(p, &copy).is_ok());
-    if ping.is_some() {
+    let mut places = ["/usr/bin/ping", "/bin/ping"].iter();
+    if places.any(|place| std::fs::copy(place, &copy).is_ok()) {
         let plain = copy.to_str().expect("text");
-        let (text, code) = output(&mut exec(user, &[plain, "-c1", "-W2", "far"]));
-        assert_eq!(code, 0, "{text}");
+        passes(&mut exec(user, &[plain, "-c1", "-W2", "far"]));
     }
 }
 
@@ -96,11 +94,7 @@ fn devices_are_our_own(user: User) {
     let line = "echo $(ls /sys/class/net); cat /sys/class/net/eth0/address; cat /proc/net/dev";
     let (text, _) = output(&mut shell(user, line));
     assert!(text.starts_with("eth0 lo\n02:4c:57:00:00:01\n"), "{text}");
-    assert_eq!(
-        text.lines().filter(|l| l.contains(": ")).count(),
-        2,
-        "{text}"
-    );
+    assert_eq!(text.matches(": ").count(), 2, "{text}");
 }
 
 fn exit_codes_are_passed_on(user: User) {
@@ -124,10 +118,10 @@ fn the_peer_is_waited_for(user: User) {
         file.display()
     );
     let line = format!("cat {}", file.display());
-    let (text, code) = output(shell(user, &line).env(PEER, listener));
-    assert!(text.contains("peer ready: true"), "{text}");
-    assert!(text.contains("listening"), "{text}");
-    assert_eq!(code, 0, "{text}");
+    let text = passes(shell(user, &line).env(PEER, listener));
+    for said in ["peer ready: true", "listening"] {
+        assert!(text.contains(said), "{text}");
+    }
 }
 
 fn a_failing_peer_is_reported(user: User) {
@@ -150,19 +144,14 @@ fn the_peer_is_asked_to_end(user: User) {
         "trap 'echo asked > {}; exit' TERM; while :; do sleep 0.05; done",
         file.display()
     );
-    let (text, code) = output(shell(user, "exit 0").env(PEER, peer));
-    assert_eq!(code, 0, "{text}");
+    passes(shell(user, "exit 0").env(PEER, peer));
     assert_eq!(std::fs::read_to_string(&file).expect("written"), "asked\n");
     // A peer that does not listen is killed after two seconds, or this would wait forever.
     let begun = Instant::now();
     let deaf = "trap '' TERM; while :; do sleep 0.05; done";
-    let (text, code) = output(shell(user, "exit 0").env(PEER, deaf));
-    assert_eq!(code, 0, "{text}");
-    assert!(
-        begun.elapsed() > Duration::from_secs(3),
-        "{:?}",
-        begun.elapsed()
-    );
+    passes(shell(user, "exit 0").env(PEER, deaf));
+    let took = begun.elapsed();
+    assert!(took > Duration::from_secs(3), "{took:?}");
 }
 
 /// Starts a command that reports when it is ready.
@@ -182,8 +171,8 @@ pub fn send(child: &Child, signal: Signal) {
 fn signals_reach_the_command(user: User) {
     let wait = "echo ready; while :; do sleep 0.02; done";
     for (signal, name) in [(Signal::SIGINT, "INT"), (Signal::SIGTERM, "TERM")] {
-        let (mut child, _out) =
-            start_ready(&mut shell(user, &format!("trap 'exit 9' {name}; {wait}")));
+        let line = format!("trap 'exit 9' {name}; {wait}");
+        let (mut child, _out) = start_ready(&mut shell(user, &line));
         send(&child, signal);
         assert_eq!(child.wait().expect("ends").code(), Some(9));
     }
