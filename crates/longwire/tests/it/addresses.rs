@@ -7,93 +7,77 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::common::list;
 use crate::common::site::Site;
-use crate::common::write;
 use longwire_io::net::addr_add;
-use longwire_testbed::support::{Folder, words};
+use longwire_testbed::support::{Folder, within};
 use serde_json::Value;
 
-/// Returns a report's notes about address requests.
-fn notes(report: &Value) -> Vec<String> {
-    let notes = report["notes"].as_array().expect("notes").iter();
-    let notes = notes.filter_map(Value::as_str).map(str::to_owned);
-    notes
-        .filter(|note| note.contains("address request"))
-        .collect()
-}
-
-/// Returns the number of requests in a note.
-fn count(note: &str) -> u64 {
-    let rest = note.split("did not answer ").nth(1).expect("a count");
-    rest.split(' ')
-        .next()
-        .and_then(|count| count.parse().ok())
-        .expect("a number")
+/// Returns the note about address requests of a report, the only one, and the number of
+/// requests in it.
+fn note(report: &Value, port: &str, text: &str) -> u64 {
+    let mut notes: Vec<&str> = list(&report["notes"])
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    notes.retain(|note| note.contains("address request"));
+    let begin = format!("the far side of {port} did not answer ");
+    let [rest] = notes[..]
+        .iter()
+        .filter_map(|note| note.strip_prefix(&begin))
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{notes:?}");
+    };
+    assert!(
+        notes.len() == 1 && text.contains("did not answer"),
+        "{notes:?}: {text}"
+    );
+    let requests = rest.split(' ').next().and_then(|count| count.parse().ok());
+    requests.expect("a number")
 }
 
 /// Stations 0 and 1 resolve each other; an unused address is requested through port
 /// `p1`, by ARP and by neighbour solicitation.
-fn run(arguments: &[&str]) -> Option<(Vec<String>, String)> {
-    let site = Site::new(2)?;
+fn assert_reported(options: &str) {
+    let Some(site) = Site::new(2) else { return };
     for (number, station) in site.stations.iter().enumerate() {
         let address: IpAddr = format!("fd09::{}", number + 1).parse().expect("an address");
-        let given = station.run(|| addr_add("eth0", address, 64));
-        given.expect("it is entered").expect("an address");
+        within(station, || addr_add("eth0", address, 64));
     }
-    let network = site.start_with(arguments);
+    let network = site.start(&format!("packet:p0 packet:p1 {options}"));
     let found = ["10.9.0.2", "fd09::2"].map(|own| site.round_trip_to(0, own));
     assert!(found.iter().all(Option::is_some), "{found:?}");
     for missing in ["10.9.0.77", "fd09::77"] {
-        let ping = site.at(0, &["ping", "-c", "1", "-W", "1", missing]);
-        assert_ne!(ping.code, 0, "{ping:?}");
+        assert_ne!(site.at(0, format!("ping -c 1 -W 1 {missing}")).code, 0);
     }
     // The last request has a second to be answered.
     std::thread::sleep(Duration::from_millis(3500));
-    let (report, text) = network.stop_with_words();
-    Some((notes(&report), text))
-}
-
-fn assert_counted(notes: &[String], port: &str, text: &str) {
-    assert_eq!(notes.len(), 1, "{notes:?}");
-    assert!(
-        notes[0].starts_with(&format!("the far side of {port} did not")),
-        "{notes:?}"
-    );
+    let (report, text) = network.stop_with_text();
     // Up to three of each kind, by the kernel's timers.
-    assert!((2..=8).contains(&count(&notes[0])), "{notes:?}");
-    assert!(text.contains("did not answer"), "{text}");
+    let requests = note(&report, "packet:p1", &text);
+    assert!((2..=8).contains(&requests), "{report}");
 }
 
 #[test]
 fn a_link_reports_requests_without_an_answer() {
-    let Some((notes, text)) = run(&["packet:p0", "packet:p1", "--delay", "10ms"]) else {
-        return;
-    };
-    assert_counted(&notes, "packet:p1", &text);
+    assert_reported("--delay 10ms");
     // Also with a queue that decides at dequeue.
-    let queue = words("packet:p0 packet:p1 --rate 50mbit --queue codel");
-    let (notes, text) = run(&queue).expect("it ran before");
-    assert_counted(&notes, "packet:p1", &text);
+    assert_reported("--rate 50mbit --queue codel");
 }
 
 #[test]
 fn a_network_reports_requests_without_an_answer() {
-    let dir = Folder::new();
-    let file = dir.file("network.toml");
     let network = "[ports]\nhome = \"packet:p0\"\ncore = \"packet:p1\"\n\n\
                    [[link]]\nname = \"l\"\nmatch = \"in-port=home\"\ndelay = \"1500ms\"\n";
-    write(&file, network.as_bytes());
     let Some(site) = Site::new(2) else { return };
-    let network = site.start_with(&[&file]);
+    let network = site.start_network(&Folder::new(), network, "");
     // The reply is sent at once but arrives late: it still counts.
-    let ping = site.at(0, &["ping", "-c", "2", "-W", "12", "10.9.0.2"]);
-    let missing = site.at(0, &["ping", "-c", "1", "-W", "1", "10.9.0.77"]);
-    assert_ne!(missing.code, 0, "{missing:?}");
+    let ping = site.at(0, "ping -c 2 -W 12 10.9.0.2");
+    assert_ne!(site.at(0, "ping -c 1 -W 1 10.9.0.77").code, 0);
     std::thread::sleep(Duration::from_millis(5500));
-    let (report, text) = network.stop_with_words();
-    let notes = notes(&report);
-    assert_counted(&notes, "port core", &text);
-    assert_eq!(ping.code, 0, "{ping:?}");
+    let (report, text) = network.stop_with_text();
+    let ping = ping.well();
     // The kernel requests the missing address three times.
-    assert_eq!(count(&notes[0]), 3, "{notes:?}, {ping:?}");
+    assert_eq!(note(&report, "port core", &text), 3, "{report}, {ping:?}");
 }

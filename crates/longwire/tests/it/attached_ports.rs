@@ -4,21 +4,19 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use longwire_client::{Address, Client, ClientError};
-use longwire_io::net::sysctl;
-use longwire_io::net::{NetNamespace, addr_add, link_names, link_up};
-use longwire_testbed::support::{Folder, device, skip, wire};
-use nix::sys::signal::Signal;
+use longwire_client::Client;
+use longwire_io::net::{NetNamespace, addr_add, link_up, sysctl};
+use longwire_testbed::support::{Folder, device, skip, wire, within};
 use serde_json::{Value, json};
 
-use crate::common::process::{RunningProgram, TIMEOUT, wait_for_word};
-use crate::common::recording::{FrameTimes, delivered};
-use crate::common::site::{Network, Site, run_in, well};
-use crate::common::{longwire, write};
+use crate::common::node::{RunningNode, assert_refused};
+use crate::common::program::{
+    RunningProgram, change, eventually, longwire, ping, start_in, wait_for,
+};
+use crate::common::recording::assert_delays;
+use crate::common::site::{Network, Site, assert_no_attachment, path_of};
+use crate::common::{count, list, named, number, read, read_json, write};
 
 /// One-way delay of the links between the pods, in milliseconds.
 const DELAY: f64 = 20.0;
@@ -33,10 +31,8 @@ struct Pods {
     dir: Folder,
 }
 
-/// A machine's part of the pods' network.
-struct Part {
-    program: RunningProgram,
-    report: String,
+fn may_attach() -> bool {
+    nix::unistd::geteuid().is_root() || skip::<()>("ports at interfaces in use take root").is_some()
 }
 
 fn machine(number: usize) -> String {
@@ -47,17 +43,17 @@ fn pod(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 20, number as u8, 2)
 }
 
-/// Returns a path by which other processes find a namespace of this one.
-fn path_of(namespace: &NetNamespace) -> String {
-    let descriptor = namespace.as_fd().as_raw_fd();
-    format!("/proc/{}/fd/{descriptor}", std::process::id())
+/// Returns the line of a port that takes packets to an address.
+fn port_line(name: &str, at: &NetNamespace, to: impl ToString) -> String {
+    let (place, to) = (path_of(at), to.to_string());
+    format!("{name}.attach = {{ netns = '{place}', interface = 'eth0', to = ['{to}/32'] }}\n")
 }
 
 impl Pods {
     /// Returns `None` for users who may not create networks.
     fn new() -> Option<Pods> {
-        if !nix::unistd::geteuid().is_root() {
-            return skip("ports at interfaces in use take root");
+        if !may_attach() {
+            return None;
         }
         let site = Site::new(2)?;
         let mut pods = Vec::new();
@@ -66,103 +62,71 @@ impl Pods {
             let end = device("eth0", Some(&pod_space));
             wire(device("pod0", Some(host)), end).expect("a wire");
             let gateway = format!("10.20.{number}.1");
-            let prepared = pod_space.run(|| {
+            within(&pod_space, || {
                 link_up("lo")?;
                 addr_add("eth0", IpAddr::V4(pod(number)), 24)
             });
-            prepared.expect("it is entered").expect("an address");
-            let prepared = host.run(|| {
+            within(host, || {
                 addr_add("pod0", gateway.parse().expect("an address"), 24)?;
                 sysctl::set("ipv4/ip_forward", "1")
             });
-            prepared.expect("it is entered").expect("an address");
+            change(&pod_space, format!("ip route add default via {gateway}"));
             let other = 1 - number;
-            let route = ["ip", "route", "add", "default", "via", &gateway];
-            well(&route, run_in(&pod_space, &route));
-            let (to, by) = (format!("10.20.{other}.0/24"), machine(other));
-            let route = ["ip", "route", "add", &to, "via", &by];
-            well(&route, run_in(host, &route));
+            let by = machine(other);
+            change(host, format!("ip route add 10.20.{other}.0/24 via {by}"));
             pods.push(pod_space);
         }
-        let pods = Pods {
-            site,
-            pods,
-            dir: Folder::new(),
-        };
-        let made = longwire(&["key", &pods.dir.file("net.key")]);
-        assert_eq!(made.code, 0, "{made:?}");
-        write(&pods.dir.file("net.toml"), pods.network().as_bytes());
+        let dir = Folder::new();
+        longwire(format!("key {}", dir.file("net.key"))).well();
+        let pods = Pods { site, pods, dir };
+        write(&pods.dir.file("net.toml"), pods.network());
         Some(pods)
     }
 
     /// Returns a network with a link between the pods.
     fn network(&self) -> String {
-        let port = |name: &str, number: usize| {
-            let (place, to) = (path_of(&self.pods[number]), pod(1 - number));
-            format!(
-                "{name}.attach = {{ netns = '{place}', interface = 'eth0', to = ['{to}/32'] }}\n"
-            )
+        let west = port_line("west", &self.pods[0], pod(1));
+        let east = port_line("east", &self.pods[1], pod(0));
+        let host = |number: usize, port| {
+            let address = machine(number);
+            format!("[[host]]\nname = 'h{number}'\naddress = '{address}'\nports = '{port}'\n")
         };
         format!(
-            "[ports]\n{}{}[[link]]\nname = 'wire'\ndelay = '{DELAY}ms'\n\
-             [[host]]\nname = 'h0'\naddress = '{}'\nports = 'west'\n\
-             [[host]]\nname = 'h1'\naddress = '{}'\nports = 'east'\n\
+            "[ports]\n{west}{east}[[link]]\nname = 'wire'\ndelay = '{DELAY}ms'\n{}{}\
              [underlay]\nkey = 'net.key'\n",
-            port("west", 0),
-            port("east", 1),
-            machine(0),
-            machine(1)
+            host(0, "west"),
+            host(1, "east")
         )
     }
 
     fn underlay(&self) -> Network {
-        let file = self.dir.file("underlay.toml");
         let text = format!(
             "[ports]\na = 'packet:p0'\nb = 'packet:p1'\n\
              [[link]]\nname = 'under'\ndelay = '{UNDERLAY}ms'\n"
         );
-        write(&file, text.as_bytes());
+        let file = self.dir.file("underlay.toml");
+        write(&file, text);
         self.site.start(&file)
     }
 
-    fn start(&self, number: usize) -> Part {
-        let name = format!("h{number}");
-        let report = self.dir.file(&format!("{name}.json"));
-        let log = self.dir.file(&format!("{}.csv", ["west", "east"][number]));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(["run", &self.dir.file("net.toml"), "--host", &name]);
-        command.args(["--log", &log]);
-        command.args(["--report", &report, "--tolerance", "10s"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Part {
-            program: RunningProgram::start(&self.site.stations[number], &mut command),
-            report,
-        }
-    }
-
-    /// Returns the shortest of some round trips between the pods, in milliseconds; `None`
-    /// without a reply.
-    fn round_trip(&self) -> Option<f64> {
-        let to = pod(1).to_string();
-        let command = ["ping", "-c", "21", "-i", "0.02", "-W", "1", "-q", &to];
-        let text = run_in(&self.pods[0], &command).stdout;
-        let times = text.split_once("min/avg/max/mdev = ")?.1;
-        times.split('/').next()?.parse().ok()
+    /// Starts a machine's part of the network.
+    fn start(&self, number: usize) -> RunningProgram {
+        let file = |name: String| self.dir.file(&name);
+        let (net, report) = (file("net.toml".into()), file(format!("h{number}.json")));
+        let log = file(format!("{}.csv", ["west", "east"][number]));
+        let files = format!("--log {log} --report {report}");
+        let line = format!("longwire run {net} --host h{number} {files} --tolerance 10s");
+        start_in(&self.site.stations[number], line)
     }
 
     /// Waits until the pods' packets cross the network, or bypass it.
     #[track_caller]
     fn wait_until(&self, crossing: bool) {
-        // Between a round trip of the underlay and one of the links.
-        let crosses = |trip: f64| trip > DELAY + UNDERLAY;
-        let began = Instant::now();
-        loop {
-            let found = self.round_trip();
-            if found.is_some_and(|trip| crosses(trip) == crossing) {
-                return;
-            }
-            assert!(began.elapsed() < TIMEOUT, "{found:?} ms");
-        }
+        eventually("the packets take another way", || {
+            let trip = ping(&self.pods[0], "-c 21 -i 0.02 -W 1", pod(1));
+            // Between a round trip of the underlay and one of the links.
+            trip.is_some_and(|trip| (trip > DELAY + UNDERLAY) == crossing)
+        });
     }
 
     /// Sends megabytes from one pod to the other, and checks every byte.
@@ -170,13 +134,11 @@ impl Pods {
         const BLOCK: usize = 251 * 257;
         const BLOCKS: usize = 40;
         let address = SocketAddr::new(IpAddr::V4(pod(1)), 7_000);
-        let listener = self.pods[1].run(|| TcpListener::bind(address));
-        let listener = listener.expect("entered").expect("a listener");
+        let listener = within(&self.pods[1], || TcpListener::bind(address));
         let pattern: Vec<u8> = (0..BLOCK).map(|at| (at % 251) as u8).collect();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let stream = self.pods[0].run(|| TcpStream::connect(address));
-                let mut stream = stream.expect("entered").expect("a connection");
+                let mut stream = within(&self.pods[0], || TcpStream::connect(address));
                 for _ in 0..BLOCKS {
                     stream.write_all(&pattern).expect("no reset");
                 }
@@ -189,49 +151,23 @@ impl Pods {
             assert!(bytes.all(|(byte, at)| usize::from(*byte) == at % BLOCK % 251));
         });
     }
-
-    #[track_caller]
-    fn assert_clean(&self) {
-        let began = Instant::now();
-        for pod in &self.pods {
-            let left = || {
-                let names = pod.run(link_names).expect("entered").expect("names");
-                names.iter().any(|name| name.starts_with("lw-"))
-            };
-            while left() {
-                assert!(began.elapsed() < TIMEOUT, "devices are left");
-                std::thread::sleep(Duration::from_millis(10));
-            }
-        }
-    }
-}
-
-impl Part {
-    fn stop(self) -> Value {
-        self.program.signal(Signal::SIGINT);
-        let ended = self.program.end();
-        assert_eq!(ended.code, 0, "{ended:?}");
-        let report = std::fs::read(self.report).expect("a report");
-        serde_json::from_slice(&report).expect("JSON")
-    }
 }
 
 /// Asserts that frames left a port less late than the underlay delays them: it delays them
 /// before their release. A busy machine makes many frames late, but not all.
 #[track_caller]
 fn assert_contains_underlay(report: &Value, port: &str) {
-    let mut ports = report["ports"].as_array().expect("ports").iter();
-    let port = ports.find(|it| it["name"] == port).expect("its port");
-    assert!(port["packets_in"].as_u64() > Some(10), "{port}");
-    let mut bounds = port["lateness_histogram_us"]
-        .as_array()
-        .expect("bins")
-        .iter();
-    let in_time = |bound: f64| bound < 1_000.0 * UNDERLAY;
-    assert!(
-        bounds.any(|bin| bin[0].as_f64().is_some_and(in_time)),
-        "{port}"
-    );
+    let peer = &report["hosts"]["peers"][0];
+    assert!(count(&peer["frames_sent"]) > 10, "{peer}");
+    let port = named(&report["ports"], port);
+    assert!(count(&port["packets_in"]) > 10, "{port}");
+    let mut bins = list(&port["lateness_histogram_us"]).iter();
+    let in_time = |bin: &Value| {
+        bin[0]
+            .as_f64()
+            .is_some_and(|bound| bound < 1_000.0 * UNDERLAY)
+    };
+    assert!(bins.any(in_time), "{port}");
 }
 
 #[test]
@@ -239,164 +175,105 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
     let Some(pods) = Pods::new() else { return };
     let underlay = pods.underlay();
     pods.wait_until(false);
-    let mut hosts = vec![pods.start(0), pods.start(1)];
-    for host in &mut hosts {
-        wait_for_word(&mut host.program, " between ");
-    }
+    let hosts = [0, 1].map(|number| pods.start(number));
+    let [first, second] = hosts.map(|host| host.ready(" between "));
     pods.wait_until(true);
     pods.send();
 
     // Without its host, a pod's packets bypass the network, and soon those of the other
     // pod too.
-    let killed = hosts.pop().expect("two hosts").program;
-    killed.signal(Signal::SIGKILL);
-    let _ = killed.end();
+    second.kill();
     pods.wait_until(false);
     // When the host is back, they enter the network again.
-    let mut again = pods.start(1);
-    wait_for_word(&mut again.program, " between ");
+    let again = pods.start(1).ready(" between ");
     pods.wait_until(true);
-    hosts.push(again);
 
-    let reports: Vec<Value> = hosts.into_iter().map(Part::stop).collect();
+    first.stop();
+    again.stop();
     underlay.stop();
-    for (report, (port, link)) in reports
-        .iter()
-        .zip([("west", "wire.up"), ("east", "wire.down")])
-    {
-        let peer = &report["hosts"]["peers"][0];
-        assert!(peer["frames_sent"].as_u64() > Some(10), "{peer}");
-        let trip = peer["round_trip_ns"].as_f64().expect("a time") / 1e6;
+    for (host, port, link) in [(0, "west", "wire.up"), (1, "east", "wire.down")] {
+        let report = read_json(&pods.dir.file(&format!("h{host}.json")));
+        let trip = number(&report["hosts"]["peers"][0]["round_trip_ns"]) / 1e6;
         assert!(trip >= 2.0 * UNDERLAY, "{trip} ms between the hosts");
-        assert_contains_underlay(report, port);
-        let frames = delivered(&pods.dir.file(&format!("{port}.csv")), link);
-        assert!(frames.len() > 10, "{frames:?}");
-        let expected = (DELAY * 1e6) as i64;
-        assert!(
-            frames.iter().all(|frame| frame.time == expected),
-            "{frames:?}"
+        assert_contains_underlay(&report, port);
+        assert_delays(
+            &pods.dir.file(&format!("{port}.csv")),
+            link,
+            11,
+            DELAY as i64,
         );
     }
-    pods.assert_clean();
+    pods.pods.iter().for_each(assert_no_attachment);
 }
 
 #[test]
 fn ports_at_one_interface_take_packets_to_their_addresses() {
-    if !nix::unistd::geteuid().is_root() {
-        return skip("ports at interfaces in use take root").unwrap_or_default();
+    if !may_attach() {
+        return;
     }
     let Some(site) = Site::new(3) else { return };
-    let made = ["ip", "link", "add", "br0", "up", "type", "bridge"];
-    well(&made, run_in(&site.middle, &made));
+    change(&site.middle, "ip link add br0 up type bridge");
     for port in ["p0", "p1", "p2"] {
-        let joined = ["ip", "link", "set", port, "master", "br0"];
-        well(&joined, run_in(&site.middle, &joined));
+        change(&site.middle, format!("ip link set {port} master br0"));
     }
     site.wait_for_answer(0, 1);
-    let port = |name: &str, at: usize, to: usize| {
-        let place = path_of(&site.stations[at]);
-        format!(
-            "{name}.attach = {{ netns = '{place}', to = '{}', interface = 'eth0' }}\n",
-            machine(to)
-        )
-    };
-    let text = format!(
-        "on-port-loss = 'continue'\n[ports]\n{}{}{}{}[switching]\npairs = [['ab', 'ba'], ['ac', 'ca']]\n\
-         [[link]]\nname = 'b'\nmatch = 'in-port=ab'\ndelay = '10ms'\n\
-         [[link]]\nname = 'c'\nmatch = 'in-port=ac'\ndelay = '30ms'\n",
+    let port = |name, at: usize, to| port_line(name, &site.stations[at], machine(to));
+    let ports = [
         port("ab", 0, 1),
         port("ac", 0, 2),
         port("ba", 1, 0),
-        port("ca", 2, 0)
+        port("ca", 2, 0),
+    ];
+    let text = format!(
+        "on-port-loss = 'continue'\n[ports]\n{}[switching]\npairs = [['ab', 'ba'], ['ac', 'ca']]\n\
+         [[link]]\nname = 'b'\nmatch = 'in-port=ab'\ndelay = '10ms'\n\
+         [[link]]\nname = 'c'\nmatch = 'in-port=ac'\ndelay = '30ms'\n",
+        ports.concat()
     );
     let dir = Folder::new();
-    let file = dir.file("net.toml");
-    write(&file, text.as_bytes());
-    // In the namespace of this test, as no port is a device of the run's.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    command.args(["run", &file, "--tolerance", "10s"]);
     let log = dir.file("log.csv");
-    command.args(["--report", &dir.file("report.json"), "--log", &log]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut program = RunningProgram::start(&site.middle, &mut command);
-    wait_for_word(&mut program, " between ");
+    let network = site.start_network(&dir, &text, &format!("--log {log}"));
     let taken = |to: usize, delays: f64| {
-        let began = Instant::now();
-        while site
-            .round_trip(0, to)
-            .is_none_or(|found| found < delays - 0.1)
-        {
-            assert!(began.elapsed() < TIMEOUT, "it does not begin");
-        }
+        eventually("it does not begin", || {
+            site.round_trip(0, to) > Some(delays - 0.1)
+        });
         site.assert_not_early(0, &machine(to), delays);
     };
     taken(1, 20.0);
     taken(2, 60.0);
     site.assert_not_early(1, &machine(2), 0.0);
     // Stations still resolve each other's hardware addresses.
-    let neighbours = site.said(0, &["ip", "neigh", "flush", "all"]);
-    assert_eq!(neighbours, "");
+    assert_eq!(site.said(0, "ip neigh flush all"), "");
     taken(1, 20.0);
-    let checked = well(&["check"], longwire(&["check", &file]));
-    assert!(checked.contains("attach namespace"), "{checked}");
+    longwire(format!("check {}", dir.file("network.toml")))
+        .well()
+        .prints("attach namespace");
 
-    program.signal(Signal::SIGINT);
-    let ended = program.end();
-    assert_eq!(ended.code, 0, "{ended:?}");
+    network.stop();
     site.assert_not_early(0, &machine(2), 0.0);
     for (link, delay_ms) in [("b.up", 10), ("b.down", 10), ("c.up", 30), ("c.down", 30)] {
-        let frames = delivered(&log, link);
-        assert!(frames.len() >= 4, "{link}: {frames:?}");
-        let has = |frame: &FrameTimes| frame.time == delay_ms * 1_000_000;
-        assert!(frames.iter().all(has), "{link}: {frames:?}");
+        assert_delays(&log, link, 4, delay_ms);
     }
 }
 
 /// The network's path in a node's API.
 const MESH: &str = "/v1/networks/mesh";
 
-/// The node of one machine.
-struct MachineNode {
-    program: RunningProgram,
-    socket: String,
+fn put(node: &RunningNode, pods: &Pods, number: usize) -> Value {
+    let key = read(&pods.dir.file("net.key"));
+    let key = key.lines().find(|line| line.len() == 64).expect("digits");
+    let body = json!({ "file": pods.network(), "host": format!("h{number}"), "key": key });
+    node.client().put(MESH, &body).expect("it runs")
 }
 
-impl MachineNode {
-    fn start(pods: &Pods, number: usize) -> MachineNode {
-        let of = |name: &str| pods.dir.file(&format!("{name}{number}"));
-        let (state, socket) = (of("state"), of("node.sock"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(["node", "--state", &state, "--control", &socket]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut program = RunningProgram::start(&pods.site.stations[number], &mut command);
-        wait_for_word(&mut program, "ready");
-        MachineNode { program, socket }
-    }
-
-    fn client(&self) -> Client {
-        Client::new(Address::Unix(self.socket.clone().into()), None).expect("a client")
-    }
-
-    fn put(&self, pods: &Pods, number: usize) -> Value {
-        let key = std::fs::read_to_string(pods.dir.file("net.key")).expect("a key");
-        let key = key.lines().find(|line| line.len() == 64).expect("digits");
-        let body = json!({ "file": pods.network(), "host": format!("h{number}"), "key": key });
-        self.client().put(MESH, &body).expect("it runs")
-    }
-
-    /// Waits until the network meets a condition.
-    #[track_caller]
-    fn wait_until(&self, is_so: impl Fn(&Value) -> bool) -> Value {
-        let began = Instant::now();
-        loop {
-            let view = self.client().get(MESH).expect("a network");
-            if is_so(&view) {
-                return view;
-            }
-            assert!(began.elapsed() < TIMEOUT, "{view}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
+/// Waits until the network of a node meets a condition.
+#[track_caller]
+fn wait_until(node: &RunningNode, is_so: impl Fn(&Value) -> bool) -> Value {
+    wait_for("another state", || {
+        let view = node.client().get(MESH).expect("a network");
+        let met = is_so(&view);
+        if met { Ok(view) } else { Err(view) }
+    })
 }
 
 fn runs(view: &Value) -> bool {
@@ -406,36 +283,38 @@ fn runs(view: &Value) -> bool {
 /// Asserts that no link can be attached next to a pod's port: one that may wait does,
 /// and reports why.
 fn assert_no_link_next_to(client: &mut Client, pod: &NetNamespace) {
+    const EXTRA: &str = "/v1/attachments/extra";
     let target = json!({ "netns": path_of(pod) });
     let mut body =
         json!({ "target": target, "interface": "eth0", "to": ["10.99.0.0/16"], "link": {} });
-    match client.put("/v1/attachments/extra", &body) {
-        Err(ClientError::Refused(refused)) => assert_eq!(refused.status, 409, "{refused:?}"),
-        other => panic!("{other:?}"),
-    }
+    assert_refused(client.put(EXTRA, &body), 409, &body);
     body["wait"] = true.into();
-    let waits = client.put("/v1/attachments/extra", &body);
-    let waits = waits.expect("it waits");
+    let waits = client.put(EXTRA, &body).expect("it waits");
     assert_eq!(waits["taken"], true, "{waits}");
-    let removed = client.delete("/v1/attachments/extra");
-    removed.expect("it is removed");
+    client.delete(EXTRA).expect("it is removed");
 }
 
 #[test]
 fn nodes_run_a_network_and_start_it_again() {
     let Some(pods) = Pods::new() else { return };
     let underlay = pods.underlay();
-    let mut nodes = [0, 1].map(|number| MachineNode::start(&pods, number));
-    let made = nodes[0].put(&pods, 0);
+    let start = |number: usize| {
+        let machine = &pods.site.stations[number];
+        RunningNode::start_in(machine, &pods.dir, &format!("node{number}"))
+    };
+    let [node, other] = [0, 1].map(start);
+    let made = put(&node, &pods, 0);
     assert_eq!(made["spec"]["key"], Value::Null, "{made}");
-    nodes[0].wait_until(|view| view["reason"].to_string().contains("waiting for hosts: h1"));
-    nodes[1].put(&pods, 1);
-    let first = nodes[0].wait_until(runs);
-    nodes[1].wait_until(runs);
+    wait_until(&node, |view| {
+        view["reason"].to_string().contains("waiting for hosts: h1")
+    });
+    put(&other, &pods, 1);
+    let first = wait_until(&node, runs);
+    wait_until(&other, runs);
     pods.wait_until(true);
     // A repeated request is a no-op, and its counters are readable.
-    assert_eq!(nodes[0].put(&pods, 0)["pid"], first["pid"]);
-    let mut client = nodes[0].client();
+    assert_eq!(put(&node, &pods, 0)["pid"], first["pid"]);
+    let mut client = node.client();
     let links = client.get(&format!("{MESH}/links")).expect("links");
     assert_eq!(links["links"][0]["name"], "wire", "{links}");
     let stats = client.get(&format!("{MESH}/stats")).expect("counters");
@@ -444,39 +323,29 @@ fn nodes_run_a_network_and_start_it_again() {
     assert_no_link_next_to(&mut client, &pods.pods[0]);
 
     // A failed run is restarted.
-    let pid = first["pid"].as_i64().expect("a process") as i32;
-    let process = nix::unistd::Pid::from_raw(pid);
-    nix::sys::signal::kill(process, Signal::SIGKILL).expect("it runs");
-    let second = nodes[0].wait_until(|view| runs(view) && view["pid"] != first["pid"]);
+    let pid = nix::unistd::Pid::from_raw(count(&first["pid"]) as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).expect("it runs");
+    let second = wait_until(&node, |view| runs(view) && view["pid"] != first["pid"]);
     assert_eq!(second["restarts"], 1, "{second}");
     // The network ends with the node, and is restored when the node starts.
-    let [node, other] = nodes;
-    node.program.signal(Signal::SIGKILL);
-    let _ = node.program.end();
+    node.kill();
     pods.wait_until(false);
-    nodes = [MachineNode::start(&pods, 0), other];
-    nodes[0].wait_until(runs);
+    let nodes = [start(0), other];
+    wait_until(&nodes[0], runs);
     pods.wait_until(true);
 
-    let body = json!({ "file": { "ports": { "a": "null" }, "link": [{ "rat": 1 }] } });
-    for (body, status) in [(body, 422), (json!({ "file": 7 }), 422), (json!({}), 400)] {
-        match nodes[0].client().put("/v1/networks/other", &body) {
-            Err(ClientError::Refused(refused)) => assert_eq!(refused.status, status, "{body}"),
-            other => panic!("{body}: {other:?}"),
-        }
+    let wrong = json!({ "file": { "ports": { "a": "null" }, "link": [{ "rat": 1 }] } });
+    for (body, status) in [(wrong, 422), (json!({ "file": 7 }), 422), (json!({}), 400)] {
+        let refused = nodes[0].client().put("/v1/networks/other", &body);
+        assert_refused(refused, status, &body);
     }
     for (node, port) in nodes.iter().zip(["west", "east"]) {
         let ended = node.client().delete(MESH).expect("it is removed");
         assert_contains_underlay(&ended["report"], port);
-        let peer = &ended["report"]["hosts"]["peers"][0];
-        assert!(peer["frames_sent"].as_u64() > Some(10), "{ended}");
-        let list = node.client().get("/v1/networks").expect("a list");
-        assert_eq!(list["networks"], json!([]));
+        let networks = node.client().get("/v1/networks").expect("a list");
+        assert_eq!(networks["networks"], json!([]));
     }
-    pods.assert_clean();
-    for node in nodes {
-        node.program.signal(Signal::SIGTERM);
-        assert_eq!(node.program.end().code, 0);
-    }
+    pods.pods.iter().for_each(assert_no_attachment);
+    nodes.into_iter().for_each(RunningNode::stop);
     underlay.stop();
 }

@@ -2,53 +2,25 @@
 //! code 2 and leaves no files.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use crate::common::process::RunningProgram;
-use crate::common::{EPOCH, Ran, longwire, pcap, write};
-use longwire_testbed::support::{Folder, rows, words};
+use longwire_testbed::support::{Folder, rows};
+
+use crate::common::program::{longwire, start};
+use crate::common::{EPOCH, assert_refused, pcap, write};
 
 /// Every command that takes link options, with its other arguments.
-const LINK_COMMANDS: [&[&str]; 3] = [
-    &["exec"],
-    &["run", "packet:nowhere0", "packet:nowhere1"],
-    &["simulate", "in.pcap", "out.pcap"],
+const LINK_COMMANDS: [&str; 3] = [
+    "exec",
+    "run packet:nowhere0 packet:nowhere1",
+    "simulate in.pcap out.pcap",
 ];
 
-/// Checks that each link command refuses the arguments of each row, with a message that
-/// contains all words of the row, separated by semicolons.
+/// Asserts that each link command refuses the options of each row; see [`assert_refused`].
+#[track_caller]
 fn refused(table: &str) {
-    for [arguments, said] in rows(table) {
+    for [options, texts] in rows(table) {
         for command in LINK_COMMANDS {
-            let all = [command, &words(arguments)].concat();
-            let ran = longwire(&all);
-            assert_eq!(ran.code, 2, "{all:?}: {ran:?}");
-            assert!(ran.stdout.is_empty(), "{all:?}: {ran:?}");
-            assert_eq!(ran.stderr.matches("error:").count(), 1, "{all:?}: {ran:?}");
-            for word in said.split("; ") {
-                assert!(ran.stderr.contains(word), "{all:?}: no '{word}' in {ran:?}");
-            }
-        }
-    }
-}
-
-/// Runs the command of each row, in which capitalised words are files, and checks exit
-/// code and message.
-fn refused_with(table: &str, files: &[(&str, &str)]) {
-    for [line, code, said] in rows(table) {
-        let file = |word| files.iter().find(|(name, _)| *name == word);
-        let line = words(line).into_iter();
-        let line: Vec<&str> = line
-            .map(|word| file(word).map_or(word, |(_, path)| path))
-            .collect();
-        let ran = longwire(&line);
-        assert_eq!(ran.code.to_string(), code, "{line:?}: {ran:?}");
-        for word in said.split("; ") {
-            let word = file(word).map_or(word, |(_, path)| path);
-            assert!(
-                ran.stderr.contains(word),
-                "{line:?}: no '{word}' in {ran:?}"
-            );
+            assert_refused(&format!("{command} {options} | 2 | {texts}"));
         }
     }
 }
@@ -109,13 +81,12 @@ fn unknown_models_and_parameters_list_the_known_ones() {
 
 #[test]
 fn options_of_one_direction_are_named_as_they_were_written() {
-    refused_with(
+    assert_refused(
         "
         exec --down-delay 20 | 2 | --down-delay
         run packet:nowhere0 packet:nowhere1 --down-delay 20 | 2 | --down-delay
         simulate in.pcap out.pcap --up-delay 20ms | 2 | --up-delay
         ",
-        &[],
     );
 }
 
@@ -132,12 +103,11 @@ fn unknown_options_and_missing_values_are_reported() {
         --require artifacts | --require; is not a comparison
         ",
     );
-    refused_with(
+    assert_refused(
         "
         exec --memory 64 | 2 | 64kb
         run packet:nowhere0 packet:nowhere1 --memory 64 | 2 | 64kb
         ",
-        &[],
     );
 }
 
@@ -157,165 +127,100 @@ fn slips_are_refused() {
 fn doubtful_values_are_warned_of() {
     let dir = Folder::new();
     let (capture, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
-    write(&capture, &pcap(&[(EPOCH, 100)]));
-    let doubtful = ["--rate", "10Mbps", "--queue", "codel:target=200ms"];
-    let simulate = ["simulate", &capture, &out];
-    let ran = longwire(&[&simulate[..], &doubtful].concat());
-    assert_eq!(ran.code, 0, "{ran:?}");
-    for warning in [
-        "rate: 10Mbps is 80mbit",
-        "write 10mbit if bits are meant",
-        "warning: ",
-        "queue: target=200ms is above interval=100ms",
-    ] {
-        assert!(ran.stderr.contains(warning), "no '{warning}' in {ran:?}");
-    }
+    write(&capture, pcap(&[(EPOCH, 100)]));
+    let doubtful = format!("simulate {capture} {out} --rate 10Mbps --queue codel:target=200ms");
+    let ran = longwire(&doubtful)
+        .well()
+        .says("rate: 10Mbps is 80mbit")
+        .says("warning: ");
+    ran.says("write 10mbit if bits are meant")
+        .says("queue: target=200ms is above interval=100ms");
+    let notes = longwire(format!("{doubtful} --json")).json()["notes"].to_string();
+    assert!(notes.contains("10Mbps is 80mbit"), "{notes}");
     // One link per direction, a single warning, even with --quiet.
-    let out_too = format!("pcap:{out}");
     for line in [
-        &["simulate", &capture, &out, "--rate", "10mbps"][..],
-        &[
-            "generate", "--to", &out_too, "--rate", "10mbps", "--count", "1",
-        ],
-        &["replay", &capture, "--to", &out_too, "--rate", "10mbps"],
-        &["run", "null", "null", "--time", "1ms", "--rate", "10mbps"],
+        format!("simulate {capture} {out} --rate 10mbps"),
+        format!("generate --to pcap:{out} --rate 10mbps --count 1"),
+        format!("replay {capture} --to pcap:{out} --rate 10mbps"),
+        "run null null --time 1ms --rate 10mbps".to_owned(),
     ] {
-        for more in [&[][..], &["-q"]] {
-            let ran = longwire(&[line, more].concat());
-            assert_eq!(ran.code, 0, "{line:?}: {ran:?}");
+        for quiet in ["", "-q"] {
+            let ran = longwire(format!("{line} {quiet}")).well();
             let said = "10mbps is 80mbit: mbps is bytes per second, as in tc; write 10mbit if";
-            assert_eq!(ran.stderr.matches(said).count(), 1, "{line:?}: {ran:?}");
+            assert_eq!(ran.stderr.matches(said).count(), 1, "{ran:?}");
             assert_eq!(ran.stderr.matches("warning:").count(), 1, "{ran:?}");
         }
-        let report = longwire(&[line, &["--json"]].concat());
-        assert_eq!(report.stderr, "", "{line:?}");
+        let report = longwire(format!("{line} --json"));
+        assert_eq!(report.stderr, "", "{report:?}");
         let notes = report.json()["notes"].to_string();
-        assert!(notes.contains("10mbps is 80mbit"), "{line:?}: {notes}");
+        assert!(notes.contains("10mbps is 80mbit"), "{line}: {notes}");
     }
-    let json = longwire(&[&simulate[..], &doubtful, &["--json"]].concat());
-    let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
-    let notes = report["notes"].to_string();
-    assert!(notes.contains("10Mbps is 80mbit"), "{notes}");
 
     let file = dir.file("net.toml");
     let network = "[ports]\na = \"null\"\nb = \"null\"\n[[link]]\nname = \"x\"\n\
                    match = \"in-port=a\"\nrate = \"10Mbps\"\n";
-    write(&file, network.as_bytes());
-    let ran = longwire(&["check", &file]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    write(&file, network);
+    let ran = longwire(format!("check {file}")).well();
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(said.contains("10Mbps is 80mbit"), "{ran:?}");
 }
 
+/// Inputs that are missing or no captures, and outputs in place of files that are read or
+/// written: neither is harmed.
 #[test]
-fn captures_that_are_missing_or_no_captures_are_named() {
+fn captures_and_outputs_are_checked_before_anything_is_written() {
     let dir = Folder::new();
-    let [missing, text, empty, out] =
-        ["missing.pcap", "text.pcap", "empty.pcap", "out.pcap"].map(|name| dir.file(name));
-    write(&text, b"this is no capture");
-    write(&empty, b"");
-    let files = [
-        ("MISSING", missing.as_str()),
-        ("TEXT", &text),
-        ("EMPTY", &empty),
-        ("OUT", &out),
+    let names = [
+        "in.pcap",
+        "text.pcap",
+        "empty.pcap",
+        "missing.pcap",
+        "link.pcap",
+        "out.pcap",
     ];
-    refused_with("simulate MISSING OUT | 1 | MISSING; No such file", &files);
-    assert!(!Path::new(&out).exists(), "an output for nothing");
-    refused_with(
-        "
-        simulate TEXT OUT | 1 | neither pcap nor pcapng
-        simulate EMPTY OUT | 1 | empty
-        ",
-        &files,
+    let [capture, text, empty, missing, link, out] = names.map(|name| dir.file(name));
+    write(&capture, pcap(&[(EPOCH, 100)]));
+    write(&text, "this is no capture");
+    write(&empty, "");
+    std::os::unix::fs::symlink(&capture, &link).expect("a link");
+    let before = std::fs::read(&capture).unwrap_or_default();
+    let (log, to, both) = (
+        dir.file("log.csv"),
+        format!("pcap:{out}"),
+        format!("{capture},out={out}"),
     );
-}
-
-#[test]
-fn reports_in_place_of_what_is_read_or_written_are_refused() {
-    let dir = Folder::new();
-    let capture = dir.file("in.pcap");
-    write(&capture, &pcap(&[(EPOCH, 100)]));
-    let before = std::fs::read(&capture).unwrap_or_default();
-    let link = dir.path().join("link.pcap");
-    assert!(std::os::unix::fs::symlink(&capture, &link).is_ok());
-    let (out, log) = (dir.file("out.pcap"), dir.file("log.csv"));
-    let to_capture = format!("pcap:{out}");
-    let both = format!("pcap:in={capture},out={out}");
-    for arguments in [
-        &["simulate", &capture, &out, "--report", &capture][..],
-        &[
-            "simulate",
-            &capture,
-            &out,
-            "--report",
-            &link.to_string_lossy(),
-        ],
-        &["simulate", &capture, &out, "--report", &out],
-        &["simulate", &capture, &out, "--log", &log, "--report", &log],
-        &["replay", &capture, "--to", "null", "--report", &capture],
-        &[
-            "generate",
-            "--to",
-            &to_capture,
-            "--count",
-            "1",
-            "--report",
-            &out,
-        ],
-        &["run", "null", "null", "--log", &log, "--report", &log],
-        &["run", &both, "null", "--report", &out],
-        &[
-            "receive",
-            &to_capture,
-            "--against",
-            &capture,
-            "--report",
-            &capture,
-        ],
-    ] {
-        let ran = longwire(arguments);
-        assert_eq!(ran.code, 2, "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains("is also an input or output"), "{ran:?}");
-        assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
-        assert!(!Path::new(&out).exists() && !Path::new(&log).exists());
-    }
-}
-
-#[test]
-fn outputs_that_would_destroy_something_are_refused() {
-    let dir = Folder::new();
-    let capture = dir.file("in.pcap");
-    write(&capture, &pcap(&[(EPOCH, 100)]));
-    let before = std::fs::read(&capture).unwrap_or_default();
-    let ran = longwire(&["simulate", &capture, &capture]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("is also IN"), "{ran:?}");
-    // The same file under another name.
-    let link = dir.path().join("link.pcap");
-    assert!(std::os::unix::fs::symlink(&capture, &link).is_ok());
-    let ran = longwire(&["simulate", &capture, &link.to_string_lossy()]);
-    assert_eq!(ran.code, 2);
+    assert_refused(&format!(
+        "
+        simulate {missing} {out} | 1 | {missing}; No such file
+        simulate {text} {out} | 1 | neither pcap nor pcapng
+        simulate {empty} {out} | 1 | empty
+        simulate {capture} {capture} | 2 | is also IN
+        simulate {capture} {link} | 2 | is also IN
+        simulate {capture} {out}.txt | 2 | .pcapng
+        simulate {capture} {out}/no/such.pcap | 1 | No such file
+        simulate {capture} {out} --report {capture} | 2 | is also an input or output
+        simulate {capture} {out} --report {link} | 2 | is also an input or output
+        simulate {capture} {out} --report {out} | 2 | is also an input or output
+        simulate {capture} {out} --log {log} --report {log} | 2 | is also an input or output
+        replay {capture} --to null --report {capture} | 2 | is also an input or output
+        generate --to {to} --count 1 --report {out} | 2 | is also an input or output
+        run null null --log {log} --report {log} | 2 | is also an input or output
+        run pcap:in={both} null --report {out} | 2 | is also an input or output
+        receive {to} --against {capture} --report {capture} | 2 | is also an input or output
+        "
+    ));
+    assert!(!Path::new(&out).exists() && !Path::new(&log).exists());
     assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
-
-    let ran = longwire(&["simulate", &capture, &dir.file("out.txt")]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains(".pcapng"), "{ran:?}");
-    let ran = longwire(&["simulate", &capture, "-", "--json"]);
     // Stdout belongs to the capture, so the report is on stderr.
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let report = ran.stderr.find("{\n").map(|at| &ran.stderr[at..]);
-    let report: serde_json::Value =
-        serde_json::from_str(report.expect("a report")).expect("it is JSON");
+    let report = longwire(format!("simulate {capture} - --json"))
+        .well()
+        .json_on_stderr();
     assert!(report["links"].is_array(), "{report}");
-    let ran = longwire(&["simulate", &capture, &dir.file("no/such/dir.pcap")]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("No such file"), "{ran:?}");
 }
 
 #[test]
 fn unknown_commands_models_and_shells_list_the_known_ones() {
-    refused_with(
+    assert_refused(
         "
         simulat | 2 | simulate
         models dely | 2 | did you mean 'delay'?
@@ -325,26 +230,22 @@ fn unknown_commands_models_and_shells_list_the_known_ones() {
         models gauss | 2 | exponential
         completions tcsh | 2 | zsh
         ",
-        &[],
     );
-    assert_eq!(longwire(&[]).code, 2);
-    assert_eq!(longwire(&["bench"]).code, 2);
+    longwire("").exits(2);
+    longwire("bench").exits(2);
 }
 
 #[test]
 fn impossible_ports_are_refused_with_a_remedy() {
-    refused_with(
+    assert_refused(
         "
         run packet:nowhere0 packet:nowhere1 | 1 | nowhere0
         exec --peer true | 2 | CMD
         exec --delay 20ms -- | 2 | no command after --; omit -- to probe the link
         exec --delay 20ms -q -- | 2 | no command after --
+        run carrier-pigeon:x packet:lo | 2 | packet:
         ",
-        &[],
     );
-    let ran = longwire(&["run", "carrier-pigeon:x", "packet:lo"]);
-    assert!(ran.code == 1 || ran.code == 2, "{ran:?}");
-    assert!(ran.stderr.contains("packet:"), "{ran:?}");
 }
 
 /// The program must not block on a FIFO that may never have a writer.
@@ -357,34 +258,21 @@ fn a_fifo_is_refused_at_once() {
         path
     };
     let [plain, csv, toml, out] = ["fifo", "log.csv", "net.toml", "out.pcap"].map(fifo);
-    let [input, output] = ["in.pcap", "other.pcap"].map(|name| dir.file(name));
-    write(&input, &pcap(&[(EPOCH, 60), (EPOCH + 1_000, 60)]));
-    let simulate = ["simulate", &input, &output, "--delay", "1ms"];
-    let generate = format!("generate --to pcap:{out} --rate 1kpps --count 9");
-    let status = format!("ctl --control tcp:127.0.0.1:9 --token-file {plain} status");
-    let commands: [&[&str]; 10] = [
-        &[&simulate[..], &["--report", &plain]].concat(),
-        &[&simulate[..], &["--log", &csv]].concat(),
-        &["simulate", &input, &out, "--delay", "1ms"],
-        &words(&generate),
-        &["exec", "--delay", "1ms", "--report", &plain, "--", "true"],
-        &["exec", "--scenario", &plain, "--", "true"],
-        &["check", &toml],
-        &["import", &plain],
-        &["plot", &plain, "-o", "x.svg"],
-        &words(&status),
-    ];
-    for command in commands {
-        let ended = ends(command);
-        assert_ne!(ended.code, 0, "{command:?}: {ended:?}");
-        assert!(ended.stderr.contains("FIFO"), "{command:?}: {ended:?}");
+    let (input, output) = (dir.file("in.pcap"), dir.file("other.pcap"));
+    write(&input, pcap(&[(EPOCH, 60), (EPOCH + 1_000, 60)]));
+    for line in [
+        format!("simulate {input} {output} --delay 1ms --report {plain}"),
+        format!("simulate {input} {output} --delay 1ms --log {csv}"),
+        format!("simulate {input} {out} --delay 1ms"),
+        format!("generate --to pcap:{out} --rate 1kpps --count 9"),
+        format!("exec --delay 1ms --report {plain} -- true"),
+        format!("exec --scenario {plain} -- true"),
+        format!("check {toml}"),
+        format!("import {plain}"),
+        format!("plot {plain} -o x.svg"),
+        format!("ctl --control tcp:127.0.0.1:9 --token-file {plain} status"),
+    ] {
+        let ended = start(format!("longwire {line}")).end().says("FIFO");
+        assert_ne!(ended.code, 0, "{ended:?}");
     }
-}
-
-/// Runs the program to its end.
-fn ends(arguments: &[&str]) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    command.args(arguments).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    RunningProgram::of(command.spawn().expect("it starts")).end()
 }

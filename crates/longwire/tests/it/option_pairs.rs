@@ -4,17 +4,15 @@
 //! `exec` needs namespaces. Without permission to create them, its test passes without
 //! running, except in CI.
 
-use std::process::Command;
 use std::sync::Mutex;
 
 use longwire_capture::CaptureReader;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
-use crate::common::{EPOCH, Ran, pcap, ran, write};
+use crate::common::program::{Ran, command};
+use crate::common::{EPOCH, MS, pcap, write};
 use crate::exec::User;
-
-const MS: u64 = 1_000_000;
 
 /// Frames of the captures that arrive in 20 ms.
 const FRAMES: usize = 20;
@@ -56,7 +54,7 @@ impl Run {
 /// An option with its value, and whether a run shows its effect.
 struct Choice {
     name: &'static str,
-    words: &'static [&'static str],
+    words: &'static str,
     shows: fn(&Run) -> bool,
 }
 
@@ -64,28 +62,28 @@ struct Choice {
 const COMMON: &[Choice] = &[
     Choice {
         name: "--shards",
-        words: &["--shards", "2"],
+        words: "--shards 2",
         // A single link cannot be sharded.
         shows: |run| run.has("--one-way") || run.ran.stderr.contains("2 shards on"),
     },
     Choice {
         name: "--view",
-        words: &["--view"],
+        words: "--view",
         shows: |run| run.ran.stderr.contains("http://127.0.0.1:"),
     },
     Choice {
         name: "--log",
-        words: &["--log", "l.csv"],
+        words: "--log l.csv",
         shows: |run| run.text_of("l.csv").contains(",link.up,"),
     },
     Choice {
         name: "--require",
-        words: &["--require", "up.packets_in>=1000000"],
+        words: "--require up.packets_in>=1000000",
         shows: |run| run.ran.stderr.contains("not met: up.packets_in"),
     },
     Choice {
         name: "--seed",
-        words: &["--seed", "77"],
+        words: "--seed 77",
         shows: |run| run.report()["seed"] == 77,
     },
 ];
@@ -95,7 +93,7 @@ const COMMON: &[Choice] = &[
 const OF_RUN: &[Choice] = &[
     Choice {
         name: "--one-way",
-        words: &["--one-way"],
+        words: "--one-way",
         shows: |run| {
             run.report()["links"]
                 .as_array()
@@ -104,17 +102,17 @@ const OF_RUN: &[Choice] = &[
     },
     Choice {
         name: "--scenario",
-        words: &["--scenario", "s.toml"],
+        words: "--scenario s.toml",
         shows: |run| run.frames("b.pcap") == FRAMES / 2,
     },
     Choice {
         name: "--control",
-        words: &["--control", "tcp:127.0.0.1:0", "--control-token-file", "t"],
+        words: "--control tcp:127.0.0.1:0 --control-token-file t",
         shows: |run| run.ran.stderr.contains("tcp:127.0.0.1:"),
     },
     Choice {
         name: "--capture",
-        words: &["--capture", "c"],
+        words: "--capture c",
         shows: |run| {
             let both_ways = if run.has("--one-way") {
                 FRAMES
@@ -126,18 +124,18 @@ const OF_RUN: &[Choice] = &[
     },
     Choice {
         name: "--time",
-        words: &["--time", "300ms"],
+        words: "--time 300ms",
         // Without it, the last frame arrives an hour later.
         shows: |run| run.report()["error"].is_null(),
     },
     Choice {
         name: "--carrier",
-        words: &["--carrier"],
+        words: "--carrier",
         shows: |_| unreachable!("a capture has no carrier"),
     },
     Choice {
         name: "--gap-frames",
-        words: &["--gap-frames", "10gbit"],
+        words: "--gap-frames 10gbit",
         shows: |_| unreachable!("a capture has no wire"),
     },
 ];
@@ -146,7 +144,7 @@ const OF_RUN: &[Choice] = &[
 const OF_EXEC: &[Choice] = &[
     Choice {
         name: "--scenario",
-        words: &["--scenario", "s.toml"],
+        words: "--scenario s.toml",
         shows: |run| {
             run.report()["changes"]["made"]
                 .as_array()
@@ -155,22 +153,22 @@ const OF_EXEC: &[Choice] = &[
     },
     Choice {
         name: "--control",
-        words: &["--control", "x.sock"],
+        words: "--control x.sock",
         shows: |run| run.ran.stdout.contains("x.sock"),
     },
     Choice {
         name: "--capture",
-        words: &["--capture", "c"],
+        words: "--capture c",
         shows: |run| run.frames("c.in.pcapng") >= 2 && run.frames("c.out.pcapng") >= 2,
     },
     Choice {
         name: "--time",
-        words: &["--time", "1s"],
+        words: "--time 1s",
         shows: |run| run.notes().contains("stopped after 1s (--time)"),
     },
     Choice {
         name: "--carrier",
-        words: &["--carrier"],
+        words: "--carrier",
         // Here, only a scenario takes the carrier.
         shows: |run| !run.has("--scenario") || run.notes().contains("port far: carrier lost 1"),
     },
@@ -212,19 +210,13 @@ fn faults(run: &Run, pair: &[&Choice; 2]) -> Option<String> {
             run.given, run.ran.code
         ))
     };
-    let refusal = REFUSED_BY_RUN.iter().find(|(option, _)| {
-        let is_exec = run.has("exec");
-        run.has(option) && !is_exec
-    });
-    if let Some((option, reason)) = refusal {
-        let is_refused = [1, 2].contains(&run.ran.code);
-        let others = REFUSED_BY_RUN.iter().filter(|(other, _)| run.has(other));
-        let mut reasons = others.map(|(_, reason)| reason);
-        let has_reason = reasons.any(|reason| run.ran.stderr.contains(reason));
-        if is_refused && has_reason {
-            return None;
-        }
-        return of(&format!("{option} is not refused for '{reason}'"));
+    let mut reasons = REFUSED_BY_RUN
+        .iter()
+        .filter(|(option, _)| run.has(option) && !run.has("exec"));
+    if let Some((option, reason)) = reasons.clone().next() {
+        let has_reason = reasons.any(|(_, reason)| run.ran.stderr.contains(reason));
+        let is_refused = [1, 2].contains(&run.ran.code) && has_reason;
+        return (!is_refused).then(|| of(&format!("{option} is not refused for '{reason}'")))?;
     }
     let code = if run.has("--require") { 3 } else { 0 };
     if run.ran.code != code {
@@ -234,17 +226,15 @@ fn faults(run: &Run, pair: &[&Choice; 2]) -> Option<String> {
     hidden.and_then(|choice| of(&format!("{} has no effect", choice.name)))
 }
 
-fn words_of(pair: &[&Choice]) -> Vec<&'static str> {
-    pair.iter()
-        .flat_map(|choice| choice.words)
-        .copied()
-        .collect()
+fn words_of(pair: &[&Choice]) -> String {
+    let words: Vec<&str> = pair.iter().map(|choice| choice.words).collect();
+    words.join(" ")
 }
 
 /// Writes the files that options name.
 fn prepare(dir: &Folder, scenario: &str) {
     use std::os::unix::fs::PermissionsExt;
-    write(&dir.file("s.toml"), scenario.as_bytes());
+    write(&dir.file("s.toml"), scenario);
     write(&dir.file("t"), b"0123456789abcdef0123456789abcdef\n");
     let own = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(dir.file("t"), own).expect("its own file");
@@ -261,18 +251,15 @@ fn options_of_a_run_compose() {
             "[[at]]\ntime = \"0s\"\nset = { \"link.up\" = { loss = \"nth:2\" } }\n",
         );
         let mut arrivals: Vec<_> = (0..FRAMES as u64).map(|n| (EPOCH + n * MS, 100)).collect();
-        write(&dir.file("back.pcap"), &pcap(&arrivals));
+        write(&dir.file("back.pcap"), pcap(&arrivals));
         if given.contains(&"--time") {
             arrivals.push((EPOCH + 3_600_000 * MS, 100));
         }
-        write(&dir.file("in.pcap"), &pcap(&arrivals));
+        write(&dir.file("in.pcap"), pcap(&arrivals));
         let (a, b) = ("pcap:in=in.pcap,out=a.pcap", "pcap:in=back.pcap,out=b.pcap");
-        let output = Command::new(env!("CARGO_BIN_EXE_longwire"))
-            .args(["run", a, b, "--delay", "5ms", "--report", "r.json", "-v"])
-            .args(words_of(pair))
-            .current_dir(dir.path())
-            .output();
-        let ran = ran(output.expect("it starts"));
+        let own = "--delay 5ms --report r.json -v";
+        let mut command = command(format!("longwire run {a} {b} {own} {}", words_of(pair)));
+        let ran = Ran::of(command.current_dir(dir.path()));
         Run { dir, ran, given }
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -297,9 +284,8 @@ fn options_of_exec_compose() {
         } else {
             "echo $LONGWIRE_CONTROL; sleep 0.3; ping -c 1 -i 0.2 -w 20 far"
         };
-        let own = ["--delay", "1ms", "--report", "r.json", "-v"];
-        let command = ["--", "sh", "-c", line];
-        let ran = user.exec(&[&own[..], &words_of(pair), &command].concat());
+        let own = "--delay 1ms --report r.json -v";
+        let ran = user.exec(format!("{own} {} -- sh -c '{line}'", words_of(pair)));
         Run {
             dir: user.dir,
             ran,

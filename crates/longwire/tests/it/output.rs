@@ -3,10 +3,11 @@
 
 use std::ops::RangeInclusive;
 
-use crate::common::{Ran, longwire};
-use longwire_testbed::support::{Folder, words};
+use longwire_testbed::support::Folder;
 
-/// Commands that report on a run without a network; `%` is their folder.
+use crate::common::program::{Ran, longwire};
+
+/// Commands that report on a run without a network; `%/` is their folder.
 const COMMANDS: [&str; 5] = [
     "generate --to pcap:%/made.pcap --rate 1kpps --count 300",
     "simulate %/made.pcap %/out.pcap --rate 1mbit --delay 20ms --loss nth:every=5",
@@ -17,29 +18,26 @@ const COMMANDS: [&str; 5] = [
 
 /// Runs all commands with `options`, and compares the number of lines on stderr and
 /// stdout.
+#[track_caller]
 fn assert_lines(
-    options: &[&str],
+    options: &str,
     stderr: &RangeInclusive<usize>,
     stdout: &RangeInclusive<usize>,
-) -> Vec<Ran> {
+) -> [Ran; 5] {
     let dir = Folder::new();
-    let runs = COMMANDS.map(|command| {
-        let command = command.replace('%', &dir.file(""));
-        let ran = longwire(&[&words(&command), options].concat());
-        assert_eq!(ran.code, 0, "{command}: {ran:?}");
+    COMMANDS.map(|command| {
+        let command = command.replace("%/", &dir.file(""));
+        let ran = longwire(format!("{command} {options}")).well();
         let lines = (ran.stderr.lines().count(), ran.stdout.lines().count());
-        assert!(
-            stderr.contains(&lines.0) && stdout.contains(&lines.1),
-            "{command} {options:?}: {lines:?} lines: {ran:?}"
-        );
+        let right = stderr.contains(&lines.0) && stdout.contains(&lines.1);
+        assert!(right, "{lines:?} lines: {ran:?}");
         ran
-    });
-    runs.into()
+    })
 }
 
 #[test]
 fn a_run_is_a_line_at_the_start_and_at_most_ten_at_the_end() {
-    let runs = assert_lines(&[], &(1..=1), &(2..=10));
+    let runs = assert_lines("", &(1..=1), &(2..=10));
     let link =
         "link.up: rate 1mbit, queue 24224b (derived), loss nth:every=5,offset=0, delay 20ms\n";
     assert_eq!(runs[1].stderr, link);
@@ -53,29 +51,17 @@ fn a_run_is_a_line_at_the_start_and_at_most_ten_at_the_end() {
     assert!(end.starts_with("faithful: 240 frames"), "{runs:?}");
     let both = "link, each direction: rate 1mbit, queue 24224b (derived), delay 20ms\n";
     assert_eq!(runs[4].stderr, both);
-}
-
-#[test]
-fn quiet_runs_print_nothing() {
-    assert_lines(&["-q"], &(0..=0), &(0..=0));
+    assert_lines("-q", &(0..=0), &(0..=0));
+    for ran in assert_lines("-v", &(1..=99), &(30..=999)) {
+        ran.prints("lateness").prints("seed 1");
+    }
 }
 
 #[test]
 fn a_quiet_run_prints_unmet_conditions() {
-    let ran = longwire(&words("run null null --time 1ms -q --require packets_in>0"));
+    let ran = longwire("run null null --time 1ms -q --require packets_in>0").exits(3);
     let unmet = "not met: packets_in>0: link.up had 0\nnot met: packets_in>0: link.down had 0\n";
-    assert_eq!(
-        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
-        (3, "", unmet)
-    );
-}
-
-#[test]
-fn verbose_runs_print_the_whole_report() {
-    for ran in assert_lines(&["-v"], &(1..=99), &(30..=999)) {
-        assert!(ran.stdout.contains("lateness"), "{ran:?}");
-        assert!(ran.stdout.contains("seed 1"), "{ran:?}");
-    }
+    assert_eq!((&*ran.stdout, &*ran.stderr), ("", unmet));
 }
 
 /// Asserts that values in seconds are whole microseconds and values in microseconds are
@@ -110,15 +96,15 @@ fn assert_rounded(value: &serde_json::Value, scale: f64) -> usize {
 #[test]
 fn times_in_reports_are_rounded() {
     let run = "generate --to null --rate 1kpps --count 100 --delay 1ms --tolerance 10s --json";
-    let report = longwire(&words(run)).json();
+    let report = longwire(run).json();
     let seen = assert_rounded(&report, f64::INFINITY);
     assert!(seen > 10, "{seen}: {report}");
 
     let dir = Folder::new();
     let sent = dir.file("sent.pcap");
-    let made = format!("generate --to pcap:{sent} --rate 1kpps --arrivals poisson --count 300");
-    assert_eq!(longwire(&words(&made)).code, 0);
-    let received = longwire(&words(&format!("receive pcap:{sent} --json"))).json();
+    let pace = "--rate 1kpps --arrivals poisson --count 300";
+    longwire(format!("generate --to pcap:{sent} {pace}")).well();
+    let received = longwire(format!("receive pcap:{sent} --json")).json();
     let seen = assert_rounded(&received, f64::INFINITY);
     assert!(seen > 5, "{seen}: {received}");
 }

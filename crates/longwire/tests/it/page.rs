@@ -1,13 +1,13 @@
 //! Pages about runs: `report`, and `--report FILE.html` of live commands.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
+use longwire_testbed::support::{Folder, skip};
 use serde_json::Value;
 
-use crate::common::process::eventually;
-use crate::common::{longwire, write};
-use crate::exec::{User, well};
-use longwire_testbed::support::{Folder, skip};
+use crate::common::program::{RunningProgram, eventually, longwire};
+use crate::common::{assert_refused, read, read_json, write};
+use crate::exec::User;
 
 /// Formats a number as pages do: `1,234,567`.
 fn grouped(number: &Value) -> String {
@@ -32,97 +32,72 @@ fn check_page(html: &str) {
     }
     assert!(!html.contains("NaN") && !html.contains("inf "));
     assert!(html.len() < 1_000_000, "{}", html.len());
-    for element in [
-        "table", "section", "figure", "details", "svg", "script", "p", "g",
-    ] {
-        let opened = html.matches(&format!("<{element}>")).count()
-            + html.matches(&format!("<{element} ")).count();
-        assert_eq!(
-            opened,
-            html.matches(&format!("</{element}>")).count(),
-            "{element}"
-        );
+    for element in "table section figure details svg script p g".split(' ') {
+        let count = |tag: String| html.matches(&tag).count();
+        let opened = count(format!("<{element}>")) + count(format!("<{element} "));
+        assert_eq!(opened, count(format!("</{element}>")), "{element}");
     }
 }
 
 /// Simulates a capture with loss; returns the log and the report.
 fn simulated(dir: &Folder, format: &str, seed: &str) -> (String, String) {
     let (trace, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
-    let to = format!("pcap:{trace}");
-    let ran = longwire(&[
-        "generate", "-q", "--to", &to, "--rate", "2kpps", "--count", "3000",
-    ]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    longwire(format!(
+        "generate -q --to pcap:{trace} --rate 2kpps --count 3000"
+    ))
+    .well();
     let (log, report) = (dir.file(&format!("run.{format}")), dir.file("run.json"));
-    let link = [
-        "--rate", "5mbit", "--delay", "20ms", "--loss", "1%", "--seed", seed,
-    ];
-    let files = [&trace, &out, "--log", &log, "--report", &report];
-    let ran = longwire(&[&["simulate", "-q"], &files[..], &link[..]].concat());
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let link = format!("--rate 5mbit --delay 20ms --loss 1% --seed {seed}");
+    let files = format!("{trace} {out} --log {log} --report {report}");
+    longwire(format!("simulate -q {files} {link}")).well();
     (log, report)
 }
 
-fn read(path: &str) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
+/// Draws the page of these inputs.
+fn page_of(dir: &Folder, inputs: &str) -> String {
+    let page = dir.file("run.html");
+    longwire(format!("report {inputs} -o {page}")).well();
+    let html = read(&page);
+    check_page(&html);
+    html
 }
 
 #[test]
 fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
     let dir = Folder::new();
-    let page = dir.file("run.html");
     for format in ["parquet", "csv"] {
         let (log, report) = simulated(&dir, format, "7");
-        let ran = longwire(&["report", &report, &log, "-o", &page]);
-        assert_eq!(ran.code, 0, "{ran:?}");
-        let html = read(&page);
-        check_page(&html);
-        let report: Value = serde_json::from_str(&read(&report)).expect("JSON");
+        let html = page_of(&dir, &format!("{report} {log}"));
+        let report = read_json(&report);
         let link = &report["links"][0];
-        for (cell, field) in [
-            ("td", "packets_in"),
-            ("td", "packets_out"),
-            ("td", "bytes_out"),
-        ] {
-            let number = grouped(&link[field]);
-            assert!(
-                html.contains(&format!("<{cell}>{number}</{cell}>")),
-                "{field}"
-            );
+        for field in ["packets_in", "packets_out", "bytes_out"] {
+            let cell = format!("<td>{}</td>", grouped(&link[field]));
+            assert!(html.contains(&cell), "{field}");
         }
         let loss = grouped(&link["drops"]["loss"]);
         assert!(
             loss != "0" && html.contains(&format!("loss {loss}")),
             "{loss}"
         );
+        // The page begins the verdict with a capital letter.
         let line = report["verdict"]["line"].as_str().expect("a verdict");
-        // The page begins it with a capital letter.
-        assert!(html.contains(&line[1..]), "{line}");
-        assert!(
-            html.contains("--seed 7") && html.contains("seed 7"),
-            "{html}"
-        );
-        assert!(html.contains("The configured rate was 5 Mbit/s."), "{html}");
+        let rate = "The configured rate was 5 Mbit/s.";
+        for text in [&line[1..], "--seed 7", "seed 7", rate] {
+            assert!(html.contains(text), "{text}");
+        }
         assert_eq!(html.matches("class=\"frame\"").count(), 4);
         // The log alone yields the same counts.
-        let ran = longwire(&["report", &log, "-o", &page]);
-        assert_eq!(ran.code, 0, "{ran:?}");
-        let alone = read(&page);
-        check_page(&alone);
+        let alone = page_of(&dir, &log);
         let row = |html: &str| {
-            html.split("<th scope=\"row\">link.up</th>")
+            let row = html
+                .split("<th scope=\"row\">link.up</th>")
                 .nth(1)
-                .map(|rest| {
-                    rest.split("<td>")
-                        .skip(1)
-                        .take(6)
-                        .map(str::to_owned)
-                        .collect::<Vec<_>>()
-                })
+                .expect("a row");
+            let cells = row.split("<td>").skip(1).take(6);
+            cells.map(str::to_owned).collect::<Vec<_>>()
         };
         assert!(alone.contains("missing without a report"));
-        let (with, without) = (row(&html).expect("a row"), row(&alone).expect("a row"));
-        assert_eq!(with, without);
+        assert_eq!(row(&html), row(&alone));
     }
 }
 
@@ -130,44 +105,25 @@ fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
 fn unusable_page_inputs_are_refused() {
     let dir = Folder::new();
     let (log, report) = simulated(&dir, "parquet", "1");
-    let page = dir.file("run.html");
-    let other = dir.file("other.json");
-    let mut later: Value = serde_json::from_str(&read(&report)).expect("JSON");
+    let [page, other, empty] = ["run.html", "other.json", "empty.json"].map(|name| dir.file(name));
+    let mut later = read_json(&report);
     later["epoch_ns"] = (later["epoch_ns"].as_u64().expect("a time") + 60_000_000_000).into();
-    write(&other, later.to_string().as_bytes());
-    let empty = dir.file("empty.json");
-    write(&empty, b"{}");
-    for (arguments, code, expected) in [
-        (vec![&*log, "-o", "x.svg"], 2, "must end in .html"),
-        (vec![&log, &other, "-o", &page], 1, "are of different runs"),
-        (vec![&log, &log, "-o", &page], 1, "a second log"),
-        (vec![&report, &report, "-o", &page], 1, "a second report"),
-        (vec![&empty, "-o", &page], 1, "has no links"),
-        (
-            vec![&log, "-o", &page, "--link", "adsl*"],
-            1,
-            "no link matches --link adsl*",
-        ),
-        (
-            vec![&log, "-o", &page, "--direction", "down"],
-            1,
-            "--direction down",
-        ),
-        (
-            vec![&log, "-o", &page, "--direction", "left"],
-            2,
-            "possible values: up, down",
-        ),
-        (vec!["no.parquet", "-o", &page], 1, "no.parquet"),
-    ] {
-        let ran = longwire(&[&["report"], &arguments[..]].concat());
-        assert_eq!(ran.code, code, "{arguments:?} {ran:?}");
-        assert!(ran.stderr.contains(expected), "{arguments:?} {ran:?}");
-    }
+    write(&other, later.to_string());
+    write(&empty, "{}");
+    assert_refused(&format!(
+        "
+        report {log} -o x.svg | 2 | must end in .html
+        report {log} {other} -o {page} | 1 | are of different runs
+        report {log} {log} -o {page} | 1 | a second log
+        report {report} {report} -o {page} | 1 | a second report
+        report {empty} -o {page} | 1 | has no links
+        report {log} -o {page} --link adsl* | 1 | no link matches --link adsl*
+        report {log} -o {page} --direction down | 1 | --direction down
+        report {log} -o {page} --direction left | 2 | possible values: up, down
+        report no.parquet -o {page} | 1 | no.parquet
+        "
+    ));
     assert!(!std::path::Path::new(&page).exists());
-    let received = longwire(&["receive", "pcap:in.pcap", "--report", &page]);
-    assert_eq!(received.code, 2, "{received:?}");
-    assert!(received.stderr.contains("JSON only"), "{received:?}");
 }
 
 /// As with the JSON: frames differ between processes, so the numbers are compared with
@@ -177,32 +133,20 @@ fn a_run_writes_its_page_and_nothing_else() {
     for user in User::all() {
         let line = "$LONGWIRE exec -q --delay 5ms --rate 10mbit --report 'a b.html' \
                     -- ping -q -c 40 -i 0.01 far; ls -A";
-        let ended = well(user.shell(line));
+        let ended = user.shell(line).well();
         let files: Vec<&str> = ended.stdout.lines().collect();
         assert!(files.contains(&"a b.html"), "{ended:?}");
-        assert!(
-            !files
-                .iter()
-                .any(|name| name.contains("parquet") || name.contains("tmp"))
-        );
+        let is_left = |name: &&str| name.contains("parquet") || name.contains("tmp");
+        assert!(!files.iter().any(is_left), "{ended:?}");
         let html = user.read("a b.html");
         check_page(&html);
-        assert!(
-            html.contains("--report &#39;a b.html&#39; -- ping -q -c 40"),
-            "{html}"
-        );
+        let command = "--report &#39;a b.html&#39; -- ping -q -c 40";
+        assert!(html.contains(command), "{html}");
         assert_eq!(html.matches("<section class=\"link\">").count(), 2);
         // Echo requests in one direction, replies in the other.
-        let count = html
-            .split("<th scope=\"row\">link.up</th><td>")
-            .nth(1)
-            .expect("its row");
-        let count: u64 = count
-            .split('<')
-            .next()
-            .expect("a cell")
-            .parse()
-            .expect("a number");
+        let row = html.split("<th scope=\"row\">link.up</th><td>").nth(1);
+        let count = row.and_then(|row| row.split('<').next()?.parse::<u64>().ok());
+        let count = count.expect("a number");
         assert!((40..80).contains(&count), "{count}");
         assert!(html.contains("Lateness of near") && html.contains("Lateness of far"));
     }
@@ -212,20 +156,24 @@ fn a_run_writes_its_page_and_nothing_else() {
 fn a_changed_network_marks_its_changes() {
     for user in User::all() {
         let scenario = "[[at]]\ntime = \"1.2s\"\nset = { \"link.up\" = { rate = \"1mbit\" } }\n";
-        write(&user.dir.file("s.toml"), scenario.as_bytes());
-        let line = "$LONGWIRE exec -q --rate 10mbit --scenario s.toml --report n.html \
-                    -- ping -q -c 200 -i 0.01 -s 1000 far";
-        well(user.shell(line));
+        write(&user.dir.file("s.toml"), scenario);
+        let options = "-q --rate 10mbit --scenario s.toml --report n.html";
+        user.exec(format!("{options} -- ping -q -c 200 -i 0.01 -s 1000 far"))
+            .well();
         let html = user.read("n.html");
         check_page(&html);
-        assert!(html.contains("<td>1.2 s</td><td>scenario</td><td>set link.up: rate 1mbit</td>"));
-        assert!(html.contains("class=\"mark\""));
-        let options = "<th scope=\"row\">rate</th><td>10mbit</td><td>10mbit</td>";
-        assert!(html.contains(options), "those at the start: {html}");
-        let between = "The configured rate was between 1 Mbit/s and 10 Mbit/s.";
-        assert!(html.contains(between), "{html}");
-        // A network's lateness is measured at its ports.
-        assert!(html.contains("Lateness of near") && html.contains("Lateness of far"));
+        for text in [
+            "<td>1.2 s</td><td>scenario</td><td>set link.up: rate 1mbit</td>",
+            "class=\"mark\"",
+            // Options at the start.
+            "<th scope=\"row\">rate</th><td>10mbit</td><td>10mbit</td>",
+            "The configured rate was between 1 Mbit/s and 10 Mbit/s.",
+            // A network's lateness is measured at its ports.
+            "Lateness of near",
+            "Lateness of far",
+        ] {
+            assert!(html.contains(text), "{text}: {html}");
+        }
     }
 }
 
@@ -237,17 +185,16 @@ fn a_killed_run_leaves_no_file() {
         let temporary = Folder::new();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
         std::fs::set_permissions(temporary.path(), mode).expect("its own directory");
-        let arguments = ["--report", "k.html", "--", "ping", "-i", "0.01", "far"];
-        let mut command = user.exec_command(&arguments);
+        let mut command = user.exec_command("--report k.html -- ping -i 0.01 far");
         command.env("TMPDIR", temporary.path());
-        let output = std::fs::File::create(temporary.file("out")).expect("a file");
-        command.stdout(output).stderr(Stdio::null());
-        let mut running = command.spawn().expect("it starts");
-        // Ping prints as soon as frames cross the link.
         let out = temporary.file("out");
+        command
+            .stdout(std::fs::File::create(&out).expect("a file"))
+            .stderr(Stdio::null());
+        let running = RunningProgram::spawn(&mut command);
+        // Ping prints as soon as frames cross the link.
         eventually("no frames", || read(&out).lines().count() >= 10);
-        running.kill().expect("it runs");
-        running.wait().expect("it ends");
+        running.kill();
         assert_eq!(names(user.dir.path()), before);
         assert_eq!(names(temporary.path()), ["out"]);
     }
@@ -256,9 +203,8 @@ fn a_killed_run_leaves_no_file() {
 fn names(dir: &std::path::Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).expect("it is there");
     let names = entries.map(|entry| entry.expect("a name").file_name());
-    let mut names: Vec<String> = names
-        .map(|name| name.to_string_lossy().into_owned())
-        .collect();
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
@@ -292,11 +238,10 @@ kept.charts = document.querySelectorAll("figure.chart").length;
 fn charts_zoom_in_a_browser() {
     let dir = Folder::new();
     let (log, report) = simulated(&dir, "parquet", "7");
+    let html = page_of(&dir, &format!("{report} {log}"));
     let page = dir.file("run.html");
-    let ran = longwire(&["report", &report, &log, "-o", &page]);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    write(&page, read(&page).replace("</body>", DRAG).as_bytes());
-    let mut browser = std::process::Command::new("chromium");
+    write(&page, html.replace("</body>", DRAG));
+    let mut browser = Command::new("chromium");
     browser.args([
         "--headless",
         "--no-sandbox",
@@ -304,12 +249,8 @@ fn charts_zoom_in_a_browser() {
         "--window-size=1000,900",
     ]);
     browser.arg(format!("--user-data-dir={}", dir.file("profile")));
-    browser.args([
-        "--virtual-time-budget=2000",
-        "--dump-dom",
-        &format!("file://{page}"),
-    ]);
-    let Ok(output) = browser.output() else {
+    browser.args(["--virtual-time-budget=2000", "--dump-dom"]);
+    let Ok(output) = browser.arg(format!("file://{page}")).output() else {
         return skip("chromium is not installed").unwrap_or(());
     };
     let document = String::from_utf8_lossy(&output.stdout);
@@ -320,18 +261,17 @@ fn charts_zoom_in_a_browser() {
     let body = body.unwrap_or_else(|| panic!("no page: {output:?}"));
     let kept = |name: &str| {
         let value = body.split(&format!("data-{name}=\"")).nth(1);
-        value
-            .and_then(|value| value.split('"').next())
-            .unwrap_or_else(|| panic!("{name}: {body}"))
+        let value = value.and_then(|value| value.split('"').next());
+        value.unwrap_or_else(|| panic!("{name}: {body}"))
     };
     assert!(!body.contains("data-error"), "{body}");
     let numbers = |name: &str| -> Vec<f64> {
-        kept(name)
-            .split(' ')
+        let numbers = kept(name).split(' ');
+        numbers
             .map(|number| number.parse().expect("a number"))
             .collect()
     };
-    let (before, zoomed) = (numbers("before"), numbers("zoomed"));
+    let (before, zoomed, after) = (numbers("before"), numbers("zoomed"), numbers("after"));
     // A quarter of the picture's width, of which the plot covers 826 of 900.
     let share = zoomed[2] / before[2];
     assert!(
@@ -339,22 +279,16 @@ fn charts_zoom_in_a_browser() {
         "{before:?} {zoomed:?}"
     );
     assert!(zoomed[0] > before[0], "{zoomed:?}");
-    let after = numbers("after");
     assert!(
         (after[2] / before[2] - 1.0).abs() < 1e-6 && after[0] == 0.0,
         "{after:?}"
     );
-    let tip = kept("tip");
     // 2,000 frames/s of 60 bytes, within a step plus or minus one frame.
+    let tip = kept("tip");
     let delivered = tip.split("delivered: ").nth(1);
-    let delivered = delivered.and_then(|rest| rest.split(' ').next());
-    let delivered: f64 = delivered
-        .and_then(|rate| rate.parse().ok())
-        .expect("a number");
-    assert!(
-        (850.0..1_050.0).contains(&delivered) && tip.contains("kbit/s"),
-        "{tip}"
-    );
+    let delivered = delivered.and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+    let right = (850.0..1_050.0).contains(&delivered.expect("a number"));
+    assert!(right && tip.contains("kbit/s"), "{tip}");
     assert!(!kept("ticks").contains("-0"), "{body}");
     assert_eq!(kept("tables"), kept("charts"));
 }

@@ -1,92 +1,152 @@
-//! Plugins on the command line: their decisions, failures with exit code 1 and a
-//! message, and errors reported before the run starts.
+//! Plugins on the command line: their decisions, errors, hangs and crashes. A fault ends the
+//! program with the plugin's name, and never with exit code 0.
 
 use std::path::Path;
+use std::time::Duration;
 
-use crate::common::{EPOCH, frames, longwire, pcap, write};
-use longwire_testbed::support::{Folder, compile_plugin, words};
+use longwire_testbed::support::{Folder, compile_plugin};
+use nix::sys::signal::Signal;
 
-/// Compiles a plugin of the repository.
-fn compile(dir: &Folder, source: &str) -> String {
-    let library = dir.file("plugin.so");
-    compile_plugin(source, &library);
-    library
+use crate::common::program::{RunningProgram, eventually, json_of, longwire, start};
+use crate::common::{EPOCH, MS, assert_refused, frames, list, number, pcap, read, write};
+
+/// A compiled plugin, and a capture of 300 frames, 1 ms apart; the first byte of each is its
+/// number.
+struct Site {
+    dir: Folder,
+    library: String,
+    input: String,
+    output: String,
 }
 
-const PROBE: &str = "crates/longwire-runtime/tests/it/plugins/probe.c";
+impl Site {
+    /// Compiles a plugin of the repository.
+    fn of(source: &str) -> Site {
+        let dir = Folder::new();
+        let [library, input, output] =
+            ["plugin.so", "in.pcap", "out.pcap"].map(|name| dir.file(name));
+        compile_plugin(source, &library);
+        let frames = (0..300).map(|number| (EPOCH + number * MS, 60));
+        write(&input, pcap(&frames.collect::<Vec<_>>()));
+        Site {
+            dir,
+            library,
+            input,
+            output,
+        }
+    }
 
-/// Writes a capture of 300 frames, 1 ms apart; the first byte of each is its number.
-/// Returns its path.
-fn capture(dir: &Folder) -> String {
-    let input = dir.file("in.pcap");
-    let frame = |number: u64| (EPOCH + number * 1_000_000, 60);
-    write(&input, &pcap(&(0..300).map(frame).collect::<Vec<_>>()));
-    input
+    /// Compiles a plugin with every fault.
+    fn new() -> Site {
+        Site::of("crates/longwire-runtime/tests/it/plugins/probe.c")
+    }
+
+    fn run_line(&self) -> String {
+        format!(
+            "run pcap:in={} pcap:out={} --one-way",
+            self.input, self.output
+        )
+    }
+
+    fn simulate_line(&self) -> String {
+        format!("simulate {} {}", self.input, self.output)
+    }
+
+    fn generate_line(&self) -> String {
+        format!(
+            "generate --to pcap:{} --rate 1kpps --count 300",
+            self.output
+        )
+    }
+
+    /// Starts a command whose plugin has this fault in its 21st call of the hook `delay`.
+    fn start(&self, line: &str, fault: &str, more: &str) -> RunningProgram {
+        let model = format!("--delay plugin:{},after=20,fault={fault}", self.library);
+        start(format!("longwire {line} {model} {more}"))
+    }
+
+    /// Starts a live run with a fault.
+    fn run(&self, fault: &str, more: &str) -> RunningProgram {
+        self.start(&self.run_line(), fault, &format!("--json {more}"))
+    }
+
+    /// Starts a simulation with a fault.
+    fn simulate(&self, fault: &str, more: &str) -> RunningProgram {
+        self.start(&self.simulate_line(), fault, more)
+    }
+
+    /// Waits until the thread `thread` is in the call that hangs.
+    fn wait_until_stuck(&self, child: &RunningProgram, thread: &str) {
+        // The call sleeps for a second at a time, so its thread is in the kernel's
+        // nanosleep.
+        let threads = format!("/proc/{}/task", child.id());
+        eventually("no stuck thread", || {
+            let entries = std::fs::read_dir(&threads).into_iter().flatten().flatten();
+            let mut entries = entries.map(|entry| entry.path());
+            entries.any(|entry| {
+                let name = std::fs::read_to_string(entry.join("comm")).unwrap_or_default();
+                let call = std::fs::read_to_string(entry.join("syscall")).unwrap_or_default();
+                let sleeps = call.starts_with(&format!("{} ", libc::SYS_clock_nanosleep));
+                name.trim_end() == thread && sleeps && Path::new(&self.output).exists()
+            })
+        });
+    }
+
+    /// Returns the message about the hook.
+    fn says(&self, what: &str) -> String {
+        format!("plugin {}: delay: {what}", self.library)
+    }
+
+    /// Asserts exit code 1 and a report with this error.
+    #[track_caller]
+    fn assert_reported(&self, child: RunningProgram, what: &str) {
+        let message = self.says(what);
+        let error = child.end().exits(1).says(&message).json()["error"].to_string();
+        assert!(error.contains(&message), "{error}");
+    }
 }
 
 #[test]
 fn a_plugin_decides_and_the_report_shows_it() {
-    let dir = Folder::new();
-    let library = compile(&dir, "examples/plugins/data_loss.c");
-    let (input, output) = (capture(&dir), dir.file("out.pcap"));
+    let site = Site::of("examples/plugins/data_loss.c");
     // The first byte is the number modulo 256: 0x1f occurs twice in 300.
-    let loss = format!("plugin:file={library},bytes=1f2021");
-    let ran = longwire(&["simulate", &input, &output, "--loss", &loss, "--json"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let loss = format!("plugin:file={},bytes=1f2021", site.library);
+    let ran = longwire(format!("{} --loss {loss} --json", site.simulate_line())).well();
     let report = &ran.json()["links"][0];
     assert_eq!(report["drops"]["content"], 2, "{report}");
     assert_eq!(report["config"]["loss"], loss);
-    assert_eq!(frames(&output).len(), 298);
+    assert_eq!(frames(&site.output).len(), 298);
 }
 
-/// Runs a command whose plugin fails at the 101st frame: the output capture holds at
-/// most the frames before it.
-fn assert_fault_ends(command: &str) {
-    let dir = Folder::new();
-    let library = compile(&dir, PROBE);
-    let (input, output) = (capture(&dir), dir.file("out.pcap"));
-    let delay = format!("--delay plugin:{library},after=100,fault=hook");
-    let command = command.replace("INPUT", &input).replace("OUTPUT", &output);
-    let ran = longwire(&words(&format!("{command} {delay}")));
-    assert_eq!(ran.code, 1, "{ran:?}");
-    let expected = format!("plugin {library}: delay: no more of this");
-    assert!(ran.stderr.contains(&expected), "{ran:?}");
-    let came = frames(&output).len();
-    assert!(came <= 100, "{came} frames after a fault at the 101st");
-}
-
+/// The output capture holds at most the frames before the fault.
 #[test]
-fn a_fault_ends_the_simulation_with_its_message() {
-    assert_fault_ends("simulate INPUT OUTPUT");
-}
-
-#[test]
-fn a_fault_ends_the_generation_of_a_capture_with_its_message() {
-    assert_fault_ends("generate --to pcap:OUTPUT --rate 1kpps --count 300");
+fn a_fault_ends_offline_commands_with_its_message() {
+    let site = Site::new();
+    for line in [site.simulate_line(), site.generate_line()] {
+        let delay = format!("--delay plugin:{},after=100,fault=hook", site.library);
+        longwire(format!("{line} {delay}"))
+            .exits(1)
+            .says(site.says("no more of this"));
+        let came = frames(&site.output).len();
+        assert!(came <= 100, "{came} frames after a fault at the 101st");
+    }
 }
 
 #[test]
 fn a_fault_ends_a_live_run_with_its_message() {
-    let dir = Folder::new();
-    let library = compile(&dir, PROBE);
-    let a = format!("pcap:in={}", capture(&dir));
-    let b = format!("pcap:out={}", dir.file("out.pcap"));
-    let rewrite = format!("plugin:{library},after=20,fault=hook");
-    let ran = longwire(&["run", &a, &b, "--one-way", "--rewrite", &rewrite, "--json"]);
-    assert_eq!(ran.code, 1, "{ran:?}");
-    let message = format!("plugin {library}: rewrite: no more of this");
+    let site = Site::new();
+    let rewrite = format!("--rewrite plugin:{},after=20,fault=hook", site.library);
+    let ran = longwire(format!("{} {rewrite} --json", site.run_line())).exits(1);
+    let message = format!("plugin {}: rewrite: no more of this", site.library);
     assert_eq!(ran.json()["error"], message);
-    assert!(ran.stderr.contains(&message), "{ran:?}");
+    ran.says(message);
 }
 
 #[test]
 fn logs_of_a_plugin_reach_standard_error_within_limits() {
-    let dir = Folder::new();
-    let library = compile(&dir, PROBE);
-    let (input, output) = (capture(&dir), dir.file("out.pcap"));
-    let delay = format!("plugin:{library},fault=log");
-    let ran = longwire(&["simulate", &input, &output, "--delay", &delay]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let site = Site::new();
+    let delay = format!("--delay plugin:{},fault=log", site.library);
+    let ran = longwire(format!("{} {delay}", site.simulate_line())).well();
     let line = "plugin probe: a line of the plugin's\n";
     assert_eq!(ran.stderr.matches(line).count(), 100, "{ran:?}");
     let last = "plugin probe: omitting further messages\n";
@@ -95,51 +155,107 @@ fn logs_of_a_plugin_reach_standard_error_within_limits() {
 
 #[test]
 fn errors_in_a_plugin_are_reported_before_anything_runs() {
-    let dir = Folder::new();
-    let library = compile(&dir, PROBE);
-    let (input, output) = (capture(&dir), dir.file("out.pcap"));
-    for (loss, words) in [
-        ("plugin:no-such.so".to_owned(), "no such file"),
-        (
-            format!("plugin:{library},fault=create"),
-            "this one is made to fail",
-        ),
-        (
-            format!("plugin:{library},colour=red"),
-            "unknown parameter 'colour'",
-        ),
-        (
-            format!("plugin:{library},real=x"),
-            "real: 'x' is not a number",
-        ),
-        ("plugin:".to_owned(), "'file' must be given"),
-    ] {
-        let ran = longwire(&["simulate", &input, &output, "--loss", &loss]);
-        assert_eq!(ran.code, 2, "{loss}: {ran:?}");
-        assert!(ran.stderr.contains(words), "{loss}: {ran:?}");
-        assert!(ran.stderr.contains("loss"), "{loss}: {ran:?}");
-        assert!(!Path::new(&output).exists(), "{loss}");
-    }
+    let site = Site::new();
+    let with = format!("{} --loss plugin:", site.simulate_line());
+    let library = &site.library;
+    assert_refused(&format!(
+        "
+        {with}no-such.so | 2 | loss; no such file
+        {with}{library},fault=create | 2 | loss; this one is made to fail
+        {with}{library},colour=red | 2 | loss; unknown parameter 'colour'
+        {with}{library},real=x | 2 | loss; real: 'x' is not a number
+        {with} | 2 | loss; 'file' must be given
+        "
+    ));
+    assert!(!Path::new(&site.output).exists());
 }
 
 #[test]
 fn its_cost_is_measured_hook_by_hook() {
-    let dir = Folder::new();
-    let library = compile(&dir, "examples/plugins/bursty_wireless.c");
-    let arguments = ["bench", "plugin", &library, "good=8ms,bad=1ms", "loss=30%"];
-    let quick: Vec<&str> = arguments.into_iter().chain(["--quick", "--json"]).collect();
-    let ran = longwire(&quick);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let rows = ran.json();
-    let hooks: Vec<&str> = rows
-        .as_array()
-        .expect("rows")
+    let site = Site::of("examples/plugins/bursty_wireless.c");
+    let bench = format!("bench plugin {} good=8ms --quick", site.library);
+    let rows = json_of(format!("{bench} bad=1ms loss=30% --json"));
+    let hooks: Vec<&str> = list(&rows)
         .iter()
-        .map(|row| row["hook"].as_str().expect("a hook"))
+        .filter_map(|row| row["hook"].as_str())
         .collect();
     assert_eq!(hooks, ["loss", "delay"]);
-    assert!(rows[0]["arrays_of_1"].as_f64().expect("a figure") > 0.0);
-    let ran = longwire(&["bench", "plugin", &library, "good=8ms", "--quick"]);
-    assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("missing parameter bad"), "{ran:?}");
+    assert!(number(&rows[0]["arrays_of_1"]) > 0.0);
+    assert_refused(&format!("{bench} | 2 | missing parameter bad"));
+}
+
+#[test]
+fn a_stop_ends_a_run_whose_plugin_does_not_return() {
+    let site = Site::new();
+    for stop in [Signal::SIGTERM, Signal::SIGINT] {
+        let child = site.run("loop", "");
+        site.wait_until_stuck(&child, "longwire-0");
+        child.signal(stop);
+        site.assert_reported(child, "has not returned");
+        std::fs::remove_file(&site.output).expect("an output");
+    }
+}
+
+#[test]
+fn a_second_stop_ends_it_at_once_with_its_report() {
+    let site = Site::new();
+    let log = format!("--log {}", site.dir.file("log.csv"));
+    let stop_twice = |child: RunningProgram, thread: &str, signal| {
+        site.wait_until_stuck(&child, thread);
+        child.signal(signal);
+        std::thread::sleep(Duration::from_millis(100));
+        child.signal(signal);
+        site.assert_reported(child, "has not returned");
+        std::fs::remove_file(&site.output).expect("an output");
+    };
+    stop_twice(site.run("loop", &log), "longwire-0", Signal::SIGTERM);
+    stop_twice(site.simulate("loop", "--json"), "longwire", Signal::SIGINT);
+}
+
+#[test]
+fn the_watchdog_ends_commands_whose_plugin_does_not_return() {
+    let site = Site::new();
+    let (log, report) = (site.dir.file("log.csv"), site.dir.file("report.json"));
+    let overdue = "has not returned for 5 s";
+    site.assert_reported(site.run("loop", &format!("--log {log}")), overdue);
+    let simulated = site.simulate("loop", &format!("--json --report {report}"));
+    site.assert_reported(simulated, overdue);
+    site.assert_reported(site.start(&site.generate_line(), "loop", "--json"), overdue);
+    // Rows recorded before the fault are written.
+    let log = read(&log);
+    assert!(log.lines().count() > 10, "{log}");
+    assert!(read(&report).contains(overdue));
+}
+
+#[test]
+fn exit_in_a_plugin_fails_the_run() {
+    let site = Site::new();
+    let child = site.run("exit", "--require packets_in=300");
+    site.assert_reported(child, "called exit");
+    site.simulate("exit", "")
+        .end()
+        .exits(1)
+        .says(site.says("called exit"));
+    site.run("thread", "").end().exits(1).says("called exit");
+}
+
+#[test]
+fn a_crash_in_a_plugin_names_it() {
+    let site = Site::new();
+    let message = site.says("crashed (SIG");
+    for (fault, by) in [
+        ("memory", Some(libc::SIGSEGV)),
+        ("abort", Some(libc::SIGABRT)),
+        ("divide", Some(libc::SIGFPE)),
+        // The standard library also reports a stack overflow, then aborts.
+        ("stack", None),
+    ] {
+        for child in [site.run(fault, ""), site.simulate(fault, "")] {
+            let ran = child.end();
+            let is_by = ran.signal.is_some() && (by.is_none() || ran.signal == by);
+            assert!(is_by, "{fault}: {ran:?}");
+            let said = ran.stderr.matches(&message).count();
+            assert!(said == 1 || (by.is_none() && said > 1), "{fault}: {ran:?}");
+        }
+    }
 }

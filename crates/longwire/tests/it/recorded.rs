@@ -1,128 +1,246 @@
-//! Recorded live runs, and simulations of their captures with the same seed and
-//! configuration: identical verdicts, to the nanosecond, and identical bytes.
+//! Recorded live runs, of a link and of a network, and simulations of their captures with the
+//! same seed and configuration: identical verdicts, to the nanosecond, and identical bytes.
 //!
 //! Needs namespaces and iperf3. Without them, these tests pass without running, except
 //! in CI.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use longwire_capture::CaptureReader;
-use longwire_testbed::support::{Folder, words};
+use longwire_testbed::support::Folder;
+use serde_json::Value;
 
-use crate::common::recording::decided;
-use crate::common::{Ran, have, longwire};
+use crate::common::program::{RunningProgram, json_of, longwire, quiet};
+use crate::common::recording::{assert_decided_alike, decided};
+use crate::common::site::{Network, Site, assert_nothing_lost};
+use crate::common::{have, list, named, read_json};
+use crate::exec::User;
 
-/// Returns the frames of a port's interface, or of all.
-fn frames(file: &str, port: Option<u32>) -> Vec<Vec<u8>> {
+/// Returns the frames of a capture, with the names of their interfaces.
+fn frames(file: &str) -> Vec<(String, Vec<u8>)> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut frames = Vec::new();
     while let Some(record) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
-        if port.is_none_or(|port| record.interface == port) {
-            frames.push(record.bytes.to_vec());
-        }
+        let (interface, bytes) = (record.interface, record.bytes.to_vec());
+        let name = reader
+            .interface_name(interface)
+            .unwrap_or_default()
+            .to_owned();
+        frames.push((name, bytes));
     }
     frames
 }
 
-/// Records TCP through the link. `None` if namespaces cannot be created.
-fn record(dir: &Folder, link: &[&str]) -> Option<Ran> {
-    let [prefix, log, report] = ["run", "live.csv", "report.json"].map(|name| dir.file(name));
-    let files = format!("--capture {prefix} --log {log} --report {report}");
-    let arguments = [
-        &["exec", "--json", "--seed", "7", "--peer", "iperf3 -s -1"][..],
-        &words(&files),
-        link,
-        &["--", "iperf3", "-c", "far", "-t", "1", "-J"],
-    ];
-    let ran = longwire(&arguments.concat());
-    let impossible = ran.code == 1 && ran.stderr.contains("namespace");
-    assert!(!impossible || std::env::var_os("CI").is_none(), "{ran:?}");
-    (!impossible).then_some(ran)
-}
-
-/// Runs the link live, then offline on the captures, and compares both.
-fn assert_same_offline(link: &[&str]) {
+/// Runs the link live with TCP, then offline on the captures, and compares both.
+fn assert_same_offline(link: &str) {
+    if !have("iperf3") || User::all().is_empty() {
+        return;
+    }
     let dir = Folder::new();
-    if !have("iperf3") {
-        return;
-    }
+    let [prefix, live, report] = ["run", "live.csv", "report.json"].map(|name| dir.file(name));
+    let files = format!("--capture {prefix} --log {live} --report {report}");
+    let peer = "--seed 7 --peer 'iperf3 -s -1'";
     // iperf3 may fail: a corrupted frame may end its connection.
-    if record(&dir, link).is_none() {
-        println!("skipped: no namespaces here");
-        return;
-    }
-    let report = std::fs::read_to_string(dir.file("report.json")).expect("a report");
-    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
-    let (seed, epoch) = (report["seed"].to_string(), report["epoch_ns"].to_string());
-    let directions = [("up", "near"), ("down", "far")];
-    for (at, (direction, entry)) in directions.into_iter().enumerate() {
-        let name = format!("link.{direction}");
-        let artifacts = &report["ports"][at]["artifacts"];
+    longwire(format!(
+        "exec {peer} {files} {link} -- iperf3 -c far -t 1 -J"
+    ));
+    let report = read_json(&report);
+    let run = format!("--seed {} --epoch {}", report["seed"], report["epoch_ns"]);
+    let input = dir.file("run.in.pcapng");
+    for (at, way, entry, exit) in [(0, "up", "near", "far"), (1, "down", "far", "near")] {
+        let artifacts = &report["ports"][at as usize]["artifacts"];
         assert_eq!(artifacts["unrecorded"], 0, "{artifacts}");
-        let input = dir.file("run.in.pcapng");
         let (output, log) = (dir.file("off.pcapng"), dir.file("off.csv"));
-        let own = [
-            "--interface",
-            entry,
-            "--link",
-            direction,
-            "--seed",
-            &seed,
-            "--epoch",
-            &epoch,
-            "--log",
-            &log,
-        ];
-        let simulated = longwire(&[&["simulate", "-q", &input, &output], &own[..], link].concat());
-        assert_eq!(simulated.code, 0, "{simulated:?}");
-
-        let (live, offline) = (decided(&dir.file("live.csv"), &name), decided(&log, &name));
-        assert!(live.len() > 50, "{direction}: {} rows", live.len());
-        for (frame, row) in &live {
-            assert_eq!(Some(row), offline.get(frame), "{direction} {link:?}");
-        }
+        let own = format!("--interface {entry} --link {way} {run} --log {log}");
+        longwire(format!("simulate -q {input} {output} {own} {link}")).well();
+        assert_decided_alike(&live, &log, &format!("link.{way}"), 50);
         // Frames left with the same bytes and in the same order, however late. With
         // reordering, late frames may also be overtaken.
-        if !link.contains(&"reorder") {
-            let exit = 1 - at as u32;
-            let live = frames(&dir.file("run.out.pcapng"), Some(exit));
-            let offline = frames(&output, None);
+        if !link.contains("reorder") {
+            let mut live = frames(&dir.file("run.out.pcapng"));
+            live.retain(|(port, _)| port == exit);
+            let offline = frames(&output);
             assert!(live.len() > 50 && live.len() <= offline.len());
-            let same = live
-                .iter()
-                .zip(&offline)
-                .take_while(|(a, b)| a == b)
-                .count();
-            assert_eq!(same, live.len(), "{direction} {link:?}: other bytes");
+            let mut pairs = live.iter().zip(&offline);
+            assert!(
+                pairs.all(|(live, offline)| live.1 == offline.1),
+                "{way}: other bytes"
+            );
         }
     }
 }
 
 #[test]
 fn a_link_that_decides_at_arrival() {
-    assert_same_offline(&words(
+    assert_same_offline(
         "--rate 20mbit --delay normal:mean=5ms,stddev=1ms --loss gilbert-elliott:p=1%,r=40% \
-             --duplicate 1% --corrupt 0.1% --rewrite ip:ttl=1",
-    ));
+         --duplicate 1% --corrupt 0.1% --rewrite ip:ttl=1",
+    );
 }
 
 #[test]
 fn codel_and_jitter() {
-    assert_same_offline(&words(
+    assert_same_offline(
         "--rate 10mbit --queue codel:ecn=true --delay uniform:min=4ms,max=6ms --loss 0.5%",
-    ));
+    );
 }
 
 #[test]
 fn fq_codel_with_reordering() {
-    assert_same_offline(&words(
+    assert_same_offline(
         "--rate 10mbit --queue fq-codel --delay exponential:mean=5ms,min=3ms --order reorder \
-             --duplicate 1%",
-    ));
+         --duplicate 1%",
+    );
 }
 
 #[test]
 fn a_rate_in_steps_before_dualpi2() {
-    assert_same_offline(&words(
+    assert_same_offline(
         "--rate steps:at=0s/20mbit;300ms/5mbit;600ms/40mbit,period=1s --queue dualpi2 \
          --delay 5ms --corrupt 0.2%",
-    ));
+    );
+}
+
+/// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss after CoDel, a path
+/// of two links, one of them shared by both directions, and ARP outside of all links.
+const NETWORK: &str = r#"
+[ports]
+a = "packet:p0"
+b = "packet:p1"
+c = "packet:p2"
+
+[[link]]
+name = "ab"
+match = "src=10.9.0.1,dst=10.9.0.2"
+rate = "20mbit"
+queue = "codel"
+delay = "uniform:min=3ms,max=6ms"
+loss = "0.5%"
+
+[[link]]
+name = "access"
+rate = "8mbit"
+queue = "fq-codel:ecn=true"
+shared = true
+
+[[link]]
+name = "core"
+delay = "normal:mean=4ms,stddev=1ms"
+duplicate = "1%"
+corrupt = "0.1%"
+
+[[path]]
+name = "ac"
+via = ["access", "core"]
+match = "src=10.9.0.1,dst=10.9.0.3"
+
+[[at]]
+time = "1s"
+set = { "ab" = { rate = "5mbit" } }
+ramp = { "core" = { option = "delay", from = "4ms", to = "9ms", time = "2s", steps = 20 } }
+
+[[at]]
+time = "2500ms"
+off = ["ab.down"]
+move = { "ac" = "ab" }
+outage = "150ms"
+
+[[at]]
+time = "2700ms"
+on = ["ab.down"]
+move = { "ac" = "ac" }
+
+[[at]]
+time = "3s"
+set = { "access" = { rate = "4mbit" } }
+every = "300ms"
+"#;
+
+/// Runs iperf3 between stations: the second serves, the first sends.
+fn iperf3(site: &Site, (from, to): (usize, usize), options: &str) -> [RunningProgram; 2] {
+    let start = |station: usize, line: String| {
+        RunningProgram::start(&site.stations[station], &mut quiet(line))
+    };
+    let serving = start(to, "iperf3 -s -1".to_owned());
+    std::thread::sleep(Duration::from_millis(500));
+    let sending = start(from, format!("iperf3 -c 10.9.0.{} -t 4 {options}", to + 1));
+    [serving, sending]
+}
+
+/// Counts the frames of each interface of a capture, by their bytes.
+fn counted(file: &str) -> HashMap<(String, Vec<u8>), u64> {
+    let mut counts = HashMap::new();
+    for frame in frames(file) {
+        *counts.entry(frame).or_default() += 1;
+    }
+    counts
+}
+
+/// Runs the network with traffic over all its links; returns its report.
+fn record(site: &Site, dir: &Folder) -> Value {
+    let (prefix, log) = (dir.file("run"), dir.file("live.csv"));
+    let options = format!("--tolerance 1ns --seed 7 --capture {prefix} --log {log}");
+    let running: Network = site.start_network(dir, NETWORK, &options);
+    let talks = [iperf3(site, (0, 1), ""), iperf3(site, (0, 2), "-u -b 12M")];
+    site.at(0, "ping -q -c 150 -i 0.02 10.9.0.2");
+    site.at(2, "ping -q -c 50 -i 0.01 10.9.0.1");
+    std::thread::sleep(Duration::from_secs(1));
+    drop(talks);
+    running.stop()
+}
+
+#[test]
+fn a_recorded_network_decides_the_same_again() {
+    if !have("iperf3") {
+        return;
+    }
+    let Some(site) = Site::new(3) else { return };
+    let dir = Folder::new();
+    let report = record(&site, &dir);
+    assert_nothing_lost(&report);
+    assert_eq!(report["unrecorded"], 0, "{report}");
+    let [file, input, live] =
+        ["network.toml", "run.in.pcapng", "live.csv"].map(|name| dir.file(name));
+    let (log, out) = (dir.file("off.csv"), dir.file("off.pcapng"));
+    let files = format!("--in {input} --out {out} --log {log}");
+    let run = format!("--seed 7 --epoch {} --json", report["epoch_ns"]);
+    let offline = json_of(format!("simulate {file} {files} {run}"));
+
+    for link in ["ab.up", "ab.down", "access", "core.up", "core.down"] {
+        assert_decided_alike(&live, &log, link, 50);
+    }
+    // Frames lost during a move are in both logs and in the report.
+    let links = &report["links"];
+    let moved = named(links, "ab.up")["drops"]["handover"].as_u64();
+    assert!(moved > Some(0), "{report}");
+    let rows = decided(&live, "ab.up").into_values();
+    let lost = rows.filter(|row| row.iter().any(|field| field.contains("handover")));
+    assert_eq!(Some(lost.count() as u64), moved);
+    // The scenario ran, on time.
+    let (made, again) = (
+        list(&report["changes"]["made"]),
+        list(&offline["changes"]["made"]),
+    );
+    let both = made.len().min(again.len());
+    assert!(
+        both > 8 && made[..both] == again[..both],
+        "{made:?} {again:?}"
+    );
+    // A ramp's 21 steps, each in both directions, are one change of one link.
+    let ramps = made
+        .iter()
+        .filter(|done| done["change"]["ramp"].is_object());
+    assert_eq!(ramps.map(|done| &done["links"]).collect::<Vec<_>>(), [1]);
+    assert!(named(links, "ab.down")["drops"]["outage"].as_u64() > Some(0));
+    assert_eq!(report["passed"], offline["passed"]);
+    assert_eq!(report["switch"], offline["switch"]);
+
+    // The output frames are identical.
+    let (live, again) = (counted(&dir.file("run.out.pcapng")), counted(&out));
+    assert!(live.values().sum::<u64>() > 1_000);
+    for (frame, times) in &live {
+        let other = again.get(frame).copied().unwrap_or(0);
+        assert!(*times <= other, "{times} and {other} times: {frame:?}");
+    }
 }

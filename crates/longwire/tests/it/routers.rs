@@ -5,12 +5,11 @@
 //! running, except in CI.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::process::{RunningProgram, TIMEOUT};
-use crate::common::site::{Site, assert_nothing_lost, link, run_in};
-use crate::common::{have, longwire, write};
+use crate::common::program::{RunningProgram, TIMEOUT, background, eventually, run_in};
+use crate::common::site::{Site, assert_nothing_lost};
+use crate::common::{count, have, longwire, named, write};
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;
 
@@ -92,11 +91,10 @@ impl Router {
         };
         let other = 3 - number;
         let settings = (protocol.settings)(number, other);
-        write(&router.dir.file("zebra.conf"), b"");
+        write(&router.dir.file("zebra.conf"), "");
         let file = router.dir.file(&format!("{}.conf", protocol.daemon));
-        write(&file, settings.as_bytes());
-        let folder = router.dir.path().to_string_lossy().into_owned();
-        let owned = run_in(station, &["chown", "-R", "frr:frr", &folder]);
+        write(&file, &settings);
+        let owned = run_in(station, format!("chown -R frr:frr {}", router.dir.file("")));
         if owned.code != 0 {
             // In a user namespace, FRR's user does not exist, even in CI.
             eprintln!("skipped: no user frr: {}", owned.stderr);
@@ -104,24 +102,20 @@ impl Router {
         }
         router.daemon(station, "zebra");
         let socket = router.dir.file("zserv.api");
-        let start = Instant::now();
-        while !Path::new(&socket).exists() {
-            assert!(start.elapsed() < TIMEOUT, "{}", router.logs());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually("zebra answers", || Path::new(&socket).exists());
         router.daemon(station, protocol.daemon);
         Some(router)
     }
 
     fn daemon(&mut self, station: &NetNamespace, name: &'static str) {
         let file = |suffix: &str| self.dir.file(&format!("{name}.{suffix}"));
-        let mut command = Command::new(format!("{DAEMONS}/{name}"));
-        command.args(["-f", &file("conf"), "-i", &file("pid"), "-P", "0"]);
-        command.args(["-z", &self.dir.file("zserv.api")]);
-        command.arg("--vty_socket").arg(self.dir.path());
-        command.arg("--log").arg(format!("file:{}", file("log")));
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let running = RunningProgram::start(station, &mut command);
+        let (conf, pid, log) = (file("conf"), file("pid"), file("log"));
+        let (socket, folder) = (self.dir.file("zserv.api"), self.dir.file(""));
+        let line = format!(
+            "{DAEMONS}/{name} -f {conf} -i {pid} -P 0 -z {socket} --vty_socket {folder} \
+             --log file:{log}"
+        );
+        let running = background(station, &line);
         self.daemons.push((name, running));
     }
 
@@ -137,8 +131,8 @@ impl Router {
 impl Drop for Router {
     /// Stops the daemons and removes their crash report folders.
     fn drop(&mut self) {
-        for (name, mut running) in self.daemons.drain(..) {
-            let id = running.child().id();
+        for (name, running) in self.daemons.drain(..) {
+            let id = running.id();
             drop(running);
             let _ = std::fs::remove_dir_all(format!("/var/tmp/frr/{name}.{id}"));
         }
@@ -150,7 +144,7 @@ impl Drop for Router {
 fn changed(site: &Site, there: bool, within: Duration) -> bool {
     let began = Instant::now();
     loop {
-        let routed = site.said(0, &["ip", "route", "show", "192.168.2.1"]);
+        let routed = site.said(0, "ip route show 192.168.2.1");
         if routed.is_empty() != there {
             return true;
         }
@@ -168,13 +162,11 @@ fn routes_follow_the_link(protocol: &Protocol) {
     }
     // Behind each router is a network of a single address.
     for (station, number) in [(0, 1), (1, 2)] {
-        let own = format!("192.168.{number}.1/32");
-        site.said(station, &["ip", "addr", "add", &own, "dev", "lo"]);
+        site.said(station, format!("ip addr add 192.168.{number}.1/32 dev lo"));
     }
     let dir = Folder::new();
-    let (file, control) = (dir.file("routers.toml"), dir.file("control.sock"));
-    write(&file, NETWORK.as_bytes());
-    let network = site.start_with(&[&file, "--control", &control]);
+    let control = dir.file("control.sock");
+    let network = site.start_network(&dir, NETWORK, &format!("--control {control}"));
     let mut routers = Vec::new();
     for (station, number) in [(0, 1), (1, 2)] {
         let router = Router::start(&site.stations[station], number, protocol);
@@ -185,10 +177,7 @@ fn routes_follow_the_link(protocol: &Protocol) {
         let logs = || routers.iter().map(Router::logs).collect::<String>();
         assert!(changed(&site, there, TIMEOUT), "{what}\n{}", logs());
     };
-    let take = |verb: &str| {
-        let done = longwire(&["ctl", verb, "wire", "--control", &control]);
-        assert_eq!(done.code, 0, "{done:?}");
-    };
+    let take = |verb: &str| longwire(format!("ctl {verb} wire --control {control}")).well();
     assert_changed(true, "no route");
     site.assert_not_early(0, "192.168.2.1", 10.0);
     take("off");
@@ -199,8 +188,8 @@ fn routes_follow_the_link(protocol: &Protocol) {
     site.assert_not_early(0, "192.168.2.1", 10.0);
     let report = network.stop();
     for name in ["wire.up", "wire.down"] {
-        let lost = &link(&report, name)["drops"];
-        assert!(lost["outage"].as_u64() >= Some(3), "{name}: {lost}");
+        let lost = &named(&report["links"], name)["drops"];
+        assert!(count(&lost["outage"]) >= 3, "{name}: {lost}");
     }
     assert_nothing_lost(&report);
 }

@@ -1,16 +1,17 @@
 //! `longwire simulate FILE.toml`: captures in and out, with a scenario, to the
 //! nanosecond.
 
-use longwire_testbed::support::frames::udp4;
 use std::collections::BTreeMap;
 
-use crate::common::{EPOCH, Ran, longwire, write};
-use longwire_capture::log::{Fate, LogReader};
+use longwire_capture::log::{Fate, LogReader, Row};
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
 use longwire_testbed::support::Folder;
+use longwire_testbed::support::frames::udp4;
 
-const MS: u64 = 1_000_000;
+use crate::common::program::{Ran, longwire};
+use crate::common::{EPOCH, MS, assert_refused, count, frames, list, named, sum, write};
+
 const SECOND: u64 = 1_000 * MS;
 
 /// Three ports that are never opened, with static stations.
@@ -59,8 +60,8 @@ fn bytes(sent: &Sent) -> Vec<u8> {
 }
 
 /// Writes frames as one file per port; returns the arguments.
-fn inputs(dir: &Folder, sent: &[Sent]) -> Vec<String> {
-    let mut arguments = Vec::new();
+fn inputs(dir: &Folder, sent: &[Sent]) -> String {
+    let mut arguments = String::new();
     for (index, port) in PORTS.iter().enumerate() {
         let file = dir.file(&format!("{port}.in.pcap"));
         let mut writer = CaptureWriter::create(&file).expect("a file");
@@ -69,7 +70,7 @@ fn inputs(dir: &Folder, sent: &[Sent]) -> Vec<String> {
             writer.write(at, &bytes, bytes.len() as u32).expect("room");
         }
         writer.finish().expect("room");
-        arguments.extend(["--in".to_owned(), format!("{port}={file}")]);
+        arguments += &format!("--in {port}={file} ");
     }
     arguments
 }
@@ -88,15 +89,15 @@ fn left(file: &str) -> BTreeMap<String, Vec<(u64, u8)>> {
     left
 }
 
-fn simulate(dir: &Folder, network: &str, arguments: &[String], more: &[&str]) -> Ran {
+fn simulate(dir: &Folder, network: &str, arguments: &str) -> Ran {
     let file = dir.file("network.toml");
-    write(&file, network.as_bytes());
-    let arguments = arguments.iter().map(String::as_str);
-    let arguments = ["simulate", file.as_str(), "--json"]
-        .into_iter()
-        .chain(arguments);
-    let arguments: Vec<&str> = arguments.chain(more.iter().copied()).collect();
-    longwire(&arguments)
+    write(&file, network);
+    longwire(format!("simulate {file} --json {arguments}"))
+}
+
+fn rows_of(log: &str) -> Vec<Row> {
+    let rows: Result<Vec<_>, _> = LogReader::open(log).expect("a log").collect();
+    rows.expect("rows")
 }
 
 /// 125 bytes take 1 ms at 1 Mbit/s. Two simultaneous frames queue; frames that arrive
@@ -123,13 +124,8 @@ fn frames_cross_switch_links_and_scenario() {
     sent.sort_by_key(|sent| (sent.1, sent.0));
     let (out, log) = (dir.file("out.pcapng"), dir.file("log.csv"));
     let network = format!("{NETWORK}{CHANGES}");
-    let ran = simulate(
-        &dir,
-        &network,
-        &inputs(&dir, &sent),
-        &["--out", &out, "--log", &log],
-    );
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let files = format!("{} --out {out} --log {log}", inputs(&dir, &sent));
+    let report = simulate(&dir, &network, &files).well().json();
     let left = left(&out);
     // A nanosecond before the change, and at it: the queue is in order, so the second
     // frame follows the first, and both depart after the change, with its delay.
@@ -143,48 +139,35 @@ fn frames_cross_switch_links_and_scenario() {
     assert_eq!(left["west"], [(3 * MS + MS + 10 * MS, 2)]);
     assert_eq!(left["south"], [(5 * MS, 1), (4 * MS + 7 * MS, 2)]);
 
-    let report = ran.json();
-    assert_eq!(report["passed"], 1);
-    assert_eq!(report["in_flight"], 0);
-    assert_eq!(report["epoch_ns"], EPOCH);
-    let made = &report["changes"]["made"];
-    assert_eq!(
-        (made.as_array().map(Vec::len), &made[0]["at_ns"]),
-        (Some(1), &SECOND.into())
-    );
-    assert_eq!(made[0]["links"], 2, "{made}");
-    let ports = report["ports"].as_array().expect("ports");
-    let counts = ports
-        .iter()
-        .map(|port| (&port["packets_in"], &port["packets_out"]));
-    let counts: Vec<_> = counts.map(|(a, b)| (a.as_u64(), b.as_u64())).collect();
-    let some = |a, b| (Some(a), Some(b));
-    assert_eq!(counts, [some(5, 1), some(2, 6), some(3, 2)]);
+    for (field, expected) in [("passed", 1), ("in_flight", 0), ("epoch_ns", EPOCH)] {
+        assert_eq!(report[field], expected, "{field}");
+    }
+    let made = list(&report["changes"]["made"]);
+    assert_eq!((made.len(), &made[0]["at_ns"]), (1, &SECOND.into()));
+    assert_eq!(made[0]["links"], 2, "{made:?}");
+    let ports = list(&report["ports"]).iter();
+    let counts = ports.map(|port| ["packets_in", "packets_out"].map(|name| count(&port[name])));
+    assert_eq!(counts.collect::<Vec<_>>(), [[5, 1], [2, 6], [3, 2]]);
 
-    let rows: Result<Vec<_>, _> = LogReader::open(&log).expect("a log").collect();
-    let rows = rows.expect("rows");
+    let rows = rows_of(&log);
     let of = |link: &str| {
         rows.iter()
             .filter(|row| &*row.link == link)
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        (rows.len(), of("slow.up").len(), of("far.up").len()),
-        (9, 4, 3)
+        [rows.len(), of("slow.up").len(), of("far.up").len()],
+        [9, 4, 3]
     );
-    let lost: Vec<_> = rows
-        .iter()
-        .filter(|row| row.verdict == Fate::Drop)
-        .collect();
+    let lost = rows.iter().filter(|row| row.verdict == Fate::Drop);
+    let lost: Vec<_> = lost.collect();
     assert_eq!((lost.len(), &*lost[0].link), (1, "far.up"));
     assert_eq!(lost[0].reason.as_deref(), Some("outage"));
     assert_eq!(lost[0].arrival_ns as u64, EPOCH + SECOND);
     let waited = of("slow.up")[1];
     assert_eq!((waited.queue_packets, waited.frame), (2, 1));
-    assert_eq!(
-        waited.departure_ns.map(|at| at as u64),
-        Some(EPOCH + 2 * MS)
-    );
+    let departed = waited.departure_ns.map(|at| at as u64);
+    assert_eq!(departed, Some(EPOCH + 2 * MS));
 }
 
 #[test]
@@ -204,17 +187,19 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
     }
     writer.finish().expect("room");
     let scenario = dir.file("rush-hour.toml");
-    write(&scenario, CHANGES.as_bytes());
-    let (one, many) = (dir.file("one.pcapng"), dir.file("many.pcapng"));
-    let east = format!("east={}", dir.file("east.pcap"));
-    let arguments = ["--in".to_owned(), all];
-    let more = ["--out", &one, "--out", &east, "--scenario", &scenario];
-    let ran = simulate(&dir, NETWORK, &arguments, &more);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    write(&scenario, CHANGES);
+    let (one, many, east) = (
+        dir.file("1.pcapng"),
+        dir.file("2.pcapng"),
+        dir.file("east.pcap"),
+    );
+    let outs = format!("--out {one} --out east={east} --scenario {scenario}");
+    let ran = simulate(&dir, NETWORK, &format!("--in {all} {outs}")).well();
     let network = format!("{NETWORK}{CHANGES}");
-    let other = simulate(&dir, &network, &inputs(&dir, &sent), &["--out", &many]);
+    let files = format!("{} --out {many}", inputs(&dir, &sent));
+    let other = simulate(&dir, &network, &files);
     assert_eq!(left(&one), left(&many));
-    assert_eq!(crate::common::frames(&dir.file("east.pcap")).len(), 6);
+    assert_eq!(frames(&east).len(), 6);
     let timeless = |ran: &Ran| {
         let mut report = ran.json();
         report["duration_s"] = 0.into();
@@ -230,34 +215,26 @@ fn a_scenario_ends_with_the_last_frame_in_flight() {
     let dir = Folder::new();
     let (out, scenario) = (dir.file("out.pcapng"), dir.file("pause.toml"));
     let inputs = inputs(&dir, &[Sent(EPOCH + SECOND, 0, 2, 125)]);
-    let epoch = EPOCH.to_string();
-    let more = ["--out", &out, "--scenario", &scenario, "--epoch", &epoch];
     let own = format!("{NETWORK}[[at]]\ntime = \"1ms\"\noff = [\"*\"]\n");
-    write(
-        &scenario,
-        b"[[at]]\ntime = \"500ms\"\npause = [\"slow\"]\n[[at]]\ntime = \"1h\"\non = [\"slow\"]\n",
-    );
-    let ran = simulate(&dir, &own, &inputs, &more);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let hour = 3_600 * SECOND;
-    assert_eq!(left(&out)["east"], [(hour + MS + 10 * MS, 1)]);
-    let notes = ran.json()["notes"].to_string();
-    assert!(
-        notes.contains("pause.toml") && notes.contains("1 event of"),
-        "{notes}"
-    );
+    let simulate = |events: &str| {
+        write(&scenario, events);
+        let files = format!("{inputs} --out {out} --scenario {scenario}");
+        simulate(&dir, &own, &format!("{files} --epoch {EPOCH}"))
+            .well()
+            .json()
+    };
+    let pause = "[[at]]\ntime = \"500ms\"\npause = [\"slow\"]\n";
+    let report = simulate(&format!("{pause}[[at]]\ntime = \"1h\"\non = [\"slow\"]\n"));
+    assert_eq!(left(&out)["east"], [(3_600 * SECOND + MS + 10 * MS, 1)]);
+    let notes = report["notes"].to_string();
+    let said = notes.contains("pause.toml") && notes.contains("1 event of");
+    assert!(said, "{notes}");
 
     // The only activity is the repeated pausing of a link.
-    write(
-        &scenario,
-        b"[[at]]\ntime = \"500ms\"\npause = [\"slow\"]\nevery = \"1ms\"\n",
-    );
-    let ran = simulate(&dir, &own, &inputs, &more);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = simulate(&format!("{pause}every = \"1ms\"\n"));
     assert!(left(&out).is_empty());
-    let report = ran.json();
     assert_eq!(report["in_flight"], 1);
-    assert!(report["changes"]["forgotten"].as_u64() > Some(10_000));
+    assert!(count(&report["changes"]["forgotten"]) > 10_000);
 }
 
 #[test]
@@ -267,116 +244,85 @@ fn frames_lost_while_they_are_moved_have_their_reason_and_rows() {
     let sent = times.map(|at| Sent(EPOCH + at, 0, 2, 125));
     let (out, log) = (dir.file("out.pcapng"), dir.file("log.csv"));
     let moved = "[[at]]\ntime = \"1s\"\nmove = { slow = \"far\" }\noutage = \"50ms\"\n";
-    let epoch = EPOCH.to_string();
-    let ran = simulate(
-        &dir,
-        &format!("{NETWORK}{moved}"),
-        &inputs(&dir, &sent),
-        &["--out", &out, "--log", &log, "--epoch", &epoch],
+    let files = format!(
+        "{} --out {out} --log {log} --epoch {EPOCH}",
+        inputs(&dir, &sent)
     );
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = simulate(&dir, &format!("{NETWORK}{moved}"), &files)
+        .well()
+        .json();
     let by_slow = SECOND - 1 + MS + 10 * MS;
     let by_far = SECOND + 50 * MS + 7 * MS;
     assert_eq!(left(&out)["east"], [(by_slow, 1), (by_far, 1)]);
-    let report = ran.json();
     assert_eq!(report["unmatched_dropped"], 0);
-    let far = report["links"].as_array().expect("links");
-    let far = far.iter().find(|link| link["name"] == "far.up");
-    let far = far.expect("a link");
-    assert_eq!(far["drops"]["handover"], 2);
-    let drops = far["drops"].as_object().expect("drops").values();
-    assert_eq!(drops.filter_map(serde_json::Value::as_u64).sum::<u64>(), 2);
+    let far = named(&report["links"], "far.up");
     assert_eq!(
-        (&far["packets_in"], &far["packets_out"]),
-        (&3.into(), &1.into())
+        (&far["drops"]["handover"], sum(&far["drops"])),
+        (&2.into(), 2)
     );
-    let rows: Result<Vec<_>, _> = LogReader::open(&log).expect("a log").collect();
-    let rows = rows.expect("rows");
+    assert_eq!([&far["packets_in"], &far["packets_out"]], [3, 1]);
+    let rows = rows_of(&log);
     let rows = rows.iter().filter(|row| &*row.link == "far.up");
-    let rows: Vec<_> = rows
-        .map(|row| {
-            (
-                row.frame,
-                row.arrival_ns as u64 - EPOCH,
-                row.reason.as_deref(),
-            )
-        })
-        .collect();
-    let lost = Some("handover");
-    let rows_wanted = [
-        (0, times[1], lost),
+    let facts = |row: &Row| {
+        let reason = row.reason.as_deref().map(str::to_owned);
+        (row.frame, row.arrival_ns as u64 - EPOCH, reason)
+    };
+    let lost = Some("handover".to_owned());
+    let expected = [
+        (0, times[1], lost.clone()),
         (1, times[2], lost),
         (2, times[3], None),
     ];
-    assert_eq!(rows, rows_wanted);
-}
-
-/// Asserts a refusal with exit code 2 and these words.
-fn refused(ran: &Ran, words: &[&str]) {
-    assert_eq!(ran.code, 2, "{ran:?}");
-    for word in words {
-        assert!(ran.stderr.contains(word), "no '{word}': {}", ran.stderr);
-    }
+    assert_eq!(rows.map(facts).collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn invalid_combinations_are_refused_with_the_reason() {
     let dir = Folder::new();
-    let ins = inputs(&dir, &sent()[..1]);
-    let with = |more: &[&str]| simulate(&dir, NETWORK, &ins, more);
-    refused(&with(&["--near", "10.0.0.0/8"]), &["--near", "--in PORT"]);
-    refused(&with(&["--link", "down"]), &["--link", "matchers"]);
-    refused(&with(&["--rate", "1mbit"]), &["[defaults]"]);
-    refused(
-        &with(&["--out", "north=x.pcap"]),
-        &["north", "west, east, south"],
-    );
-    refused(&with(&["--out", "west=x.txt"]), &[".pcapng"]);
-    let west = dir.file("west.in.pcap");
-    refused(
-        &with(&["--out", &format!("east={west}")]),
-        &["is also an input"],
-    );
-    refused(&with(&["--report", &west]), &["is also an input or output"]);
-    let twice = ["--out", "east=x.pcap", "--out", "west=x.pcap"];
-    refused(&with(&twice), &["'x.pcap' is given twice"]);
-    refused(&with(&["--log", "x.txt"]), &["x.txt", ".csv"]);
-    refused(&simulate(&dir, NETWORK, &[], &[]), &["--in PORT=CAPTURE"]);
-    let unnamed = ["--in".to_owned(), west.clone()];
-    refused(
-        &simulate(&dir, NETWORK, &unnamed, &[]),
-        &["at which port", "west, east, south"],
-    );
-    refused(&longwire(&["simulate", &west]), &["must end in .toml"]);
-    let two = ["simulate", &west, "x.pcap", "--in", &west];
-    refused(&longwire(&two), &["--in and --out need a topology file"]);
+    let (file, west) = (dir.file("network.toml"), dir.file("west.in.pcap"));
+    write(&file, NETWORK);
+    let with = format!("simulate {file} {}", inputs(&dir, &sent()[..1]));
+    assert_refused(&format!(
+        "
+        {with} --near 10.0.0.0/8 | 2 | --near; --in PORT
+        {with} --link down | 2 | --link; matchers
+        {with} --rate 1mbit | 2 | [defaults]
+        {with} --out north=x.pcap | 2 | north; west, east, south
+        {with} --out west=x.txt | 2 | .pcapng
+        {with} --out east={west} | 2 | is also an input
+        {with} --report {west} | 2 | is also an input or output
+        {with} --out east=x.pcap --out west=x.pcap | 2 | 'x.pcap' is given twice
+        {with} --log x.txt | 2 | x.txt; .csv
+        simulate {file} | 2 | --in PORT=CAPTURE
+        simulate {file} --in {west} | 2 | at which port; west, east, south
+        simulate {west} | 2 | must end in .toml
+        simulate {west} x.pcap --in {west} | 2 | --in and --out need a topology file
+        "
+    ));
 }
 
 #[test]
 fn scenarios_are_checked_against_the_topology() {
     let dir = Folder::new();
-    let (file, scenario) = (dir.file("network.toml"), dir.file("wrong.toml"));
-    write(&file, NETWORK.as_bytes());
+    let [file, wrong, right] = ["network.toml", "wrong.toml", "s.toml"].map(|name| dir.file(name));
+    write(&file, NETWORK);
     write(
-        &scenario,
-        b"# of another network\n[[at]]\ntime = \"1s\"\noff = [\"nowhere\"]\n[ports]\na = \"b\"\n",
+        &wrong,
+        "# of another network\n[[at]]\ntime = \"1s\"\noff = [\"nowhere\"]\n[ports]\na = \"b\"\n",
     );
     for command in ["check", "run"] {
-        let ran = longwire(&[command, &file, "--scenario", &scenario]);
-        refused(
-            &ran,
-            &["wrong.toml:4", "nowhere", "wrong.toml:5", "'ports'"],
-        );
+        let ran = longwire(format!("{command} {file} --scenario {wrong}")).exits(2);
+        ran.says("wrong.toml:4")
+            .says("nowhere")
+            .says("wrong.toml:5")
+            .says("'ports'");
     }
-    write(&scenario, CHANGES.as_bytes());
-    let ran = longwire(&["check", &file, "--scenario", &scenario]);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stdout.contains("slow.up: set delay 20ms"), "{ran:?}");
-    let none = dir.file("none.toml");
-    refused(
-        &longwire(&["check", &file, "--scenario", &none]),
-        &["none.toml"],
-    );
-    let link = ["run", "packet:x0", "packet:x1", "--scenario", &scenario];
-    refused(&longwire(&link), &["wrong.toml:4", "known: link"]);
+    write(&right, CHANGES);
+    let ran = longwire(format!("check {file} --scenario {right}")).well();
+    ran.prints("slow.up: set delay 20ms");
+    longwire(format!("check {file} --scenario {file}.none"))
+        .exits(2)
+        .says("network.toml.none");
+    let ran = longwire(format!("run packet:x0 packet:x1 --scenario {right}")).exits(2);
+    ran.says("s.toml:4").says("known: link");
 }

@@ -4,10 +4,11 @@ use longwire_packet::icmp::{Refusal, RouterAddresses, write_error};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet};
 use longwire_testbed::support::{Folder, capture};
 
-use crate::common::{EPOCH, longwire, write};
 use longwire_capture::CaptureReader;
 
-const MS: u64 = 1_000_000;
+use crate::common::program::{json_of, longwire};
+use crate::common::{EPOCH, MS, count, list, write};
+
 const NEAR: [u8; 4] = [10, 0, 0, 1];
 const FAR: [u8; 4] = [10, 0, 0, 2];
 
@@ -70,22 +71,21 @@ fn left(file: &str) -> Vec<(u64, String, Vec<u8>)> {
     left
 }
 
+/// Simulates the traffic with these options.
+fn simulated(options: &str) -> (Vec<(u64, String, Vec<u8>)>, serde_json::Value) {
+    let dir = Folder::new();
+    let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
+    write(&from, capture::pcap(1, traffic()));
+    let ran = longwire(format!("simulate {from} {to} --json {options}")).well();
+    (left(&to), ran.json())
+}
+
 #[test]
 fn errors_leave_by_the_port_where_their_packets_came() {
+    let sent = traffic();
     for queue in ["100p", "codel"] {
-        let dir = Folder::new();
-        let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
-        let sent = traffic();
-        write(
-            &from,
-            &capture::pcap(1, sent.iter().map(|(at, bytes)| (*at, bytes))),
-        );
-        let link = [
-            "--delay", "10ms", "--near", "10.0.0.1", "--queue", queue, "--json",
-        ];
-        let router = ["--mtu", "1300", "--up-router", "192.0.2.9"];
-        let ran = longwire(&[&["simulate", &from, &to][..], &link, &router].concat());
-        assert_eq!(ran.code, 0, "{ran:?}");
+        let options = "--delay 10ms --near 10.0.0.1 --mtu 1300 --up-router 192.0.2.9";
+        let (left, report) = simulated(&format!("{options} --queue {queue}"));
         let late = |at: usize| sent[at].0 + 10 * MS;
         // Errors are sent at once, before frames that far sent earlier; the direction
         // down is no router, so it delivers packets with one hop left.
@@ -97,9 +97,8 @@ fn errors_leave_by_the_port_where_their_packets_came() {
             (late(3), sent[3].1.clone()),
         ];
         let expected = expected.map(|(at, bytes)| (at, String::new(), bytes));
-        assert_eq!(left(&to), expected, "{queue}");
-        let report = ran.json();
-        let counts = |link: usize, name: &str| report["links"][link][name].clone();
+        assert_eq!(left, expected, "{queue}");
+        let counts = |link: usize, name: &str| count(&report["links"][link][name]);
         assert_eq!([counts(0, "icmp_sent"), counts(1, "icmp_sent")], [2, 0]);
         assert_eq!([counts(0, "packets_in"), counts(0, "in_flight")], [3, 0]);
     }
@@ -107,18 +106,9 @@ fn errors_leave_by_the_port_where_their_packets_came() {
 
 #[test]
 fn one_direction_counts_errors_that_have_no_way_back() {
-    let dir = Folder::new();
-    let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
-    let sent = traffic();
-    write(
-        &from,
-        &capture::pcap(1, sent.iter().map(|(at, bytes)| (*at, bytes))),
-    );
-    let link = ["--router", "hop", "--rewrite", "ip:ttl=62", "--json"];
-    let ran = longwire(&[&["simulate", &from, &to][..], &link].concat());
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(left(&to).len(), 3);
-    let link = &ran.json()["links"][0];
+    let (left, report) = simulated("--router hop --rewrite ip:ttl=62");
+    assert_eq!(left.len(), 3);
+    let link = &report["links"][0];
     assert_eq!([&link["icmp_sent"], &link["drops"]["ttl"]], [2, 2]);
 }
 
@@ -151,63 +141,40 @@ match-back = "in-port=far"
 /// the reply leaves at once. Shards, a switch and a third port make no difference.
 #[test]
 fn errors_of_a_network_leave_by_the_port_of_entry() {
-    let sent = [
-        packet(true, 1, 64),
-        packet(true, 2, 64),
-        packet(true, 3, 64),
-        packet(true, 9, 1_400),
-    ];
+    let sent = [(1, 64), (2, 64), (3, 64), (9, 1_400)].map(|(ttl, len)| packet(true, ttl, len));
     let at = |number: usize| EPOCH + number as u64 * MS;
-    let mut expected = vec![
-        (
-            at(0),
-            "near".to_owned(),
-            error(&sent[0], Refusal::Expired, 9),
-        ),
+    let once = |number: usize| forwarded(sent[number].clone());
+    let mut expected = [
+        (at(0), "near", error(&sent[0], Refusal::Expired, 9)),
         (
             at(1) + 3 * MS,
-            "near".to_owned(),
-            error(&forwarded(sent[1].clone()), Refusal::Expired, 10),
+            "near",
+            error(&once(1), Refusal::Expired, 10),
         ),
-        (
-            at(2) + 7 * MS,
-            "far".to_owned(),
-            forwarded(forwarded(sent[2].clone())),
-        ),
+        (at(2) + 7 * MS, "far", forwarded(once(2))),
         (
             at(3) + 3 * MS,
-            "near".to_owned(),
-            error(&forwarded(sent[3].clone()), Refusal::TooBig(1_300), 10),
+            "near",
+            error(&once(3), Refusal::TooBig(1_300), 10),
         ),
-    ];
+    ]
+    .map(|(at, port, bytes)| (at, port.to_owned(), bytes));
     expected.sort();
-    for shards in [&[][..], &["--shards", "2"]] {
+    for shards in ["", "--shards 2"] {
         let dir = Folder::new();
-        let (file, input, out) = (
-            dir.file("n.toml"),
-            dir.file("in.pcap"),
-            dir.file("out.pcapng"),
-        );
-        write(&file, NETWORK.as_bytes());
-        let captured = sent
-            .iter()
-            .enumerate()
-            .map(|(number, bytes)| (at(number), bytes));
-        write(&input, &capture::pcap(1, captured));
-        let input = format!("near={input}");
-        let all = ["simulate", &file, "--in", &input, "--out", &out, "--json"];
-        let ran = longwire(&[&all[..], shards].concat());
-        assert_eq!(ran.code, 0, "{ran:?}");
+        let [file, input, out] = ["n.toml", "in.pcap", "out.pcapng"].map(|name| dir.file(name));
+        write(&file, NETWORK);
+        let captured = sent.iter().enumerate();
+        let captured = captured.map(|(number, bytes)| (at(number), bytes));
+        write(&input, capture::pcap(1, captured));
+        let files = format!("--in near={input} --out {out}");
+        let report = json_of(format!("simulate {file} {files} --json {shards}"));
         let mut found = left(&out);
-        assert!(found.is_sorted_by_key(|(at, _, _)| *at), "{shards:?}");
+        assert!(found.is_sorted_by_key(|(at, _, _)| *at), "{shards}");
         found.sort();
-        assert_eq!(found, expected, "{shards:?}");
-        let report = ran.json();
-        let links = report["links"].as_array().expect("links");
-        let sum: u64 = links
-            .iter()
-            .filter_map(|link| link["icmp_sent"].as_u64())
-            .sum();
-        assert_eq!((sum, &report["in_flight"]), (3, &0.into()), "{shards:?}");
+        assert_eq!(found, expected, "{shards}");
+        let links = list(&report["links"]).iter();
+        let sum: u64 = links.map(|link| count(&link["icmp_sent"])).sum();
+        assert_eq!((sum, &report["in_flight"]), (3, &0.into()), "{shards}");
     }
 }

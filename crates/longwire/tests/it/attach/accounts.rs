@@ -1,20 +1,24 @@
-//! Losses under traffic: the link reports each, or an event explains it.
+//! Traffic over an attached link: the link reports each loss, or an event explains it, and a
+//! connection survives.
 
 use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_io::net::sysctl;
+use longwire_testbed::support::within;
 use longwire_testbed::{Plan, Side};
-use serde_json::Value;
 
 use super::closed::{Numbered, number, wait_for_arrivals};
-use super::{Joined, name_of};
-use crate::common::site::{run_in, well};
+use super::{Joined, name_of, packets_in};
+use crate::common::program::change;
+use crate::common::{count, list, sum};
 
 /// Selects near's numbered datagrams, so that the link's counters cover nothing else.
-const FILTER: [&str; 2] = ["--filter", "udp dst port 9000"];
+const FILTER: &str = "--filter 'udp dst port 9000'";
 
 /// Triggers events while near sends numbered datagrams.
 fn under_traffic<T>(joined: &Joined, events: impl FnOnce() -> T) -> (Numbered, T) {
@@ -37,70 +41,50 @@ fn missing(stream: &Numbered) -> Vec<usize> {
     sent.filter(|number| !arrived.contains(number)).collect()
 }
 
-fn count(link: &Value, field: &str) -> u64 {
-    link[field]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{field} of {link}"))
-}
-
 #[test]
 fn losses_equal_the_reported_ones() {
     let Some(joined) = Joined::new() else { return };
     let (stream, reports) = under_traffic(&joined, || {
-        let mut reports = Vec::new();
-        for (round, loss) in ["0%", "5%", "30%", "0%"].into_iter().enumerate() {
-            let name = name_of(&format!("account{round}"));
-            let options = [&FILTER[..], &["--delay", "4ms", "--loss", loss]].concat();
-            let attached = joined.attach(&name, &options);
+        ["0%", "5%", "30%", "0%"].map(|loss| {
+            let name = name_of(&format!("account-{}", loss.trim_end_matches('%')));
+            let attached = joined.attach(&name, &format!("{FILTER} --delay 4ms --loss {loss}"));
             thread::sleep(Duration::from_millis(40));
-            attached.set(&["delay=8ms"]);
+            attached.set("delay=8ms");
             thread::sleep(Duration::from_millis(40));
-            reports.push(attached.detach());
-        }
-        reports
+            attached.detach()
+        })
     });
     let (mut dropped, mut carried, mut unseen) = (0, 0, 0);
     for report in &reports {
         let up = &report["links"][0];
-        let drops = up["drops"].as_object();
-        let of_link: u64 = drops.map_or(0, |drops| drops.values().filter_map(Value::as_u64).sum());
+        let of_link = sum(&up["drops"]);
         assert_eq!(
-            count(up, "packets_in"),
-            count(up, "packets_out") + of_link,
+            count(&up["packets_in"]),
+            count(&up["packets_out"]) + of_link,
             "{up}"
         );
-        let received = &report["links"][1];
-        assert_eq!(
-            count(received, "packets_in"),
-            0,
-            "nothing comes from port 9000"
-        );
+        assert_eq!(packets_in(report)[1], 0, "nothing comes from port 9000");
         dropped += of_link;
-        carried += count(up, "packets_in");
+        carried += count(&up["packets_in"]);
         // The kernel drops frames while the port's thread waits for a core.
-        let ports = report["ports"].as_array().expect("ports");
-        let ring_full = ports
-            .iter()
-            .map(|port| count(&port["artifacts"], "ring_full"));
-        unseen += ring_full.sum::<u64>();
+        let ports = list(&report["ports"]).iter();
+        unseen += ports
+            .map(|port| count(&port["artifacts"]["ring_full"]))
+            .sum::<u64>();
     }
     assert!(carried > 1_000, "{carried} of {}", stream.sent.len());
     assert!(dropped > 50, "{dropped}");
-    assert_eq!(
-        missing(&stream).len() as u64,
-        dropped + unseen,
-        "every loss is in a report"
-    );
+    let missing = missing(&stream).len() as u64;
+    assert_eq!(missing, dropped + unseen, "every loss is in a report");
     joined.assert_clean();
 }
 
 #[test]
-fn a_kill_loses_what_is_on_the_link() {
+fn a_kill_loses_the_frames_on_the_link() {
     const DELAY: Duration = Duration::from_millis(20);
     let Some(joined) = Joined::new() else { return };
-    let options = [&FILTER[..], &["--delay", "20ms"]].concat();
     let (stream, (begin, kill, end)) = under_traffic(&joined, || {
-        let attached = joined.attach(&name_of("lost"), &options);
+        let attached = joined.attach(&name_of("lost"), &format!("{FILTER} --delay 20ms"));
         let begin = Instant::now();
         // More than the link holds at a time, so the link delivers.
         wait_for_arrivals(&joined, 500);
@@ -119,8 +103,7 @@ fn a_kill_loses_what_is_on_the_link() {
         assert!(paused, "frames were on the link");
         return;
     };
-    let delivered = stream.sent[first] > begin;
-    assert!(delivered, "no frame has crossed the link");
+    assert!(stream.sent[first] > begin, "no frame has crossed the link");
     // The link keeps the order, so the kill loses the last frames on it. A frame was
     // sent before the kill if the sender had begun the next one.
     let on_link = stream.sent.partition_point(|at| *at <= kill);
@@ -130,9 +113,64 @@ fn a_kill_loses_what_is_on_the_link() {
     assert!(later.is_empty(), "{first} was lost before {later:?}");
     // The link takes frames until the process ends.
     for number in missing {
-        let after = stream.sent[number] > end;
-        assert!(!after, "{number} was lost after the end");
+        assert!(
+            stream.sent[number] <= end,
+            "{number} was lost after the end"
+        );
     }
+}
+
+/// Bytes per write; the pattern's period is not a power of two.
+const BLOCK: usize = 251 * 257;
+
+#[test]
+fn a_connection_survives_attach_and_detach() {
+    let Some(joined) = Joined::new() else { return };
+    let address = SocketAddr::new(joined.far_address, 7_000);
+    let listener = within(&joined.far, || TcpListener::bind(address));
+    let mut stream = within(&joined.near, || TcpStream::connect(address));
+    let (mut received, _) = listener.accept().expect("a connection");
+    let pattern: Vec<u8> = (0..BLOCK).map(|at| (at % 251) as u8).collect();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let mut blocks = 0_u64;
+            while !over.load(Ordering::Relaxed) {
+                stream.write_all(&pattern).expect("no reset");
+                blocks += 1;
+            }
+            stream.shutdown(std::net::Shutdown::Write).expect("an end");
+            blocks
+        });
+        let receiver = scope.spawn(|| {
+            let (mut total, mut buffer) = (0_u64, vec![0; 1 << 16]);
+            loop {
+                let length = received.read(&mut buffer).expect("no reset");
+                if length == 0 {
+                    return total;
+                }
+                let mut bytes = buffer[..length].iter().zip(total..);
+                let right = bytes.all(|(byte, at)| u64::from(*byte) == at % BLOCK as u64 % 251);
+                assert!(right, "other bytes than were sent, near {total}");
+                total += length as u64;
+            }
+        });
+        for round in 0..3 {
+            let attached = joined.attach(&name_of(&format!("stream{round}")), "--delay 3ms");
+            joined.round_trip().expect("answers");
+            attached.set("loss=1%");
+            if round == 1 {
+                attached.kill();
+            } else {
+                attached.detach();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        let blocks = sender.join().expect("it sent");
+        assert_eq!(receiver.join().expect("it received"), blocks * BLOCK as u64);
+        assert!(blocks > 10);
+    });
+    joined.assert_clean();
 }
 
 #[test]
@@ -140,49 +178,27 @@ fn later_fragments_have_no_ports() {
     let Some(joined) = Joined::new() else { return };
     joined.assert_round_trip(0.0);
     for (filter, expected) in [("udp dst port 9000", 1), ("udp", 3), ("fragment", 3)] {
-        let options = ["--filter", filter, "--delay", "2ms"];
+        let options = format!("--filter '{filter}' --delay 2ms");
         let attached = joined.attach(&name_of("pieces"), &options);
-        let socket = joined.near.run(|| std::net::UdpSocket::bind("0.0.0.0:0"));
-        let socket = socket.expect("entered").expect("a socket");
-        let sent = socket.send_to(&[7; 4_000], (joined.far_address, 9_000));
+        let (near, _far) = joined.sockets(9_000);
+        let sent = near.send_to(&[7; 4_000], (joined.far_address, 9_000));
         assert_eq!(sent.expect("three fragments"), 4_000);
         thread::sleep(Duration::from_millis(30));
         let report = attached.detach();
-        let up = &report["links"][0];
-        assert_eq!(count(up, "packets_in"), expected, "{filter}: {up}");
+        assert_eq!(packets_in(&report)[0], expected, "{filter}: {report}");
     }
 }
 
 #[test]
 fn the_way_back_has_source_and_destination_exchanged() {
     let Some(joined) = Joined::new() else { return };
-    let attached = joined.attach(
-        &name_of("back"),
-        &[
-            "--filter",
-            "icmp and dst host 10.199.7.1",
-            "--delay",
-            "20ms",
-        ],
-    );
-    let other = "10.199.7.1".parse().expect("an address");
-    let add = |address: &str| longwire_io::net::addr_add("eth0", address.parse().expect("one"), 24);
-    joined
-        .far
-        .run(|| add("10.199.7.1"))
-        .expect("entered")
-        .expect("an address");
-    joined
-        .near
-        .run(|| add("10.199.7.2"))
-        .expect("entered")
-        .expect("an address");
+    let options = "--filter 'icmp and dst host 10.199.7.1' --delay 20ms";
+    let attached = joined.attach(&name_of("back"), options);
+    joined.add_addresses("10.199.7.2", &["10.199.7.1"]);
     joined.assert_round_trip(0.0);
-    let found = joined.round_trip_to(other).expect("answers");
-    assert!(found > 39.9 && found < 55.0, "{found} ms");
+    joined.assert_round_trip_to("10.199.7.1".parse().expect("an address"), 40.0);
     let report = attached.detach();
-    assert_eq!(count(&report["links"][0], "packets_in"), 8, "{report}");
-    assert_eq!(count(&report["links"][1], "packets_in"), 8, "{report}");
+    assert_eq!(packets_in(&report), [8, 8], "{report}");
 }
 
 #[test]
@@ -190,67 +206,28 @@ fn a_forwarded_packet_crosses_both_directions() {
     const PACKETS: u64 = 20;
     let Some(joined) = Joined::new() else { return };
     joined.assert_round_trip(0.0);
-    let near = Plan::USUAL.v4_of(Side::Near).to_string();
-    let far = joined.far_address.to_string();
     // Near is a one-armed router: packets from far go back to far.
     let route = |namespace, by: &str| {
-        let words = ["ip", "route", "add", "10.90.0.0/24", "via", by];
-        let _ = well(&words, run_in(namespace, &words));
+        change(namespace, format!("ip route add 10.90.0.0/24 via {by}"));
     };
-    route(&joined.near, &far);
-    route(&joined.far, &near);
-    let forward = joined.near.run(|| {
+    route(&joined.near, &joined.far_address.to_string());
+    route(&joined.far, &Plan::USUAL.v4_of(Side::Near).to_string());
+    within(&joined.near, || {
         sysctl::set("ipv4/ip_forward", "1")?;
         sysctl::set("ipv4/conf/eth0/send_redirects", "0")?;
         sysctl::set("ipv4/conf/all/send_redirects", "0")
     });
-    forward.expect("entered").expect("settings");
-    let options = ["--filter", "udp", "--delay", "5ms", "--up-loss", "100%"];
-    let attached = joined.attach(&name_of("forwarded"), &options);
-    let socket = joined.far.run(|| std::net::UdpSocket::bind("0.0.0.0:0"));
-    let socket = socket.expect("entered").expect("a socket");
+    let options = "--filter udp --delay 5ms --up-loss 100%";
+    let attached = joined.attach(&name_of("forwarded"), options);
+    let (_, far) = joined.sockets(9_000);
     for _ in 0..PACKETS {
-        let sent = socket.send_to(&[7; 100], ("10.90.0.1", 9_000));
+        let sent = far.send_to(&[7; 100], ("10.90.0.1", 9_000));
         sent.expect("a datagram");
     }
     thread::sleep(Duration::from_millis(50));
     let report = attached.detach();
     let [up, down] = [0, 1].map(|link: usize| &report["links"][link]);
-    assert_eq!(count(down, "packets_out"), PACKETS, "{down}");
-    assert_eq!(count(up, "packets_in"), PACKETS, "{up}");
-    assert_eq!(count(up, "packets_out"), 0, "{up}");
-}
-
-#[test]
-fn an_interface_that_is_moved_away_works_there() {
-    let Some(joined) = Joined::new() else { return };
-    let attached = joined.attach(&name_of("moved"), &["--delay", "5ms"]);
-    joined.assert_round_trip(10.0);
-    let third = longwire_io::net::NetNamespace::new().expect("a namespace");
-    let moved = joined
-        .near
-        .run(|| longwire_io::net::link::move_to("eth0", &third));
-    moved.expect("entered").expect("moved");
-    let ran = attached.program.end();
-    assert!(ran.stdout.contains("is gone"), "{ran:?}");
-    let address = longwire_testbed::Plan::USUAL.v4_of(Side::Near);
-    let set_up = || {
-        longwire_io::net::addr_add("eth0", address.into(), 24)?;
-        longwire_io::net::link_up("eth0")
-    };
-    third.run(set_up).expect("entered").expect("up");
-    let words = [
-        "ping",
-        "-c",
-        "2",
-        "-i",
-        "0.1",
-        "-W",
-        "2",
-        "-q",
-        &joined.far_address.to_string(),
-    ];
-    let ran = run_in(&third, &words);
-    assert!(ran.stdout.contains(" 0% packet loss"), "{ran:?}");
-    joined.assert_clean();
+    assert_eq!(down["packets_out"], PACKETS, "{down}");
+    assert_eq!(up["packets_in"], PACKETS, "{up}");
+    assert_eq!(up["packets_out"], 0, "{up}");
 }

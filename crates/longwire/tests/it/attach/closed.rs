@@ -1,4 +1,5 @@
-//! Interfaces that stay closed when the emulator is killed.
+//! Interfaces that stay closed when the emulator is killed, also next to other links, and
+//! after changes while they had no owner.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -6,19 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use longwire_io::net::{NetNamespace, link_stats};
-use longwire_testbed::support::Folder;
+use longwire_io::net::{NetNamespace, link_delete, link_stats};
+use longwire_testbed::support::{Folder, within};
 use longwire_testbed::{Plan, Side};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
+use serde_json::{Value, json};
 
-use super::node::{RunningNode, attachment};
-use super::{DEVICE, Joined, name_of};
-use crate::common::longwire;
-use crate::common::process::TIMEOUT;
-use serde_json::json;
+use super::several::{joined, prefix};
+use super::{DEVICE, Joined, detach, name_of};
+use crate::common::node::{RunningNode, attachment, path};
+use crate::common::program::{background, eventually, longwire, start};
+use crate::common::site::path_of;
 
 const BPF: &str = "/sys/fs/bpf";
 const NONE: Option<&str> = None;
@@ -27,7 +29,7 @@ const KILL_MAX: Duration = Duration::from_millis(20);
 
 /// Gives the calling thread and its children a mount namespace with a BPF file system,
 /// or without one.
-pub(super) fn mounts(bpf: bool) {
+fn mounts(bpf: bool) {
     unshare(CloneFlags::CLONE_NEWNS).expect("root has mount namespaces");
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(NONE, "/", NONE, private, NONE).expect("private mounts");
@@ -35,18 +37,29 @@ pub(super) fn mounts(bpf: bool) {
     mount(Some(kind), BPF, Some(kind), MsFlags::empty(), NONE).expect("a mount");
 }
 
-pub(super) fn pins() -> usize {
+fn pins() -> usize {
     let entries = Path::new(BPF).read_dir().expect("it is mounted");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
-    names
-        .filter(|name| name.to_string_lossy().starts_with("longwire"))
-        .count()
+    let own = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("longwire");
+    names.filter(own).count()
 }
 
 /// Numbered datagrams of one direction: send time of each, and arrivals.
 pub(super) struct Numbered {
     pub sent: Vec<Instant>,
     pub arrived: Vec<(usize, Instant)>,
+}
+
+impl Numbered {
+    /// Asserts that no datagram was faster than a link.
+    fn assert_delayed(&self, by: Duration) {
+        for (number, at) in &self.arrived {
+            let delay = at.duration_since(self.sent[*number]);
+            // Timestamps of two clocks differ by microseconds.
+            let by_link = delay + Duration::from_millis(1) > by;
+            assert!(by_link, "{number} passed by the link, in {delay:?}");
+        }
+    }
 }
 
 /// Sends datagrams between namespaces until `over`, and waits for late ones.
@@ -57,12 +70,10 @@ pub(super) fn number(
     over: &AtomicBool,
 ) -> Numbered {
     let address = SocketAddr::new(Plan::USUAL.v4_of(side).into(), 9_000);
-    let receiver = to.run(|| UdpSocket::bind(address)).expect("entered");
-    let receiver = receiver.expect("a socket");
+    let receiver = within(to, || UdpSocket::bind(address));
     // Avoids losses at the receiver while its thread waits for a core.
     setsockopt(&receiver, RcvBufForce, &(16 << 20)).expect("root may");
-    let sender = from.run(|| UdpSocket::bind("0.0.0.0:0")).expect("entered");
-    let sender = sender.expect("a socket");
+    let sender = within(from, || UdpSocket::bind("0.0.0.0:0"));
     let timeout = Some(Duration::from_millis(300));
     receiver.set_read_timeout(timeout).expect("a timeout");
     thread::scope(|scope| {
@@ -90,14 +101,15 @@ pub(super) fn number(
 
 /// Waits until more datagrams have arrived at far.
 pub(super) fn wait_for_arrivals(joined: &Joined, datagrams: u64) {
-    let begin = Instant::now();
-    let arrived = || joined.far.run(|| link_stats(DEVICE)).expect("entered");
-    let arrived = || arrived().expect("statistics").rx_packets;
+    let arrived = || within(&joined.far, || link_stats(DEVICE)).rx_packets;
     let enough = arrived() + datagrams;
-    while arrived() < enough {
-        assert!(begin.elapsed() < TIMEOUT, "nothing arrives");
-        thread::sleep(Duration::from_millis(5));
-    }
+    eventually("nothing arrives", || arrived() >= enough);
+}
+
+fn closed(joined: &Joined, delay: &str) -> Value {
+    let mut body = attachment(&path_of(&joined.near), json!({ "delay": delay }));
+    body["fail"] = "closed".into();
+    body
 }
 
 #[test]
@@ -106,15 +118,12 @@ fn a_node_that_is_killed_leaves_interfaces_closed_until_it_is_back() {
     mounts(true);
     joined.assert_round_trip(0.0);
     let folder = Folder::new();
-    let mut body = attachment(&joined, json!({ "delay": "15ms" }));
-    body["fail"] = "closed".into();
-    let node = RunningNode::start(&folder);
-    node.put("closed", &body);
+    let mut node = RunningNode::start(&folder);
+    node.put("closed", &closed(&joined, "15ms"));
     assert_eq!(pins(), 2);
     let over = AtomicBool::new(false);
     let stream = thread::scope(|scope| {
         let stream = scope.spawn(|| number(&joined.near, &joined.far, Side::Far, &over));
-        let mut node = node;
         for _ in 0..3 {
             wait_for_arrivals(&joined, 400);
             node.kill();
@@ -127,34 +136,27 @@ fn a_node_that_is_killed_leaves_interfaces_closed_until_it_is_back() {
         wait_for_arrivals(&joined, 400);
         over.store(true, Ordering::Relaxed);
         let stream = stream.join().expect("a stream");
-        joined.assert_round_trip(30.0);
-        let removed = node.client().delete("/v1/attachments/closed");
-        removed.expect("removed");
+        node.assert_crossed(|| joined.round_trip(), 30.0);
+        node.delete("closed");
         stream
     });
     assert_eq!(pins(), 0);
     joined.assert_round_trip(0.0);
     joined.assert_clean();
-    let Numbered { sent, arrived } = stream;
-    assert!(arrived.len() > 1_000, "{} of {}", arrived.len(), sent.len());
-    for (number, at) in arrived {
-        let delay = at.duration_since(sent[number]);
-        let by_link = delay + Duration::from_millis(1) > Duration::from_millis(15);
-        assert!(by_link, "{number} passed by the link, in {delay:?}");
-    }
+    let (arrived, sent) = (stream.arrived.len(), stream.sent.len());
+    assert!(arrived > 1_000, "{arrived} of {sent}");
+    stream.assert_delayed(Duration::from_millis(15));
 }
 
 #[test]
 fn nothing_passes_once_the_program_is_killed() {
-    const DELAY: Duration = Duration::from_millis(30);
     let Some(joined) = Joined::new() else { return };
     mounts(true);
     // Neighbours are resolved before the interface is closed.
     joined.assert_round_trip(0.0);
+    let name = name_of("closed");
     for round in 0..5 {
-        let name = name_of("closed");
-        let options = ["--fail", "closed", "--delay", "30ms"];
-        let attached = joined.attach(&name, &options);
+        let attached = joined.attach(&name, "--fail closed --delay 30ms");
         assert_eq!(pins(), 2);
         let over = AtomicBool::new(false);
         let (streams, killed) = thread::scope(|scope| {
@@ -170,34 +172,31 @@ fn nothing_passes_once_the_program_is_killed() {
             let streams = [up, down].map(|stream| stream.join().expect("a stream"));
             (streams, killed)
         });
-        for Numbered { sent, arrived } in &streams {
-            assert!(!arrived.is_empty(), "nothing arrived before the kill");
-            for (number, at) in arrived {
-                assert!(sent[*number] < killed, "{number} passed after the kill");
-                let delay = at.duration_since(sent[*number]);
-                // Timestamps of two clocks differ by microseconds.
+        for stream in &streams {
+            assert!(
+                !stream.arrived.is_empty(),
+                "nothing arrived before the kill"
+            );
+            for (number, _) in &stream.arrived {
                 assert!(
-                    delay + Duration::from_millis(1) > DELAY,
-                    "{number} passed by the link, in {delay:?}"
+                    stream.sent[*number] < killed,
+                    "{number} passed after the kill"
                 );
             }
-            assert!(sent.last().is_some_and(|last| *last > killed));
+            stream.assert_delayed(Duration::from_millis(30));
+            assert!(stream.sent.last().is_some_and(|last| *last > killed));
         }
         assert_eq!(joined.round_trip(), None, "closed");
-        let listed = longwire(&["attach", "list"]).stdout;
-        assert!(listed.contains("its emulator has ended"), "{listed}");
-        let refused = longwire(&["attach", "set", &name, "delay=1ms"]);
-        assert!(refused.stderr.contains("attach detach"), "{refused:?}");
-        let refused = joined.refused(&name_of("other"), &[]);
-        assert!(refused.stderr.contains("attach list"), "{refused:?}");
-        let detached = longwire(&["attach", "detach", &name]);
-        assert_eq!(detached.code, 0, "{detached:?}");
+        longwire("attach list").prints("its emulator has ended");
+        longwire(format!("attach set {name} delay=1ms")).says("attach detach");
+        joined.refuses(&name_of("other"), "", "attach list");
+        detach(&name);
         joined.assert_round_trip(0.0);
         joined.assert_clean();
         assert_eq!(pins(), 0);
     }
-    let listed = longwire(&["attach", "list"]).stdout;
-    assert!(!listed.contains(&name_of("closed")), "{listed}");
+    let listed = longwire("attach list").stdout;
+    assert!(!listed.contains(&name), "{listed}");
 }
 
 #[test]
@@ -205,26 +204,23 @@ fn nothing_stays_after_a_usual_end_or_without_the_interface() {
     let Some(joined) = Joined::new() else { return };
     mounts(true);
     let name = name_of("usual");
-    let options = ["--fail", "closed", "--delay", "5ms"];
-    let attached = joined.attach(&name, &options);
+    let attached = joined.attach(&name, "--fail closed --delay 5ms");
     joined.assert_round_trip(10.0);
-    let _ = attached.detach();
+    attached.detach();
     joined.assert_round_trip(0.0);
     assert_eq!(pins(), 0);
     joined.assert_clean();
 
     // Traffic that bypasses the link is not blocked.
-    let attached = joined.attach(&name, &["--fail", "closed", "--to", "192.0.2.0/24"]);
-    attached.kill();
+    joined
+        .attach(&name, "--fail closed --to 192.0.2.0/24")
+        .kill();
     joined.assert_round_trip(0.0);
-    let detached = longwire(&["attach", "detach", &name]);
-    assert_eq!(detached.code, 0, "{detached:?}");
+    detach(&name);
 
-    let attached = joined.attach(&name, &options);
-    attached.kill();
-    let deleted = joined.near.run(|| longwire_io::net::link_delete(DEVICE));
-    deleted.expect("entered").expect("deleted");
-    let listed = longwire(&["attach", "list"]).stdout;
+    joined.attach(&name, "--fail closed --delay 5ms").kill();
+    within(&joined.near, || link_delete(DEVICE));
+    let listed = longwire("attach list").stdout;
     assert!(!listed.contains(&name), "{listed}");
     assert_eq!(pins(), 0);
 }
@@ -233,9 +229,154 @@ fn nothing_stays_after_a_usual_end_or_without_the_interface() {
 fn closed_needs_a_bpf_file_system() {
     let Some(joined) = Joined::new() else { return };
     mounts(false);
-    let refused = joined.refused(&name_of("no-bpf"), &["--fail", "closed"]);
-    assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.stderr.contains("mount -t bpf"), "{refused:?}");
+    let refused = joined.refuses(&name_of("no-bpf"), "--fail closed", "mount -t bpf");
+    refused.exits(1);
     joined.assert_round_trip(0.0);
+    joined.assert_clean();
+}
+
+#[test]
+fn a_later_link_does_not_open_a_closed_one() {
+    let Some((joined, [first, second, _])) = joined() else {
+        return;
+    };
+    mounts(true);
+    for address in [first, second] {
+        joined.assert_round_trip_to(address, 0.0);
+    }
+    for _ in 0..3 {
+        let name = name_of("closed-part");
+        joined
+            .attach(&name, &format!("--fail closed --to {}", prefix(first)))
+            .kill();
+        let options = format!("--to {} --delay 10ms", prefix(second));
+        let other = joined.attach(&name_of("later"), &options);
+        assert_eq!(joined.round_trip_to(first), None, "closed");
+        joined.assert_round_trip_to(second, 20.0);
+        other.detach();
+        detach(&name);
+    }
+    for address in [first, second] {
+        joined.assert_round_trip_to(address, 0.0);
+    }
+    joined.assert_clean();
+}
+
+#[test]
+fn links_that_are_attached_at_once_are_apart() {
+    let Some((joined, addresses)) = joined() else {
+        return;
+    };
+    mounts(true);
+    for fail in ["closed", "open"] {
+        let runs = addresses.map(|address| {
+            let name = name_of(&format!("apart-{address}"));
+            let options = format!("--fail {fail} --to {} --delay 10ms", prefix(address));
+            let program = start(joined.line(DEVICE, &name, &options));
+            joined.links.0.lock().expect("no panic").push(name.clone());
+            (name, program)
+        });
+        let runs = runs.map(|(name, program)| (name, program.ready("attached to")));
+        // Each is removed individually.
+        for (number, (name, program)) in runs.into_iter().enumerate() {
+            for (other, address) in addresses.into_iter().enumerate() {
+                let delays = if other < number { 0.0 } else { 20.0 };
+                joined.assert_round_trip_to(address, delays);
+            }
+            detach(&name);
+            let _ = program.end();
+        }
+        assert_eq!(pins(), 0);
+    }
+    joined.assert_clean();
+}
+
+#[test]
+fn a_closed_attachment_whose_target_is_gone_opens_when_it_is_removed() {
+    let Some(joined) = Joined::new() else { return };
+    mounts(true);
+    joined.assert_round_trip(0.0);
+    for by_end_of_node in [false, true] {
+        let folder = Folder::new();
+        let node = RunningNode::start(&folder);
+        let sleep = background(&joined.near, "sleep 1000");
+        let mut body = closed(&joined, "15ms");
+        body["target"] = json!({ "pid": sleep.id() });
+        node.put("pid", &body);
+        node.assert_crossed(|| joined.round_trip(), 30.0);
+        node.kill();
+        assert_eq!(joined.round_trip(), None, "closed");
+        drop(sleep);
+        let node = RunningNode::start(&folder);
+        assert_eq!(node.get("pid")["state"], "waiting");
+        assert_eq!(joined.round_trip(), None, "closed until it is removed");
+        if by_end_of_node {
+            node.stop();
+        } else {
+            node.delete("pid");
+        }
+        assert_eq!(pins(), 0);
+        joined.assert_round_trip(0.0);
+    }
+    joined.assert_clean();
+}
+
+#[test]
+fn each_interface_of_a_closed_attachment_is_attached_again() {
+    let Some((joined, [first, second, _])) = joined() else {
+        return;
+    };
+    mounts(true);
+    joined.add_pair("eth1");
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    // Serial numbers of the next attachment differ at the two interfaces.
+    let mut other = attachment(&path_of(&joined.near), json!({ "delay": "5ms" }));
+    other["to"] = json!([prefix(second)]);
+    node.put("other", &other);
+    let mut all = closed(&joined, "15ms");
+    all["interface"] = "all".into();
+    all["to"] = json!([prefix(first)]);
+    let made = node.put("all", &all);
+    assert_eq!(made["interfaces"], json!([DEVICE, "eth1"]), "{made}");
+    assert_eq!(pins(), 4);
+    node.kill();
+    assert_eq!(joined.round_trip(), None, "closed");
+    let node = RunningNode::start(&folder);
+    node.assert_crossed(|| joined.round_trip(), 30.0);
+    assert_eq!(pins(), 4);
+    // An interface that goes away meanwhile leaves nothing behind.
+    node.kill();
+    within(&joined.near, || link_delete("eth1"));
+    let node = RunningNode::start(&folder);
+    node.assert_crossed(|| joined.round_trip(), 30.0);
+    assert_eq!(pins(), 2);
+    node.delete("all");
+    assert_eq!(pins(), 0);
+    node.assert_crossed(|| joined.round_trip(), 0.0);
+    node.delete("other");
+    joined.assert_clean();
+}
+
+#[test]
+fn a_node_that_is_killed_at_any_moment_leaves_nothing_closed_after_its_removal() {
+    let Some(joined) = Joined::new() else { return };
+    mounts(true);
+    joined.assert_round_trip(0.0);
+    let folder = Folder::new();
+    for wait_ms in (0..60).step_by(4) {
+        let node = RunningNode::start(&folder);
+        let body = closed(&joined, "1ms");
+        let mut client = node.client();
+        let put = thread::spawn(move || client.put(&path("any"), &body).is_ok());
+        thread::sleep(Duration::from_millis(wait_ms));
+        node.kill();
+        let _ = put.join();
+        let node = RunningNode::start(&folder);
+        node.delete("any");
+        node.stop();
+        assert_eq!(pins(), 0, "killed after {wait_ms} ms");
+        assert!(joined.round_trip().is_some(), "killed after {wait_ms} ms");
+    }
     joined.assert_clean();
 }

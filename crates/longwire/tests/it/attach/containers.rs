@@ -1,52 +1,74 @@
 //! Links of containerd and runc containers.
 
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use longwire_io::net::NetNamespace;
+use longwire_testbed::support::Folder;
+use serde_json::Value;
 
-use longwire_io::net::link_names;
-
-use super::{Attached, name_of, started};
+use super::{Attached, Links, name_of};
 use crate::common::containerd::{Container, DEVICE, Engine, image, join};
-use crate::common::process::TIMEOUT;
+use crate::common::number;
+use crate::common::program::{Ran, command, eventually, piped};
+use crate::common::recording::{all_delivered, assert_delays, delivered};
+use crate::common::site::assert_no_attachment;
 
 const NEAR: &str = "10.88.0.1";
 const FAR: &str = "10.88.0.2";
-const SLEEP: &[&str] = &["sleep", "1000"];
+const SLEEP: &str = "sleep 1000";
 /// Serves files and iperf3.
-const SERVE: &[&str] = &["sh", "-c", "httpd -p 80 -h /www; exec iperf3 -s"];
+const SERVE: &str = "sh -c 'httpd -p 80 -h /www; exec iperf3 -s'";
 
-/// Attaches a link to a container by its name.
-fn attach(engine: &Engine, container: &Container<'_>, options: &[&str]) -> Attached {
-    let name = name_of(&container.id);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    let target = format!("containerd:{}", container.id);
-    command.args(["attach", "--container", &target, "--interface", DEVICE]);
-    command.args(["--name", &name, "--json"]).args(options);
-    command.env("CONTAINERD_ADDRESS", engine.socket());
-    started(command, &name)
+/// Two joined containers, of which near has the links.
+struct Pair<'a> {
+    engine: &'a Engine,
+    near: Container<'a>,
+    far: Container<'a>,
+    links: Links,
 }
 
-/// Asserts that no device of an attachment remains in a container.
-#[track_caller]
-fn assert_clean(container: &Container<'_>) {
-    let namespace = container.namespace();
-    let end = Instant::now() + TIMEOUT;
-    loop {
-        let names = namespace.run(link_names).expect("entered").expect("names");
-        if names.iter().all(|name| !name.starts_with("lw-")) {
-            return;
+impl Pair<'_> {
+    fn new<'a>(engine: &'a Engine, near: Container<'a>) -> Pair<'a> {
+        let far = engine.run(&format!("far-of-{}", near.id), "", SERVE);
+        join([(&near, NEAR), (&far, FAR)]);
+        Pair {
+            engine,
+            near,
+            far,
+            links: Links::default(),
         }
-        assert!(Instant::now() < end, "devices are left: {names:?}");
-        std::thread::sleep(Duration::from_millis(10));
     }
-}
 
-/// Fetches a file over the link, and asserts that it is intact.
-#[track_caller]
-fn assert_fetched(container: &Container<'_>) {
-    let url = format!("http://{FAR}/data");
-    let fetched = container.bytes(&["curl", "-sS", "--fail", &url]);
-    assert!(fetched == image::data(), "other bytes than are served");
+    /// Attaches a link to near by its name.
+    fn attach(&self, options: &str) -> Attached {
+        let (id, name) = (&self.near.id, name_of(&self.near.id));
+        let target = format!("--container containerd:{id} --interface {DEVICE}");
+        let mut command = piped(format!(
+            "longwire attach {target} --name {name} --json {options}"
+        ));
+        command.env("CONTAINERD_ADDRESS", self.engine.socket());
+        self.links.attach(&name, &mut command)
+    }
+
+    #[track_caller]
+    fn assert_round_trip(&self, delays: f64) {
+        let near: NetNamespace = self.near.namespace();
+        self.links.assert_crossed(&near, FAR, delays);
+    }
+
+    /// As [`Pair::assert_round_trip`], from far.
+    #[track_caller]
+    fn assert_round_trip_back(&self, delays: f64) {
+        self.links
+            .assert_crossed(&self.far.namespace(), NEAR, delays);
+    }
+
+    /// Fetches a file over the link, and asserts that it is intact.
+    #[track_caller]
+    fn assert_fetched(&self) {
+        let fetched = self
+            .near
+            .bytes(&format!("curl -sS --fail http://{FAR}/data"));
+        assert!(fetched == image::data(), "other bytes than are served");
+    }
 }
 
 #[test]
@@ -54,89 +76,120 @@ fn containers_have_the_link_that_is_attached() {
     let Some(engine) = Engine::start() else {
         return;
     };
-    let near = engine.run("near", &[], SLEEP);
-    let far = engine.run("far", &[], SERVE);
-    join([(&near, NEAR), (&far, FAR)]);
-    near.assert_round_trip(FAR, 0.0);
-    assert_fetched(&near);
+    let pair = Pair::new(&engine, engine.run("near", "", SLEEP));
+    pair.assert_round_trip(0.0);
+    pair.assert_fetched();
 
-    let attached = attach(&engine, &near, &["--delay", "40ms"]);
-    near.assert_round_trip(FAR, 80.0);
-    far.assert_round_trip(NEAR, 80.0);
-    assert_fetched(&near);
+    let attached = pair.attach("--delay 40ms");
+    pair.assert_round_trip(80.0);
+    pair.assert_round_trip_back(80.0);
+    pair.assert_fetched();
 
-    attached.set(&["delay=5ms", "rate=20mbit", "loss=0.1%"]);
-    near.assert_round_trip(FAR, 10.0);
-    assert_fetched(&near);
-    let options = ["iperf3", "-c", FAR, "-J", "-t", "3"];
-    for direction in [&options[..], &[&options[..], &["-R"]].concat()] {
-        let output = near.bytes(direction);
-        let result: serde_json::Value = serde_json::from_slice(&output).expect("JSON");
-        let rate = result["end"]["sum_received"]["bits_per_second"].as_f64();
-        let rate = rate.unwrap_or_else(|| panic!("{result}")) / 1e6;
+    attached.set("delay=5ms rate=20mbit loss=0.1%");
+    pair.assert_round_trip(10.0);
+    pair.assert_fetched();
+    for direction in ["", "-R"] {
+        let output = pair
+            .near
+            .bytes(&format!("iperf3 -c {FAR} -J -t 3 {direction}"));
+        let result: Value = serde_json::from_slice(&output).expect("JSON");
+        let rate = number(&result["end"]["sum_received"]["bits_per_second"]) / 1e6;
         // On a busy machine, TCP does not fill the link; its rate is the limit.
         assert!(rate > 0.0 && rate < 20.0, "{rate} Mbit/s of 20");
     }
     let report = attached.detach();
-    assert_eq!(report["error"], serde_json::Value::Null, "{report}");
-    near.assert_round_trip(FAR, 0.0);
-    assert_clean(&near);
+    assert_eq!(report["error"], Value::Null, "{report}");
+    pair.assert_round_trip(0.0);
+    assert_no_attachment(&pair.near.namespace());
 
-    a_pause_loses_nothing(&engine, &near, &far);
-    a_restart_ends_the_run(&engine, &near, &far);
+    releases_are_those_of_the_link(&pair);
+    a_pause_loses_nothing(&pair);
+    a_restart_ends_the_run(&pair);
+}
+
+/// Departures of a queue are spaced by the rate, and delays are those of the model, by the log
+/// of the link.
+fn releases_are_those_of_the_link(pair: &Pair<'_>) {
+    const NANOS_PER_BYTE: i64 = 400;
+    let dir = Folder::new();
+    let log = dir.file("log.csv");
+    let attached = pair.attach(&format!("--delay 20ms --log {log}"));
+    pair.assert_round_trip(40.0);
+    attached.detach();
+    let mut directions: Vec<String> = all_delivered(&log).into_iter().map(|it| it.link).collect();
+    directions.sort();
+    directions.dedup();
+    assert_eq!(directions.len(), 2, "{directions:?}");
+    for direction in &directions {
+        assert_delays(&log, direction, 4, 20);
+    }
+
+    let attached = pair.attach(&format!("--rate 20mbit --log {log}"));
+    pair.near.bytes(&format!("iperf3 -c {FAR} -t 2"));
+    attached.detach();
+    let frames = delivered(&log, &directions[1]);
+    let release = |at: usize| frames[at].arrival + frames[at].delay;
+    let mut queued = 0;
+    for at in 1..frames.len() {
+        let service = i64::from(frames[at].len) * NANOS_PER_BYTE;
+        let apart = release(at) - release(at - 1);
+        assert!(apart >= service, "{apart} ns: {:?}", frames[at]);
+        if frames[at].arrival < release(at - 1) {
+            assert_eq!(apart, service, "{:?}", frames[at]);
+            queued += 1;
+        }
+    }
+    assert!(queued > 100, "{queued} of {} frames", frames.len());
 }
 
 /// A container is paused during a download, and resumes.
-fn a_pause_loses_nothing(engine: &Engine, near: &Container<'_>, far: &Container<'_>) {
-    let attached = attach(engine, near, &["--delay", "10ms", "--rate", "1mbit"]);
-    let url = format!("http://{FAR}/data");
+fn a_pause_loses_nothing(pair: &Pair<'_>) {
+    let near = &pair.near;
+    let attached = pair.attach("--delay 10ms --rate 1mbit");
     // Half a minute at this rate: longer than until the pause.
-    let script = format!("curl -sS --fail -o /tmp/data {url}");
-    let mut download = near.spawn(&["sh", "-c", &script]);
-    let begin = Instant::now();
-    while near.exec(&["sh", "-c", "[ -s /tmp/data ]"]).code != 0 {
-        assert!(begin.elapsed() < TIMEOUT, "nothing arrives");
-    }
+    let mut download = near.spawn(&format!("curl -sS --fail -o /tmp/data http://{FAR}/data"));
+    eventually("nothing arrives", || {
+        near.exec("sh -c '[ -s /tmp/data ]'").code == 0
+    });
     let frozen = near.freeze();
-    attached.set(&["rate=100mbit"]);
+    attached.set("rate=100mbit");
     // The kernel replies on its behalf, over the link.
-    far.assert_round_trip(NEAR, 20.0);
+    let trip = super::pings(&pair.far.namespace(), NEAR);
+    assert!(trip > Some(19.9), "{trip:?} ms");
     let over = download.child().try_wait().expect("a child");
     assert_eq!(over, None, "a paused program ends nothing");
     drop(frozen);
-    let ended = download.end();
-    assert_eq!(ended.code, 0, "{ended:?}");
-    let received = near.bytes(&["cat", "/tmp/data"]);
+    download.end().well();
+    let received = near.bytes("cat /tmp/data");
     assert!(received == image::data(), "other bytes than are served");
-    near.assert_round_trip(FAR, 20.0);
+    pair.assert_round_trip(20.0);
 
     // A link can be attached to and detached from a paused container.
     let frozen = near.freeze();
     let report = attached.detach();
-    assert_eq!(report["error"], serde_json::Value::Null, "{report}");
-    let again = attach(engine, near, &["--delay", "15ms"]);
-    far.assert_round_trip(NEAR, 30.0);
-    let _ = again.detach();
+    assert_eq!(report["error"], Value::Null, "{report}");
+    let again = pair.attach("--delay 15ms");
+    pair.assert_round_trip_back(30.0);
+    again.detach();
     drop(frozen);
-    assert_clean(near);
+    assert_no_attachment(&near.namespace());
 }
 
 /// A container and its network end, and so does the run. After a restart, it has
 /// another network, without a link until one is attached.
-fn a_restart_ends_the_run(engine: &Engine, near: &Container<'_>, far: &Container<'_>) {
-    let attached = attach(engine, near, &["--delay", "10ms"]);
-    near.assert_round_trip(FAR, 20.0);
-    near.kill();
-    let ran = attached.program.end();
-    assert!(ran.stdout.contains("is gone"), "{ran:?}");
-    near.task(&["delete"]);
-    near.task(&["start", "--detach"]);
-    join([(near, NEAR), (far, FAR)]);
-    near.assert_round_trip(FAR, 0.0);
-    let attached = attach(engine, near, &["--delay", "15ms"]);
-    near.assert_round_trip(FAR, 30.0);
-    let _ = attached.detach();
-    assert_clean(near);
+fn a_restart_ends_the_run(pair: &Pair<'_>) {
+    let attached = pair.attach("--delay 10ms");
+    pair.assert_round_trip(20.0);
+    pair.near.kill();
+    attached.is_gone();
+    pair.near.task("delete");
+    pair.near.task("start --detach");
+    join([(&pair.near, NEAR), (&pair.far, FAR)]);
+    pair.assert_round_trip(0.0);
+    let attached = pair.attach("--delay 15ms");
+    pair.assert_round_trip(30.0);
+    attached.detach();
+    assert_no_attachment(&pair.near.namespace());
 }
 
 #[test]
@@ -144,27 +197,23 @@ fn out_of_memory_is_the_containers_alone() {
     let Some(engine) = Engine::start() else {
         return;
     };
-    let limit = ["--memory-limit", "33554432"];
     // Without newlines, `tail` keeps all of its input in memory.
-    let eat = "until [ -e /tmp/go ]; do sleep 0.05; done; exec tail /dev/zero";
-    let near = engine.run("eater", &limit, &["sh", "-c", eat]);
-    let far = engine.run("server", &[], SERVE);
-    join([(&near, NEAR), (&far, FAR)]);
-    let attached = attach(&engine, &near, &["--delay", "20ms"]);
-    near.assert_round_trip(FAR, 40.0);
+    let eat = "sh -c 'until [ -e /tmp/go ]; do sleep 0.05; done; exec tail /dev/zero'";
+    let pair = Pair::new(&engine, engine.run("eater", "--memory-limit 33554432", eat));
+    let attached = pair.attach("--delay 20ms");
+    pair.assert_round_trip(40.0);
     // A process is killed, and its container continues.
-    let killed = near.exec(&["tail", "/dev/zero"]);
-    assert_eq!(killed.code, 137, "{killed:?}");
-    assert_eq!(near.state(), "RUNNING");
-    near.assert_round_trip(FAR, 40.0);
-    assert_fetched(&near);
+    pair.near.exec("tail /dev/zero").exits(137);
+    assert_eq!(pair.near.state(), "RUNNING");
+    pair.assert_round_trip(40.0);
+    pair.assert_fetched();
     // The first process is killed.
-    near.bytes(&["touch", "/tmp/go"]);
-    near.wait_for("STOPPED");
-    let ran = attached.program.end();
-    assert!(ran.stdout.contains("is gone"), "{ran:?}");
-    let deleted = engine.ctr(&["tasks", "delete", &near.id]);
-    assert!(deleted.stderr.contains("exit code 137"), "{deleted:?}");
+    pair.near.bytes("touch /tmp/go");
+    pair.near.wait_for("STOPPED");
+    attached.is_gone();
+    engine
+        .ctr(format!("tasks delete {}", pair.near.id))
+        .says("exit code 137");
 }
 
 #[test]
@@ -172,12 +221,11 @@ fn a_container_in_the_network_of_the_machine_is_refused() {
     let Some(engine) = Engine::start() else {
         return;
     };
-    let host = engine.run("host", &["--net-host"], SLEEP);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    command.args(["attach", "--container", &host.id, "--delay", "1ms"]);
+    let host = engine.run("host", "--net-host", SLEEP);
+    let mut command = command(format!(
+        "longwire attach --container {} --delay 1ms",
+        host.id
+    ));
     command.env("CONTAINERD_ADDRESS", engine.socket());
-    let output = command.stdin(Stdio::null()).output().expect("it starts");
-    let ran = crate::common::ran(output);
-    assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("--host-network"), "{ran:?}");
+    Ran::of(&mut command).exits(2).says("--host-network");
 }

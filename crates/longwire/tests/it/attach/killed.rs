@@ -5,15 +5,16 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use longwire_io::Pidfd;
-use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
-use longwire_testbed::support::Folder;
+use longwire_io::net::NetNamespace;
+use longwire_testbed::support::{Folder, within};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::node::RunningNode;
-use super::{Joined, name_of, path_of, started};
-use crate::common::process::{RunningProgram, TIMEOUT};
+use super::{Joined, name_of, set_up};
+use crate::common::node::{RunningNode, attachment};
+use crate::common::program::{RunningProgram, TIMEOUT, piped};
+use crate::common::site::path_of;
 
 /// For each, the kernel takes 0.2 s to close links and sockets.
 const INTERFACES: u8 = 24;
@@ -35,24 +36,13 @@ fn device(number: u8) -> String {
 fn wires(joined: &Joined) -> Vec<Wire> {
     let wire = |number: u8| {
         let name = device(number);
-        let end = |namespace| veth::End {
-            name: &name,
-            namespace,
-            ..veth::End::default()
-        };
-        veth::create(&veth::VethConfig {
-            a: end(Some(&joined.near)),
-            b: end(Some(&joined.far)),
-        })
-        .expect("a pair");
+        joined.add_pair(&name);
         let [near, far] = [1, 2].map(|host| IpAddr::from([10, 120, number, host]));
         let bind = |namespace: &NetNamespace, address: IpAddr| {
-            let bound = namespace.run(|| {
-                link_up(&name).expect("up");
-                addr_add(&name, address, 24).expect("an address");
+            set_up(namespace, &name, address);
+            within(namespace, || {
                 UdpSocket::bind(SocketAddr::new(address, PORT))
-            });
-            bound.expect("entered").expect("a socket")
+            })
         };
         let receiver = bind(&joined.far, far);
         let sender = bind(&joined.near, near);
@@ -90,14 +80,14 @@ fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> Option
 /// Kills a program whose links lose everything, and asserts that datagrams pass long
 /// before the kernel has removed the process, which takes longer with more interfaces.
 #[track_caller]
-fn assert_open_at_once(mut program: RunningProgram, wires: &[Wire]) {
+fn assert_open_at_once(program: RunningProgram, wires: &[Wire]) {
     for wire in wires {
         while wire.receiver.recv(&mut [0; 8]).is_ok() {}
     }
     let moment = Instant::now() + Duration::from_millis(50);
     let passed = passes_by(moment, wires, || false);
     assert!(passed.is_none(), "everything is lost");
-    let process = Pidfd::open(program.child().id()).expect("it runs");
+    let process = Pidfd::open(program.id()).expect("it runs");
     let killed = Instant::now();
     program.signal(Signal::SIGKILL);
     let is_over = || {
@@ -121,14 +111,10 @@ fn assert_open_at_once(mut program: RunningProgram, wires: &[Wire]) {
 fn all_interfaces_of_a_killed_program_are_open_at_once() {
     let Some(joined) = Joined::new() else { return };
     let wires = wires(&joined);
-    let name = name_of("killed-all");
     // With a limit of open files too low for these links.
-    let mut command = std::process::Command::new("prlimit");
-    command.args(["--nofile=128:4096", env!("CARGO_BIN_EXE_longwire")]);
-    command.args(["attach", "--netns", &path_of(&joined.near), "--name", &name]);
-    command.args(["--interface", "all", "--loss", "100%"]);
-    let attached = started(command, &name);
-    assert_open_at_once(attached.program, &wires);
+    let line = joined.line("all", &name_of("killed-all"), "--loss 100%");
+    let program = RunningProgram::spawn(&mut piped(format!("prlimit --nofile=128:4096 {line}")));
+    assert_open_at_once(program.ready("attached to"), &wires);
     joined.assert_clean();
 }
 
@@ -140,14 +126,11 @@ fn all_interfaces_of_a_killed_node_are_open_at_once() {
     let node = RunningNode::start(&folder);
     // The second selection takes other programs.
     for prefix in ["10.120.0.0/16", "10.0.0.0/8"] {
-        for number in 0..INTERFACES {
-            let body = json!({
-                "target": { "netns": path_of(&joined.near) },
-                "interface": device(number),
-                "to": [prefix],
-                "link": { "loss": "100%" },
-            });
-            node.put(&device(number), &body);
+        for name in (0..INTERFACES).map(device) {
+            let mut body = attachment(&path_of(&joined.near), json!({ "loss": "100%" }));
+            body["interface"] = name.as_str().into();
+            body["to"] = json!([prefix]);
+            node.put(&name, &body);
         }
     }
     assert_open_at_once(node.program, &wires);

@@ -1,6 +1,6 @@
 //! Foreign programs at the same interface, similar to those of container networks.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use longwire_io::bpf::instruction::{
@@ -10,10 +10,12 @@ use longwire_io::bpf::instruction::{
 use longwire_io::bpf::tcx::{self, Hook, Position, run_count};
 use longwire_io::bpf::{Link, ProgramKind, enable_stats, load_program};
 use longwire_io::net::link::{link_index, link_stats};
-use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
+use longwire_io::net::{NetNamespace, veth};
+use longwire_testbed::support::within;
 
-use super::{DEVICE, Joined, name_of};
-use crate::common::site::{run_in, well};
+use super::{DEVICE, Joined, name_of, set_up};
+use crate::common::count;
+use crate::common::program::change;
 
 /// TCX_NEXT and TCX_DROP.
 const NEXT: i32 = -1;
@@ -39,7 +41,7 @@ impl Other {
         instructions: &[Instruction],
     ) -> Other {
         let program = load_program(ProgramKind::Tcx, name, instructions).expect("accepted");
-        let attach = || {
+        let link = within(namespace, || {
             let index = link_index(device).expect("a device");
             let found = tcx::programs(index, hook)?;
             tcx::attach(
@@ -49,8 +51,7 @@ impl Other {
                 Position::First,
                 found.revision,
             )
-        };
-        let link = namespace.run(attach).expect("entered").expect("attached");
+        });
         Other {
             _link: link,
             program,
@@ -64,8 +65,7 @@ impl Other {
 
 fn order(namespace: &NetNamespace, hook: Hook) -> Vec<String> {
     let programs = || tcx::programs(link_index(DEVICE).expect("a device"), hook);
-    let found = namespace.run(programs).expect("entered");
-    found.expect("programs").names
+    within(namespace, programs).names
 }
 
 /// Marks frames with identities, as Cilium does.
@@ -105,7 +105,7 @@ fn other_programs_stay_and_see_each_frame_once() {
     assert_eq!(order(&joined.near, Hook::Egress), before);
     joined.assert_round_trip(0.0);
 
-    let attached = joined.attach(&name_of("others"), &["--delay", "20ms"]);
+    let attached = joined.attach(&name_of("others"), "--delay 20ms");
     let with_link = ["longwireOff0000", "other_mark", "other_drop"];
     assert_eq!(order(&joined.near, Hook::Egress), with_link);
     assert_eq!(
@@ -113,35 +113,19 @@ fn other_programs_stay_and_see_each_frame_once() {
         ["longwireIff0000", "other_in"]
     );
     let counts = || [&marker, &dropper, &receiver].map(Other::runs);
-    let stats = || {
-        let stats = joined.near.run(|| link_stats(DEVICE)).expect("entered");
-        stats.expect("statistics").tx_packets
-    };
-    let (start, sent_before) = (counts(), stats());
+    let sent = || within(&joined.near, || link_stats(DEVICE)).tx_packets;
+    let (start, sent_before) = (counts(), sent());
     joined.assert_round_trip(40.0);
-    let socket = joined
-        .near
-        .run(|| UdpSocket::bind("0.0.0.0:0"))
-        .expect("entered");
-    let socket = socket.expect("a socket");
+    let (near, _far) = joined.sockets(9_999);
     for length in [100, 777].into_iter().cycle().take(40) {
-        let sent = socket.send_to(&vec![1; length], (joined.far_address, 9_999));
+        let sent = near.send_to(&vec![1; length], (joined.far_address, 9_999));
         assert_eq!(sent.ok(), Some(length));
     }
     joined.assert_round_trip(40.0);
     let report = attached.detach();
-    let (end, sent_after) = (counts(), stats());
-    let count = |link: usize| {
-        report["links"][link]["packets_out"]
-            .as_u64()
-            .expect("a count")
-    };
-    let (up, down) = (count(0), count(1));
-    let ran: Vec<u64> = start
-        .iter()
-        .zip(end)
-        .map(|(start, end)| end - start)
-        .collect();
+    let (end, sent_after) = (counts(), sent());
+    let [up, down] = [0, 1].map(|link: usize| count(&report["links"][link]["packets_out"]));
+    let ran = [0, 1, 2].map(|at| end[at] - start[at]);
     assert_eq!(ran, [up, up, down], "each frame once, after the link");
     assert_eq!(sent_after - sent_before, up - 20, "twenty are dropped");
     assert_eq!(order(&joined.near, Hook::Egress), before);
@@ -153,25 +137,22 @@ fn other_programs_stay_and_see_each_frame_once() {
 #[test]
 fn classic_filters_stay_and_delays_do_not_multiply() {
     let Some(joined) = Joined::new() else { return };
-    let tc = |words: &[&str]| {
-        let words = [&["tc"], words].concat();
-        well(&words, run_in(&joined.near, &words))
-    };
-    tc(&["qdisc", "add", "dev", DEVICE, "clsact"]);
+    let tc = |line: &str| change(&joined.near, format!("tc {line}"));
+    tc("qdisc add dev eth0 clsact");
     for hook in ["ingress", "egress"] {
         // Counts all bytes of all frames.
-        let program = "1,6 0 0 4294967295";
-        tc(&[
-            "filter", "add", "dev", DEVICE, hook, "bpf", "bytecode", program, "flowid", "1:1",
-        ]);
+        let program = "bytecode '1,6 0 0 4294967295'";
+        tc(&format!(
+            "filter add dev eth0 {hook} bpf {program} flowid 1:1"
+        ));
     }
-    let filters = || ["ingress", "egress"].map(|hook| tc(&["filter", "show", "dev", DEVICE, hook]));
+    let filters = || ["ingress", "egress"].map(|hook| tc(&format!("filter show dev eth0 {hook}")));
     let before = filters();
     assert!(before[0].contains("bytecode"), "{before:?}");
-    let attached = joined.attach(&name_of("classic"), &["--delay", "20ms"]);
+    let attached = joined.attach(&name_of("classic"), "--delay 20ms");
     joined.assert_round_trip(40.0);
     assert_eq!(filters(), before);
-    let _ = attached.detach();
+    attached.detach();
     assert_eq!(filters(), before);
     joined.assert_round_trip(0.0);
 }
@@ -215,48 +196,23 @@ fn a_pod_behind_redirects_of_the_host_has_the_delay_that_is_asked_for() {
     ] {
         veth::create(&veth::VethConfig { a, b }).expect("a pair");
     }
-    let address = |last: u8, third: u8| IpAddr::from([10, 88, third, last]);
-    for (namespace, device, third, last) in [
-        (&pod, DEVICE, 1, 2),
-        (&host, "lxc", 1, 1),
-        (&host, "up", 2, 1),
-        (&far, DEVICE, 2, 2),
-    ] {
-        let set_up = || {
-            addr_add(device, address(last, third), 24)?;
-            link_up(device)
-        };
-        namespace.run(set_up).expect("entered").expect("a device");
-    }
-    for (namespace, network, gateway) in [(&pod, 2, 1), (&far, 1, 2)] {
-        let route = [
-            "ip",
-            "route",
-            "add",
-            &format!("10.88.{network}.0/24"),
-            "via",
-            &format!("10.88.{gateway}.1"),
-        ];
-        let _ = well(&route, run_in(namespace, &route));
-    }
-    let index = |device: &str| {
-        let found = host.run(|| link_index(device)).expect("entered");
-        found.expect("a device").cast_signed()
-    };
-    let (up, lxc) = (index("up"), index("lxc"));
-    let out = redirecting(REDIRECT_NEIGH, &[up, 0, 0, 0]);
-    let back = redirecting(REDIRECT_PEER, &[lxc, 0]);
+    let address = |third: u8, last: u8| IpAddr::from([10, 88, third, last]);
+    set_up(&pod, DEVICE, address(1, 2));
+    set_up(&host, "lxc", address(1, 1));
+    set_up(&host, "up", address(2, 1));
+    set_up(&far, DEVICE, address(2, 2));
+    change(&pod, "ip route add 10.88.2.0/24 via 10.88.1.1");
+    change(&far, "ip route add 10.88.1.0/24 via 10.88.2.1");
+    let index = |device: &str| within(&host, || link_index(device)).cast_signed();
+    let out = redirecting(REDIRECT_NEIGH, &[index("up"), 0, 0, 0]);
+    let back = redirecting(REDIRECT_PEER, &[index("lxc"), 0]);
     let _out = Other::attach(&host, "lxc", Hook::Ingress, "cil_from_pod", &out);
     let _back = Other::attach(&host, "up", Hook::Ingress, "cil_to_pod", &back);
-    let pod = Joined {
-        near: pod,
-        far,
-        far_address: address(2, 2),
-    };
+    let pod = Joined::of(pod, far, address(2, 2));
     pod.assert_round_trip(0.0);
-    let attached = pod.attach(&name_of("pod"), &["--delay", "100ms"]);
+    let attached = pod.attach(&name_of("pod"), "--delay 100ms");
     pod.assert_round_trip(200.0);
-    let _ = attached.detach();
+    attached.detach();
     pod.assert_round_trip(0.0);
     pod.assert_clean();
 }

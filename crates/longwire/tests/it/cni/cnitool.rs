@@ -1,24 +1,25 @@
 //! Tests with `cnitool`, the CNI project's runtime, installed by `cargo xtask cni`.
 
-use std::process::Command;
-
 use serde_json::json;
 
 use super::{Machine, Pod};
-use crate::common::{Ran, ran};
+use crate::common::program::{Ran, command};
 
 /// The environment variable with the path of `cnitool`.
 const PROGRAM: &str = "CNITOOL";
 
-/// Runs `cnitool` on a network.
-fn cnitool(machine: &Machine, words: [&str; 3], variables: &[(&str, &str)]) -> Ran {
+/// Runs `cnitool` with the arguments of a line.
+fn cnitool(machine: &Machine, line: &str, variables: &[(&str, &str)]) -> Ran {
     let program = std::env::var(PROGRAM).expect("the variable");
-    let mut command = Command::new(program);
-    command.args(words).envs(variables.iter().copied());
-    command.env("NETCONFPATH", machine.folder.file("net.d"));
-    command.env("CNI_PATH", machine.path());
-    let output = machine.network.run(|| command.output()).expect("entered");
-    ran(output.expect("it starts"))
+    let mut command = command(format!("{program} {line}"));
+    command.envs(variables.iter().copied());
+    command
+        .env("NETCONFPATH", machine.folder.file("net.d"))
+        .env("CNI_PATH", machine.path());
+    machine
+        .network
+        .run(|| Ran::of(&mut command))
+        .expect("entered")
 }
 
 #[test]
@@ -43,7 +44,7 @@ fn cnitool_runs_the_plugin() {
     }));
     let pod = Pod::new("unused: cnitool chooses an ID");
     let path = pod.path();
-    let network = |operation| [operation, "shop", &*path];
+    let network = |operation| format!("{operation} shop {path}");
     let annotated = r#"{"io.kubernetes.cri.pod-annotations":{"longwire.dev/up":"delay=20ms"}}"#;
     let direct = r#"{"longwire":{"link":{"delay":"25ms"}}}"#;
     let argument = "IgnoreUnknown=1;LONGWIRE_DELAY=5ms";
@@ -53,28 +54,24 @@ fn cnitool_runs_the_plugin() {
         (&[("CAP_ARGS", direct)], 50.0),
         (&[("CAP_ARGS", direct), ("CNI_ARGS", argument)], 10.0),
     ] {
-        let added = cnitool(&machine, network("add"), variables);
-        assert_eq!(added.code, 0, "{added:?}");
+        let added = cnitool(&machine, &network("add"), variables).well();
         let address = added.json()["ips"][0]["address"].clone();
         let address = address.as_str().expect("an address");
-        machine.assert_round_trip(address.trim_end_matches("/24"), expected);
+        machine.assert_crossed(address.trim_end_matches("/24"), expected);
         for operation in ["check", "del", "del"] {
-            let ran = cnitool(&machine, network(operation), variables);
-            assert_eq!(ran.code, 0, "{operation}: {ran:?}");
+            cnitool(&machine, &network(operation), variables).well();
         }
         assert!(machine.attachments().is_empty());
     }
     let wrong = [("CNI_ARGS", "IgnoreUnknown=1;LONGWIRE_DELAY=soon")];
-    let refused = cnitool(&machine, network("add"), &wrong);
-    assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.stderr.contains("soon"), "{refused:?}");
-    let _ = cnitool(&machine, network("del"), &wrong);
+    cnitool(&machine, &network("add"), &wrong)
+        .exits(1)
+        .says("soon");
+    let _ = cnitool(&machine, &network("del"), &wrong);
     for operation in ["status", "gc"] {
-        let ran = cnitool(&machine, [operation, "links", &path], &[]);
-        assert_eq!(ran.code, 0, "{operation}: {ran:?}");
+        cnitool(&machine, &format!("{operation} links {path}"), &[]).well();
     }
     let mut machine = machine;
     machine.kill_node();
-    let ran = cnitool(&machine, ["status", "links", &path], &[]);
-    assert!(ran.stderr.contains("no node answers"), "{ran:?}");
+    cnitool(&machine, &format!("status links {path}"), &[]).says("no node answers");
 }

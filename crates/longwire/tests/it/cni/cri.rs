@@ -1,13 +1,12 @@
 //! Pods of containerd's CRI, created as the kubelet does.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use longwire_testbed::support::Folder;
 use serde_json::json;
 
 use super::Machine;
 use crate::common::containerd::{Engine, image, remove_cgroups};
+use crate::common::program::run as run_program;
+use crate::common::write;
 
 /// The URL prefix of the methods.
 const SERVICE: &str = "http://localhost/runtime.v1.RuntimeService";
@@ -45,10 +44,7 @@ fn pod(name: &str, folder: &Folder, annotations: &[(&str, &str)]) -> Vec<u8> {
         config.extend(field(7, &entry.concat()));
     }
     // A separate cgroup for this test.
-    let linux = field(
-        1,
-        format!("/longwire-cri-{}", std::process::id()).as_bytes(),
-    );
+    let linux = field(1, format!("/{}", cgroup()).as_bytes());
     config.extend(field(8, &linux));
     config
 }
@@ -56,26 +52,27 @@ fn pod(name: &str, folder: &Folder, annotations: &[(&str, &str)]) -> Vec<u8> {
 /// Calls a CRI method: gRPC over HTTP/2, with curl. Returns the response message, or
 /// the headers as an error.
 fn call(engine: &Engine, method: &str, message: &[u8]) -> Result<Vec<u8>, String> {
-    let headers = engine.folder().file("headers");
-    let mut command = Command::new("curl");
-    command.args(["-sS", "--http2-prior-knowledge", "--unix-socket"]);
-    command.arg(engine.socket());
-    command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
-    command.args(["--data-binary", "@-", "--dump-header", &headers]);
-    command.arg(format!("{SERVICE}/{method}"));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("curl");
+    let file = |name: &str| engine.folder().file(name);
     let length = u32::try_from(message.len()).expect("a short message");
-    let framed = [&[0][..], &length.to_be_bytes(), message].concat();
-    let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(&framed).expect("it reads");
-    drop(stdin);
-    let output = child.wait_with_output().expect("it ends");
-    let headers = std::fs::read_to_string(&headers).unwrap_or_default();
-    if headers.contains("grpc-status: 0") && output.stdout.len() >= 5 {
-        return Ok(output.stdout[5..].to_vec());
+    write(
+        &file("request"),
+        [&[0][..], &length.to_be_bytes(), message].concat(),
+    );
+    let line = format!(
+        "curl -sS --http2-prior-knowledge --unix-socket {} -H 'content-type: application/grpc' \
+         -H 'te: trailers' --data-binary @{} --dump-header {} -o {} {SERVICE}/{method}",
+        engine.socket(),
+        file("request"),
+        file("headers"),
+        file("response"),
+    );
+    let ran = run_program(line);
+    let headers = std::fs::read_to_string(file("headers")).unwrap_or_default();
+    let response = std::fs::read(file("response")).unwrap_or_default();
+    if headers.contains("grpc-status: 0") && response.len() >= 5 {
+        return Ok(response[5..].to_vec());
     }
-    Err(headers)
+    Err(format!("{headers}{ran:?}"))
 }
 
 /// Starts a pod; returns its ID.
@@ -96,9 +93,7 @@ fn stop(engine: &Engine, id: &str) {
 fn settings(machine: &Machine, folder: &Folder, lists: &str) -> String {
     // containerd searches a single directory.
     let bin = folder.file("bin");
-    let mut copy = Command::new("cp");
-    copy.args(["-a", &machine.folder.file("bin"), &bin]);
-    assert!(copy.status().expect("cp").success());
+    run_program(format!("cp -a {} {bin}", machine.folder.file("bin"))).well();
     for plugin in ["bridge", "host-local", "loopback"] {
         let source = format!("{}/{plugin}", super::REFERENCE);
         std::os::unix::fs::symlink(source, format!("{bin}/{plugin}")).expect("a link");
@@ -134,17 +129,15 @@ fn pods_have_the_links_of_their_annotations() {
             .unwrap_or_else(|error| panic!("{name}: {error}{}", engine.log()))
     };
     let plain = start("plain", &[("example.com/x", "y")]);
-    machine.assert_round_trip("10.91.0.2", 20.0);
-    let slow = start(
-        "slow",
-        &[
-            ("longwire.dev/link", "delay=25ms"),
-            ("longwire.dev/seed", "7"),
-        ],
-    );
-    machine.assert_round_trip("10.91.0.3", 50.0);
+    machine.assert_crossed("10.91.0.2", 20.0);
+    let own = [
+        ("longwire.dev/link", "delay=25ms"),
+        ("longwire.dev/seed", "7"),
+    ];
+    let slow = start("slow", &own);
+    machine.assert_crossed("10.91.0.3", 50.0);
     let free = start("free", &[("longwire.dev/attach", "false")]);
-    machine.assert_round_trip("10.91.0.4", 0.0);
+    machine.assert_crossed("10.91.0.4", 0.0);
     let attached = machine.attachments();
     assert_eq!(attached.len(), 2, "{attached:?}");
     for (id, delay) in [(&plain, "10ms"), (&slow, "25ms")] {

@@ -1,21 +1,18 @@
 //! The CNI plugin with a node process, the CNI project's plugins, and containerd.
 
-use std::collections::BTreeMap;
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use longwire_client::{Address, Client};
 use longwire_io::net::{NetNamespace, link_up};
-use longwire_testbed::support::{Folder, skip};
-use nix::sys::signal::Signal;
+use longwire_testbed::support::{Folder, skip, within};
 use serde_json::{Value, json};
 
-use crate::common::process::{RunningProgram, wait_for_word};
-use crate::common::site::run_in;
-use crate::common::{Ran, longwire, ran};
+use crate::common::node::{PINGS, RunningNode};
+use crate::common::program::{Ran, RunningProgram, command, ping};
+use crate::common::site::{assert_not_early, path_of};
+use crate::common::{longwire, write};
 
 mod chain;
 mod cnitool;
@@ -28,7 +25,7 @@ const REFERENCE: &str = "/usr/lib/cni";
 struct Machine {
     network: NetNamespace,
     folder: Folder,
-    node: Option<RunningProgram>,
+    node: Option<RunningNode>,
 }
 
 impl Machine {
@@ -41,35 +38,27 @@ impl Machine {
             return skip("containernetworking-plugins is not installed");
         }
         let network = NetNamespace::new().expect("a namespace");
-        let up = network.run(|| link_up("lo")).expect("entered");
-        up.expect("a device");
+        within(&network, || link_up("lo"));
         let folder = Folder::new();
-        let installed = longwire(&["cni", "install", "--dir", &folder.file("bin")]);
-        assert_eq!(installed.code, 0, "{installed:?}");
-        let mut machine = Machine {
+        longwire(format!("cni install --dir {}", folder.file("bin"))).well();
+        let node = Some(RunningNode::start_in(&network, &folder, "node"));
+        Some(Machine {
             network,
             folder,
-            node: None,
-        };
-        machine.start_node();
-        Some(machine)
+            node,
+        })
     }
 
     fn start_node(&mut self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(["node", "--control", &self.socket()]);
-        command.args(["--state", &self.folder.file("node")]);
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut node = RunningProgram::start(&self.network, &mut command);
-        wait_for_word(&mut node, "ready");
-        self.node = Some(node);
+        self.node = Some(RunningNode::start_in(&self.network, &self.folder, "node"));
     }
 
-    /// Kills the node process and waits for its end.
+    fn node(&self) -> &RunningNode {
+        self.node.as_ref().expect("it runs")
+    }
+
     fn kill_node(&mut self) {
-        let node = self.node.take().expect("it runs");
-        node.signal(Signal::SIGKILL);
-        let _ = node.end();
+        self.node.take().expect("it runs").kill();
     }
 
     fn socket(&self) -> String {
@@ -83,10 +72,7 @@ impl Machine {
 
     /// Returns the node's attachments.
     fn attachments(&self) -> Vec<Value> {
-        let client = Client::new(Address::Unix(self.socket().into()), None);
-        let answer = client.expect("a client").get("/v1/attachments");
-        let answer = answer.expect("an answer");
-        answer["attachments"].as_array().expect("a list").clone()
+        self.node().attachments()
     }
 
     /// Writes a network list with this plugin to a directory; returns the directory.
@@ -94,8 +80,7 @@ impl Machine {
         let directory = self.folder.file("net.d");
         std::fs::create_dir_all(&directory).expect("a directory");
         let name = list["name"].as_str().expect("a name");
-        let file = format!("{directory}/{name}.conflist");
-        std::fs::write(file, list.to_string()).expect("a file");
+        write(&format!("{directory}/{name}.conflist"), list.to_string());
         directory
     }
 
@@ -115,23 +100,15 @@ impl Machine {
         json!({ "type": "longwire-cni", "link": link, "socket": self.socket() })
     }
 
-    /// Asserts the round-trip time from the machine to an address, in milliseconds.
+    /// Asserts that a ping from the machine to an address crosses one link, which delays each
+    /// round trip by `delays` ms; or none if that is zero.
     #[track_caller]
-    fn assert_round_trip(&self, address: &str, expected: f64) {
-        let mut found = f64::INFINITY;
-        for _ in 0..10 {
-            let command = ["ping", "-c", "4", "-i", "0.1", "-W", "2", "-q", address];
-            let ran = run_in(&self.network, &command);
-            let times = ran.stdout.split_once("min/avg/max/mdev = ");
-            let times = times.unwrap_or_else(|| panic!("no answer: {ran:?}")).1;
-            let shortest = times.split('/').next().and_then(|time| time.parse().ok());
-            found = found.min(shortest.expect("a number"));
-            assert!(found > expected - 0.1, "{found} ms, not {expected} ms");
-            if found < expected + 5.0 {
-                return;
-            }
+    fn assert_crossed(&self, address: &str, delays: f64) {
+        let ping = || ping(&self.network, &format!("-c {PINGS} -i 0.1 -W 2"), address);
+        match &self.node {
+            Some(node) => node.assert_crossed(ping, delays),
+            None => assert_not_early(ping(), delays),
         }
-        panic!("{found} ms, not {expected} ms");
     }
 }
 
@@ -146,15 +123,11 @@ struct Pod {
 
 impl Pod {
     fn new(id: &str) -> Pod {
-        let namespace = NetNamespace::new().expect("a namespace");
-        let folder = Folder::new();
-        let descriptor = namespace.as_fd().as_raw_fd();
-        let path = format!("/proc/{}/fd/{descriptor}", std::process::id());
-        symlink(path, folder.file("net")).expect("a link");
-        let id = id.to_owned();
+        let (namespace, folder) = (NetNamespace::new().expect("a namespace"), Folder::new());
+        symlink(path_of(&namespace), folder.file("net")).expect("a link");
         Pod {
             _namespace: namespace,
-            id,
+            id: id.to_owned(),
             folder,
         }
     }
@@ -166,13 +139,6 @@ impl Pod {
 
     /// Runs one plugin for the container, as a runtime does.
     fn call(&self, machine: &Machine, operation: &str, config: &Value, previous: &str) -> Ran {
-        let variables = BTreeMap::from([
-            ("CNI_COMMAND", operation.to_owned()),
-            ("CNI_CONTAINERID", self.id.clone()),
-            ("CNI_NETNS", self.path()),
-            ("CNI_IFNAME", "eth0".to_owned()),
-            ("CNI_PATH", machine.path()),
-        ]);
         let mut text = config.clone();
         text["name"] = json!("lab");
         if text["cniVersion"].is_null() {
@@ -187,31 +153,38 @@ impl Pod {
         let places = machine.path();
         let mut programs = places.split(':').map(|place| Path::new(place).join(kind));
         let program = programs.find(|path| path.exists());
-        let mut command = Command::new(program.expect("a plugin"));
-        command.env_clear().envs(variables);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(Stdio::piped());
-        let child = machine.network.run(|| command.spawn()).expect("entered");
-        let mut child = child.expect("it starts");
-        let mut stdin = child.stdin.take().expect("a pipe");
+        let program = program.expect("a plugin");
+        let mut command = command(program.display().to_string());
+        command.env_clear().envs([
+            ("CNI_COMMAND", operation),
+            ("CNI_CONTAINERID", &self.id),
+            ("CNI_NETNS", &self.path()),
+            ("CNI_IFNAME", "eth0"),
+            ("CNI_PATH", &places),
+        ]);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut running = RunningProgram::start(&machine.network, &mut command);
+        let mut stdin = running.child().stdin.take().expect("a pipe");
         stdin.write_all(text.as_bytes()).expect("it reads");
         drop(stdin);
-        ran(child.wait_with_output().expect("it ends"))
+        running.end()
     }
 
     /// Runs a call that must succeed; returns its output.
     #[track_caller]
     fn well(&self, machine: &Machine, operation: &str, config: &Value, previous: &str) -> String {
-        let ran = self.call(machine, operation, config, previous);
-        assert_eq!(ran.code, 0, "{operation} {config}: {ran:?}");
-        ran.stdout
+        self.call(machine, operation, config, previous)
+            .well()
+            .stdout
     }
 
     /// Runs a call that must fail with this CNI code.
     #[track_caller]
     fn fails(&self, machine: &Machine, operation: &str, config: &Value, code: u64) {
-        let ran = self.call(machine, operation, config, "{}");
-        assert_eq!(ran.code, 1, "{ran:?}");
+        let ran = self.call(machine, operation, config, "{}").exits(1);
         assert_eq!(ran.json()["code"], code, "{ran:?}");
     }
 

@@ -5,50 +5,16 @@
 )]
 
 pub mod containerd;
-pub mod process;
+pub mod node;
+pub mod program;
 pub mod recording;
 pub mod site;
-pub mod wire;
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use longwire_testbed::support::{capture, rows};
+use serde_json::Value;
 
-use longwire_testbed::support::capture;
 pub use longwire_testbed::support::have;
-
-/// The result of a run of the program.
-#[derive(Debug)]
-pub struct Ran {
-    pub code: i32,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-/// Runs `longwire` with these arguments.
-pub fn longwire(arguments: &[&str]) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_longwire"))
-        .args(arguments)
-        .output();
-    ran(output.unwrap_or_else(|error| panic!("longwire does not start: {error}")))
-}
-
-pub fn ran(output: Output) -> Ran {
-    Ran {
-        code: output.status.code().unwrap_or(-1),
-        signal: output.status.signal(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
-}
-
-impl Ran {
-    /// Parses the output of `--json`.
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
+pub use program::longwire;
 
 /// A captured frame: timestamp in nanoseconds, and length.
 pub type Frame = (u64, usize);
@@ -56,18 +22,15 @@ pub type Frame = (u64, usize);
 /// A day in 2023, in nanoseconds since 1970.
 pub const EPOCH: u64 = 1_700_000_000_000_000_000;
 
+/// Nanoseconds of a millisecond.
+pub const MS: u64 = 1_000_000;
+
 /// Returns a pcap file with nanosecond timestamps.
 pub fn pcap(frames: &[Frame]) -> Vec<u8> {
-    let bytes = |number, len| {
-        (0..len)
-            .map(move |at| (at + number) as u8)
-            .collect::<Vec<u8>>()
-    };
+    let bytes = |number, len| (0..len).map(move |at| (at + number) as u8);
     let frames = frames.iter().enumerate();
-    capture::pcap(
-        1,
-        frames.map(|(number, (stamp, len))| (*stamp, bytes(number, *len))),
-    )
+    let frames = frames.map(|(number, (at, len))| (*at, bytes(number, *len).collect::<Vec<_>>()));
+    capture::pcap(1, frames)
 }
 
 /// Reads the frames of a pcap file with nanosecond timestamps.
@@ -80,6 +43,82 @@ pub fn frames(file: &str) -> Vec<Frame> {
     frames
 }
 
-pub fn write(file: &str, bytes: &[u8]) {
+/// Returns the complete records of a little-endian pcap file; empty if it has no header yet.
+pub fn records(file: &str) -> Vec<Vec<u8>> {
+    let records = capture::records(&std::fs::read(file).unwrap_or_default());
+    records.into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+pub fn write(file: &str, bytes: impl AsRef<[u8]>) {
     std::fs::write(file, bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
+}
+
+pub fn read(file: &str) -> String {
+    std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+pub fn read_json(file: &str) -> Value {
+    let text = read(file);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}: {text}"))
+}
+
+/// Returns a count of a report.
+#[track_caller]
+pub fn count(value: &Value) -> u64 {
+    let Some(count) = value.as_u64() else {
+        panic!("{value} is not a count");
+    };
+    count
+}
+
+/// Returns a figure of a report.
+#[track_caller]
+pub fn number(value: &Value) -> f64 {
+    let Some(number) = value.as_f64() else {
+        panic!("{value} is not a number");
+    };
+    number
+}
+
+/// Returns the entries of a list.
+#[track_caller]
+pub fn list(value: &Value) -> &Vec<Value> {
+    let Some(list) = value.as_array() else {
+        panic!("{value} is not a list");
+    };
+    list
+}
+
+/// Returns the entry of a list with this name.
+#[track_caller]
+pub fn named<'a>(entries: &'a Value, name: &str) -> &'a Value {
+    let Some(found) = list(entries).iter().find(|entry| entry["name"] == name) else {
+        panic!("no {name} in {entries}");
+    };
+    found
+}
+
+/// Returns the sum of an object of counts, such as the drops of a link.
+pub fn sum(counts: &Value) -> u64 {
+    let counts = counts.as_object().into_iter().flatten();
+    counts.map(|(_, value)| count(value)).sum()
+}
+
+/// Asserts that `longwire` refuses the command line of each row: its exit code, and texts of
+/// its error, separated by semicolons.
+#[track_caller]
+pub fn assert_refused(table: &str) {
+    for [line, code, texts] in rows(table) {
+        let ran = longwire(line);
+        assert_eq!(
+            (ran.code.to_string(), &*ran.stdout),
+            (code.to_owned(), ""),
+            "{ran:?}"
+        );
+        for text in texts.split("; ") {
+            assert!(ran.stderr.contains(text), "no '{text}': {ran:?}");
+        }
+        let errors = ran.stderr.lines().filter(|line| line.starts_with("error:"));
+        assert_eq!(errors.count(), 1, "{ran:?}");
+    }
 }

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use super::read;
+
 /// A log row without its identification, compared as a whole.
 pub type Rest = Vec<String>;
 
 /// Reads a CSV log: the indices of these columns, and the rows.
-fn read<const N: usize>(file: &str, names: [&str; N]) -> ([usize; N], Vec<Rest>) {
-    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let mut rows = text
+fn table<const N: usize>(file: &str, names: [&str; N]) -> ([usize; N], Vec<Rest>) {
+    let text = read(file);
+    let rows = text
         .lines()
         .map(|line| line.split(',').map(str::to_owned).collect());
+    let mut rows = rows.collect::<Vec<Rest>>().into_iter();
     let header: Rest = rows.next().expect("a header");
     let places = names.map(|name| {
         let found = header.iter().position(|column| column == name);
@@ -22,7 +25,7 @@ fn read<const N: usize>(file: &str, names: [&str; N]) -> ([usize; N], Vec<Rest>)
 
 /// Returns the final rows of one link, keyed by frame and copy number.
 pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
-    let ([frame, copy, of, verdict], mut rows) = read(file, ["frame", "copy", "link", "verdict"]);
+    let ([frame, copy, of, verdict], mut rows) = table(file, ["frame", "copy", "link", "verdict"]);
     rows.retain(|fields| fields[of] == link && fields[verdict] != "held");
     let number = |text: &str| text.parse().expect("a number");
     let key = |fields: &Rest| (number(&fields[frame]), number(&fields[copy]));
@@ -31,53 +34,70 @@ pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
         .collect()
 }
 
-/// A frame of a link: arrival and a time since then in nanoseconds, and length.
-#[derive(Clone, Copy, Debug)]
+/// Asserts that a simulation decided the frames of a live run like that run, each frame of
+/// one link; returns their number, which is above `least`.
+#[track_caller]
+pub fn assert_decided_alike(live: &str, simulated: &str, link: &str, least: usize) -> usize {
+    let (live, again) = (decided(live, link), decided(simulated, link));
+    assert!(live.len() > least, "{link}: {} rows", live.len());
+    for (frame, row) in &live {
+        assert_eq!(Some(row), again.get(frame), "{link}");
+    }
+    live.len()
+}
+
+/// A delivered frame.
+#[derive(Clone, Debug)]
 pub struct FrameTimes {
+    /// Direction of the link.
+    pub link: String,
+    /// Nanoseconds since the epoch of the run.
     pub arrival: i64,
-    pub time: i64,
+    /// Nanoseconds since its arrival.
+    pub delay: i64,
     pub len: u32,
 }
 
-/// Returns the frames that one direction of a link delivered, with their delays, from a CSV
-/// log.
-pub fn delivered(file: &str, link: &str) -> Vec<FrameTimes> {
-    frames(file, link, "delay_ns", |verdict| verdict == "deliver")
-}
-
-/// Returns the frames that passed one direction of a link, with their sojourn times in the
-/// queue, from a CSV log.
-pub fn passed(file: &str, link: &str) -> Vec<FrameTimes> {
-    frames(file, link, "sojourn_ns", |_| true)
-}
-
-fn frames(file: &str, link: &str, time: &str, has: fn(&str) -> bool) -> Vec<FrameTimes> {
-    let names = ["link", "arrival_ns", time, "length", "verdict"];
-    let ([of, arrival, time, length, verdict], rows) = read(file, names);
-    let rows = rows.iter().filter_map(|fields| {
-        let time: i64 = fields[time].parse().ok()?;
-        let is_one = fields[of] == link && time >= 0 && has(&fields[verdict]);
-        is_one.then_some(FrameTimes {
-            arrival: fields[arrival].parse().ok()?,
-            time,
-            len: fields[length].parse().ok()?,
-        })
+/// Returns the frames that all links of a CSV log delivered.
+pub fn all_delivered(file: &str) -> Vec<FrameTimes> {
+    let names = ["link", "arrival_ns", "delay_ns", "length", "verdict"];
+    let ([link, arrival, delay, length, verdict], rows) = table(file, names);
+    let number = |text: &str| text.parse::<i64>().expect("a number");
+    let rows = rows
+        .into_iter()
+        .filter(|fields| fields[verdict] == "deliver");
+    let rows = rows.map(|fields| FrameTimes {
+        arrival: number(&fields[arrival]),
+        delay: number(&fields[delay]),
+        len: number(&fields[length]) as u32,
+        link: fields[link].clone(),
     });
     rows.collect()
 }
 
-/// Returns the longest delay of each direction of a link, by name, among the frames that
-/// arrived within these seconds of the run, from a CSV log.
-pub fn longest_delays(file: &str, seconds: RangeInclusive<f64>) -> BTreeMap<String, i64> {
-    let names = ["link", "arrival_ns", "delay_ns", "verdict"];
-    let ([of, arrival, delay, verdict], rows) = read(file, names);
+/// Returns the frames that one direction of a link delivered.
+pub fn delivered(file: &str, link: &str) -> Vec<FrameTimes> {
+    let mut frames = all_delivered(file);
+    frames.retain(|frame| frame.link == link);
+    frames
+}
+
+/// Returns the longest delay of each direction among the frames that arrived within these
+/// nanoseconds of the run.
+pub fn longest_delays(frames: &[FrameTimes], range: &RangeInclusive<i64>) -> BTreeMap<String, i64> {
     let mut longest = BTreeMap::new();
-    for fields in rows.iter().filter(|fields| fields[verdict] == "deliver") {
-        let number = |column: usize| fields[column].parse::<i64>().expect("a number");
-        if seconds.contains(&(number(arrival) as f64 / 1e9)) {
-            let entry = longest.entry(fields[of].clone()).or_insert(0);
-            *entry = number(delay).max(*entry);
-        }
+    for frame in frames.iter().filter(|frame| range.contains(&frame.arrival)) {
+        let entry = longest.entry(frame.link.clone()).or_insert(0);
+        *entry = frame.delay.max(*entry);
     }
     longest
+}
+
+/// Asserts that a link delivered at least `least` frames, all with this delay.
+#[track_caller]
+pub fn assert_delays(file: &str, link: &str, least: usize, delay_ms: i64) {
+    let frames = delivered(file, link);
+    let delay = delay_ms * 1_000_000;
+    let right = frames.iter().all(|frame| frame.delay == delay);
+    assert!(frames.len() >= least && right, "{link}: {frames:?}");
 }

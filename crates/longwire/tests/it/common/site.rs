@@ -1,17 +1,41 @@
 //! Stations in separate namespaces, each on a port of a network in a namespace between
-//! them.
+//! them. Without permission to create namespaces, tests that need them print a message and
+//! pass without running, except in CI.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::os::fd::{AsFd, AsRawFd};
 
-use longwire_io::net::{NetNamespace, addr_add};
-use longwire_testbed::support::{Folder, Stations, namespace};
-use nix::sys::signal::Signal;
+use longwire_io::net::{NetNamespace, addr_add, link_names};
+use longwire_testbed::support::{Folder, Stations, device, namespace, wire, within};
 use serde_json::Value;
 
-use super::process::{RunningProgram, TIMEOUT, wait_for_word};
-use super::{Ran, ran};
+use super::program::{Ran, RunningProgram, change, eventually, ping, run_in, start_in};
+use super::{list, read_json, write};
+
+/// Returns a namespace with these veth pairs, both ends up.
+pub fn wired(pairs: &[(&str, &str)]) -> Option<NetNamespace> {
+    let namespace = namespace()?;
+    for (a, b) in pairs {
+        within(&namespace, || wire(device(a, None), device(b, None)));
+    }
+    Some(namespace)
+}
+
+/// Returns a path by which other processes find a namespace of this one.
+pub fn path_of(namespace: &NetNamespace) -> String {
+    let descriptor = namespace.as_fd().as_raw_fd();
+    format!("/proc/{}/fd/{descriptor}", std::process::id())
+}
+
+/// Waits until no device of an attachment remains. The kernel removes a namespace's devices
+/// some time after its last process.
+#[track_caller]
+pub fn assert_no_attachment(namespace: &NetNamespace) {
+    eventually("devices are left", || {
+        let names = within(namespace, link_names);
+        names.iter().all(|name| !name.starts_with("lw-"))
+    });
+}
 
 /// The namespaces of the network and of the stations. Station N has the device `eth0`,
 /// and the network's port to it is `pN`.
@@ -30,8 +54,9 @@ impl Site {
     pub fn new(count: usize) -> Option<Site> {
         let site = Site::without_addresses(count)?;
         for (number, station) in site.stations.iter().enumerate() {
-            let given = station.run(|| addr_add("eth0", IpAddr::V4(address(number)), 24));
-            given.expect("it is entered").expect("an address");
+            within(station, || {
+                addr_add("eth0", IpAddr::V4(address(number)), 24)
+            });
         }
         Some(site)
     }
@@ -48,37 +73,39 @@ impl Site {
         })
     }
 
-    /// Starts a network and waits until it runs; it runs until stopped.
-    pub fn start(&self, file: &str) -> Network {
-        self.start_with(&[file])
-    }
-
-    /// As [`Site::start`], with arguments of `run`, which may include `--tolerance`.
-    pub fn start_with(&self, arguments: &[&str]) -> Network {
+    /// Starts `longwire run` with the arguments of a line and waits until it runs.
+    pub fn start(&self, arguments: &str) -> Network {
         let dir = Folder::new();
         let report = dir.file("report.json");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.arg("run").args(arguments);
-        command.args(["--report", &report]);
-        if !arguments.contains(&"--tolerance") {
-            command.args(["--tolerance", "10s"]);
-        }
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut running = RunningProgram::start(&self.middle, &mut command);
+        let own = arguments.contains("--tolerance");
+        let tolerance = if own { "" } else { "--tolerance 10s" };
+        let line = format!("longwire run {arguments} --report {report} {tolerance}");
         // The first line describes a network, or a single link.
-        let network = arguments.iter().any(|word| word.ends_with(".toml"));
-        wait_for_word(&mut running, if network { " between " } else { "link" });
+        let word = if arguments.contains(".toml") {
+            " between "
+        } else {
+            "link"
+        };
+        let running = start_in(&self.middle, line).ready(word);
         Network { running, dir }
     }
 
+    /// As [`Site::start`], with the text of a topology file in a folder.
+    pub fn start_network(&self, dir: &Folder, topology: &str, arguments: &str) -> Network {
+        let file = dir.file("network.toml");
+        write(&file, topology);
+        self.start(&format!("{file} {arguments}"))
+    }
+
     /// Runs a program at a station to its end.
-    pub fn at(&self, station: usize, program: &[&str]) -> Ran {
-        run_in(&self.stations[station], program)
+    pub fn at(&self, station: usize, line: impl AsRef<str>) -> Ran {
+        run_in(&self.stations[station], line)
     }
 
     /// Like [`Site::at`], for a program that must succeed; returns its output.
-    pub fn said(&self, station: usize, program: &[&str]) -> String {
-        well(program, self.at(station, program))
+    #[track_caller]
+    pub fn said(&self, station: usize, line: impl AsRef<str>) -> String {
+        change(&self.stations[station], line)
     }
 
     /// Pings four times; returns the shortest round trip in milliseconds, or `None`
@@ -89,98 +116,63 @@ impl Site {
 
     /// As [`Site::round_trip`], to any address.
     pub fn round_trip_to(&self, from: usize, address: &str) -> Option<f64> {
-        let command = ["ping", "-c", "4", "-i", "0.2", "-W", "1", "-q", address];
-        let text = self.at(from, &command).stdout;
-        let times = text.split_once("min/avg/max/mdev = ")?.1;
-        times.split('/').next()?.parse().ok()
+        ping(&self.stations[from], "-c 4 -i 0.2 -W 1", address)
     }
 
     /// Waits until one station gets replies from another: devices come up late on a
     /// busy machine.
+    #[track_caller]
     pub fn wait_for_answer(&self, from: usize, to: usize) {
-        let began = Instant::now();
-        while self.round_trip(from, to).is_none() {
-            let passed = began.elapsed();
-            assert!(
-                passed < TIMEOUT,
-                "no answer of {} in {passed:?}",
-                address(to)
-            );
-        }
+        eventually("no answer", || self.round_trip(from, to).is_some());
     }
 
     /// Asserts that replies arrive, and none before `delays` ms. A busy machine delays
     /// them further; a log shows what the links decided.
     #[track_caller]
     pub fn assert_not_early(&self, from: usize, address: &str, delays: f64) {
-        let found = self.round_trip_to(from, address);
-        assert!(
-            found > Some(delays - 0.1),
-            "{address}: {found:?} ms, not {delays} ms"
-        );
+        assert_not_early(self.round_trip_to(from, address), delays);
     }
 
     /// Returns the hardware address of a station.
     pub fn mac(&self, station: usize) -> String {
-        let text = self.said(station, &["ip", "-br", "link", "show", "eth0"]);
+        let text = self.said(station, "ip -br link show eth0");
         let mac = text.split_whitespace().nth(2);
         mac.unwrap_or_else(|| panic!("no address: {text}"))
             .to_owned()
     }
 }
 
-/// Runs a program in a namespace to its end.
-pub fn run_in(namespace: &NetNamespace, program: &[&str]) -> Ran {
-    let output = namespace.run(|| Command::new(program[0]).args(&program[1..]).output());
-    let output = output.expect("it is entered");
-    ran(output.unwrap_or_else(|error| panic!("{program:?} does not start: {error}")))
-}
-
-/// Returns the output of a program that must have succeeded.
-pub fn well(program: &[&str], ended: Ran) -> String {
-    assert_eq!(ended.code, 0, "{program:?}: {ended:?}");
-    ended.stdout
+/// Asserts that a ping was answered, and not before `delays` ms.
+#[track_caller]
+pub fn assert_not_early(found: Option<f64>, delays: f64) {
+    assert!(found > Some(delays - 0.1), "{found:?} ms, not {delays} ms");
 }
 
 /// A running network.
 pub struct Network {
-    running: RunningProgram,
+    pub running: RunningProgram,
     dir: Folder,
 }
 
 impl Network {
     /// Ends the network, as Ctrl-C does; returns its report.
+    #[track_caller]
     pub fn stop(self) -> Value {
-        self.stop_with_words().0
-    }
-
-    /// Waits for the run to end and returns its result.
-    pub fn end(self) -> Ran {
-        self.running.end()
+        self.stop_with_text().0
     }
 
     /// As [`Network::stop`], with the report as text.
-    pub fn stop_with_words(self) -> (Value, String) {
-        self.running.signal(Signal::SIGINT);
-        let ended = self.running.end();
-        assert_eq!(ended.code, 0, "{ended:?}");
-        let report = std::fs::read_to_string(self.dir.file("report.json"));
-        let report = report.expect("a report");
-        let report = serde_json::from_str(&report);
-        (report.expect("JSON"), ended.stdout)
+    #[track_caller]
+    pub fn stop_with_text(self) -> (Value, String) {
+        let ended = self.running.stop();
+        (read_json(&self.dir.file("report.json")), ended.stdout)
     }
 }
 
-/// Returns a link's row in the report.
-pub fn link<'a>(report: &'a Value, name: &str) -> &'a Value {
-    let links = report["links"].as_array().expect("links");
-    let found = links.iter().find(|link| link["name"] == name);
-    found.unwrap_or_else(|| panic!("{name} in {links:?}"))
-}
-
 /// Asserts that the emulator itself lost nothing.
+#[track_caller]
 pub fn assert_nothing_lost(report: &Value) {
-    for port in report["ports"].as_array().expect("ports") {
+    for port in list(&report["ports"]) {
         for kind in [
             "memory",
             "ring_full",

@@ -1,11 +1,11 @@
 //! The commands of docs/control.md, run in a shell.
 
-use std::process::Command;
-
-use crate::common::site::Site;
-use crate::common::{have, ran, write};
-use crate::control::ControlledRun;
 use longwire_testbed::support::Folder;
+
+use crate::common::program::{Ran, command};
+use crate::common::site::Site;
+use crate::common::{have, write};
+use crate::control::ControlledRun;
 
 const PAGE: &str = include_str!("../../../../../docs/control.md");
 
@@ -13,10 +13,8 @@ const PAGE: &str = include_str!("../../../../../docs/control.md");
 fn blocks(language: &str) -> Vec<&'static str> {
     let inside = PAGE.split("```").skip(1).step_by(2);
     let blocks = inside.filter_map(|block| block.split_once('\n'));
-    blocks
-        .filter(|(found, _)| *found == language)
-        .map(|(_, text)| text)
-        .collect()
+    let blocks = blocks.filter(|(found, _)| *found == language);
+    blocks.map(|(_, text)| text).collect()
 }
 
 #[test]
@@ -27,13 +25,13 @@ fn every_command_of_the_page_works() {
     let Some(site) = Site::new(2) else { return };
     let toml = blocks("toml");
     let dir = Folder::new();
-    let network = toml[0].replace("eth1", "p0").replace("eth2", "p1");
     let file = dir.file("network.toml");
-    write(&file, network.as_bytes());
-    write(&dir.file("change.toml"), toml[1].as_bytes());
-    let controlled = ControlledRun::of(site, dir, &[&file]);
+    write(&file, toml[0].replace("eth1", "p0").replace("eth2", "p1"));
+    write(&dir.file("change.toml"), toml[1]);
+    let controlled = ControlledRun::of(site, dir, &file);
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
     let folder = program.parent().expect("a folder").display();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
     let mut commands = 0;
     for block in blocks("sh") {
         // Lines that start runs are skipped: one is running already.
@@ -43,18 +41,10 @@ fn every_command_of_the_page_works() {
         let lines = lines.map(|line| line.replace("{ sudo ", "{ "));
         let script: String = lines.map(|line| format!("{line}\n")).collect();
         let file = controlled.dir.file("commands.sh");
-        write(&file, script.as_bytes());
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-e", "-x", &file])
-            .current_dir(controlled.dir.path());
-        shell.env(
-            "PATH",
-            format!("{folder}:{}", std::env::var("PATH").unwrap_or_default()),
-        );
-        shell.env("LONGWIRE_CONTROL", &controlled.socket);
-        let ended = ran(shell.output().expect("a shell"));
-        assert_eq!(ended.code, 0, "{script}{}{}", ended.stdout, ended.stderr);
+        write(&file, &script);
+        let mut shell = command(format!("sh -e -x {file}"));
+        shell.current_dir(controlled.dir.path()).env("PATH", &path);
+        Ran::of(shell.env("LONGWIRE_CONTROL", &controlled.socket)).well();
         commands += script.lines().count();
     }
     assert!(commands > 30, "{commands} commands were found");

@@ -7,16 +7,17 @@
 mod carrier;
 mod documented;
 mod effects;
-mod pair;
 mod reading;
 
 use std::cell::RefCell;
 
-use crate::common::recording::{FrameTimes, delivered, longest_delays};
-use crate::common::site::{Network, Site};
-use crate::common::{Ran, longwire, write};
 use longwire_testbed::support::Folder;
 use serde_json::Value;
+
+use crate::common::program::{Ran, longwire};
+use crate::common::recording::{FrameTimes, all_delivered, longest_delays};
+use crate::common::site::{Network, Site, address};
+use crate::common::{number, write};
 
 /// A network with a control socket.
 struct ControlledRun {
@@ -42,15 +43,14 @@ impl ControlledRun {
         let site = Site::new(stations)?;
         let dir = Folder::new();
         let file = dir.file("network.toml");
-        write(&file, topology.as_bytes());
-        Some(ControlledRun::of(site, dir, &[&file]))
+        write(&file, topology);
+        Some(ControlledRun::of(site, dir, &file))
     }
 
     /// Runs a network with these arguments.
-    fn of(site: Site, dir: Folder, arguments: &[&str]) -> ControlledRun {
+    fn of(site: Site, dir: Folder, arguments: &str) -> ControlledRun {
         let (socket, log) = (dir.file("control.sock"), dir.file("log.csv"));
-        let arguments = [arguments, &["--control", &socket, "--log", &log]].concat();
-        let network = site.start_with(&arguments);
+        let network = site.start(&format!("{arguments} --control {socket} --log {log}"));
         ControlledRun {
             site,
             network,
@@ -62,36 +62,32 @@ impl ControlledRun {
 
     /// Runs `ctl` with these words.
     fn ctl(&self, words: &str) -> Ran {
-        let own = ["ctl", "--control", &self.socket];
-        let words: Vec<&str> = own.into_iter().chain(words.split(' ')).collect();
-        longwire(&words)
+        longwire(format!("ctl --control {} {words}", self.socket))
     }
 
     /// Like [`ControlledRun::ctl`], for a command that must succeed; returns the
     /// output.
+    #[track_caller]
     fn well(&self, words: &str) -> String {
-        let ran = self.ctl(words);
-        assert_eq!(ran.code, 0, "{words}: {ran:?}");
-        ran.stdout
+        self.ctl(words).well().stdout
     }
 
     /// As [`ControlledRun::well`], with `--json`; returns the parsed output.
+    #[track_caller]
     fn json(&self, words: &str) -> Value {
-        let text = self.well(&format!("{words} --json"));
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words}: {error}: {text}"))
+        self.ctl(&format!("{words} --json")).well().json()
     }
 
     /// Returns the seconds that the network has run, by its own clock.
     fn elapsed(&self) -> f64 {
-        let status = self.json("status");
-        status["elapsed_s"].as_f64().expect("seconds")
+        number(&self.json("status")["elapsed_s"])
     }
 
     /// Asserts the round trip between the first two stations, in milliseconds: here that no
-    /// reply is early, and at the stop what the links decided.
+    /// reply is early, and at the stop the decisions of the links.
     #[track_caller]
     fn takes(&self, delays: f64) {
-        self.takes_to(&crate::common::site::address(1).to_string(), delays);
+        self.takes_to(&address(1).to_string(), delays);
     }
 
     #[track_caller]
@@ -106,21 +102,17 @@ impl ControlledRun {
         });
     }
 
-    /// Stops the run and compares the delays of all pings with its log; returns the report.
+    /// Stops the run and compares the delays of all pings with its log; returns the report and
+    /// the delivered frames.
     #[track_caller]
-    fn stop(self) -> Value {
-        self.stop_with_frames("").0
-    }
-
-    /// Like [`ControlledRun::stop`]; also returns the frames that one direction of a link
-    /// delivered.
-    #[track_caller]
-    fn stop_with_frames(self, link: &str) -> (Value, Vec<FrameTimes>) {
+    fn stop(self) -> (Value, Vec<FrameTimes>) {
         let report = self.network.stop();
-        let log = self.dir.file("log.csv");
+        let frames = all_delivered(&self.dir.file("log.csv"));
         for pinged in self.pinged.take() {
             // Each ping crosses one link up and one down.
-            let delays = longest_delays(&log, pinged.from..=pinged.until);
+            let nanos = |seconds: f64| (seconds * 1e9) as i64;
+            let range = nanos(pinged.from)..=nanos(pinged.until);
+            let delays = longest_delays(&frames, &range);
             let found = delays.values().sum::<i64>() as f64 / 1e6;
             // Besides the delay, a frame of 98 bytes at 10 Mbit/s.
             let over = found - pinged.delays;
@@ -130,10 +122,11 @@ impl ControlledRun {
                 pinged.delays
             );
         }
-        (report, delivered(&log, link))
+        (report, frames)
     }
 
     /// Asserts that no reply arrives.
+    #[track_caller]
     fn is_cut(&self) {
         assert_eq!(self.site.round_trip(0, 1), None);
     }

@@ -2,17 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
 
-use longwire_io::net::{NetNamespace, link_up};
-use longwire_testbed::support::Folder;
-use nix::sys::signal::Signal;
+use longwire_io::net::link_up;
+use longwire_testbed::support::{Folder, within};
 use serde_json::Value;
 
-use crate::common::process::RunningProgram;
+use crate::common::program::{Ran, command, longwire, run_in, start};
 use crate::common::site::Site;
-use crate::common::wire::inside;
-use crate::common::{longwire, ran, write};
+use crate::common::{count, list, number, write};
 use crate::control::ControlledRun;
 
 /// More links than fit one response.
@@ -53,37 +50,29 @@ fn all_that_runs_can_be_read() {
     controlled.site.wait_for_answer(0, 1);
     // All pages together list each link once.
     let links = controlled.json("get");
-    let links = links.as_array().expect("links");
-    assert_eq!(links.len(), LINKS + 2);
-    let names = links
-        .iter()
-        .map(|link| link["name"].as_str().expect("a name"));
-    let names: Vec<&str> = names.collect();
+    let links = list(&links).iter();
+    let names: Vec<&str> = links.filter_map(|link| link["name"].as_str()).collect();
+    assert_eq!(names.len(), LINKS + 2);
     assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "in order");
     let lines = controlled.well("get idle*.down");
     assert_eq!(lines.lines().count(), LINKS + 1);
-    assert!(
-        lines.contains("idle2500.down") && !lines.contains(".up"),
-        "one direction"
-    );
-    let none = controlled.ctl("get nothing*");
-    assert_eq!(none.code, 2, "{none:?}");
-    let one = controlled.well("get ab");
-    assert!(one.contains("match dst=10.9.0.2,in-port=a"), "{one}");
-    assert!(one.contains("queue maximum"), "{one}");
-    let pings = ["ping", "-c", "4", "-i", "0.2", "-q", "10.9.0.2"];
-    controlled.site.said(0, &pings);
+    let one_way = lines.contains("idle2500.down") && !lines.contains(".up");
+    assert!(one_way, "one direction");
+    controlled.ctl("get nothing*").exits(2);
+    let one = controlled
+        .ctl("get ab")
+        .well()
+        .prints("match dst=10.9.0.2,in-port=a");
+    one.prints("queue maximum");
+    controlled.site.said(0, "ping -c 4 -i 0.2 -q 10.9.0.2");
     let stats = controlled.json("stats ab.up");
-    assert!(stats["totals"]["packets_in"].as_u64() >= Some(4), "{stats}");
+    assert!(count(&stats["totals"]["packets_in"]) >= 4, "{stats}");
     assert_eq!(stats["links"], 1);
     assert_eq!(controlled.json("status")["links"], LINKS + 2);
     assert_eq!(controlled.json("ports")["ports"][1]["name"], "b");
     assert_eq!(controlled.json("paths")["paths"][0]["via"][1], "far.down");
     // Two rules per link with a matcher, and per path.
-    assert_eq!(
-        controlled.json("rules").as_array().map(Vec::len),
-        Some(2 * LINKS + 4)
-    );
+    assert_eq!(list(&controlled.json("rules")).len(), 2 * LINKS + 4);
     for words in [
         "status", "stats", "ports", "paths", "rules", "report", "changes",
     ] {
@@ -104,27 +93,18 @@ fn watched(controlled: &ControlledRun) {
     assert_eq!(events[2]["each"][1]["name"], "ab.up");
     // An event may be late and the next one on time, so only the time since the start
     // is never early.
-    let seconds = |at: usize, field: &str| events[at][field].as_f64().expect("seconds");
+    let seconds = |at: usize, field: &str| number(&events[at][field]);
     assert!(seconds(2, "elapsed_s") - from >= 0.4, "{from}: {lines}");
     let apart = seconds(2, "elapsed_s") - seconds(1, "elapsed_s");
     let interval = seconds(2, "interval_s");
     assert!(interval > 0.0 && (interval - apart).abs() < 1e-6, "{lines}");
     let lines = controlled.well("watch --every 100ms --count 2");
     assert_eq!(lines.lines().count(), 2, "{lines}");
-    let refused = controlled.ctl("watch --every 1ms");
-    assert_eq!(refused.code, 2, "{refused:?}");
-    let here = NetNamespace::current().expect("a namespace");
-    let mut watch = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    watch.args([
-        "ctl",
-        "--control",
-        &controlled.socket,
-        "watch",
-        "--every",
-        "50ms",
-    ]);
-    watch.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut watch = RunningProgram::start(&here, &mut watch);
+    controlled.ctl("watch --every 1ms").exits(2);
+    let socket = &controlled.socket;
+    let mut watch = start(format!(
+        "longwire ctl --control {socket} watch --every 50ms"
+    ));
     // The pipe stays open: later lines have a reader.
     let stdout = watch.child().stdout.take().expect("a pipe");
     let mut lines = BufReader::new(stdout).lines();
@@ -132,49 +112,37 @@ fn watched(controlled: &ControlledRun) {
         let line = lines.next().expect("an event").expect("text");
         assert!(line.contains(" s  *: "), "{line}");
     }
-    watch.signal(Signal::SIGINT);
-    let ended = watch.end();
-    assert_eq!(ended.code, 0, "{ended:?}");
+    watch.stop();
 }
 
 #[test]
 fn tokens_determine_the_rights_over_tcp() {
     const TCP: &str = "tcp:127.0.0.1:9470";
     let Some(site) = Site::new(2) else { return };
-    let up = site.middle.run(|| link_up("lo"));
-    up.expect("it is entered").expect("a loopback device");
+    within(&site.middle, || link_up("lo"));
     let dir = Folder::new();
-    let token = |name: &str, token: &str| {
+    let token = |name: &str| {
         let file = dir.file(name);
-        write(&file, token.as_bytes());
+        write(&file, format!("0123456789abcdef-{name}\n"));
         let own = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&file, own).expect("its mode is set");
         file
     };
-    let full = token("full", "0123456789abcdef-full\n");
-    let read = token("read", "0123456789abcdef-read\n");
-    let wrong = token("wrong", "0123456789abcdef-none\n");
-    let files = [
-        "--control-token-file",
-        &full,
-        "--control-read-token-file",
-        &read,
-    ];
-    let ports = ["packet:p0", "packet:p1", "--control", TCP];
-    let controlled = ControlledRun::of(site, dir, &[&ports[..], &files].concat());
-    let ctl = |token: &str, words: &[&str]| {
-        let own = ["ctl", "--control", TCP, "--token-file", token];
-        inside(&controlled.site.middle, &[&own, words].concat())
+    let [full, read, wrong] = ["full", "read", "none"].map(token);
+    let files = format!("--control-token-file {full} --control-read-token-file {read}");
+    let ports = format!("packet:p0 packet:p1 --control {TCP}");
+    let controlled = ControlledRun::of(site, dir, &format!("{ports} {files}"));
+    let ctl = |token: &str, words: &str| -> Ran {
+        let line = format!("longwire ctl --control {TCP} --token-file {token} {words}");
+        run_in(&controlled.site.middle, line)
     };
-    let set = ["set", "link", "delay=5ms"];
-    assert_eq!(ctl(&read, &["get"]).code, 0);
-    let refused = ctl(&read, &set);
-    assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.stderr.contains("read-only token"), "{refused:?}");
-    assert_eq!(ctl(&wrong, &["get"]).code, 2);
-    let changed = ctl(&full, &set);
-    assert_eq!(changed.code, 0, "{changed:?}");
-    let response = ctl(&read, &["get", "link.up", "--json"]).json();
+    ctl(&read, "get").well();
+    ctl(&read, "set link delay=5ms")
+        .exits(2)
+        .says("read-only token");
+    ctl(&wrong, "get").exits(2);
+    ctl(&full, "set link delay=5ms").well();
+    let response = ctl(&read, "get link.up --json").json();
     assert_eq!(response["options"]["delay"], "5ms");
     controlled.stop();
 }
@@ -183,25 +151,16 @@ fn tokens_determine_the_rights_over_tcp() {
 fn without_a_run_the_error_shows_how_to_start_one() {
     let dir = Folder::new();
     let nowhere = dir.file("nothing.sock");
-    let ended = longwire(&["ctl", "--control", &nowhere, "get"]);
-    assert_eq!(ended.code, 1, "{ended:?}");
-    assert!(ended.stderr.contains("longwire run"), "{ended:?}");
-    let ctl = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.arg("ctl").args(arguments);
+    longwire(format!("ctl --control {nowhere} get"))
+        .exits(1)
+        .says("longwire run");
+    let ctl = |words: &str| {
+        let mut command = command(format!("longwire ctl {words}"));
         command.env_remove("LONGWIRE_CONTROL");
-        command.env("XDG_RUNTIME_DIR", dir.path());
-        ran(command.output().expect("it starts"))
+        Ran::of(command.env("XDG_RUNTIME_DIR", dir.path()))
     };
-    let ended = ctl(&["--control", "tcp:127.0.0.1:1", "get"]);
-    assert_eq!(ended.code, 2, "{ended:?}");
-    assert!(ended.stderr.contains("token"), "{ended:?}");
-    for wrong in [
-        &["set", "x"][..],
-        &["set", "x", "rate"],
-        &["up"],
-        &["move", "x"],
-    ] {
-        assert_eq!(ctl(wrong).code, 2, "{wrong:?}");
+    ctl("--control tcp:127.0.0.1:1 get").exits(2).says("token");
+    for wrong in ["set x", "set x rate", "up", "move x"] {
+        ctl(wrong).exits(2);
     }
 }

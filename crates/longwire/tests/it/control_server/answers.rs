@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Answer, ask};
+use super::client::Answer;
 use super::schema::check;
 use super::{NETWORK, Stage};
+use crate::common::{count, list};
 
 /// Returns the body for routes that need one.
 fn body_of(method: &str, path: &str) -> Value {
@@ -30,9 +31,8 @@ fn schema_of<'a>(operation: &'a Value, answer: &Answer) -> &'a Value {
 #[test]
 fn every_route_answers_as_the_document_says() {
     let Some(stage) = Stage::new() else { return };
-    let socket = stage.socket();
-    let _running = stage.start(NETWORK, &["--control", &socket, "--view"]);
-    let document = ask(&socket, "GET /v1/openapi.json", "").json();
+    let _running = stage.start(NETWORK, &format!("--control {} --view", stage.socket()));
+    let document = stage.get("/v1/openapi.json");
     let mut asked = 0;
     // A link is added and changed before it is removed.
     for method in ["post", "patch", "get", "delete"] {
@@ -60,7 +60,7 @@ fn every_route_answers_as_the_document_says() {
                     body.to_string()
                 }
             };
-            let answer = ask(&socket, &format!("{method} {target}"), &body);
+            let answer = stage.ask(&format!("{method} {target}"), &body);
             assert_eq!(answer.status, 200, "{method} {target}: {answer:?}");
             let schema = schema_of(operation, &answer);
             let value = match schema["type"].as_str() {
@@ -71,7 +71,7 @@ fn every_route_answers_as_the_document_says() {
             checked.unwrap_or_else(|why| panic!("{method} {target}: {why}"));
             asked += 1;
             // Invalid queries are refused as documented.
-            let answer = ask(&socket, &format!("{method} {target}?nonsense=1"), &body);
+            let answer = stage.ask(&format!("{method} {target}?nonsense=1"), &body);
             assert_eq!(answer.status, 400, "{answer:?}");
             let schema = schema_of(operation, &answer);
             check(&answer.json(), schema, &document, path).expect("a refusal");
@@ -80,121 +80,118 @@ fn every_route_answers_as_the_document_says() {
     assert!(asked >= 14, "{asked}");
 }
 
-/// Asserts that each problem points to its value in the request body.
-fn problems_point_into_the_body(socket: &str, wrong: &str) {
-    for (request, body, pointer) in [
-        ("POST /v1/changes", wrong, "/set/home/delay"),
-        ("PATCH /v1/links/ho*", r#"{"delay":"soon"}"#, "/delay"),
-        ("PATCH /v1/links/home", r#"{"loss":[null]}"#, "/loss/0"),
-        (
-            "POST /v1/links",
-            r#"{"name":"more","match":"src=10.8.8.8","up":{"loss":["1%","x"]}}"#,
-            "/up/loss/1",
-        ),
-    ] {
-        let answer = ask(socket, request, body).json();
-        let mut problems = answer["problems"].as_array().expect("problems").iter();
-        assert!(
-            problems.any(|problem| problem["pointer"] == pointer),
-            "{answer}"
-        );
-    }
-}
-
 #[test]
 fn links_are_read_and_changed() {
     let Some(stage) = Stage::new() else { return };
-    let socket = stage.socket();
-    let _running = stage.start(NETWORK, &["--control", &socket]);
-    let get = |target: &str| ask(&socket, &format!("GET {target}"), "").json();
-    let radio = get("/v1/links/radio%2F1");
+    let _running = stage.start_at_socket(NETWORK);
+    let radio = stage.get("/v1/links/radio%2F1");
     assert_eq!(
         (&radio["name"], &radio["shared"]),
         (&json!("radio/1"), &json!(true))
     );
     assert_eq!(radio["up"]["options"], json!({ "rate": "1mbit" }));
-    assert_eq!(
-        get("/v1/links/home")["up"]["options"]["loss"],
-        json!(["1%", "2%"])
-    );
+    assert_eq!(stage.home("loss"), json!(["1%", "2%"]));
+    let rate = |link: &str, way: &str| {
+        let link = stage.get(&format!("/v1/links/{link}"));
+        link[way]["options"]["rate"]
+            .as_str()
+            .expect("a rate")
+            .to_owned()
+    };
     // A change with one invalid field is refused as a whole.
     let wrong = r#"{"set":{"adsl*":{"rate":"2mbit"},"home":{"delay":"soon"}},"off":["nobody"]}"#;
-    let answer = ask(&socket, "POST /v1/changes", wrong);
+    let answer = stage.ask("POST /v1/changes", wrong);
     assert_eq!(answer.status, 422, "{answer:?}");
-    let fields = answer.json();
-    let fields = fields["problems"].as_array().expect("problems").iter();
-    let fields: Vec<&str> = fields
-        .filter_map(|problem| problem["field"].as_str())
-        .collect::<Vec<_>>();
-    assert_eq!(fields.len(), 2, "{answer:?}");
-    problems_point_into_the_body(&socket, wrong);
+    let problems = answer.json();
+    let fields = list(&problems["problems"])
+        .iter()
+        .filter(|it| it["field"].is_string());
+    assert_eq!(fields.count(), 2, "{answer:?}");
     assert!(answer.body.contains("home.delay"), "{answer:?}");
-    assert_eq!(get("/v1/links/adsl1")["up"]["options"]["rate"], "10mbit");
+    assert_eq!(rate("adsl1", "up"), "10mbit");
+    // Each problem points to its value in the request body.
+    let both = r#"{"name":"more","match":"src=10.8.8.8","up":{"loss":["1%","x"]}}"#;
+    for (request, body, pointer) in [
+        ("POST /v1/changes", wrong, "/set/home/delay"),
+        ("PATCH /v1/links/ho*", r#"{"delay":"soon"}"#, "/delay"),
+        ("PATCH /v1/links/home", r#"{"loss":[null]}"#, "/loss/0"),
+        ("POST /v1/links", both, "/up/loss/1"),
+    ] {
+        let answer = stage.ask(request, body).json();
+        let mut problems = list(&answer["problems"]).iter();
+        let points = problems.any(|problem| problem["pointer"] == pointer);
+        assert!(points, "{answer}");
+    }
     // With `check`, the same answer but no change.
     let right = r#"{"set":{"adsl*":{"rate":"2mbit"}}}"#;
-    let checked = ask(&socket, "POST /v1/changes?check=true", right).json();
+    let checked = stage.ask("POST /v1/changes?check=true", right).json();
     assert_eq!(checked["links"], 3);
-    assert_eq!(get("/v1/links/adsl1")["up"]["options"]["rate"], "10mbit");
-    let one_way = ask(
-        &socket,
-        "PATCH /v1/links/adsl%3F.down",
-        r#"{"rate":"3mbit"}"#,
-    );
+    assert_eq!(rate("adsl1", "up"), "10mbit");
+    let one_way = stage.ask("PATCH /v1/links/adsl%3F.down", r#"{"rate":"3mbit"}"#);
     assert_eq!(one_way.json()["links"], 3);
-    let changed = get("/v1/links/adsl2");
-    assert_eq!(changed["up"]["options"]["rate"], "10mbit");
-    assert_eq!(changed["down"]["options"]["rate"], "3mbit");
-    // Scheduled for later.
-    let later = ask(&socket, "PATCH /v1/links/home?in=900s", r#"{"delay":"1s"}"#).json();
-    assert!(later["at_ns"].as_u64() > Some(900_000_000_000), "{later}");
-    assert_eq!(get("/v1/links/home")["up"]["options"]["delay"], "5ms");
-    let changes = get("/v1/changes");
-    let changes = changes["changes"].as_array().expect("changes");
-    assert_eq!(changes.last().expect("one")["change"]["in"], "900s");
-    // Invalid requests.
-    let status = |line: &str, body: &str| ask(&socket, line, body).status;
-    assert_eq!(status("GET /v1/links/missing", ""), 404);
-    assert_eq!(status("GET /v2", ""), 404);
-    assert_eq!(status("PATCH /v1/links/missing", r#"{"delay":"1s"}"#), 422);
-    assert_eq!(status("PATCH /v1/links/home", r#"{"dely":"1s"}"#), 400);
-    assert_eq!(status("PATCH /v1/links/home", r#"{"delay":["1s"]}"#), 400);
-    assert_eq!(status("PATCH /v1/links/home", "no JSON"), 400);
-    assert_eq!(status("PATCH /v1/links/home", "[]"), 400);
-    assert_eq!(status("GET /v1/links?limit=0", ""), 400);
-    let answer = ask(&socket, "PUT /v1/links", "{}");
     assert_eq!(
-        (answer.status, answer.header("allow")),
-        (405, Some("get, post"))
+        [rate("adsl2", "up"), rate("adsl2", "down")],
+        ["10mbit", "3mbit"]
     );
+    // Scheduled for later.
+    let later = stage
+        .ask("PATCH /v1/links/home?in=900s", r#"{"delay":"1s"}"#)
+        .json();
+    assert!(count(&later["at_ns"]) > 900_000_000_000, "{later}");
+    assert_eq!(stage.home("delay"), "5ms");
+    let changes = stage.get("/v1/changes");
+    let last = list(&changes["changes"]).last().expect("one");
+    assert_eq!(last["change"]["in"], "900s");
+}
+
+#[test]
+fn invalid_requests_have_their_status() {
+    let Some(stage) = Stage::new() else { return };
+    let _running = stage.start_at_socket(NETWORK);
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(17 << 20));
-    assert_eq!(status("POST /v1/changes", &large), 413);
-    assert_eq!(status("GET /v1", ""), 200);
+    for (request, body, status) in [
+        ("GET /v1/links/missing", "", 404),
+        ("GET /v2", "", 404),
+        ("PATCH /v1/links/missing", r#"{"delay":"1s"}"#, 422),
+        ("PATCH /v1/links/home", r#"{"dely":"1s"}"#, 400),
+        ("PATCH /v1/links/home", r#"{"delay":["1s"]}"#, 400),
+        ("PATCH /v1/links/home", "no JSON", 400),
+        ("PATCH /v1/links/home", "[]", 400),
+        ("GET /v1/links?limit=0", "", 400),
+        ("GET /v1/changes?limit=0", "", 400),
+        ("PUT /v1/links", "{}", 405),
+        ("POST /v1/changes", &large, 413),
+        ("GET /v1", "", 200),
+    ] {
+        let answer = stage.ask(request, body);
+        assert_eq!(answer.status, status, "{request}");
+        let allowed = (status == 405).then_some("get, post");
+        assert_eq!(answer.header("allow"), allowed, "{request}");
+    }
 }
 
 #[test]
 fn changes_are_read_a_page_at_a_time_from_the_newest() {
     let Some(stage) = Stage::new() else { return };
-    let socket = stage.socket();
-    let _running = stage.start(NETWORK, &["--control", &socket]);
+    let _running = stage.start_at_socket(NETWORK);
     for delay in 1..=5 {
         let change = format!(r#"{{ "delay": "{delay}ms" }}"#);
-        let changed = ask(&socket, "PATCH /v1/links/home.up", &change);
+        let changed = stage.ask("PATCH /v1/links/home.up", &change);
         assert_eq!(changed.status, 200, "{changed:?}");
     }
-    let page = |query: &str| {
-        let page = ask(&socket, &format!("GET /v1/changes{query}"), "").json();
-        let delays = page["changes"].as_array().expect("changes").iter();
-        let delays = delays.map(|done| {
-            let delay = &done["change"]["set"]["home.up"]["delay"];
-            delay.as_str().unwrap_or("of the scenario").to_owned()
+    for (query, expected, next) in [
+        ("", "1ms 2ms 3ms 4ms 5ms", None),
+        ("?limit=2", "4ms 5ms", Some(2)),
+        ("?limit=2&skip=2", "2ms 3ms", Some(4)),
+        ("?limit=10000&skip=99", "", None),
+    ] {
+        let page = stage.get(&format!("/v1/changes{query}"));
+        let delays = list(&page["changes"]).iter().filter_map(|done| {
+            // The scenario changes no delay.
+            done["change"]["set"]["home.up"]["delay"].as_str()
         });
-        let delays: Vec<String> = delays.filter(|delay| delay.ends_with("ms")).collect();
-        (delays.join(" "), page["next"].as_u64())
-    };
-    let all = page("").0;
-    assert_eq!((all.as_str(), page("").1), ("1ms 2ms 3ms 4ms 5ms", None));
-    assert_eq!(page("?limit=2"), ("4ms 5ms".to_owned(), Some(2)));
-    assert_eq!(page("?limit=2&skip=2"), ("2ms 3ms".to_owned(), Some(4)));
-    assert_eq!(page("?limit=10000&skip=99"), (String::new(), None));
-    assert_eq!(ask(&socket, "GET /v1/changes?limit=0", "").status, 400);
+        let delays: Vec<&str> = delays.collect();
+        let found = (delays.join(" "), page["next"].as_u64());
+        assert_eq!(found, (expected.to_owned(), next), "{query}");
+    }
 }

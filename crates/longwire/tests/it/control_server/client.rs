@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use longwire_io::net::NetNamespace;
+use longwire_testbed::support::within;
 use serde_json::Value;
 
 /// Read timeout: an answer about many links is slow on a busy machine, and only a hang
@@ -35,11 +36,11 @@ impl Answer {
 
 /// Returns a request: method and target, headers, body.
 pub fn request(line: &str, headers: &[&str], body: &str) -> String {
-    let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
-    for header in headers {
-        text += header;
-        text += "\r\n";
-    }
+    let headers: String = headers
+        .iter()
+        .map(|header| format!("{header}\r\n"))
+        .collect();
+    let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}");
     if !body.is_empty() {
         text += &format!("Content-Length: {}\r\n", body.len());
     }
@@ -58,10 +59,9 @@ pub fn ask(path: &str, line: &str, body: &str) -> Answer {
     exchange(connect(path), &request(line, &["Host: x"], body))
 }
 
-/// Sends a request over TCP in a namespace.
+/// Sends a request text over TCP in a namespace.
 pub fn ask_tcp(namespace: &NetNamespace, address: &str, text: &str) -> Answer {
-    let stream = namespace.run(|| TcpStream::connect(address));
-    let stream = stream.expect("it is entered").expect("it listens");
+    let stream = within(namespace, || TcpStream::connect(address));
     stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     exchange(stream, text)
 }

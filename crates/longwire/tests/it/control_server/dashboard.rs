@@ -2,15 +2,15 @@
 //! with real traffic.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
+use longwire_testbed::support::{have, within};
 use serde_json::Value;
 
 use super::Stage;
-use crate::common::process::{RunningProgram, TIMEOUT};
-use crate::common::{Ran, write};
-use longwire_testbed::support::skip;
+use crate::common::program::{RunningProgram, background, start_in, wait_for};
+use crate::common::write;
 
 const DASHBOARD: &str = include_str!("../../../../../packaging/grafana/longwire.json");
 const METRICS: &str = include_str!("../../../../../docs/metrics.md");
@@ -49,77 +49,44 @@ fn with_values(query: &str) -> String {
 }
 
 /// Queries Prometheus; returns the list of series.
-fn ask(stage: &Stage, path: &str, parameters: &[(&str, &str)]) -> Option<Vec<Value>> {
+fn ask(stage: &Stage, path: &str, (name, value): (&str, &str)) -> Option<Vec<Value>> {
     let mut command = Command::new("curl");
     command.args(["-sS", "--get", &format!("http://{PROMETHEUS}{path}")]);
-    for (name, value) in parameters {
-        command.args(["--data-urlencode", &format!("{name}={value}")]);
-    }
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let Ran { stdout, .. } = RunningProgram::start(&stage.namespace, &mut command).end();
-    let answer: Value = serde_json::from_str(&stdout).ok()?;
-    assert_eq!(answer["status"], "success", "{parameters:?}: {stdout}");
+    command.args(["--data-urlencode", &format!("{name}={value}")]);
+    let output = within(&stage.namespace, || command.output());
+    let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
+    assert_eq!(answer["status"], "success", "{value}: {answer}");
     let data = &answer["data"];
     data["result"].as_array().or(data.as_array()).cloned()
 }
 
 /// Starts a run that drops, marks, corrupts and duplicates frames of real traffic.
 fn start_run(stage: &Stage) -> RunningProgram {
-    let token = stage.token_file("read", "0123456789abcdef-read");
+    let read = stage.token_file("read", "0123456789abcdef-read");
     let full = stage.token_file("full", "0123456789abcdef-full");
-    let mut run = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    run.args(["exec", "--rate", "4mbit", "--delay", "5ms"]);
-    run.args([
-        "--queue",
-        "codel:ecn=true",
-        "--loss",
-        "2%",
-        "--corrupt",
-        "1%",
-    ]);
-    run.args(["--duplicate", "1%", "--metrics-links", "each"]);
-    run.args([
-        "--control",
-        &format!("tcp:{RUN}"),
-        "--control-token-file",
-        &full,
-    ]);
-    run.args([
-        "--control-read-token-file",
-        &token,
-        "--",
-        "ping",
-        "-q",
-        "-s",
-        "1200",
-    ]);
-    run.args(["-i", "0.002", "far"]);
-    run.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut running = RunningProgram::start(&stage.namespace, &mut run);
-    crate::common::process::wait_for_word(&mut running, "control:");
-    running
+    let link = "--rate 4mbit --delay 5ms --queue codel:ecn=true --loss 2% --corrupt 1% \
+                --duplicate 1% --metrics-links each";
+    let tokens = format!("--control-token-file {full} --control-read-token-file {read}");
+    let ping = "ping -q -s 1200 -i 0.002 far";
+    let line = format!("longwire exec {link} --control tcp:{RUN} {tokens} -- {ping}");
+    start_in(&stage.namespace, line).ready("control:")
 }
 
 /// Starts a Prometheus that scrapes the run; `None` where it is not installed.
 fn start_prometheus(stage: &Stage) -> Option<RunningProgram> {
-    let installed = Command::new("prometheus").arg("--version").output();
-    if installed.is_err() {
-        return skip("prometheus is not installed");
+    if !have("prometheus") {
+        return None;
     }
+    let [token, file, data] = ["read", "prometheus.yml", "tsdb"].map(|name| stage.dir.file(name));
     let config = format!(
         "global: {{ scrape_interval: 1s }}\nscrape_configs:\n  - job_name: longwire\n    \
-         authorization: {{ credentials_file: {} }}\n    \
-         static_configs: [{{ targets: [\"{RUN}\"] }}]\n",
-        stage.dir.file("read")
+         authorization: {{ credentials_file: {token} }}\n    \
+         static_configs: [{{ targets: [\"{RUN}\"] }}]\n"
     );
-    let file = stage.dir.file("prometheus.yml");
-    write(&file, config.as_bytes());
-    let mut command = Command::new("prometheus");
-    command.arg(format!("--config.file={file}"));
-    command.arg(format!("--storage.tsdb.path={}", stage.dir.file("tsdb")));
-    command.arg(format!("--web.listen-address={PROMETHEUS}"));
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    Some(RunningProgram::start(&stage.namespace, &mut command))
+    write(&file, config);
+    let files = format!("--config.file={file} --storage.tsdb.path={data}");
+    let line = format!("prometheus {files} --web.listen-address={PROMETHEUS}");
+    Some(background(&stage.namespace, &line))
 }
 
 #[test]
@@ -131,38 +98,39 @@ fn every_query_returns_data_of_a_real_run() {
     };
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
     let (panels, variables) = queries(&dashboard);
-    assert!(
-        panels.len() > 20 && variables.len() == 4,
-        "{panels:?} {variables:?}"
-    );
-    let mut without: Vec<(String, String)> = panels;
-    let start = Instant::now();
+    let whole = panels.len() > 20 && variables.len() == 4;
+    assert!(whole, "{panels:?} {variables:?}");
     // A quantile of an empty set is NaN.
     let is_number = |series: &Value| {
-        let value = series["value"][1]
-            .as_str()
-            .and_then(|text| text.parse::<f64>().ok());
-        value.is_some_and(f64::is_finite)
+        let value = series["value"][1].as_str();
+        value
+            .and_then(|text| text.parse().ok())
+            .is_some_and(f64::is_finite)
     };
-    while !without.is_empty() {
-        without.retain(|(_, query)| {
-            let query = with_values(query);
-            let found = ask(&stage, "/api/v1/query", &[("query", &query)]);
+    let query = |query: &str| ask(&stage, "/api/v1/query", ("query", query));
+    let mut without = panels;
+    wait_for("no data", || {
+        without.retain(|(_, panel)| {
+            let found = query(&with_values(panel));
             !found.is_some_and(|series| series.iter().any(is_number))
         });
-        assert!(start.elapsed() < TIMEOUT, "no data: {without:#?}");
         std::thread::sleep(Duration::from_millis(500));
-    }
+        if without.is_empty() {
+            Ok(())
+        } else {
+            Err(without.clone())
+        }
+    });
     // Figures of certain events are not 0. The switch refuses no frame, and the
     // dashboard shows 0 for the absent series.
-    for query in [
-        "sum(longwire_link_delivered_bytes_total)",
-        "sum(longwire_link_dropped_frames_total{reason=\"loss\"})",
-        "sum(longwire_link_corrupted_frames_total)",
-        "sum(longwire_link_duplicated_frames_total)",
+    for metric in [
+        "longwire_link_delivered_bytes_total",
+        "longwire_link_dropped_frames_total{reason=\"loss\"}",
+        "longwire_link_corrupted_frames_total",
+        "longwire_link_duplicated_frames_total",
     ] {
-        let found = ask(&stage, "/api/v1/query", &[("query", query)]).expect("an answer");
-        assert_ne!(found[0]["value"][1], "0", "{query}");
+        let found = query(&format!("sum({metric})")).expect("an answer");
+        assert_ne!(found[0]["value"][1], "0", "{metric}");
     }
     for variable in variables {
         let inside = variable
@@ -170,7 +138,7 @@ fn every_query_returns_data_of_a_real_run() {
             .expect("a list of values");
         let (series, label) = inside.rsplit_once(", ").expect("a metric and a label");
         let path = format!("/api/v1/label/{}/values", label.trim_end_matches(')'));
-        let found = ask(&stage, &path, &[("match[]", &with_values(series))]);
+        let found = ask(&stage, &path, ("match[]", &with_values(series)));
         assert!(found.is_some_and(|values| !values.is_empty()), "{variable}");
     }
 }
@@ -192,10 +160,8 @@ fn the_dashboard_has_the_metrics_of_the_documentation() {
     let rows = METRICS
         .lines()
         .filter(|line| line.starts_with("| `longwire_"));
-    let documented: BTreeSet<String> = rows
-        .filter_map(|line| line.split('`').nth(1))
-        .map(str::to_owned)
-        .collect();
+    let documented = rows.filter_map(|line| line.split('`').nth(1));
+    let documented: BTreeSet<String> = documented.map(str::to_owned).collect();
     let unknown: Vec<&String> = used.difference(&documented).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     let absent = documented.difference(&used);

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::client::{ask, connect, exchange, request};
+use super::client::{connect, exchange, request};
 use super::schema::check;
 use super::{NETWORK, Stage};
+use crate::common::program::{eventually, run_in};
+use crate::common::{list, number};
 
 /// Links by name; each has two directions.
 const LINKS: usize = 10_001;
@@ -25,18 +27,13 @@ fn many() -> String {
 fn many_links_are_listed_by_pages_and_singly_within_bounds() {
     let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
-    let _running = stage.start(&many(), &["--control", &socket, "--metrics-links", "each"]);
+    let _running = stage.start(&many(), &format!("--control {socket} --metrics-links each"));
     let mut names = Vec::new();
     let mut next = Some(String::new());
     while let Some(after) = next {
-        let page = ask(
-            &socket,
-            &format!("GET /v1/links?limit=1000&after={after}"),
-            "",
-        )
-        .json();
-        let links = page["links"].as_array().expect("links").iter();
-        names.extend(links.map(|link| link["name"].as_str().expect("a name").to_owned()));
+        let page = stage.get(&format!("/v1/links?limit=1000&after={after}"));
+        let links = list(&page["links"]).iter();
+        names.extend(links.filter_map(|link| link["name"].as_str().map(str::to_owned)));
         next = page["next"].as_str().map(str::to_owned);
     }
     assert_eq!(names.len(), LINKS);
@@ -44,32 +41,26 @@ fn many_links_are_listed_by_pages_and_singly_within_bounds() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), LINKS);
     // 20,002 directions exceed the limit of metrics and per-link streams.
     for target in ["/metrics", "/v1/stats/stream?links=each"] {
-        let answer = ask(&socket, &format!("GET {target}"), "");
+        let answer = stage.ask(&format!("GET {target}"), "");
         assert_eq!(answer.status, 400, "{target}");
-        let why = answer.json()["error"].as_str().expect("why").to_owned();
-        assert!(why.contains("20002 directions match"), "{why}");
-        assert!(why.contains("?match="), "{why}");
+        let why = answer.json()["error"].to_string();
+        let says = why.contains("20002 directions match") && why.contains("?match=");
+        assert!(says, "{why}");
     }
-    let sums = ask(&socket, "GET /metrics?links=sum", "");
+    let sums = stage.ask("GET /metrics?links=sum", "");
     assert_eq!(sums.status, 200, "{sums:?}");
-    assert!(
-        sums.body.contains("\nlongwire_links 20002"),
-        "{}",
-        sums.body
-    );
-    assert!(
-        sums.body
-            .contains("\nlongwire_link_received_bytes_total 0\n"),
-        "{}",
-        sums.body
-    );
+    for line in [
+        "longwire_links 20002",
+        "longwire_link_received_bytes_total 0\n",
+    ] {
+        assert!(sums.body.contains(&format!("\n{line}")), "{}", sums.body);
+    }
     let headers = ["Host: x", "Accept: application/openmetrics-text"];
     let some = request("GET /metrics?match=n1?", &headers, "");
-    let some = exchange(connect(&socket), &some);
+    let some = exchange(connect(&socket), &some).body;
     let line = "\nlongwire_link_received_bytes_total{link=\"n17\",direction=\"down\"} 0\n";
-    assert!(some.body.contains(line), "{}", some.body);
-    assert!(some.body.ends_with("# EOF\n"), "{}", some.body);
-    check_metrics(&some.body);
+    assert!(some.contains(line) && some.ends_with("# EOF\n"), "{some}");
+    check_metrics(&some);
 }
 
 /// Asserts that every sample belongs to a previously described family, and that no
@@ -81,18 +72,16 @@ fn check_metrics(text: &str) {
     for line in text.lines() {
         if let Some(described) = line.strip_prefix("# HELP ") {
             family = described.split(' ').next().expect("a name").to_owned();
-            assert!(
-                families.insert(family.clone()),
-                "{family} is described twice"
-            );
+            let is_new = families.insert(family.clone());
+            assert!(is_new, "{family} is described twice");
         } else if !line.starts_with('#') {
             let (sample, value) = line.rsplit_once(' ').expect("a value");
             assert!(sample.starts_with(&family), "{line} is not of {family}");
             assert!(samples.insert(sample), "{sample} is there twice");
-            let value: f64 = value
-                .parse()
-                .unwrap_or_else(|error| panic!("{line}: {error}"));
-            assert!(value >= 0.0, "{line}");
+            assert!(
+                value.parse::<f64>().is_ok_and(|value| value >= 0.0),
+                "{line}"
+            );
         }
     }
     assert!(families.len() > 20, "{families:?}");
@@ -101,16 +90,14 @@ fn check_metrics(text: &str) {
 #[test]
 fn statistics_are_sent_as_events() {
     let Some(stage) = Stage::new() else { return };
-    let socket = stage.socket();
-    let _running = stage.start(NETWORK, &["--control", &socket]);
-    let document = ask(&socket, "GET /v1/openapi.json", "").json();
+    let (socket, _running) = (stage.socket(), stage.start_at_socket(NETWORK));
+    let document = stage.get("/v1/openapi.json");
     let schema = &document["components"]["schemas"]["StatsEvent"];
     let mut stream = connect(&socket);
     let line = "GET /v1/stats/stream?match=adsl*&every=100ms&links=each";
     let began = Instant::now();
-    stream
-        .write_all(request(line, &["Host: x"], "").as_bytes())
-        .expect("it is sent");
+    let text = request(line, &["Host: x"], "");
+    stream.write_all(text.as_bytes()).expect("it is sent");
     let lines = BufReader::new(stream).lines().map_while(Result::ok);
     let mut events = lines.filter_map(|line| {
         let data = line.strip_prefix("data: ")?.to_owned();
@@ -124,38 +111,28 @@ fn statistics_are_sent_as_events() {
     let first = next();
     assert_eq!(first["rates"], Value::Null);
     assert_eq!(first["links"], 6);
-    let names = first["each"].as_array().expect("links").iter();
-    let names: Vec<&str> = names.filter_map(|link| link["name"].as_str()).collect();
-    assert_eq!(
-        names,
-        [
-            "adsl1.down",
-            "adsl1.up",
-            "adsl2.down",
-            "adsl2.up",
-            "adsl3.down",
-            "adsl3.up"
-        ]
-    );
+    let names = list(&first["each"])
+        .iter()
+        .filter_map(|link| link["name"].as_str());
+    let expected = [1, 2, 3].map(|n| format!("adsl{n}.down adsl{n}.up"));
+    assert_eq!(names.collect::<Vec<_>>().join(" "), expected.join(" "));
     for _ in 0..5 {
         let event = next();
-        let interval = event["interval_s"].as_f64().expect("seconds");
-        assert!(interval > 0.0, "{event}");
+        assert!(number(&event["interval_s"]) > 0.0, "{event}");
         assert_eq!(event["rates"]["bits_in_per_s"], 0.0);
     }
-    assert!(
-        began.elapsed() >= Duration::from_millis(500),
-        "{:?}",
-        began.elapsed()
-    );
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(500), "{took:?}");
     // A removed link is no longer listed.
-    assert_eq!(ask(&socket, "DELETE /v1/links/adsl3", "").status, 200);
-    let removed = ask(&socket, "GET /v1", "").json()["elapsed_s"].as_f64();
+    assert_eq!(stage.ask("DELETE /v1/links/adsl3", "").status, 200);
+    let removed = stage.get("/v1")["elapsed_s"].as_f64();
     // Earlier events are still in the socket.
     let later = std::iter::repeat_with(next).find(|event| event["elapsed_s"].as_f64() > removed);
     let later = later.expect("an event");
-    assert_eq!(later["links"], 4);
-    assert_eq!(later["each"].as_array().map(Vec::len), Some(4));
+    assert_eq!(
+        (&later["links"], list(&later["each"]).len()),
+        (&4.into(), 4)
+    );
 }
 
 /// Timeout of the server for an incomplete request.
@@ -164,28 +141,28 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 #[test]
 fn clients_that_do_not_read_stop_no_other() {
     let Some(stage) = Stage::new() else { return };
-    let socket = stage.socket();
-    let _running = stage.start(&many(), &["--control", &socket]);
+    let (socket, _running) = (stage.socket(), stage.start_at_socket(&many()));
     // Responses of megabytes that no client reads.
     let mut stuck: Vec<_> = (0..20).map(|_| connect(&socket)).collect();
+    let text = request("GET /v1/links?limit=2500", &["Host: x"], "");
     for stream in &mut stuck {
-        let text = request("GET /v1/links?limit=2500", &["Host: x"], "");
         stream.write_all(text.as_bytes()).expect("it is sent");
     }
     // Responses are produced in order: theirs exist when this one does.
-    let page = ask(&socket, "GET /v1/links?limit=10000", "");
-    assert_eq!(page.json()["links"].as_array().map(Vec::len), Some(10_000));
+    let page = stage.get("/v1/links?limit=10000");
+    assert_eq!(list(&page["links"]).len(), 10_000);
+    // Incomplete request heads and unread responses have timeouts; the latter are
+    // truncated.
     let began = Instant::now();
     let mut half = connect(&socket);
     half.write_all(b"GET /v1 HTTP/1.1\r\nHost")
         .expect("it is sent");
-    // Incomplete request heads and unread responses have timeouts; the latter are
-    // truncated.
-    let mut rest = Vec::new();
-    half.read_to_end(&mut rest).expect("it is closed");
+    half.read_to_end(&mut Vec::new()).expect("it is closed");
     assert!(began.elapsed() >= HEAD_TIME, "{:?}", began.elapsed());
-    // Their responses precede this connection, and so do their timeouts.
-    std::thread::sleep(Duration::from_secs(2));
+    // Of the run's ends of connections, only the listening socket is left.
+    let open = format!("grep -c {socket} /proc/net/unix");
+    let open = || run_in(&stage.namespace, &open).stdout;
+    eventually("connections stay open", || open() == "1\n");
     for stream in &mut stuck {
         let mut taken = Vec::new();
         let read = stream.read_to_end(&mut taken);
@@ -195,5 +172,5 @@ fn clients_that_do_not_read_stop_no_other() {
         let whole = said.is_some_and(|said| taken.len() > said);
         assert!(!whole, "{read:?}: {} bytes", taken.len());
     }
-    assert_eq!(ask(&socket, "GET /v1/links/n5", "").status, 200);
+    assert_eq!(stage.ask("GET /v1/links/n5", "").status, 200);
 }

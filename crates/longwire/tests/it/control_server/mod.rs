@@ -13,16 +13,22 @@ mod metrics;
 mod replay;
 mod schema;
 mod sockets;
-mod tokens;
 mod view;
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::common::process::{RunningProgram, wait_for_word};
-use crate::common::wire::wired;
-use crate::common::write;
 use longwire_io::net::{NetNamespace, link_up};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, within};
+use serde_json::Value;
+
+use crate::common::program::{Ran, RunningProgram, piped};
+use crate::common::site::wired;
+use crate::common::write;
+use client::{Answer, ask, ask_tcp, request};
+
+/// The TCP address of a run, and its token with all rights.
+const ADDRESS: &str = "127.0.0.1:9470";
+const TOKEN: &str = "0123456789abcdef-full";
 
 /// Two ports without stations, a link with separate directions, a shared one, three
 /// that match one pattern, and a path.
@@ -70,8 +76,7 @@ struct Stage {
 impl Stage {
     fn new() -> Option<Stage> {
         let namespace = wired(&[("l0", "l1"), ("r0", "r1")])?;
-        let up = namespace.run(|| link_up("lo"));
-        up.expect("it is entered").expect("lo");
+        within(&namespace, || link_up("lo"));
         Some(Stage {
             namespace,
             dir: Folder::new(),
@@ -85,32 +90,74 @@ impl Stage {
     /// Creates a file with a token and a mode.
     fn token_file(&self, name: &str, token: &str) -> String {
         let file = self.dir.file(name);
-        write(&file, token.as_bytes());
+        write(&file, token);
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&file, mode).expect("its mode");
         file
     }
 
-    fn command(&self, network: &str, arguments: &[&str]) -> Command {
+    fn command(&self, network: &str, arguments: &str) -> Command {
         let file = self.dir.file("network.toml");
-        write(&file, network.as_bytes());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(["run", &file]).args(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
+        write(&file, network);
+        piped(format!("longwire run {file} {arguments}"))
     }
 
     /// Starts a network with these arguments and waits until it runs.
-    fn start(&self, network: &str, arguments: &[&str]) -> RunningProgram {
+    fn start(&self, network: &str, arguments: &str) -> RunningProgram {
         let mut command = self.command(network, arguments);
-        let mut running = RunningProgram::start(&self.namespace, &mut command);
-        wait_for_word(&mut running, " between ");
-        running
+        RunningProgram::start(&self.namespace, &mut command).ready(" between ")
     }
 
-    /// Runs a network that must be refused; returns its result.
-    fn refused(&self, arguments: &[&str]) -> crate::common::Ran {
+    /// Starts a network with a control socket.
+    fn start_at_socket(&self, network: &str) -> RunningProgram {
+        self.start(network, &format!("--control {}", self.socket()))
+    }
+
+    /// Starts the network with a control socket, and TCP with [`TOKEN`].
+    fn start_on_tcp(&self, network: &str, more: &str) -> RunningProgram {
+        let token = self.token_file("token", TOKEN);
+        let tcp = format!("--control tcp:{ADDRESS} --control-token-file {token}");
+        self.start(
+            network,
+            &format!("{tcp} --control {} {more}", self.socket()),
+        )
+    }
+
+    /// Runs a network that must be refused with exit code 2.
+    #[track_caller]
+    fn refuses(&self, arguments: &str, said: &str) -> Ran {
         let mut command = self.command(NETWORK, arguments);
-        RunningProgram::start(&self.namespace, &mut command).end()
+        RunningProgram::start(&self.namespace, &mut command)
+            .end()
+            .says(said)
+    }
+
+    /// Sends a request to the control socket.
+    fn ask(&self, line: &str, body: &str) -> Answer {
+        ask(&self.socket(), line, body)
+    }
+
+    /// Reads a resource at the control socket.
+    #[track_caller]
+    fn get(&self, target: &str) -> Value {
+        self.ask(&format!("GET {target}"), "").json()
+    }
+
+    /// Returns an option of the link `home` in the direction up.
+    fn home(&self, option: &str) -> Value {
+        self.get("/v1/links/home")["up"]["options"][option].clone()
+    }
+
+    /// Sends a request over TCP with a token.
+    fn ask_tcp(&self, line: &str, token: &str, body: &str) -> Answer {
+        let (host, token) = (
+            format!("Host: {ADDRESS}"),
+            format!("Authorization: Bearer {token}"),
+        );
+        ask_tcp(
+            &self.namespace,
+            ADDRESS,
+            &request(line, &[&host, &token], body),
+        )
     }
 }

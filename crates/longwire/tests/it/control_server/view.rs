@@ -2,40 +2,40 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Answer, ask, ask_tcp, request};
-use super::{NETWORK, Stage};
-use crate::common::process::{RunningProgram, eventually};
-
-const ADDRESS: &str = "127.0.0.1:9471";
+use super::client::{Answer, ask_tcp, request};
+use super::{ADDRESS, NETWORK, Stage};
+use crate::common::program::{RunningProgram, eventually};
+use crate::common::{count, list, read};
 
 /// Starts a network with a view; returns the printed tokens, the one with all rights
 /// first.
 fn viewed(stage: &Stage, network: &str) -> (RunningProgram, [String; 2]) {
-    let view = format!("--view={ADDRESS}");
-    let socket = stage.socket();
-    let mut command = stage.command(network, &["--control", &socket, &view]);
+    let options = format!("--control {} --view={ADDRESS}", stage.socket());
+    let mut command = stage.command(network, &options);
     let log = stage.dir.file("stderr");
     command.stderr(std::fs::File::create(&log).expect("a file"));
     let running = RunningProgram::start(&stage.namespace, &mut command);
-    let mut text = String::new();
-    eventually("no tokens", || {
-        text = std::fs::read_to_string(&log).expect("the notes");
-        text.matches("#token=").count() == 2
-    });
+    eventually("no tokens", || read(&log).matches("#token=").count() == 2);
+    let text = read(&log);
     let tokens = text.lines().filter_map(|line| line.split("#token=").nth(1));
     let tokens: Vec<String> = tokens.map(str::to_owned).collect();
     (running, tokens.try_into().expect("two tokens"))
 }
 
-fn ask_view(stage: &Stage, line: &str, headers: &[&str], body: &str) -> Answer {
-    let host = format!("Host: {ADDRESS}");
-    let mut all = vec![host.as_str()];
-    all.extend(headers);
-    ask_tcp(&stage.namespace, ADDRESS, &request(line, &all, body))
+/// Requests a page of the view with these headers.
+fn page(stage: &Stage, path: &str, headers: &[&str]) -> Answer {
+    let text = request(&format!("GET {path}"), headers, "");
+    ask_tcp(&stage.namespace, ADDRESS, &text)
 }
 
-fn bearer(token: &str) -> String {
-    format!("Authorization: Bearer {token}")
+impl Stage {
+    /// Waits until the history of a direction has samples.
+    fn wait_for_samples(&self, direction: &str) {
+        let path = format!("/v1/history/{direction}");
+        eventually("no samples", || {
+            list(&self.get(&path)["elapsed_s"]).len() >= 3
+        });
+    }
 }
 
 #[test]
@@ -43,22 +43,20 @@ fn the_page_needs_no_token_and_everything_else_does() {
     let Some(stage) = Stage::new() else { return };
     let (_running, [full, read]) = viewed(&stage, NETWORK);
     assert_ne!(full, read);
-    let page = ask_view(&stage, "GET /", &[], "");
-    assert_eq!(page.status, 200, "{page:?}");
+    let host = format!("Host: {ADDRESS}");
+    let html = page(&stage, "/", &[&host]);
+    assert_eq!(html.status, 200, "{html:?}");
     assert_eq!(
-        page.header("content-type"),
+        html.header("content-type"),
         Some("text/html; charset=utf-8")
     );
-    let policy = page.header("content-security-policy").expect("a policy");
+    let policy = html.header("content-security-policy").expect("a policy");
     assert!(policy.contains("default-src 'self'"), "{policy}");
     // A name that resolves to this host (DNS rebinding), and a page of another origin.
-    let elsewhere = request("GET /", &["Host: evil.example"], "");
-    assert_eq!(ask_tcp(&stage.namespace, ADDRESS, &elsewhere).status, 403);
-    assert_eq!(
-        ask_view(&stage, "GET /", &["Origin: http://evil.example"], "").status,
-        403
-    );
-
+    let origin = "Origin: http://evil.example";
+    for headers in [&["Host: evil.example"][..], &[&host, origin]] {
+        assert_eq!(page(&stage, "/", headers).status, 403, "{headers:?}");
+    }
     for path in [
         "/v1",
         "/v1/table",
@@ -66,46 +64,38 @@ fn the_page_needs_no_token_and_everything_else_does() {
         "/v1/models",
         "/assets/x",
     ] {
-        assert_eq!(
-            ask_view(&stage, &format!("GET {path}"), &[], "").status,
-            401,
-            "{path}"
-        );
+        assert_eq!(page(&stage, path, &[&host]).status, 401, "{path}");
     }
     let change = json!({ "delay": "9ms" }).to_string();
     for (token, may_change, status) in [(&full, true, 200), (&read, false, 403)] {
-        let overview = ask_view(&stage, "GET /v1", &[&bearer(token)], "").json();
-        assert_eq!(overview["may_change"], may_change, "{overview}");
-        assert_eq!(overview["view"], true, "{overview}");
-        let changed = ask_view(
-            &stage,
-            "PATCH /v1/links/home.up",
-            &[&bearer(token)],
-            &change,
+        let overview = stage.ask_tcp("GET /v1", token, "").json();
+        assert_eq!(
+            [&overview["may_change"], &overview["view"]],
+            [may_change, true]
         );
-        assert_eq!(changed.status, status, "{changed:?}");
-        let skipped = ask_view(&stage, "POST /v1/scenario/skip", &[&bearer(token)], "");
-        assert_eq!(skipped.status, status, "{skipped:?}");
+        for (line, body) in [
+            ("PATCH /v1/links/home.up", &*change),
+            ("POST /v1/scenario/skip", ""),
+        ] {
+            let changed = stage.ask_tcp(line, token, body);
+            assert_eq!(changed.status, status, "{changed:?}");
+        }
     }
 }
 
 #[test]
 fn a_run_without_a_page_records_what_clients_read() {
     let Some(stage) = Stage::new() else { return };
-    let socket = stage.socket();
-    let _running = stage.start(NETWORK, &["--control", &socket]);
+    let _running = stage.start_at_socket(NETWORK);
     for path in ["/v1/table", "/v1/fidelity", "/v1/flows/home.up"] {
-        let answer = ask(&socket, &format!("GET {path}"), "");
+        let answer = stage.ask(&format!("GET {path}"), "");
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
-    let samples = || {
-        let columns = ask(&socket, "GET /v1/history/home.up", "").json();
-        columns["elapsed_s"].as_array().expect("a column").len()
-    };
-    assert_eq!(samples(), 0, "nothing is recorded before a client reads it");
-    eventually("no samples", || samples() >= 3);
-    assert_eq!(ask(&socket, "GET /v1", "").json()["view"], false);
-    assert_eq!(ask(&socket, "GET /", "").status, 404);
+    // Nothing is recorded before a client reads it.
+    assert_eq!(stage.get("/v1/history/home.up")["elapsed_s"], json!([]));
+    stage.wait_for_samples("home.up");
+    assert_eq!(stage.get("/v1")["view"], false);
+    assert_eq!(stage.ask("GET /", "").status, 404);
 }
 
 #[test]
@@ -113,81 +103,60 @@ fn the_table_sorts_selects_and_pages() {
     let Some(stage) = Stage::new() else { return };
     let network = NETWORK.replace("count = 3", "count = 200");
     let (_running, _) = viewed(&stage, &network);
-    let socket = stage.socket();
-    let page = |query: &str| ask(&socket, &format!("GET /v1/table?{query}"), "").json();
-    let names = |page: &Value| -> Vec<String> {
-        let rows = page["rows"].as_array().expect("rows").iter();
-        rows.map(|row| row["name"].as_str().expect("a name").to_owned())
-            .collect()
-    };
-    let first = page("limit=3");
-    assert_eq!(
-        (&first["directions"], &first["fitting"]),
-        (&json!(403), &json!(403))
-    );
-    assert_eq!(names(&first), ["adsl1.down", "adsl1.up", "adsl10.down"]);
-    let last = page("limit=3&order=desc");
-    assert_eq!(names(&last), ["radio/1", "home.up", "home.down"]);
-    let next = page("match=adsl*.up&limit=2&offset=199");
-    assert_eq!(
-        (&next["fitting"], names(&next)),
-        (&json!(200), vec!["adsl99.up".to_owned()])
-    );
-    // A name without direction matches both.
-    assert_eq!(
-        names(&page("match=home&sort=drops&order=desc")),
-        ["home.down", "home.up"]
-    );
-    for wrong in ["sort=colour", "limit=0", "limit=501", "order=up"] {
+    for (query, fitting, expected) in [
+        ("limit=3", 403, "adsl1.down adsl1.up adsl10.down"),
+        ("limit=3&order=desc", 403, "radio/1 home.up home.down"),
+        ("match=adsl*.up&limit=2&offset=199", 200, "adsl99.up"),
+        // A name without direction matches both.
+        ("match=home&sort=drops&order=desc", 2, "home.down home.up"),
+    ] {
+        let page = stage.get(&format!("/v1/table?{query}"));
         assert_eq!(
-            ask(&socket, &format!("GET /v1/table?{wrong}"), "").status,
-            400,
-            "{wrong}"
+            [&page["directions"], &page["fitting"]],
+            [403, fitting],
+            "{query}"
         );
+        let names = list(&page["rows"])
+            .iter()
+            .filter_map(|row| row["name"].as_str());
+        assert_eq!(names.collect::<Vec<_>>().join(" "), expected, "{query}");
+    }
+    for wrong in ["sort=colour", "limit=0", "limit=501", "order=up"] {
+        let answer = stage.ask(&format!("GET /v1/table?{wrong}"), "");
+        assert_eq!(answer.status, 400, "{wrong}");
     }
     // In a large network, only directions that are read are recorded.
-    let recorded = ask(&socket, "GET /v1/history/adsl7.up", "").json();
+    let recorded = stage.get("/v1/history/adsl7.up");
     assert_eq!(recorded["elapsed_s"], json!([]), "{recorded}");
-    let samples = |name: &str| {
-        let columns = ask(&socket, &format!("GET /v1/history/{name}"), "").json();
-        columns["elapsed_s"].as_array().expect("a column").len()
-    };
-    eventually("no samples", || samples("adsl7.up") >= 3);
-    assert_eq!(ask(&socket, "GET /v1/history/adsl7", "").status, 404);
-    let stream = "GET /v1/history/stream?directions=adsl7.up,nowhere";
-    assert_eq!(ask(&socket, stream, "").status, 404);
+    stage.wait_for_samples("adsl7.up");
+    for path in ["adsl7", "stream?directions=adsl7.up,nowhere"] {
+        let answer = stage.ask(&format!("GET /v1/history/{path}"), "");
+        assert_eq!(answer.status, 404, "{path}");
+    }
 }
 
 #[test]
 fn an_event_of_the_scenario_is_skipped_to() {
     let Some(stage) = Stage::new() else { return };
     let (_running, _) = viewed(&stage, NETWORK);
-    let socket = stage.socket();
-    let upcoming = || ask(&socket, "GET /v1/scenario", "").json();
-    let events = upcoming()["events"].clone();
-    assert_eq!(
-        events,
-        json!([{ "at_ns": 500_000_000_000u64, "change": { "off": ["home"] } }])
-    );
-    let skipped = ask(&socket, "POST /v1/scenario/skip", "").json();
-    let at = skipped["at_ns"].as_u64().expect("it was skipped to");
-    assert!(at < 400_000_000_000, "{skipped}");
-    let is_down = || ask(&socket, "GET /v1/links/home", "").json()["up"]["state"] == "off";
+    let event = json!({ "at_ns": 500_000_000_000u64, "change": { "off": ["home"] } });
+    assert_eq!(stage.get("/v1/scenario")["events"], json!([event]));
+    let skip = || stage.ask("POST /v1/scenario/skip", "").json()["at_ns"].clone();
+    let at = count(&skip());
+    assert!(at < 400_000_000_000, "{at}");
+    let is_down = || stage.get("/v1/links/home")["up"]["state"] == "off";
     eventually("it is not down", is_down);
-    let changes = ask(&socket, "GET /v1/changes", "").json();
+    let changes = stage.get("/v1/changes");
     assert_eq!(changes["changes"][0]["at_ns"], at, "{changes}");
-    assert_eq!(upcoming()["events"], json!([]));
-    assert_eq!(
-        ask(&socket, "POST /v1/scenario/skip", "").json()["at_ns"],
-        Value::Null
-    );
+    assert_eq!(stage.get("/v1/scenario")["events"], json!([]));
+    assert_eq!(skip(), Value::Null);
 }
 
 #[test]
 fn an_address_in_use_is_refused() {
     let Some(stage) = Stage::new() else { return };
     let (_running, _) = viewed(&stage, NETWORK);
-    let refused = stage.refused(&[&format!("--view={ADDRESS}")]);
-    assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.stderr.contains(ADDRESS), "{refused:?}");
+    stage
+        .refuses(&format!("--view={ADDRESS}"), ADDRESS)
+        .exits(1);
 }

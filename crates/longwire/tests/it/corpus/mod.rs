@@ -8,12 +8,11 @@
 
 mod files;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
 use std::thread;
 
-use crate::common::ran;
+use crate::common::program::{Ran, command};
+use crate::common::{count, list};
 use longwire_testbed::support::Folder;
 
 const CASES: &str = include_str!("cases.txt");
@@ -55,23 +54,15 @@ fn reduce(value: &mut serde_json::Value) {
 fn digest(dir: &Folder, line: &str) -> String {
     let (name, options) = line.split_once(' ').unwrap_or((line, ""));
     let (out, log) = (format!("{name}.pcap"), format!("{name}.csv"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    command.current_dir(dir.path()).args(["simulate", "--json"]);
-    command.args(["--log", &log]);
-    if options.ends_with(".toml") {
-        let to = format!("right={out}");
-        command.arg(options).args(["--in", "left=in.pcap"]);
-        command.args(["--in", "right=back.pcap", "--out", &to]);
+    let what = if options.ends_with(".toml") {
+        format!("{options} --in left=in.pcap --in right=back.pcap --out right={out}")
     } else {
-        command
-            .args(["in.pcap", &out])
-            .args(options.split(' ').filter(|word| !word.is_empty()));
-    }
-    let ran = ran(command.output().expect("it starts"));
-    assert_eq!(ran.code, 0, "{line}: {ran:?}");
-    let mut report = ran.json();
-    let links = report["links"].as_array().expect("links").iter();
-    let carried: u64 = links.filter_map(|link| link["packets_out"].as_u64()).sum();
+        format!("in.pcap {out} {options}")
+    };
+    let mut command = command(format!("longwire simulate --json --log {log} {what}"));
+    let mut report = Ran::of(command.current_dir(dir.path())).well().json();
+    let links = list(&report["links"]).iter();
+    let carried: u64 = links.map(|link| count(&link["packets_out"])).sum();
     reduce(&mut report);
     let read = |file: &str| std::fs::read(dir.file(file)).expect("it was written");
     let (capture, log) = (hash(&read(&out)), hash(&read(&log)));
@@ -88,38 +79,29 @@ fn every_model_keeps_its_output() {
         .filter(|line| !line.starts_with('#'))
         .collect();
     let half = cases.len().div_ceil(2);
-    let parts: Vec<String> = thread::scope(|scope| {
+    let mut text = String::from("# name, frames carried, hashes of capture, log and report\n");
+    thread::scope(|scope| {
+        let digest_all = |part: &[&str]| -> String {
+            let lines = part.iter().map(|line| digest(&dir, line) + "\n");
+            lines.collect()
+        };
         let running: Vec<_> = cases
             .chunks(half)
-            .map(|part| {
-                let dir = &dir;
-                scope.spawn(move || {
-                    part.iter()
-                        .map(|line| digest(dir, line))
-                        .collect::<Vec<_>>()
-                })
-            })
+            .map(|part| scope.spawn(move || digest_all(part)))
             .collect();
-        running
-            .into_iter()
-            .flat_map(|part| part.join().expect("every case runs"))
-            .collect()
+        text.extend(
+            running
+                .into_iter()
+                .map(|part| part.join().expect("every case runs")),
+        );
     });
-    let mut text = String::from("# name, frames carried, hashes of capture, log and report\n");
-    for line in parts {
-        let _ = writeln!(text, "{line}");
-    }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/corpus/digests.txt");
     if std::env::var_os("LONGWIRE_CORPUS").is_some() {
         std::fs::write(&path, &text).expect("it is written");
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    let changed: Vec<&str> = text
-        .lines()
-        .filter(|line| !expected.lines().any(|old| old == *line))
-        .collect();
-    assert!(
-        changed.is_empty() && text.lines().count() == expected.lines().count(),
-        "{changed:#?}"
-    );
+    let is_new = |line: &&str| !expected.lines().any(|old| old == *line);
+    let changed: Vec<&str> = text.lines().filter(is_new).collect();
+    let counts = [&text, &expected].map(|text| text.lines().count());
+    assert!(changed.is_empty() && counts[0] == counts[1], "{changed:#?}");
 }

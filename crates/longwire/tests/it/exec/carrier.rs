@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::common::{have, write};
-use crate::exec::{User, well};
+use crate::common::{count, have, list, named};
+use crate::exec::User;
 
 /// Waits until `eth0` has lost its carrier as often as the first argument says and has it
 /// again, and until the file of the second argument exists. Writes the number of losses,
@@ -28,40 +28,29 @@ fn kinds(user: &User) -> &'static [&'static str] {
 
 fn scenario(user: &User, events: &[(&str, &str)]) {
     let event = |(time, action): &(&str, &str)| format!("[[at]]\ntime = \"{time}\"\n{action}\n");
-    let text: String = events.iter().map(event).collect();
-    write(&user.dir.file("s.toml"), text.as_bytes());
-}
-
-fn report(user: &User) -> Value {
-    serde_json::from_str(&user.read("r.json")).expect("a report")
+    user.write("s.toml", events.iter().map(event).collect::<String>());
 }
 
 /// Returns the number of carrier losses of a port in the report.
 fn losses(report: &Value, port: &str) -> u64 {
-    let notes = report["notes"].as_array().expect("notes").iter();
-    let mut notes = notes.filter_map(Value::as_str);
+    let mut notes = list(&report["notes"]).iter().filter_map(Value::as_str);
     let begin = format!("port {port}: carrier lost ");
     let losses = notes.find_map(|note| note.strip_prefix(&begin)?.split(' ').next());
     losses.map_or(0, |losses| losses.parse().expect("a number"))
 }
 
-fn port<'a>(report: &'a Value, name: &str) -> &'a Value {
-    let mut ports = report["ports"].as_array().expect("ports").iter();
-    ports.find(|port| port["name"] == name).expect("the port")
-}
-
 #[test]
 fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
     for user in User::all() {
-        write(&user.dir.file("watch"), WATCH.as_bytes());
+        user.write("watch", WATCH);
+        let events = [("2s", "off = 'link'"), ("3s", "on = 'link'")];
         scenario(
             &user,
             &[
-                ("2s", "off = \"link\""),
-                ("3s", "on = \"link\""),
-                ("4s", "off = \"link.up\""),
-                ("5s", "on = \"link.up\""),
-            ],
+                &events[..],
+                &[("4s", "off = 'link.up'"), ("5s", "on = 'link.up'")],
+            ]
+            .concat(),
         );
         for kind in kinds(&user) {
             // The peer never listens, so the command does not wait for it.
@@ -73,10 +62,9 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
             for end in ["near", "far"] {
                 let _ = std::fs::remove_file(user.dir.file(end));
             }
-            let ended = well(user.shell(&line));
-            assert!(ended.stdout.contains("NO-CARRIER"), "{kind}: {ended:?}");
+            user.shell(&line).well().prints("NO-CARRIER");
             assert_eq!((&*user.read("near"), &*user.read("far")), ("1\n", "2\n"));
-            let report = report(&user);
+            let report = user.report();
             assert_eq!((losses(&report, "near"), losses(&report, "far")), (1, 2));
         }
     }
@@ -89,24 +77,16 @@ fn frames_in_transit_arrive_before_the_carrier_is_lost() {
         // Prints the kernel's count of received frames at carrier loss, and later.
         let far = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
                    for n in 1 2; do cat /sys/class/net/eth0/statistics/rx_packets; sleep 1; done";
-        write(&user.dir.file("far.sh"), far.as_bytes());
+        user.write("far.sh", far);
         let line = "$LONGWIRE exec --delay 500ms --carrier --scenario s.toml --report r.json \
                     --peer 'sh far.sh >far' --peer-wait 1ms -- sh -c '\
                     ping -q -i 0.2 -c 12 far; sleep 1; true'";
-        well(user.shell(line));
-        let report = report(&user);
-        let sent = port(&report, "far")["packets_out"]
-            .as_u64()
-            .expect("a count");
-        let counted: Vec<u64> = user
-            .read("far")
-            .lines()
-            .map(|line| line.parse().expect("a count"))
-            .collect();
-        assert_eq!(counted, [sent, sent], "{report}");
-        let mut links = report["links"].as_array().expect("links").iter();
-        let up = links.find(|link| link["name"] == "link.up").expect("up");
-        assert!(up["drops"]["outage"].as_u64() >= Some(3), "{up}");
+        user.shell(line).well();
+        let report = user.report();
+        let sent = &named(&report["ports"], "far")["packets_out"];
+        assert_eq!(user.read("far"), format!("{sent}\n{sent}\n"), "{report}");
+        let up = named(&report["links"], "link.up");
+        assert!(count(&up["drops"]["outage"]) >= 3, "{up}");
         assert_eq!(losses(&report, "far"), 1);
     }
 }
@@ -118,10 +98,9 @@ fn both_families_answer_as_soon_as_the_carrier_is_back() {
         let line = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
                     until [ $(cat /sys/class/net/eth0/operstate) = up ]; do sleep 0.01; done; \
                     ping -6 -c 1 -W 1 far && ping -4 -c 1 -W 1 far";
-        let carrier = ["--carrier", "--delay", "10ms", "--scenario", "s.toml"];
         for kind in kinds(&user) {
-            let own = ["--port", kind, "--", "sh", "-c", line];
-            well(user.exec(&[&carrier[..], &own].concat()));
+            let options = format!("--carrier --delay 10ms --scenario s.toml --port {kind}");
+            user.exec(format!("{options} -- sh -c '{line}'")).well();
         }
     }
 }
@@ -135,12 +114,10 @@ fn a_connection_survives_an_outage() {
         scenario(&user, &[("1s", "off = \"link\""), ("2s", "on = \"link\"")]);
         let line = "$LONGWIRE exec --rate 10mbit --delay 10ms --carrier --scenario s.toml \
                     --report r.json --peer 'iperf3 -s -1' -- iperf3 -J -t 6 -c far";
-        let ended = well(user.shell(line));
-        let result: Value = serde_json::from_str(&ended.stdout).expect("JSON");
-        let intervals = result["intervals"].as_array().expect("intervals");
-        let last = intervals.last().expect("intervals");
-        assert!(last["sum"]["bytes"].as_u64() > Some(0), "{result}");
-        assert_eq!(losses(&report(&user), "far"), 1);
+        let result = user.shell(line).well().json();
+        let last = list(&result["intervals"]).last().expect("intervals");
+        assert!(count(&last["sum"]["bytes"]) > 0, "{result}");
+        assert_eq!(losses(&user.report(), "far"), 1);
     }
 }
 
@@ -154,28 +131,25 @@ fn a_link_that_flaps_stays_sound() {
         let again = |action: &str| format!("every = \"40ms\"\ntimes = 100\n{action}");
         let (off, on) = (again("off = \"link\""), again("on = \"link\""));
         scenario(&user, &[("1s", &off), ("1020ms", &on)]);
-        let count = "cat /sys/class/net/eth0/carrier_down_count";
+        let lost = "cat /sys/class/net/eth0/carrier_down_count";
         let line = format!(
             "$LONGWIRE exec --carrier --scenario s.toml --report r.json --peer 'iperf3 -s' -- \
-             sh -c '{count}; iperf3 -t 5 -c far >&2; sleep 1; {count}; ping -c 3 far >&2'"
+             sh -c '{lost}; iperf3 -t 5 -c far >&2; sleep 1; {lost}; ping -c 3 far >&2'"
         );
-        let ended = well(user.shell(&line));
-        let mut counted = ended.stdout.lines();
-        let mut count = || -> u64 { counted.next().expect("two").parse().expect("a count") };
-        let (before, after) = (count(), count());
-        let report = report(&user);
+        let ended = user.shell(&line).well();
+        let counted: Vec<u64> = ended.stdout.lines().flat_map(str::parse).collect();
+        let report = user.report();
         assert!(report["error"].is_null(), "{report}");
         let lost = losses(&report, "near");
         assert!(lost <= 100, "{report}");
         // The kernel's own count, which misses the shortest losses.
-        assert!((1..=lost).contains(&(after - before)), "{ended:?}");
+        assert!((1..=lost).contains(&(counted[1] - counted[0])), "{ended:?}");
         for (name, to) in [("link.up", "far"), ("link.down", "near")] {
-            let mut links = report["links"].as_array().expect("links").iter();
-            let link = links.find(|link| link["name"] == name).expect("the link");
-            let of = |field: &str| link[field].as_u64().expect("a count");
+            let link = named(&report["links"], name);
             let outage = link["drops"]["outage"].as_u64().unwrap_or(0);
-            assert_eq!(of("packets_in"), of("packets_out") + outage, "{link}");
-            let port = port(&report, to);
+            let left = count(&link["packets_out"]) + outage;
+            assert_eq!(count(&link["packets_in"]), left, "{link}");
+            let port = named(&report["ports"], to);
             assert_eq!(port["packets_out"], link["packets_out"], "{report}");
             for artifact in ["refused", "send_failed", "no_carrier"] {
                 assert_eq!(port["artifacts"][artifact], 0, "{artifact}: {report}");
@@ -189,11 +163,9 @@ fn a_file_names_the_links_itself() {
     for user in User::all() {
         let file = "[ports]\nnear = \"null\"\nfar = { opens = \"null\", carrier = \"x.up\" }\n\
                     [[link]]\nname = \"x\"\nmatch = \"in-port=near\"\n";
-        write(&user.dir.file("n.toml"), file.as_bytes());
-        let ended = user.exec(&["--carrier", "n.toml", "--", "true"]);
-        assert_eq!(ended.code, 2, "{ended:?}");
-        let reason = "carrier = \"link.up\"";
-        assert!(ended.stderr.contains(reason), "{ended:?}");
+        user.write("n.toml", &file);
+        let ended = user.exec("--carrier n.toml -- true").exits(2);
+        ended.says("carrier = \"link.up\"");
     }
 }
 
@@ -206,8 +178,8 @@ fn a_port_of_a_file_names_the_links_toward_it() {
                     [[at]]\ntime = \"1s\"\noff = \"a\"\n\
                     [[at]]\ntime = \"3s\"\noff = \"b.up\"\n\
                     [[at]]\ntime = \"4s\"\non = \"?\"\n";
-        write(&user.dir.file("n.toml"), file.as_bytes());
-        write(&user.dir.file("watch"), WATCH.as_bytes());
+        user.write("n.toml", &file);
+        user.write("watch", WATCH);
         let run = |losses: u32| {
             for end in ["near", "far", "over"] {
                 let _ = std::fs::remove_file(user.dir.file(end));
@@ -217,15 +189,15 @@ fn a_port_of_a_file_names_the_links_toward_it() {
                 "$LONGWIRE exec n.toml --report r.json --peer 'sh watch {losses} over far' \
                  --peer-wait 1ms -- sh -c 'sleep 6; touch over; sh watch 0 far near'"
             );
-            well(user.shell(&line));
+            user.shell(&line).well();
             assert_eq!(user.read("near"), "0\n", "near follows no link");
             user.read("far")
         };
         // b.down stays on.
         assert_eq!(run(0), "0\n");
         let file = file.replace("\"?\" }", "[\"a.up\", \"b.up\"] }");
-        write(&user.dir.file("n.toml"), file.as_bytes());
+        user.write("n.toml", &file);
         assert_eq!(run(1), "1\n");
-        assert_eq!(losses(&report(&user), "far"), 1);
+        assert_eq!(losses(&user.report(), "far"), 1);
     }
 }

@@ -10,7 +10,6 @@ mod closed;
 mod hosts;
 mod peer;
 mod router;
-mod streams;
 mod threads;
 mod top;
 mod view;
@@ -19,10 +18,13 @@ mod wire;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::common::{Ran, ran};
-use longwire_testbed::support::{Folder, skip};
+use longwire_testbed::support::{Folder, skip, words};
+use serde_json::Value;
+
+use crate::common::program::{Ran, eventually};
+use crate::common::read_json;
 
 /// A user ID that no system assigns.
 const ORDINARY: u32 = 61_234;
@@ -60,7 +62,7 @@ impl User {
     }
 
     fn may_exec(&self) -> bool {
-        let ended = self.exec(&["-q", "--", "true"]);
+        let ended = self.exec("-q -- true");
         match ended.code {
             0 => true,
             _ => skip::<()>(format!("as {:?}: {}", self.id, ended.stderr)).is_some(),
@@ -84,36 +86,49 @@ impl User {
         command
     }
 
-    /// Returns the command `longwire exec` with these arguments.
-    pub(super) fn exec_command(&self, arguments: &[&str]) -> Command {
+    /// Returns the command `longwire exec` with the arguments of a line.
+    pub(super) fn exec_command(&self, line: impl AsRef<str>) -> Command {
         let mut command = self.command(&self.program());
-        command.arg("exec").args(arguments);
+        command.arg("exec").args(words(line.as_ref()));
         command
     }
 
-    pub(super) fn exec(&self, arguments: &[&str]) -> Ran {
-        ran(self.exec_command(arguments).output().expect("it starts"))
+    /// As [`User::exec_command`], with piped outputs.
+    pub(super) fn exec_piped(&self, line: impl AsRef<str>) -> Command {
+        let mut command = self.exec_command(line);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(super) fn exec(&self, line: impl AsRef<str>) -> Ran {
+        Ran::of(&mut self.exec_command(line))
     }
 
     /// Runs a shell line, in which `$LONGWIRE` is the program.
-    pub(super) fn shell(&self, line: &str) -> Ran {
+    pub(super) fn shell(&self, line: impl AsRef<str>) -> Ran {
         let mut command = self.command("sh");
-        command.args(["-c", line]).env("LONGWIRE", self.program());
-        ran(command.output().expect("it starts"))
+        command.args(["-c", line.as_ref()]);
+        Ran::of(command.env("LONGWIRE", self.program()))
+    }
+
+    /// Returns the report that a run wrote to `r.json`.
+    fn report(&self) -> Value {
+        read_json(&self.dir.file("r.json"))
     }
 
     pub(super) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.dir.file(name)).unwrap_or_default()
     }
 
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        crate::common::write(&self.dir.file(name), text);
+    }
+
     fn exists(&self, name: &str) -> bool {
         Path::new(&self.dir.file(name)).exists()
     }
-}
 
-/// Returns the output of a program that must have succeeded.
-#[track_caller]
-pub(super) fn well(ended: Ran) -> Ran {
-    assert_eq!(ended.code, 0, "{ended:?}");
-    ended
+    fn wait_for_file(&self, name: &str) {
+        eventually(name, || self.exists(name));
+    }
 }

@@ -1,37 +1,27 @@
 //! Links as router hops, from the view of kernels at their ends.
 
-use super::{User, well};
-use crate::common::have;
+use super::User;
+use crate::common::{count, have, named};
 
 /// The script that queries a host's kernel.
 const SCRIPT: &str = include_str!("router.py");
 
 /// Runs the script's `commands` on near, with these link options; returns the output.
-fn learnt(user: &User, link: &[&str], commands: &str) -> String {
-    std::fs::write(user.dir.file("router.py"), SCRIPT).expect("the test's folder");
-    let line = commands
+fn learnt(user: &User, link: &str, commands: &str) -> String {
+    user.write("router.py", SCRIPT);
+    let commands = commands
         .split(", ")
-        .map(|command| format!("python3 router.py {command}"));
-    let line = line.collect::<Vec<_>>().join("; ");
-    let peer = [
-        "-q",
-        "--report",
-        "r.json",
-        "--peer",
-        "python3 router.py serve",
-    ];
-    let ended = user.exec(&[&peer[..], link, &["--", "sh", "-c", &line]].concat());
-    well(ended).stdout
+        .map(|command| format!("python3 router.py {command}; "));
+    let line = commands.collect::<String>();
+    let options = "-q --report r.json --peer 'python3 router.py serve'";
+    user.exec(format!("{options} {link} -- sh -c '{line}'"))
+        .well()
+        .stdout
 }
 
 /// Returns a counter of a direction in the report.
 fn counted(user: &User, link: &str, counter: &str) -> u64 {
-    let report: serde_json::Value = serde_json::from_str(&user.read("r.json")).expect("JSON");
-    let links = report["links"].as_array().expect("links");
-    let found = links.iter().find(|found| found["name"] == link);
-    found.expect("the direction")[counter]
-        .as_u64()
-        .expect("a number")
+    count(&named(&user.report()["links"], link)[counter])
 }
 
 #[test]
@@ -42,19 +32,18 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
     let hops = "1 10.77.0.254 11/0 0\n2 10.77.0.2 3/3 0\n\
                 1 fd77:4c57::fe 3/0 0\n2 fd77:4c57::2 1/4 0\n";
     let mtus = "10.77.0.254 3/4 1300\nroute 1300\nfd77:4c57::fe 2/0 1300\nroute 1300\n";
-    let link = ["--mtu", "1300", "--router", "hop", "--delay", "2ms"];
     for user in User::all() {
         // Decided at arrival, at dequeue, and in a network.
-        for more in [&[][..], &["--queue", "codel"], &["--control", "./s"]] {
-            let link = [&link[..], more].concat();
+        for more in ["", "--queue codel", "--control ./s"] {
+            let link = format!("--mtu 1300 --router hop --delay 2ms {more}");
             assert_eq!(
                 learnt(&user, &link, "hops 2, mtu"),
                 [hops, mtus].concat(),
-                "{more:?}"
+                "{more}"
             );
-            assert_eq!(counted(&user, "link.up", "icmp_sent"), 4, "{more:?}");
-            assert_eq!(counted(&user, "link.up", "packets_in"), 6, "{more:?}");
-            assert_eq!(counted(&user, "link.up", "packets_out"), 2, "{more:?}");
+            let counters = ["icmp_sent", "packets_in", "packets_out"];
+            let counters = counters.map(|counter| counted(&user, "link.up", counter));
+            assert_eq!(counters, [4, 6, 2], "{more}");
         }
     }
 }
@@ -67,8 +56,7 @@ fn tcp_finds_the_mtu_of_its_path() {
     }
     for user in User::all() {
         for placement in ["together", "per-stage"] {
-            let link = ["--mtu", "1300", "--router", "hop", "--delay", "2ms"];
-            let link = [&link[..], &["--placement", placement]].concat();
+            let link = format!("--mtu 1300 --router hop --delay 2ms --placement {placement}");
             let found = learnt(&user, &link, "tcp");
             assert_eq!(
                 found,
@@ -87,8 +75,7 @@ fn a_router_that_sends_no_errors_is_a_black_hole() {
         return;
     }
     for user in User::all().into_iter().take(1) {
-        let link = ["--mtu", "1300", "--router", "hop:limit=0"];
-        let found = learnt(&user, &link, "hops 1, mtu");
+        let found = learnt(&user, "--mtu 1300 --router hop:limit=0", "hops 1, mtu");
         assert_eq!(
             found,
             "1 no error\n1 no error\nno error\nroute 1500\nno error\nroute 1500\n"
@@ -122,8 +109,8 @@ via = ["first", "second"]
 match = "in-port=near"
 "#;
     for user in User::all() {
-        std::fs::write(user.dir.file("n.toml"), network).expect("the test's folder");
-        let found = learnt(&user, &["n.toml"], "hops 3, mtu");
+        user.write("n.toml", network);
+        let found = learnt(&user, "n.toml", "hops 3, mtu");
         let hops = "1 10.77.0.254 11/0 0\n2 10.77.0.253 11/0 0\n3 10.77.0.2 3/3 0\n\
                     1 fd77:4c57::fe 3/0 0\n2 2001:db8::7 3/0 0\n3 fd77:4c57::2 1/4 0\n";
         let mtus = "10.77.0.253 3/4 1300\nroute 1300\n2001:db8::7 2/0 1300\nroute 1300\n";
@@ -143,13 +130,10 @@ fn a_change_brings_a_router_and_takes_it_away() {
                 1 10.77.0.2 3/3 0\n2 10.77.0.2 3/3 0\n\
                 1 fd77:4c57::2 1/4 0\n2 fd77:4c57::2 1/4 0\n";
     for user in User::all() {
-        std::fs::write(user.dir.file("router.py"), SCRIPT).expect("the test's folder");
+        user.write("router.py", SCRIPT);
         let line = "$LONGWIRE ctl set link router=hop >&2 && python3 router.py hops 1 && \
                     $LONGWIRE ctl set link router=none >&2 && python3 router.py hops 2";
-        let link = ["-q", "--control", "./s", "--", "sh", "-c", line];
-        let mut command = user.exec_command(&link);
-        command.env("LONGWIRE", user.program());
-        let ended = crate::common::ran(command.output().expect("it starts"));
-        assert_eq!(well(ended).stdout, hops);
+        let ended = user.shell(format!("$LONGWIRE exec -q --control ./s -- sh -c '{line}'"));
+        assert_eq!(ended.well().stdout, hops);
     }
 }

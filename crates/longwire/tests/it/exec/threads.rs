@@ -1,15 +1,11 @@
 //! Models that start threads before the link runs: plugins and traces. An ordinary
 //! user's process must be single-threaded to enter its user namespace.
 
-use std::time::{Duration, Instant};
-
 use longwire_testbed::support::compile_plugin;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::common::process::TIMEOUT;
-use crate::common::{ran, write};
-use crate::exec::{User, well};
+use crate::common::program::{RunningProgram, eventually};
+use crate::exec::User;
 
 /// A plugin whose library starts a thread on load.
 const THREADED: &str = r#"
@@ -59,84 +55,71 @@ LONGWIRE_EXPORT const struct longwire_plugin *longwire_plugin(void) { return &pl
 "#;
 
 fn compile(user: &User) {
-    write(&user.dir.file("threaded.c"), THREADED.as_bytes());
+    user.write("threaded.c", THREADED);
     compile_plugin(user.dir.file("threaded.c"), &user.dir.file("threaded.so"));
 }
 
-/// Runs `true` through a link with these options, in every mode of `exec`.
-fn works_in_every_form(user: &User, options: &[(&str, &str)]) {
-    let mut plain = Vec::new();
-    let mut file =
-        "[ports]\nnear = \"null\"\nfar = \"null\"\n\n[[link]]\nname = \"x\"\n".to_owned();
-    for (key, value) in options {
-        plain.extend([format!("--{key}"), (*value).to_owned()]);
-        file.push_str(&format!("{key} = \"{value}\"\n"));
-    }
-    write(&user.dir.file("n.toml"), file.as_bytes());
-    write(
-        &user.dir.file("s.toml"),
-        b"[[at]]\ntime = \"1h\"\nset = { link = { delay = \"1ms\" } }\n",
+/// Runs `true` through a link with this option, in every mode of `exec`.
+fn works_in_every_form(user: &User, key: &str, value: &str) {
+    let ports = "[ports]\nnear = \"null\"\nfar = \"null\"\n";
+    user.write(
+        "n.toml",
+        format!("{ports}[[link]]\nname = \"x\"\n{key} = \"{value}\"\n"),
     );
-    let plain: Vec<&str> = plain.iter().map(String::as_str).collect();
-    let command = ["--", "ping", "-c", "1", "far"];
-    well(user.exec(&[&plain[..], &command[..]].concat()));
-    for form in [["--control", "t.sock"], ["--scenario", "s.toml"]] {
-        well(user.exec(&[&form[..], &plain[..], &command[..]].concat()));
+    user.write(
+        "s.toml",
+        "[[at]]\ntime = \"1h\"\nset = { link = { delay = \"1ms\" } }\n",
+    );
+    let plain = format!("--{key} {value}");
+    let controlled = format!("--control t.sock {plain}");
+    let changed = format!("--scenario s.toml {plain}");
+    for form in [&*plain, &controlled, &changed, "n.toml"] {
+        user.exec(format!("{form} -- ping -c 1 far")).well();
     }
-    well(user.exec(&[&["n.toml"][..], &command[..]].concat()));
 }
 
 #[test]
 fn plugins_work_for_every_user() {
     for user in User::all() {
         compile(&user);
-        works_in_every_form(&user, &[("loss", "plugin:file=threaded.so")]);
+        works_in_every_form(&user, "loss", "plugin:file=threaded.so");
     }
 }
 
 #[test]
 fn traces_work_for_every_user() {
     for user in User::all() {
-        write(&user.dir.file("d.csv"), b"time_s,delay_ms\n0,5\n1,6\n");
-        write(&user.dir.file("v.csv"), b"5\n6\n");
-        works_in_every_form(&user, &[("delay", "trace:d.csv")]);
-        works_in_every_form(&user, &[("delay", "samples:v.csv")]);
+        user.write("d.csv", "time_s,delay_ms\n0,5\n1,6\n");
+        user.write("v.csv", "5\n6\n");
+        works_in_every_form(&user, "delay", "trace:d.csv");
+        works_in_every_form(&user, "delay", "samples:v.csv");
     }
 }
 
 #[test]
 fn invalid_options_are_reported_before_missing_rights() {
     for user in User::all().iter().filter(|user| !user.is_root()) {
-        let ended = user.exec(&["--uplink", "--delay", "20parsec", "--", "true"]);
-        assert_eq!(ended.code, 2, "{ended:?}");
-        assert!(ended.stderr.contains("parsec"), "{ended:?}");
-        let ended = user.exec(&["--uplink", "--delay", "20ms", "--", "true"]);
-        assert_eq!(ended.code, 1, "{ended:?}");
-        assert!(ended.stderr.contains("only root"), "{ended:?}");
+        user.exec("--uplink --delay 20parsec -- true")
+            .exits(2)
+            .says("parsec");
+        user.exec("--uplink --delay 20ms -- true")
+            .exits(1)
+            .says("only root");
     }
 }
 
 #[test]
 fn signals_end_a_process_whose_plugin_is_slow_to_begin() {
-    use std::os::unix::process::ExitStatusExt;
     for user in User::all() {
         compile(&user);
-        let slow = ["--loss", "plugin:file=threaded.so,sleep=600", "--", "true"];
-        let mut child = user.exec_command(&slow).spawn().expect("it starts");
-        std::thread::sleep(Duration::from_millis(700));
-        kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).expect("it runs");
-        let begun = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait().expect("a child") {
-                break status;
-            }
-            if begun.elapsed() > TIMEOUT {
-                let _ = child.kill();
-                panic!("it goes on");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        assert_eq!(status.signal(), Some(libc::SIGTERM), "{status:?}");
+        let slow = "--loss plugin:file=threaded.so,sleep=600 -- true";
+        let running = RunningProgram::spawn(&mut user.exec_piped(slow));
+        // The plugin is in its function for creation.
+        let waiting = format!("/proc/{}/wchan", running.id());
+        eventually("it sleeps", || {
+            std::fs::read_to_string(&waiting).is_ok_and(|place| place.contains("nanosleep"))
+        });
+        assert_eq!(running.end_by(Signal::SIGTERM).signal, Some(libc::SIGTERM));
     }
 }
 
@@ -144,13 +127,9 @@ fn signals_end_a_process_whose_plugin_is_slow_to_begin() {
 fn signals_reach_the_command_in_spite_of_a_plugins_threads() {
     for user in User::all() {
         compile(&user);
-        let line = "trap 'echo mine; exit 5' TERM; kill -TERM $PPID; \
-                    while :; do sleep 0.05; done";
-        let mut command = user.exec_command(&["--loss", "plugin:file=threaded.so", "--"]);
-        let ended = ran(command
-            .args(["sh", "-c", line])
-            .output()
-            .expect("it starts"));
+        let line =
+            "trap \"echo mine; exit 5\" TERM; kill -TERM $PPID; while :; do sleep 0.05; done";
+        let ended = user.exec(format!("--loss plugin:file=threaded.so -- sh -c '{line}'"));
         assert_eq!((ended.code, &*ended.stdout), (5, "mine\n"), "{ended:?}");
     }
 }

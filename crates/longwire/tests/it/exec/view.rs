@@ -1,25 +1,67 @@
 //! The live view's history of real frames.
 
-use longwire_testbed::support::have;
 use serde_json::Value;
 
-use crate::exec::{User, well};
+use crate::common::program::{RunningProgram, wait_for};
+use crate::common::{count, have, list};
+use crate::exec::User;
 
-/// Pings the peer through a link with these options; returns the history and the flows
-/// of the direction up.
-fn recorded(user: &User, options: &str) -> (Value, Value) {
-    let line = "ask() { curl -sS --fail --unix-socket v.sock http://localhost/v1/$1; }; \
-                ask flows/link.up > /dev/null; \
-                ping -4 -q -c 40 -i 0.02 -s 972 far > /dev/null; sleep 0.3; \
-                ask history/link.up; echo; ask flows/link.up";
-    let line = format!("$LONGWIRE exec -q --control v.sock --view {options} -- sh -c '{line}'");
-    let ended = well(user.shell(&line));
-    let mut values = ended
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"));
-    let mut next = || values.next().unwrap_or_else(|| panic!("{ended:?}"));
-    (next(), next())
+/// A run with a view, whose command ends with the file `end`.
+struct Viewed<'a> {
+    user: &'a User,
+    run: RunningProgram,
+}
+
+impl Viewed<'_> {
+    /// Starts a run with these options and a command before the wait for its end.
+    fn start<'a>(user: &'a User, options: &str, command: &str) -> Viewed<'a> {
+        let _ = std::fs::remove_file(user.dir.file("end"));
+        let line = format!("{command}; until [ -e end ]; do sleep 0.02; done");
+        let line = format!("-q --control v.sock --view {options} -- sh -c '{line}'");
+        let run = RunningProgram::spawn(&mut user.exec_piped(line));
+        user.wait_for_file("v.sock");
+        Viewed { user, run }
+    }
+
+    fn ask(&self, what: &str) -> Value {
+        // A user's socket refuses other users, and so the test itself.
+        let curl = "curl -sS --fail --unix-socket v.sock http://localhost/v1";
+        self.user.shell(format!("{curl}/{what}")).well().json()
+    }
+
+    /// Waits for a history of the direction up.
+    #[track_caller]
+    fn history(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        wait_for("the history", || {
+            let history = self.ask("history/link.up");
+            let found = wanted(&history);
+            if found { Ok(history) } else { Err(history) }
+        })
+    }
+
+    fn end(self) {
+        self.user.write("end", "");
+        self.run.end().well();
+    }
+}
+
+/// Pings the peer 40 times through a link with these options, and waits until the history
+/// has these frames at a rate; returns the history and the flows of the direction up.
+fn recorded(user: &User, options: &str, rate: fn(&Value) -> &Value) -> (Value, Value) {
+    for file in ["go", "pinged"] {
+        let _ = std::fs::remove_file(user.dir.file(file));
+    }
+    let ping = "ping -4 -q -c 40 -i 0.02 -s 972 far; touch pinged";
+    let ping = format!("until [ -e go ]; do sleep 0.02; done; {ping}");
+    let viewed = Viewed::start(user, options, &ping);
+    // The first request turns the counts of flows on.
+    let _ = viewed.ask("flows/link.up");
+    user.write("go", "");
+    user.wait_for_file("pinged");
+    let history = viewed.history(|history| frames(history, rate(history)) > 36.0);
+    let flows = viewed.ask("flows/link.up");
+    viewed.end();
+    (history, flows)
 }
 
 /// Returns the approximate number of frames in a column of rates. Periods are longer on
@@ -29,18 +71,19 @@ fn frames(columns: &Value, rates: &Value) -> f64 {
     let begins = std::iter::once(0.0).chain(ends.iter().copied());
     let rates = rates
         .as_array()
-        .expect("a column")
-        .iter()
+        .into_iter()
+        .flatten()
         .filter_map(Value::as_f64);
     let periods = begins.zip(&ends).map(|(begin, end)| end - begin);
     periods.zip(rates).map(|(period, rate)| period * rate).sum()
 }
 
 fn column<'a>(columns: &'a Value, name: &str) -> impl Iterator<Item = f64> + 'a {
-    let column = columns[name]
-        .as_array()
-        .unwrap_or_else(|| panic!("{name}: {columns}"));
-    column.iter().filter_map(Value::as_f64)
+    list(&columns[name]).iter().filter_map(Value::as_f64)
+}
+
+fn packets_out(history: &Value) -> &Value {
+    &history["packets_out_per_s"]
 }
 
 /// A frame of 1,014 bytes takes 8.112 ms at 1 Mbit/s, plus 20 ms of delay. In lanes, in
@@ -58,7 +101,7 @@ fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
             "--queue fq-codel --log run.csv",
         ] {
             let options = format!("--delay 20ms --rate 1mbit {more}");
-            let (history, flows) = recorded(&user, &options);
+            let (history, flows) = recorded(&user, &options, packets_out);
             let frames = frames(&history, &history["packets_out_per_s"]);
             assert!(
                 (36.0..52.0).contains(&frames),
@@ -68,10 +111,8 @@ fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
                 let delays: Vec<f64> = column(&history, name).collect();
                 assert!(delays.len() >= 5, "{more}: {name}: {history}");
                 // Echoes are 20 ms apart, and find the link idle.
-                let near = delays
-                    .iter()
-                    .filter(|delay| (*delay / wanted - 1.0).abs() < 0.01);
-                let near = near.count();
+                let near = |delay: &&f64| (*delay / wanted - 1.0).abs() < 0.01;
+                let near = delays.iter().filter(near).count();
                 assert!(near * 10 >= delays.len() * 8, "{more}: {name}: {delays:?}");
             }
             let rates: Vec<f64> = column(&history, "rate_bits_per_s").collect();
@@ -79,8 +120,8 @@ fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
             let flow = &flows["flows"][0];
             assert_eq!(flow["flow"], "icmp 10.77.0.1 > 10.77.0.2", "{flows}");
             assert_eq!(
-                (&flow["packets"], &flow["bytes"]),
-                (&40.into(), &40_560.into()),
+                (count(&flow["packets"]), count(&flow["bytes"])),
+                (40, 40_560),
                 "{flows}"
             );
         }
@@ -93,7 +134,11 @@ fn losses_have_their_reason() {
         return;
     }
     for user in User::all() {
-        let (history, flows) = recorded(&user, "--loss 100%");
+        let (history, flows) = recorded(
+            &user,
+            "--loss 100%",
+            |history| &history["drops_per_s"]["loss"],
+        );
         let lost = frames(&history, &history["drops_per_s"]["loss"]);
         assert!((36.0..52.0).contains(&lost), "{history}");
         assert_eq!(flows["packets"], 0, "{flows}");
@@ -107,13 +152,11 @@ fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
         return;
     }
     for user in User::all() {
-        let (history, _) = recorded(&user, "--rate \"steps:at=0s/1mbit;1h/2mbit\"");
+        let (history, _) = recorded(&user, "--rate steps:at=0s/1mbit;1h/2mbit", packets_out);
         let rates: Vec<f64> = column(&history, "rate_bits_per_s").collect();
         assert!(rates.len() >= 5, "{history}");
-        assert!(
-            rates.iter().all(|rate| (rate / 1e6 - 1.0).abs() < 0.001),
-            "{rates:?}"
-        );
+        let in_force = |rate: &f64| (rate / 1e6 - 1.0).abs() < 0.001;
+        assert!(rates.iter().all(in_force), "{rates:?}");
     }
 }
 
@@ -125,18 +168,12 @@ fn the_rate_in_force_is_that_of_the_sample() {
     }
     for user in User::all() {
         let scenario = "[[at]]\ntime = \"1234ms\"\nset = { link = { rate = \"3mbit\" } }\n";
-        std::fs::write(user.dir.file("s.toml"), scenario).expect("a file");
-        let line = "sleep 2; curl -sS --fail --unix-socket v.sock \
-                    http://localhost/v1/history/link.up";
-        let line = format!(
-            "$LONGWIRE exec -q --control v.sock --view --rate 1mbit --scenario s.toml -- \
-             sh -c '{line}'"
-        );
-        let ended = well(user.shell(&line));
-        let history: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        user.write("s.toml", scenario);
+        let viewed = Viewed::start(&user, "--rate 1mbit --scenario s.toml", "true");
+        let history = viewed.history(|history| column(history, "elapsed_s").any(|at| at > 1.5));
+        viewed.end();
         let samples = column(&history, "elapsed_s").zip(column(&history, "rate_bits_per_s"));
         let samples: Vec<(f64, f64)> = samples.collect();
-        assert!(samples.iter().any(|(at, _)| *at > 1.3), "{samples:?}");
         let change = samples.partition_point(|(at, _)| *at < 1.234);
         for (index, (at, rate)) in samples.into_iter().enumerate() {
             // On a busy machine, this sample may precede the change.
@@ -169,15 +206,14 @@ fn a_run_with_a_view_alone_is_found_without_its_address() {
                 "mkdir -p run && {variable} && $LONGWIRE exec -q --view -- sh -c '{line}'; \
                  {variable}; rmdir /tmp/longwire-$(id -u) 2>/dev/null"
             );
-            let ended = user.shell(&line);
+            let ended = user.shell(&line).prints(": longwire ");
             let run = user.dir.path().join("run/longwire").display().to_string();
             let place = match variable {
                 _ if user.is_root() => "/run/longwire/view-",
                 _ if variable == own => &format!("{run}/view-"),
                 _ => "/longwire",
             };
-            assert!(ended.stdout.contains(": longwire "), "{ended:?}");
-            assert!(ended.stdout.contains(place), "{ended:?}");
+            let ended = ended.prints(place);
             let socket = ended.stdout.lines().find(|line| line.starts_with('s'));
             let socket = socket.and_then(|line| line.split(' ').next_back());
             let socket = std::path::Path::new(socket.expect("its socket"));

@@ -1,14 +1,20 @@
 //! The link is a wire: it carries only the user's frames.
 
 use crate::common::have;
-use crate::exec::{User, well};
-use longwire_testbed::support::{device, namespace, skip, wire, words};
+use crate::common::program::{Ran, tshark};
+use crate::exec::User;
+use longwire_testbed::support::{device, namespace, skip, wire, within};
 
-/// Returns the frames of a capture, one tshark line each.
-fn frames(user: &User, file: &str) -> Vec<String> {
-    let file = user.dir.file(file);
-    let text = crate::common::process::tshark(&file, "frame");
-    text.lines().map(str::to_owned).collect()
+/// Asserts that the capture of each end holds these frames only: `echoes` requests, and as many
+/// replies.
+fn assert_echoes_only(user: &User, echoes: usize) {
+    for end in ["in", "out"] {
+        let frames = tshark(&user.dir.file(&format!("p.{end}.pcapng")), "frame");
+        for kind in ["Echo (ping) request", "Echo (ping) reply"] {
+            assert_eq!(frames.matches(kind).count(), echoes, "{end}: {frames}");
+        }
+        assert_eq!(frames.lines().count(), 2 * echoes, "{end}: {frames}");
+    }
 }
 
 /// Asserts that each end sees two pings of each family, and no other frames.
@@ -16,8 +22,8 @@ fn carries_pings_only(user: &User, port: &str) {
     // There is no address resolution, which would delay the first ping. After its last
     // request, ping waits one interval: longer than a busy machine stalls.
     let pings = "ping -4 -c 2 -i 0.6 far && ping -6 -c 2 -i 0.6 far";
-    let arguments = ["--delay", "20ms", "--port", port, "--capture", "p"];
-    let ended = user.exec(&[&arguments[..], &["--", "sh", "-c", pings]].concat());
+    let options = format!("--delay 20ms --port {port} --capture p");
+    let ended = user.exec(format!("{options} -- sh -c '{pings}'"));
     if port == "tap" && ended.stderr.contains("/dev/net/tun") {
         // Root must be allowed; for other users it depends on the machine.
         if user.is_root() {
@@ -25,16 +31,9 @@ fn carries_pings_only(user: &User, port: &str) {
         }
         return;
     }
-    let ended = well(ended);
+    let ended = ended.well();
     assert_eq!(ended.stdout.matches("2 received").count(), 2, "{ended:?}");
-    for end in ["in", "out"] {
-        let frames = frames(user, &format!("p.{end}.pcapng"));
-        for kind in ["Echo (ping) request", "Echo (ping) reply"] {
-            let own = |frame: &&String| frame.contains(kind);
-            assert_eq!(frames.iter().filter(own).count(), 4, "{frames:#?}");
-        }
-        assert_eq!(frames.len(), 8, "{end}: {frames:#?}");
-    }
+    assert_echoes_only(user, 4);
 }
 
 #[test]
@@ -53,15 +52,6 @@ fn only_the_users_frames_cross() {
 }
 
 #[test]
-fn a_round_trip_longer_than_address_resolution_waits() {
-    for user in User::all() {
-        let ping = words("-q --delay 2s -- ping -c 2 -W 10 far");
-        let ended = well(user.exec(&ping));
-        assert!(ended.stdout.contains("2 received"), "{ended:?}");
-    }
-}
-
-#[test]
 fn nothing_times_out_before_a_long_queue() {
     // 250 kB at 400 kbit/s: the last datagram waits for 5 s.
     let send = "python3 -c 'import os, socket\n\
@@ -72,8 +62,9 @@ fn nothing_times_out_before_a_long_queue() {
         return;
     }
     for user in User::all() {
-        let link = ["--rate", "400kbit", "--queue", "1000p", "--log", "r.csv"];
-        well(user.exec(&[&link[..], &["--", "sh", "-c", send]].concat()));
+        user.write("send.sh", send);
+        user.exec("--rate 400kbit --queue 1000p --log r.csv -- sh send.sh")
+            .well();
         // Each datagram has 1,042 bytes with headers. On a busy machine, late multicast
         // reports of the kernel appear too.
         let log = user.read("r.csv");
@@ -102,26 +93,11 @@ fn only_the_users_frames_cross_to_the_uplink() {
         addr_add(device, IpAddr::from([198, 51, 100, last]), 24)
     };
     let join = || wire(device("wan", None), device("eth0", Some(&outside)));
-    host.run(|| join().and_then(|()| configure("wan", 1)))
-        .expect("it is entered")
-        .expect("a host");
-    outside
-        .run(|| configure("eth0", 2))
-        .expect("it is entered")
-        .expect("an outside");
+    within(&host, || join().and_then(|()| configure("wan", 1)));
+    within(&outside, || configure("eth0", 2));
     let user = User::new(None);
-    let own = ["--uplink", "--delay", "20ms", "--capture", "p", "--"];
-    let ping = ["ping", "-c", "3", "-i", "0.2", "198.51.100.2"];
-    let mut command = user.exec_command(&[&own[..], &ping].concat());
-    let output = host.run(|| command.output()).expect("it is entered");
-    let ended = well(crate::common::ran(output.expect("it starts")));
-    assert!(ended.stdout.contains("3 received"), "{ended:?}");
-    for file in ["p.in.pcapng", "p.out.pcapng"] {
-        let frames = frames(&user, file);
-        for kind in ["Echo (ping) request", "Echo (ping) reply"] {
-            let own = |frame: &&String| frame.contains(kind);
-            assert_eq!(frames.iter().filter(own).count(), 3, "{frames:#?}");
-        }
-        assert_eq!(frames.len(), 6, "{frames:#?}");
-    }
+    let line = "--uplink --delay 20ms --capture p -- ping -c 3 -i 0.2 198.51.100.2";
+    let ran = host.run(|| Ran::of(&mut user.exec_command(line)));
+    ran.expect("it is entered").well().prints("3 received");
+    assert_echoes_only(&user, 3);
 }

@@ -1,13 +1,12 @@
 //! Rights that a run keeps after opening its ports.
 
 use std::fs;
-use std::time::Instant;
 
 use longwire_io::net::NetNamespace;
-use longwire_testbed::support::{Folder, words};
+use longwire_testbed::support::Folder;
 
-use crate::common::process::TIMEOUT;
-use crate::common::wire::wired;
+use crate::common::program::{run_in, status_of, wait_for};
+use crate::common::site::wired;
 use crate::common::{pcap, write};
 use crate::interfaces::{Live, RECEIVES, RUNS, start};
 
@@ -59,27 +58,19 @@ const TIMING: u64 = SYS_NICE | IPC_LOCK;
 /// inherit, keeps those for timing and `needed`. The main thread drops its rights
 /// shortly after it reports that it runs.
 #[track_caller]
-fn assert_given_up(running: &mut Live, needed: u64, more: u64) {
+fn assert_given_up(running: &Live, needed: u64, more: u64) {
     let allowed = TIMING | DAC_READ_SEARCH | needed | more;
-    let end = Instant::now() + TIMEOUT;
-    loop {
-        let found = capabilities(running.id());
+    wait_for("too many rights", || {
+        let mut found = capabilities(running.id());
         assert!(found.iter().any(|thread| thread.is_main), "{found:?}");
         for thread in &found {
             let kept = thread.effective;
             assert_eq!(kept & TIMING, TIMING, "{thread:x?}");
             assert!(!thread.is_main || kept & needed == needed, "{thread:x?}");
         }
-        let too_many = found
-            .iter()
-            .filter(|thread| (thread.effective | thread.permitted) & !allowed != 0)
-            .collect::<Vec<_>>();
-        if too_many.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < end, "{too_many:x?}");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+        found.retain(|thread| (thread.effective | thread.permitted) & !allowed != 0);
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    });
 }
 
 fn place() -> Option<NetNamespace> {
@@ -87,79 +78,56 @@ fn place() -> Option<NetNamespace> {
 }
 
 #[test]
-fn a_run_keeps_what_timing_and_restoring_take() {
-    let Some(place) = place() else { return };
-    let mut run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
-    assert_given_up(&mut run, NET_ADMIN, 0);
-    let mut receiver = start(&place, &["receive", "packet:a1", "--witness"], RECEIVES);
-    assert_given_up(&mut receiver, NET_ADMIN, 0);
-}
-
-/// TAP devices created by a run vanish with it.
-#[test]
-fn a_run_without_settings_to_restore_does_not_keep_the_right_to() {
-    let Some(place) = place() else { return };
-    let mut run = start(&place, &["run", "tap:lw0", "tap:lw1"], RUNS);
-    assert_given_up(&mut run, 0, 0);
-}
-
-#[test]
-fn a_network_also_reads_files_and_removes_its_socket() {
+fn a_run_keeps_the_rights_for_timing_and_restoring() {
     let Some(place) = place() else { return };
     let dir = Folder::new();
-    let socket = dir.file("a.sock");
-    let mut run = start(&place, &["run", "a0", "b0", "--control", &socket], RUNS);
-    assert_given_up(&mut run, NET_ADMIN, DAC_OVERRIDE);
-}
-
-#[test]
-fn senders_keep_no_more() {
-    let Some(place) = place() else { return };
-    let dir = Folder::new();
-    let trace = dir.file("a.pcap");
-    write(&trace, &pcap(&[(0, 100), (1_000_000, 100)]));
-    let replay = format!("replay {trace} --to a0 --loop 0 --receive a1");
-    let mut replay = start(&place, &words(&replay), "sending to");
-    assert_given_up(&mut replay, NET_ADMIN, 0);
-    let generate = words("generate --to b0 --rate 1kpps --time 1min");
-    let mut generate = start(&place, &generate, "sending to");
-    assert_given_up(&mut generate, NET_ADMIN, 0);
+    let (trace, socket) = (dir.file("a.pcap"), dir.file("a.sock"));
+    write(&trace, pcap(&[(0, 100), (1_000_000, 100)]));
+    let sends = "sending to";
+    for (line, ready, needed, more) in [
+        ("run packet:a0 packet:b0", RUNS, NET_ADMIN, 0),
+        ("receive packet:a1 --witness", RECEIVES, NET_ADMIN, 0),
+        // TAP devices created by a run vanish with it.
+        ("run tap:lw0 tap:lw1", RUNS, 0, 0),
+        // A network also reads files and removes its socket.
+        (
+            &format!("run a0 b0 --control {socket}"),
+            RUNS,
+            NET_ADMIN,
+            DAC_OVERRIDE,
+        ),
+        (
+            &format!("replay {trace} --to a0 --loop 0 --receive a1"),
+            sends,
+            NET_ADMIN,
+            0,
+        ),
+        (
+            "generate --to b0 --rate 1kpps --time 1min",
+            sends,
+            NET_ADMIN,
+            0,
+        ),
+    ] {
+        let running = start(&place, line, ready);
+        assert_given_up(&running, needed, more);
+    }
 }
 
 #[test]
 fn a_command_behind_a_link_has_the_rights_of_its_user() {
+    const KILL: u64 = 1 << 5;
     let Some(place) = place() else { return };
-    let output = place.run(|| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_longwire"));
-        let script = "grep CapEff /proc/self/status; grep -h CapEff /proc/$PPID/task/*/status";
-        command.args([
-            "exec",
-            "-q",
-            "--",
-            "sh",
-            "-c",
-            &format!("sleep 1; {script}"),
-        ]);
-        command.output()
-    });
-    let ran = crate::common::ran(output.expect("it is entered").expect("it starts"));
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let script = "sleep 1; grep CapEff /proc/self/status; grep -h CapEff /proc/$PPID/task/*/status";
+    let ran = run_in(&place, format!("longwire exec -q -- sh -c '{script}'")).well();
+    let mask = |text: &str| u64::from_str_radix(text, 16).expect("a mask");
     let masks = ran
         .stdout
         .lines()
         .filter_map(|line| line.split_whitespace().nth(1));
-    let masks: Vec<u64> = masks
-        .map(|mask| u64::from_str_radix(mask, 16).expect("a mask"))
-        .collect();
-    let own = u64::from_str_radix(
-        field(
-            &fs::read_to_string("/proc/self/status").expect("proc"),
-            "CapEff",
-        ),
-        16,
-    );
-    assert_eq!(masks[0], own.expect("a mask"), "the command's own");
-    const KILL: u64 = 1 << 5;
+    let masks: Vec<u64> = masks.map(mask).collect();
+    let own = mask(&status_of(std::process::id(), "CapEff"));
+    assert_eq!(masks[0], own, "the command's own");
     let allowed = TIMING | NET_ADMIN | DAC_READ_SEARCH | KILL;
     assert!(masks.len() > 2, "{ran:?}");
     for mask in &masks[1..] {

@@ -5,31 +5,24 @@
 //! CI.
 
 mod capabilities;
-mod directory;
+mod files;
 mod locks;
-mod names;
 mod refusals;
-mod reports;
 mod restored;
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::common::process::{RunningProgram, wait_for_word};
-use crate::common::{Ran, ran};
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::skip;
 use nix::sys::signal::Signal;
 
+use crate::common::program::{Ran, RunningProgram, start_in};
+
 /// Starts `longwire` in a namespace and waits until it prints `ready` on stderr.
-fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Live {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    command
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut running = RunningProgram::start(namespace, &mut command);
-    wait_for_word(&mut running, ready);
-    Live(Some(running))
+fn start(namespace: &NetNamespace, arguments: &str, ready: &str) -> Live {
+    Live(Some(
+        start_in(namespace, format!("longwire {arguments}")).ready(ready),
+    ))
 }
 
 /// Runs a script in new namespaces given by `options`; `$1` is the program, followed by
@@ -37,8 +30,7 @@ fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Live {
 fn unshared(options: &[&str], script: &str, arguments: &[&str]) -> Option<Ran> {
     let mut command = Command::new("unshare");
     command.args(options).args(["sh", "-c", script, "sh"]);
-    command.arg(env!("CARGO_BIN_EXE_longwire")).args(arguments);
-    let ran = ran(command.output().expect("unshare starts"));
+    let ran = Ran::of(command.arg(env!("CARGO_BIN_EXE_longwire")).args(arguments));
     if ran.stderr.contains("unshare failed") {
         skip(&ran.stderr)
     } else {
@@ -60,37 +52,21 @@ fn unshared_by_root(options: &[&str], script: &str, arguments: &[&str]) -> Optio
 struct Live(Option<RunningProgram>);
 
 impl Live {
-    fn running(&mut self) -> &mut RunningProgram {
-        self.0.as_mut().expect("it has not been stopped")
-    }
-
     /// Returns the process ID.
-    fn id(&mut self) -> u32 {
-        self.running().child().id()
-    }
-
-    /// Stops the program and waits for its end.
-    fn stop(mut self) {
-        self.end_with(Signal::SIGINT);
+    fn id(&self) -> u32 {
+        self.0.as_ref().expect("it has not been stopped").id()
     }
 
     /// Kills the program and waits for its end.
     fn kill(mut self) {
-        self.end_with(Signal::SIGKILL);
-    }
-
-    fn end_with(&mut self, signal: Signal) {
-        if let Some(running) = self.0.take() {
-            running.signal(signal);
-            running.end();
-        }
+        self.0.take().expect("it has not been stopped").kill();
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.end_with(Signal::SIGINT);
+        if let Some(running) = self.0.take().filter(|_| !std::thread::panicking()) {
+            let _ = running.end_by(Signal::SIGINT);
         }
     }
 }

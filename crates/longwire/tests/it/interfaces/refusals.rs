@@ -1,17 +1,12 @@
 //! Messages about refusals by the system, and the findings of `doctor` in the same
 //! cases.
 
-use std::process::Command;
-
 use longwire_testbed::support::namespace;
 use serde_json::Value;
 
 use super::{AS_ROOT, unshared};
-use crate::common::site::run_in;
-use crate::common::wire::inside;
-use crate::common::{Ran, ran};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_longwire");
+use crate::common::list;
+use crate::common::program::{Ran, change, run, run_in};
 
 /// Runs a script as root in a user namespace, where its rights end; `$1` is the
 /// program.
@@ -20,18 +15,14 @@ fn in_a_sandbox(options: &[&str], script: &str) -> Option<Ran> {
 }
 
 /// Returns the finding of `doctor` about a topic.
+#[track_caller]
 fn finding<'a>(report: &'a Value, topic: &str) -> &'a Value {
-    let groups = report["groups"].as_array().or_else(|| report.as_array());
-    let groups = groups.unwrap_or_else(|| panic!("no groups: {report}"));
-    let findings = groups
-        .iter()
-        .filter_map(|group| group["findings"].as_array());
-    let mut found = findings
-        .flatten()
-        .filter(|finding| finding["topic"] == topic);
+    let groups = list(&report["groups"]).iter();
+    let mut findings = groups.flat_map(|group| list(&group["findings"]));
+    let Some(found) = findings.find(|finding| finding["topic"] == topic) else {
+        panic!("no {topic}: {report}");
+    };
     found
-        .next()
-        .unwrap_or_else(|| panic!("no {topic}: {report}"))
 }
 
 #[test]
@@ -39,14 +30,10 @@ fn a_run_without_rights_has_the_remedy_of_doctor() {
     let Some(refused) = in_a_sandbox(&[], "\"$1\" run packet:lo null") else {
         return;
     };
-    assert_eq!(refused.code, 1, "{refused:?}");
-    for word in [
-        "Operation not permitted",
-        "sudo setcap cap_net_admin",
-        "longwire exec",
-    ] {
-        assert!(refused.stderr.contains(word), "no '{word}': {refused:?}");
-    }
+    let refused = refused.exits(1).says("Operation not permitted");
+    refused
+        .says("sudo setcap cap_net_admin")
+        .says("longwire exec");
 }
 
 #[test]
@@ -92,36 +79,21 @@ fn a_missing_control_file_of_tap_devices_has_a_remedy() {
     let Some(said) = in_a_sandbox(&["--net", "--mount"], script) else {
         return;
     };
-    assert_eq!(said.stderr.matches("modprobe tun").count(), 2, "{said:?}");
-    assert_eq!(
-        said.stderr.matches("--device /dev/net/tun").count(),
-        2,
-        "{said:?}"
-    );
+    for remedy in ["modprobe tun", "--device /dev/net/tun"] {
+        assert_eq!(said.stderr.matches(remedy).count(), 2, "{said:?}");
+    }
 }
 
 #[test]
 fn too_few_addresses_are_named_with_the_limit() {
-    for words in ["run null null", "exec -q -- true"] {
-        let script = format!("ulimit -v 420000; exec \"$1\" {words}");
-        let said = Command::new("sh")
-            .args(["-c", &script, "sh", PROGRAM])
-            .output();
-        let said = ran(said.expect("a shell"));
-        assert_eq!(said.code, 1, "{said:?}");
-        for word in [
-            "ulimit -v` limits the address space to 410 MiB",
-            "ulimit -v unlimited",
-            "--memory",
-        ] {
-            assert!(said.stderr.contains(word), "no '{word}': {said:?}");
-        }
+    let longwire = env!("CARGO_BIN_EXE_longwire");
+    let limited = |line| run(format!("sh -c 'ulimit -v 420000; exec {longwire} {line}'"));
+    for line in ["run null null", "exec -q -- true"] {
+        let said = limited(line).exits(1);
+        let said = said.says("ulimit -v` limits the address space to 410 MiB");
+        said.says("ulimit -v unlimited").says("--memory");
     }
-    let script = "ulimit -v 420000; exec \"$1\" doctor --json";
-    let said = Command::new("sh")
-        .args(["-c", script, "sh", PROGRAM])
-        .output();
-    let report = ran(said.expect("a shell")).json();
+    let report = limited("doctor --json").json();
     assert_eq!(finding(&report, "addresses")["status"], "warn", "{report}");
 }
 
@@ -129,20 +101,15 @@ fn too_few_addresses_are_named_with_the_limit() {
 fn the_hint_for_a_device_that_is_down_works_for_any_name() {
     let Some(place) = namespace() else { return };
     // Each name is also an option of `ip link set`.
-    let add = [
-        "ip", "link", "add", "name", "a", "type", "veth", "peer", "name", "up",
-    ];
-    assert_eq!(run_in(&place, &add).code, 0);
+    change(&place, "ip link add name a type veth peer name up");
     for device in ["a", "up"] {
-        let run = ["run", &format!("packet:{device}"), "null", "--time", "1ms"];
-        let refused = inside(&place, &run);
-        assert_eq!(refused.code, 1, "{refused:?}");
+        let line = format!("longwire run packet:{device} null --time 1ms");
+        let refused = run_in(&place, &line).exits(1);
         let hint = refused.stderr.split("bring it up with: ").nth(1);
-        let hint = hint.unwrap_or_else(|| panic!("no hint: {refused:?}"));
-        let words: Vec<&str> = hint.split_whitespace().collect();
-        let followed = run_in(&place, &words);
-        assert_eq!(followed.code, 0, "{words:?}: {followed:?}");
-        let again = inside(&place, &run);
-        assert_eq!(again.code, 0, "{again:?}");
+        change(
+            &place,
+            hint.unwrap_or_else(|| panic!("no hint: {refused:?}")),
+        );
+        run_in(&place, &line).well();
     }
 }

@@ -2,36 +2,30 @@
 
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{NetNamespace, sysctl};
-use longwire_testbed::support::skip;
+use longwire_testbed::support::{skip, within};
 
-use crate::common::process::eventually;
-use crate::common::site::run_in;
-use crate::common::wire::{inside, wired};
+use crate::common::program::{background, change, eventually, run_in};
+use crate::common::site::wired;
 use crate::interfaces::{RECEIVES, RUNS, start};
 
 /// Returns whether IPv6 is disabled on a device.
 fn ipv6_is_off(place: &NetNamespace, device: &str) -> bool {
     let key = format!("ipv6/conf/{device}/disable_ipv6");
-    let value = place.run(|| sysctl::get(&key)).expect("it is entered");
-    value.expect("a setting") != "0"
+    within(place, || sysctl::get(&key)) != "0"
 }
 
 fn feature(place: &NetNamespace, device: &str, name: &str) -> bool {
-    let features = place.run(|| Ethtool::open()?.features(device));
-    let features = features.expect("it is entered").expect("features");
-    features.active(name)
+    within(place, || Ethtool::open()?.features(device)).active(name)
 }
 
 /// Makes an interface merge received frames, which veth devices do not by default, and
 /// its peer offload segmentation to it.
 fn merge(place: &NetNamespace, device: &str, peer: &str) {
-    let set = || {
+    within(place, || {
         let ethtool = Ethtool::open()?;
         ethtool.set_features(device, std::iter::once(("rx-gro", true)))?;
         ethtool.set_features(peer, std::iter::once(("tx-tcp-segmentation", true)))
-    };
-    let done = place.run(set).expect("it is entered");
-    done.expect("features that can be set");
+    });
     assert_merging(place, device, peer, true);
 }
 
@@ -49,20 +43,17 @@ fn the_next_start_restores_what_a_killed_one_left() {
         return;
     };
     merge(&place, "c0", "c1");
-    let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
-    let receiver = start(&place, &["receive", "packet:c0"], RECEIVES);
-    assert!(
-        ["a0", "b0", "c0"]
-            .iter()
-            .all(|device| ipv6_is_off(&place, device))
-    );
+    let run = start(&place, "run packet:a0 packet:b0", RUNS);
+    let receiver = start(&place, "receive packet:c0", RECEIVES);
+    for device in ["a0", "b0", "c0"] {
+        assert!(ipv6_is_off(&place, device), "{device}");
+    }
     assert_merging(&place, "c0", "c1", false);
     for killed in [run, receiver] {
         killed.kill();
     }
     // On other interfaces of the namespace.
-    let next = inside(&place, &["receive", "packet:a1", "--time", "1ms"]);
-    assert_eq!(next.code, 0, "{next:?}");
+    run_in(&place, "longwire receive packet:a1 --time 1ms").well();
     for device in ["a0", "b0", "c0", "a1"] {
         assert!(!ipv6_is_off(&place, device), "{device}");
     }
@@ -78,14 +69,12 @@ fn a_start_in_another_namespace_restores_too() {
     if !nix::unistd::geteuid().is_root() {
         return skip("namespaces of other processes are entered by root only").unwrap_or(());
     }
-    let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
+    let run = start(&place, "run packet:a0 packet:b0", RUNS);
     run.kill();
     // A process keeps the namespace alive, as a container's would.
-    let mut sleep = std::process::Command::new("sleep");
-    let _holder = crate::common::process::RunningProgram::start(&place, sleep.arg("60"));
+    let _holder = background(&place, "sleep 60");
     eventually("it is not restored", || {
-        let next = inside(&other, &["receive", "packet:x0", "--time", "1ms"]);
-        assert_eq!(next.code, 0, "{next:?}");
+        run_in(&other, "longwire receive packet:x0 --time 1ms").well();
         !ipv6_is_off(&place, "a0") && !ipv6_is_off(&place, "b0")
     });
 }
@@ -98,12 +87,12 @@ fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
         return;
     };
     merge(&place, "a0", "a1");
-    let first = start(&place, &["receive", "packet:a0"], RECEIVES);
-    let second = start(&place, &["receive", "packet:a0"], RECEIVES);
-    first.stop();
+    let first = start(&place, "receive packet:a0", RECEIVES);
+    let second = start(&place, "receive packet:a0", RECEIVES);
+    drop(first);
     assert!(ipv6_is_off(&place, "a0"), "the second still needs it");
     assert_merging(&place, "a0", "a1", false);
-    second.stop();
+    drop(second);
     assert!(!ipv6_is_off(&place, "a0"));
     assert_merging(&place, "a0", "a1", true);
 }
@@ -116,37 +105,30 @@ fn settings_of_a_killed_run_stay_while_another_needs_them() {
         return;
     };
     merge(&place, "a0", "a1");
-    let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
-    let receiver = start(&place, &["receive", "packet:a0"], RECEIVES);
+    let run = start(&place, "run packet:a0 packet:b0", RUNS);
+    let receiver = start(&place, "receive packet:a0", RECEIVES);
     run.kill();
-    let next = inside(&place, &["receive", "packet:c0", "--time", "1ms"]);
-    assert_eq!(next.code, 0, "{next:?}");
+    run_in(&place, "longwire receive packet:c0 --time 1ms").well();
     assert!(!ipv6_is_off(&place, "b0"));
     assert!(ipv6_is_off(&place, "a0"), "the receiver still needs it");
     assert_merging(&place, "a0", "a1", false);
-    receiver.stop();
+    drop(receiver);
     assert!(!ipv6_is_off(&place, "a0"));
     assert_merging(&place, "a0", "a1", true);
 }
 
 /// Creates a persistent TAP device `lw0`.
 fn add_tap(place: &NetNamespace) {
-    let add = [
-        "ip", "tuntap", "add", "dev", "lw0", "mode", "tap", "vnet_hdr",
-    ];
-    assert_eq!(run_in(place, &add).code, 0);
+    change(place, "ip tuntap add dev lw0 mode tap vnet_hdr");
 }
 
 /// Returns whether `lw0` is up, and its queue length.
 fn tap_state(place: &NetNamespace) -> (bool, String) {
-    let text = run_in(place, &["ip", "-o", "link", "show", "lw0"]).stdout;
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let flags = words.split(' ').nth(2).unwrap_or_default().to_owned();
-    let queue = words.split("qlen ").nth(1).unwrap_or_default();
-    (
-        flags.contains("UP"),
-        queue.split(' ').next().unwrap_or_default().to_owned(),
-    )
+    let text = change(place, "ip -o link show lw0");
+    let mut words = text.split_whitespace();
+    let flags = words.nth(2).unwrap_or_default();
+    let queue = words.skip_while(|word| *word != "qlen").nth(1);
+    (flags.contains("UP"), queue.unwrap_or_default().to_owned())
 }
 
 #[test]
@@ -157,10 +139,10 @@ fn an_existing_tap_device_is_restored_after_a_kill() {
     add_tap(&place);
     let before = tap_state(&place);
     assert!(!before.0, "{before:?}");
-    let run = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
+    let run = start(&place, "run tap:lw0 packet:b0", RUNS);
     assert_ne!(tap_state(&place), before);
     run.kill();
-    inside(&place, &["receive", "packet:b1", "--time", "1ms"]);
+    run_in(&place, "longwire receive packet:b1 --time 1ms").well();
     assert_eq!(tap_state(&place), before);
 }
 
@@ -173,22 +155,22 @@ fn ports_of_two_kinds_on_a_device_restore_for_one_another() {
     };
     add_tap(&place);
     let before = tap_state(&place);
-    let run = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
-    let receiver = start(&place, &["receive", "packet:lw0"], RECEIVES);
+    let run = start(&place, "run tap:lw0 packet:b0", RUNS);
+    let receiver = start(&place, "receive packet:lw0", RECEIVES);
     assert!(ipv6_is_off(&place, "lw0"));
-    run.stop();
+    drop(run);
     assert!(tap_state(&place).0, "the receiver still needs it");
-    receiver.stop();
+    drop(receiver);
     assert_eq!(tap_state(&place), before);
     assert!(!ipv6_is_off(&place, "lw0"));
     assert!(feature(&place, "lw0", "rx-gro"));
     // The TAP port ends last.
-    let run = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
-    let receiver = start(&place, &["receive", "packet:lw0"], RECEIVES);
+    let run = start(&place, "run tap:lw0 packet:b0", RUNS);
+    let receiver = start(&place, "receive packet:lw0", RECEIVES);
     assert!(!feature(&place, "lw0", "rx-gro"));
-    receiver.stop();
+    drop(receiver);
     assert!(ipv6_is_off(&place, "lw0"), "the run still needs it");
-    run.stop();
+    drop(run);
     assert_eq!(tap_state(&place), before);
     assert!(!ipv6_is_off(&place, "lw0"));
     assert!(feature(&place, "lw0", "rx-gro"));

@@ -35,19 +35,31 @@ pub fn check_form(svg: &str) {
 
 /// Returns the coordinates of all paths of a colour.
 pub fn coordinates(svg: &str, colour: &str) -> Vec<(f64, f64)> {
-    let paths = svg
-        .lines()
-        .filter(|line| line.starts_with("<path") && line.contains(colour));
+    let paths = svg.lines().filter(|line| line.starts_with("<path"));
+    let paths = paths.filter(|line| line.contains(colour));
     let data = paths.filter_map(|line| line.split('"').nth(1));
     let points = data.flat_map(|data| data.split(['M', 'L', 'z', 'h']));
     let points = points.filter_map(|point| point.trim().split_once(' '));
-    points
-        .filter_map(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)))
-        .collect()
+    let points = points.filter_map(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)));
+    points.collect()
 }
 
-/// The first link's colour.
+/// The colours of the first and second link.
 pub const BLUE: &str = "#0072b2";
+pub const RED: &str = "#d55e00";
+
+/// Returns how often a figure contains a text as a label.
+pub fn labels(svg: &str, label: &str) -> usize {
+    svg.matches(&format!(">{label}</text>")).count()
+}
+
+/// Asserts that a figure has these labels, separated by bars.
+#[track_caller]
+pub fn assert_labels(svg: &str, expected: &str) {
+    for label in expected.split('|').map(str::trim) {
+        assert!(labels(svg, label) > 0, "no label '{label}'");
+    }
+}
 
 /// Returns the position of a tick of the horizontal axis.
 pub fn tick(svg: &str, label: &str) -> f64 {
@@ -76,11 +88,6 @@ impl Scale {
         let zero = place(0.0);
         let unit = (zero - place(tick)) / tick;
         Scale { zero, unit }
-    }
-
-    /// Returns the position of a value.
-    pub fn place(&self, value: f64) -> f64 {
-        self.zero - self.unit * value
     }
 
     /// Returns the value at a position.

@@ -4,18 +4,19 @@ mod cells;
 mod distribution;
 mod form;
 mod one_run;
-mod queue;
 mod refused;
 
-use crate::common::{longwire, write};
-use form::{BLUE, Scale, check_form, coordinates};
 use longwire_capture::log::{Fate, LogWriter, Name, Row};
-use longwire_testbed::support::{Folder, words};
+use longwire_testbed::support::Folder;
 
-const MS: i64 = 1_000_000;
+use crate::common::program::{Ran, command, longwire};
+use crate::common::{EPOCH, pcap, read, write};
+use form::{BLUE, RED, Scale, assert_labels, check_form, coordinates, labels};
+
+const MS: i64 = crate::common::MS as i64;
 
 /// The start of these tests' logs.
-const BEGIN: i64 = crate::common::EPOCH as i64;
+const BEGIN: i64 = EPOCH as i64;
 
 /// Returns a frame that arrived `at_ms` milliseconds after the start, with a delay of
 /// 20 ms.
@@ -66,21 +67,26 @@ fn rows() -> Vec<Row> {
 }
 
 fn log(dir: &Folder, name: &str, rows: &[Row]) -> String {
+    log_since(dir, name, None, rows)
+}
+
+/// Writes the log of a run that began at this time.
+fn log_since(dir: &Folder, name: &str, epoch: Option<i64>, rows: &[Row]) -> String {
     let path = dir.file(name);
-    let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
+    let mut log = LogWriter::create(&path).expect("a log");
+    epoch.into_iter().for_each(|epoch| log.set_epoch(epoch));
     for row in rows {
-        log.write(row).unwrap_or_else(|error| panic!("{error}"));
+        log.write(row).expect("room");
     }
-    log.finish().unwrap_or_else(|error| panic!("{error}"));
+    log.finish().expect("room");
     path
 }
 
-/// Draws an SVG of a log, checks its form, and returns it.
-fn svg(dir: &Folder, arguments: &[&str]) -> String {
+/// Draws an SVG with the arguments of a line, checks its form, and returns it.
+fn svg(dir: &Folder, arguments: &str) -> String {
     let out = dir.file("out.svg");
-    let ran = longwire(&[&["plot", "-o", &out], arguments].concat());
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let text = std::fs::read_to_string(out).unwrap_or_else(|error| panic!("{error}"));
+    longwire(format!("plot -o {out} {arguments}")).well();
+    let text = read(&out);
     check_form(&text);
     text
 }
@@ -88,31 +94,18 @@ fn svg(dir: &Folder, arguments: &[&str]) -> String {
 #[test]
 fn a_figure_shows_the_content_of_the_log() {
     let dir = Folder::new();
-    let rows = rows();
     for name in ["run.csv", "run.parquet"] {
-        let svg = svg(&dir, &[&log(&dir, name, &rows)]);
-        for label in [
-            name,
-            "up",
-            "down",
-            "Throughput",
-            "Throughput (Mbit/s)",
-            "Queue",
-            "Queue (packets)",
-            "One-way delay",
-            "One-way delay (ms)",
-            "Delay distribution",
-            "Frames (%)",
-            "Loss runs",
-            "Frames lost in a row",
-            "Time since the first frame (s)",
-            "up: median 20 ms, p99 20 ms, max 20 ms",
-            "up: 4 of 1,000 lost (0.4%), longest run 3",
-            "down: 0 of 100 lost (0%), longest run 0",
-            "drops",
-        ] {
-            assert!(svg.contains(&format!(">{label}</text>")), "{name}: {label}");
-        }
+        let svg = svg(&dir, &log(&dir, name, &rows()));
+        assert_labels(
+            &svg,
+            "up | down | Throughput | Throughput (Mbit/s) | Queue | Queue (packets) | One-way delay
+             | One-way delay (ms) | Delay distribution | Frames (%) | Loss runs
+             | Frames lost in a row | Time since the first frame (s) | drops
+             | up: median 20 ms, p99 20 ms, max 20 ms
+             | up: 4 of 1,000 lost (0.4%), longest run 3
+             | down: 0 of 100 lost (0%), longest run 0",
+        );
+        assert_labels(&svg, name);
         assert!(svg.contains("bins of 5 ms"), "{svg}");
     }
 }
@@ -120,16 +113,14 @@ fn a_figure_shows_the_content_of_the_log() {
 #[test]
 fn pictures_are_the_same_every_time_and_for_both_formats_of_a_log() {
     let dir = Folder::new();
-    let rows = rows();
-    let inputs = [log(&dir, "run.csv", &rows), log(&dir, "run.parquet", &rows)];
+    let inputs = ["run.csv", "run.parquet"].map(|name| log(&dir, name, &rows()));
     for picture in ["a.svg", "a.png"] {
-        let mut seen = Vec::new();
-        for input in inputs.iter().chain(&inputs) {
-            let out = dir.file(picture);
-            let ran = longwire(&["plot", input, "-o", &out, "--title", "the same"]);
-            assert_eq!(ran.code, 0, "{ran:?}");
-            seen.push(std::fs::read(out).unwrap_or_default());
-        }
+        let out = dir.file(picture);
+        let seen = inputs.iter().chain(&inputs).map(|input| {
+            longwire(format!("plot {input} -o {out} --title 'the same'")).well();
+            std::fs::read(&out).expect("a picture")
+        });
+        let seen: Vec<_> = seen.collect();
         assert!(seen.windows(2).all(|two| two[0] == two[1]), "{picture}");
     }
 }
@@ -137,14 +128,13 @@ fn pictures_are_the_same_every_time_and_for_both_formats_of_a_log() {
 #[test]
 fn a_png_has_the_size_asked_for_and_ink_on_it() {
     let dir = Folder::new();
-    let input = log(&dir, "run.parquet", &rows());
-    let out = dir.file("out.png");
-    let size = ["--width", "600", "--height", "900", "--scale", "3"];
-    let ran = longwire(&[&["plot", &input, "-o", &out][..], &size].concat());
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let picture = std::fs::read(&out).unwrap_or_default();
-    let picture = tiny_skia::Pixmap::decode_png(&picture);
-    let picture = picture.unwrap_or_else(|error| panic!("{error}"));
+    let (input, out) = (log(&dir, "run.parquet", &rows()), dir.file("out.png"));
+    longwire(format!(
+        "plot {input} -o {out} --width 600 --height 900 --scale 3"
+    ))
+    .well();
+    let picture = std::fs::read(&out).expect("a picture");
+    let picture = tiny_skia::Pixmap::decode_png(&picture).expect("a PNG");
     assert_eq!((picture.width(), picture.height()), (1_800, 2_700));
     let of = |colour: (u8, u8, u8)| {
         let pixels = picture.pixels().iter();
@@ -158,44 +148,6 @@ fn a_png_has_the_size_asked_for_and_ink_on_it() {
 }
 
 #[test]
-fn one_extreme_among_very_many_frames_is_drawn() {
-    let dir = Folder::new();
-    // 200,000 frames of 20 ms, one of 200 ms, and one of 2 ms.
-    let rows = (0..200_000u64).map(|number| {
-        let row = row(number, "up", 0);
-        let arrival_ns = BEGIN + number as i64 * 10_000;
-        let delay = match number {
-            123_456 => 200 * MS,
-            150_000 => 2 * MS,
-            _ => 20 * MS,
-        };
-        Row {
-            arrival_ns,
-            departure_ns: Some(arrival_ns),
-            release_ns: Some(arrival_ns + delay),
-            ..row
-        }
-    });
-    let input = log(&dir, "run.parquet", &rows.collect::<Vec<_>>());
-    let svg = svg(&dir, &[&input, "--panel", "delay"]);
-    assert!(svg.contains("shaded: minimum to maximum"));
-    let points = coordinates(&svg, BLUE);
-    let scale = Scale::of(&svg, 200.0);
-    // The colour also occurs in the legend, above the panel.
-    let drawn: Vec<f64> = points
-        .iter()
-        .map(|(_, y)| *y)
-        .filter(|y| *y > scale.place(200.0) - 1.0)
-        .collect();
-    let highest = drawn.iter().copied().fold(f64::MAX, f64::min);
-    let lowest = drawn.iter().copied().fold(f64::MIN, f64::max);
-    let (highest, lowest) = (scale.value(highest), scale.value(lowest));
-    assert!((highest - 200.0).abs() < 0.2, "{highest}");
-    assert!((lowest - 2.0).abs() < 0.2, "{lowest}");
-    assert!(svg.len() < 200_000, "{} bytes", svg.len());
-}
-
-#[test]
 fn throughput_is_bytes_a_bin() {
     let dir = Folder::new();
     // 1,000 bytes per millisecond are 8 Mbit/s, for half a second.
@@ -203,27 +155,24 @@ fn throughput_is_bytes_a_bin() {
     let input = log(&dir, "run.csv", &rows);
     let svg = svg(
         &dir,
-        &words(&format!(
-            "{input} --panel throughput --bin 100ms --until 500ms"
-        )),
+        &format!("{input} --panel throughput --bin 100ms --until 500ms"),
     );
     assert!(svg.contains("bins of 100 ms"));
     let scale = Scale::of(&svg, 8.0);
     let rate = |y: f64| scale.value(y);
-    let line = svg
-        .lines()
-        .find(|line| line.contains(BLUE) && line.contains("dasharray"));
-    let offered = coordinates(line.unwrap_or_default(), BLUE);
-    let inner = &offered[1..offered.len() - 1];
+    let line = |stroke| {
+        svg.lines()
+            .find(|line| line.contains(BLUE) && line.contains(stroke))
+    };
+    let curve = |stroke| coordinates(line(stroke).unwrap_or_default(), BLUE);
+    let offered = curve("dasharray");
+    let mut inner = offered[1..offered.len() - 1].iter();
     assert!(
-        inner.iter().all(|(_, y)| (rate(*y) - 8.0).abs() < 0.05),
+        inner.all(|(_, y)| (rate(*y) - 8.0).abs() < 0.05),
         "{offered:?}"
     );
-    let line = svg
-        .lines()
-        .find(|line| line.contains(BLUE) && line.contains("width=\"1.6\""));
-    let delivered = coordinates(line.unwrap_or_default(), BLUE);
     // No frame leaves in the first 20 ms.
+    let delivered = curve("width=\"1.6\"");
     assert!((rate(delivered[1].1) - 6.4).abs() < 0.05, "{delivered:?}");
 }
 
@@ -231,32 +180,30 @@ fn throughput_is_bytes_a_bin() {
 fn a_window_is_cut_out_of_every_panel() {
     let dir = Folder::new();
     let input = log(&dir, "run.csv", &rows());
-    let svg = svg(&dir, &[&input, "--from", "200ms", "--until", "400ms"]);
-    assert!(
-        svg.contains("up: 3 of 200 lost (1.5%), longest run 3"),
-        "{svg}"
+    let svg = svg(&dir, &format!("{input} --from 200ms --until 400ms"));
+    let lost = "up: 3 of 200 lost (1.5%), longest run 3";
+    assert_labels(
+        &svg,
+        &format!("{lost} | 200 | 400 | Time since the first frame (ms)"),
     );
     assert!(svg.contains("down: 0 of 20 lost"), "{svg}");
-    assert!(svg.contains(">200</text>") && svg.contains(">400</text>"));
-    assert!(svg.contains("Time since the first frame (ms)"));
 }
 
 #[test]
 fn inputs_are_distinguished_and_texts_are_escaped() {
     let dir = Folder::new();
-    let rows = rows();
-    let inputs = [log(&dir, "a & b.csv", &rows), log(&dir, "<c>.csv", &rows)];
-    let title = "\"1\" < '2' & 3\u{1}";
-    let svg = svg(&dir, &[&inputs[0], &inputs[1], "--title", title]);
-    for label in [
-        "a &amp; b up",
-        "a &amp; b down",
-        "&lt;c&gt; up",
-        "&quot;1&quot; &lt; &#39;2&#39; &amp; 3\u{fffd}",
-    ] {
-        assert!(svg.contains(&format!(">{label}</text>")), "{label}");
-    }
-    for colour in [BLUE, "#d55e00", "#009e73", "#cc79a7"] {
+    let [one, two] = ["a & b.csv", "<c>.csv"].map(|name| log(&dir, name, &rows()));
+    let out = dir.file("out.svg");
+    let mut plot = command(format!("longwire plot '{one}' '{two}' -o {out}"));
+    Ran::of(plot.args(["--title", "\"1\" < '2' & 3\u{1}"])).well();
+    let svg = read(&out);
+    check_form(&svg);
+    let title = "&quot;1&quot; &lt; &#39;2&#39; &amp; 3\u{fffd}";
+    assert_labels(
+        &svg,
+        &format!("a &amp; b up | a &amp; b down | &lt;c&gt; up | {title}"),
+    );
+    for colour in [BLUE, RED, "#009e73", "#cc79a7"] {
         assert!(svg.contains(colour), "{colour}");
     }
 }
@@ -286,23 +233,13 @@ fn a_networks_report_is_drawn_in_both_of_its_forms() {
                "dropped": {{}}}}]}}"#
         );
         let input = dir.file(file);
-        write(&input, text.as_bytes());
-        let drawn = svg(&dir, &[&input]);
-        for label in [
-            "loss",
-            "45",
-            "link.up",
-            "far",
-            "Lateness",
-            "1.25 ms",
-            "artifacts",
-        ] {
-            assert!(
-                drawn.contains(&format!(">{label}</text>")),
-                "{file}: {label}"
-            );
-        }
-        assert!(!drawn.contains(">idle.up<"), "{file}");
+        write(&input, &text);
+        let drawn = svg(&dir, &input);
+        assert_labels(
+            &drawn,
+            "loss | 45 | link.up | far | Lateness | 1.25 ms | artifacts",
+        );
+        assert_eq!(labels(&drawn, "idle.up"), 0, "{file}");
     }
 }
 
@@ -310,34 +247,18 @@ fn a_networks_report_is_drawn_in_both_of_its_forms() {
 fn a_report_is_drawn_by_what_it_holds() {
     let dir = Folder::new();
     let input = dir.file("run.json");
-    write(&input, REPORT.as_bytes());
-    let drawn = svg(&dir, &[&input]);
-    for label in [
-        "Drops by reason",
-        "queue full",
-        "300",
-        "45",
-        "12,345",
-        "Lateness",
-        "p99.9",
-        "1.25 ms",
-        "1.5 µs",
-        "0 ns",
-        "artifacts",
-        "7",
-    ] {
-        assert!(drawn.contains(&format!(">{label}</text>")), "{label}");
-    }
-    assert!(
-        !drawn.contains(">mtu<"),
-        "what never happened takes no room"
+    write(&input, REPORT);
+    let drawn = svg(&dir, &input);
+    assert_labels(
+        &drawn,
+        "Drops by reason | queue full | 300 | 45 | 12,345 | Lateness | p99.9 | 1.25 ms | 1.5 µs
+         | 0 ns | artifacts | 7",
     );
+    assert_eq!(labels(&drawn, "mtu"), 0, "zero counts take no room");
     // A log and a report yield the panels of both.
     let log = log(&dir, "run.csv", &rows());
-    let both = svg(&dir, &[&log, &input]);
-    for heading in ["Throughput", "Loss runs", "Lateness", "Drops by reason"] {
-        assert!(both.contains(&format!(">{heading}</text>")), "{heading}");
-    }
+    let both = svg(&dir, &format!("{log} {input}"));
+    assert_labels(&both, "Throughput | Loss runs | Lateness | Drops by reason");
 }
 
 #[test]
@@ -350,34 +271,32 @@ fn changes_of_the_report_are_marked_in_the_panels_of_its_log() {
     let text = format!(
         r#"{{"links": [{LINK}], "epoch_ns": {BEGIN}, "changes": {{"made": [{early}, {late}]}}}}"#
     );
-    write(&report, text.as_bytes());
+    write(&report, &text);
     let log = log(&dir, "run.csv", &rows());
-    let panels = ["--panel", "throughput,queue,delay"];
-    let count = |inputs: &[&str]| {
-        let figure = svg(&dir, &[inputs, &panels].concat());
-        assert!(
-            !figure.contains(">run.json up<"),
+    let count = |inputs: &str| {
+        let figure = svg(&dir, &format!("{inputs} --panel throughput,queue,delay"));
+        assert_eq!(
+            labels(&figure, "run.json up"),
+            0,
             "no line is of the report"
         );
         figure.matches("stroke-dasharray=\"3 3\"").count()
     };
     // The second change is after the last frame.
-    assert_eq!(count(&[&log, &report]), 3);
-    assert_eq!(count(&[&log]), 0);
+    assert_eq!(count(&format!("{log} {report}")), 3);
+    assert_eq!(count(&log), 0);
 }
 
 #[test]
-fn the_report_that_simulate_writes_is_one() {
+fn a_report_of_a_simulation_is_drawn() {
     let dir = Folder::new();
-    let (capture, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
-    let frames: Vec<_> = (0..50).map(|n| (crate::common::EPOCH + n, 1_000)).collect();
-    write(&capture, &crate::common::pcap(&frames));
-    let report = dir.file("report.json");
-    let link = ["--rate", "1mbit", "--queue", "20p", "--report", &report];
-    let ran = longwire(&[&["simulate", &capture, &out][..], &link].concat());
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let svg = svg(&dir, &[&report]);
-    assert!(svg.contains(">queue full</text>"), "{svg}");
+    let [capture, out, report] = ["in.pcap", "out.pcap", "r.json"].map(|name| dir.file(name));
+    let frames: Vec<_> = (0..50).map(|n| (EPOCH + n, 1_000)).collect();
+    write(&capture, pcap(&frames));
+    let link = "--rate 1mbit --queue 20p";
+    longwire(format!("simulate {capture} {out} {link} --report {report}")).well();
+    let svg = svg(&dir, &report);
+    assert_labels(&svg, "queue full");
     assert!(svg.contains("no lateness"), "virtual time has no lateness");
 }
 
@@ -385,16 +304,10 @@ fn the_report_that_simulate_writes_is_one() {
 fn the_figure_is_described() {
     let dir = Folder::new();
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
-    let plot = ["plot", &input, "-o", &out, "--panel", "queue,delay"];
-    let ran = longwire(&plot);
-    assert!(
-        ran.stdout
-            .contains("queue, delay of up (1,000 frames), down (100 frames)"),
-        "{ran:?}"
-    );
-    let json = longwire(&[&plot[..], &["--json"]].concat()).json();
+    let plot = format!("plot {input} -o {out} --panel queue,delay");
+    longwire(&plot).prints("queue, delay of up (1,000 frames), down (100 frames)");
+    let json = longwire(format!("{plot} --json")).json();
     assert_eq!(json["panels"][1], "delay");
     assert_eq!(json["links"][0]["frames"], 1_000);
-    let quiet = longwire(&[&plot[..], &["--quiet"]].concat());
-    assert_eq!(quiet.stdout, "");
+    assert_eq!(longwire(format!("{plot} --quiet")).stdout, "");
 }

@@ -1,22 +1,16 @@
 //! Figures of a log and the report of the same run.
 
-use super::form::{BLUE, coordinates, tick};
-use super::{BEGIN, MS, rows, svg};
-use crate::common::write;
-use longwire_capture::log::LogWriter;
 use longwire_testbed::support::Folder;
+
+use super::form::{BLUE, coordinates, labels, tick};
+use super::{BEGIN, MS, log_since, rows, svg};
+use crate::common::program::longwire;
+use crate::common::write;
 
 /// Writes the log of a run whose first frame arrives 100 ms after the start; returns
 /// its path.
 fn late_log(dir: &Folder) -> String {
-    let path = dir.file("run.csv");
-    let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
-    log.set_epoch(BEGIN - 100 * MS);
-    for row in rows() {
-        log.write(&row).unwrap_or_else(|error| panic!("{error}"));
-    }
-    log.finish().unwrap_or_else(|error| panic!("{error}"));
-    path
+    log_since(dir, "run.csv", Some(BEGIN - 100 * MS), &rows())
 }
 
 /// Writes a report with a change 250 ms after its start; returns its path.
@@ -34,20 +28,15 @@ fn report(dir: &Folder, epoch: i64) -> String {
             "changes": {{"made": [{{"at_ns": {at}, "by": "control", "links": 1}}]}}}}"#,
         links.join(",")
     );
-    write(&path, text.as_bytes());
+    write(&path, &text);
     path
-}
-
-fn labels(figure: &str, label: &str) -> usize {
-    figure.matches(&format!(">{label}</text>")).count()
 }
 
 #[test]
 fn changes_and_frames_count_from_the_start_of_the_run() {
     let dir = Folder::new();
     let (log, report) = (late_log(&dir), report(&dir, BEGIN - 100 * MS));
-    let delay = ["--panel", "delay"];
-    let figure = svg(&dir, &[&[&*log, &*report], &delay[..]].concat());
+    let figure = svg(&dir, &format!("{log} {report} --panel delay"));
     assert_eq!(labels(&figure, "Time since the start of the run (s)"), 1);
     let (zero, second) = (tick(&figure, "0.0"), tick(&figure, "1.0"));
     let place = |seconds: f64| zero + seconds * (second - zero);
@@ -59,14 +48,11 @@ fn changes_and_frames_count_from_the_start_of_the_run() {
     let first = coordinates(dots.unwrap_or_default(), BLUE)[0].0;
     assert!((first - place(0.1)).abs() < 0.02, "{first}");
     // --from and --until refer to the same axis.
-    let cut = ["--from", "100ms", "--until", "200ms"];
-    let figure = svg(
-        &dir,
-        &[&[&*log, &*report], &["--panel", "loss-runs"], &cut[..]].concat(),
-    );
+    let cut = "--panel loss-runs --from 100ms --until 200ms";
+    let figure = svg(&dir, &format!("{log} {report} {cut}"));
     assert_eq!(labels(&figure, "up: 0 of 100 lost (0%), longest run 0"), 1);
     // Without a report, a log starts at its first frame.
-    let figure = svg(&dir, &[&[&*log], &delay[..]].concat());
+    let figure = svg(&dir, &format!("{log} --panel delay"));
     assert_eq!(labels(&figure, "Time since the first frame (s)"), 1);
 }
 
@@ -74,12 +60,12 @@ fn changes_and_frames_count_from_the_start_of_the_run() {
 fn a_report_of_another_run_moves_and_marks_nothing() {
     let dir = Folder::new();
     let (log, report) = (late_log(&dir), report(&dir, BEGIN - 200 * MS));
-    let figure = svg(&dir, &[&log, &report, "--panel", "delay"]);
+    let figure = svg(&dir, &format!("{log} {report} --panel delay"));
     assert_eq!(labels(&figure, "Time since the first frame (s)"), 1);
     assert!(!figure.contains("\"3 3\""));
     // It has its own entries where it is drawn.
     assert_eq!(labels(&figure, "up"), 1, "there is one log");
-    let figure = svg(&dir, &[&log, &report, "--panel", "delay,counts"]);
+    let figure = svg(&dir, &format!("{log} {report} --panel delay,counts"));
     assert_eq!(labels(&figure, "run.csv up"), 1);
     assert_eq!(labels(&figure, "run.json up"), 1);
 }
@@ -89,7 +75,7 @@ fn a_run_has_each_link_once_in_the_legend() {
     let dir = Folder::new();
     let (log, report) = (late_log(&dir), report(&dir, BEGIN - 100 * MS));
     for panels in ["throughput,delay", "delay,counts", "drops", "counts"] {
-        let figure = svg(&dir, &[&log, &report, "--panel", panels]);
+        let figure = svg(&dir, &format!("{log} {report} --panel {panels}"));
         for link in ["up", "down"] {
             assert_eq!(labels(&figure, link), 1, "{panels}");
             assert_eq!(labels(&figure, &format!("run.csv {link}")), 0, "{panels}");
@@ -98,16 +84,13 @@ fn a_run_has_each_link_once_in_the_legend() {
         assert!(!figure.contains("#009e73"), "{panels}");
     }
     // The log's drops, selected by --from and --until; the report has the same ones.
-    let figure = svg(&dir, &[&log, &report, "--panel", "drops"]);
-    let bars = figure
-        .lines()
-        .filter(|line| line.ends_with(">4</text>") && !line.contains("text-anchor"));
+    let figure = svg(&dir, &format!("{log} {report} --panel drops"));
+    let bars = figure.lines().filter(|line| line.ends_with(">4</text>"));
+    let bars = bars.filter(|line| !line.contains("text-anchor"));
     assert_eq!((bars.count(), labels(&figure, "17")), (1, 0));
-    let summary = crate::common::longwire(&["plot", &log, &report, "-o", &dir.file("out.svg")]);
+    let summary = longwire(format!("plot {log} {report} -o {}", dir.file("out.svg"))).stdout;
     assert!(
-        summary
-            .stdout
-            .ends_with("of up (1,000 frames), down (100 frames)\n"),
-        "{summary:?}"
+        summary.ends_with("of up (1,000 frames), down (100 frames)\n"),
+        "{summary}"
     );
 }

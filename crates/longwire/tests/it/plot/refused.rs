@@ -1,75 +1,60 @@
 //! Inputs and options that `plot` refuses, and its error messages.
 
-use crate::common::{longwire, write};
-use crate::plot::{REPORT, log, rows};
-use longwire_testbed::support::{self, Folder, words};
+use longwire_testbed::support::Folder;
 
-/// Runs `plot`; returns the exit code and the error.
-fn refused(arguments: &[&str]) -> (i32, String) {
-    let ran = longwire(&[&["plot"], arguments].concat());
-    assert_eq!(ran.stdout, "");
-    (ran.code, ran.stderr)
-}
+use super::{REPORT, log, rows};
+use crate::common::program::longwire;
+use crate::common::{assert_refused, read, write};
 
 #[test]
 fn wrong_usage_is_refused_with_a_remedy() {
     let dir = Folder::new();
-    let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
-    let report = dir.file("run.json");
-    write(&report, REPORT.as_bytes());
-    for [arguments, expected] in support::rows(
+    let input = log(&dir, "run.csv", &rows());
+    let [out, report, picture] = ["out.svg", "run.json", "in.svg"].map(|name| dir.file(name));
+    write(&report, REPORT);
+    write(&picture, "");
+    assert_refused(&format!(
         "
-        LOG -o out.gif | must end in .svg, .pdf or .png
-        LOG | --output
-        -o OUT | <INPUT>
-        LOG -o OUT --panel wave | delay-cdf
-        LOG -o OUT --panel lateness | needs a run's report
-        REPORT -o OUT --panel delay | needs a verdict log
-        LOG -o OUT --from 1h | is after the last frame, at 1.0
-        LOG -o OUT --from 1s --until 1s | must be after
-        LOG -o OUT --bin 0s | must be above 0
-        LOG -o OUT --bin 1ns | at most 200000 bins
-        LOG -o OUT --height 150 | 5 panels, which need
-        LOG -o OUT --scale 9 | 1..=4
-        ",
-    ) {
-        let files = [("LOG", &input), ("REPORT", &report), ("OUT", &out)];
-        let arguments = files
-            .iter()
-            .fold(arguments.to_owned(), |arguments, (name, path)| {
-                arguments.replace(name, path)
-            });
-        let (code, said) = refused(&words(&arguments));
-        assert_eq!(code, 2, "{arguments}: {said}");
-        assert!(said.contains(expected), "{arguments}: {said}");
-    }
-    let picture = dir.file("in.svg");
-    write(&picture, b"");
-    let (code, said) = refused(&[&picture, "-o", &picture]);
-    assert!(code == 2 && said.contains("is also an INPUT"), "{said}");
+        plot {input} -o out.gif | 2 | must end in .svg, .pdf or .png
+        plot {input} | 2 | --output
+        plot -o {out} | 2 | <INPUT>
+        plot {input} -o {out} --panel wave | 2 | delay-cdf
+        plot {input} -o {out} --panel lateness | 2 | needs a run's report
+        plot {report} -o {out} --panel delay | 2 | needs a verdict log
+        plot {input} -o {out} --from 1h | 2 | is after the last frame, at 1.0
+        plot {input} -o {out} --from 1s --until 1s | 2 | must be after
+        plot {input} -o {out} --bin 0s | 2 | must be above 0
+        plot {input} -o {out} --bin 1ns | 2 | at most 200000 bins
+        plot {input} -o {out} --height 150 | 2 | 5 panels, which need
+        plot {input} -o {out} --scale 9 | 2 | 1..=4
+        plot {picture} -o {picture} | 2 | is also an INPUT
+        "
+    ));
     assert!(!std::path::Path::new(&out).exists(), "nothing was written");
 }
 
 #[test]
 fn the_height_in_the_error_suffices() {
     let dir = Folder::new();
-    let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
-    let (_, said) = refused(&[&input, "-o", &out, "--height", "150"]);
-    let needed = said
-        .split("which need ")
-        .nth(1)
-        .and_then(|rest| rest.split(';').next());
-    let ran = longwire(&["plot", &input, "-o", &out, "--height", needed.unwrap_or("")]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let plot = format!(
+        "plot {} -o {}",
+        log(&dir, "run.csv", &rows()),
+        dir.file("out.svg")
+    );
+    let said = longwire(format!("{plot} --height 150")).stderr;
+    let needed = said.split("which need ").nth(1);
+    let needed = needed.and_then(|rest| rest.split(';').next()).unwrap_or("");
+    longwire(format!("{plot} --height {needed}")).well();
 }
 
 #[test]
 fn files_that_cannot_be_drawn_are_named_with_the_reason() {
     let dir = Folder::new();
     let good = log(&dir, "good.parquet", &rows());
-    let bytes = std::fs::read(&good).unwrap_or_default();
-    let text = std::fs::read_to_string(log(&dir, "good.csv", &rows())).unwrap_or_default();
+    let bytes = std::fs::read(&good).expect("a log");
+    let text = read(&log(&dir, "good.csv", &rows()));
     let header = text.lines().next().unwrap_or_default();
+    let cut = "neither a verdict log";
     let cases: [(&str, &[u8], &str); 8] = [
         (
             "cut.parquet",
@@ -81,34 +66,24 @@ fn files_that_cannot_be_drawn_are_named_with_the_reason() {
         ("other.csv", b"time,rate\n1,2\n", "without all of the"),
         ("nothing.csv", b"", "the run was killed before"),
         ("other.json", b"{\"a\": 1}", "missing field `links`"),
-        (
-            "cut.json",
-            &REPORT.as_bytes()[..100],
-            "neither a verdict log",
-        ),
+        ("cut.json", &REPORT.as_bytes()[..100], cut),
         ("none.json", b"{\"links\": []}", "has no links"),
     ];
     let out = dir.file("out.png");
     for (name, bytes, expected) in cases {
         let input = dir.file(name);
         write(&input, bytes);
-        let (code, said) = refused(&[&good, &input, "-o", &out]);
-        assert_eq!(code, 1, "{name}: {said}");
-        assert!(
-            said.contains(&input) && said.contains(expected),
-            "{name}: {said}"
-        );
+        assert_refused(&format!(
+            "plot {good} {input} -o {out} | 1 | {input}; {expected}"
+        ));
     }
-    let (code, said) = refused(&[&dir.file("no.csv"), "-o", &out]);
-    assert!(code == 1 && said.contains("no.csv"), "{said}");
-    let (code, said) = refused(&[&good, "-o", &out, "--link", "adsl*"]);
-    assert!(
-        code == 1 && said.contains("no link matches --link adsl*"),
-        "{said}"
-    );
-    let (code, said) = refused(&[&good, "-o", "/no/such/dir/out.svg"]);
-    assert!(code == 1 && said.contains("/no/such/dir/out.svg"), "{said}");
-    let many: Vec<&str> = [good.as_str()].repeat(17);
-    let (code, said) = refused(&[&many[..], &["-o", &out]].concat());
-    assert!(code == 1 && said.contains("more than 32 links"), "{said}");
+    let many = [good.as_str()].repeat(17).join(" ");
+    assert_refused(&format!(
+        "
+        plot {good}.none -o {out} | 1 | good.parquet.none
+        plot {good} -o {out} --link adsl* | 1 | no link matches --link adsl*
+        plot {good} -o /no/such/dir/out.svg | 1 | /no/such/dir/out.svg
+        plot {many} -o {out} | 1 | more than 32 links
+        "
+    ));
 }

@@ -1,17 +1,15 @@
 //! The commands of docs/replay.md, run in a shell.
 
 use std::net::Ipv4Addr;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use longwire_testbed::support::Folder;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::common::process::{Capture, records};
-use crate::common::{Ran, have, ran, write};
-use crate::replay::frames::{TimedFrames, numbered_of};
-use crate::replay::wire::{Wire, pcap_of};
+use crate::common::program::{Capture, Ran, RunningProgram, piped};
+use crate::common::{MS, have, list, number, records, write};
+use crate::replay::wire::{Wire, numbered_of, pcap_of};
 
 const PAGE: &str = include_str!("../../../../../docs/replay.md");
 
@@ -23,10 +21,8 @@ fn documented() -> Vec<(usize, String)> {
     for line in block.lines() {
         match line.strip_prefix("# ") {
             Some(title) => {
-                task = title
-                    .split('.')
-                    .next()
-                    .map_or(0, |n| n.parse().unwrap_or(0))
+                let number = title.split('.').next();
+                task = number.map_or(0, |number| number.parse().unwrap_or(0));
             }
             None if line.starts_with("longwire ") => commands.push((task, line.to_owned())),
             None => {}
@@ -39,12 +35,11 @@ fn documented() -> Vec<(usize, String)> {
 /// client's networks.
 fn trace(times: &[u64]) -> Vec<u8> {
     let server = Ipv4Addr::new(198, 51, 100, 2);
-    let frames: TimedFrames = times
-        .iter()
-        .enumerate()
-        .map(|(n, at)| (at * 1_000_000, numbered_of(server, n % 2 == 0, n as u32)))
-        .collect();
-    pcap_of(1, &frames)
+    let frames = times.iter().zip(0..);
+    pcap_of(
+        1,
+        frames.map(|(at, n)| (at * MS, numbered_of(server, n % 2 == 0, n))),
+    )
 }
 
 /// Runs a line in the namespace of the near ends; interrupts it if it does not end.
@@ -52,56 +47,53 @@ fn shell(wire: &Wire, dir: &Folder, line: &str) -> Ran {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
     let folder = program.parent().expect("a folder").display();
     let line = line.replace("eth1", "near0").replace("eth2", "near1");
-    let command = format!("PATH={folder}:$PATH; exec {line} --json");
-    let child = wire.near.run(|| {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &command]).current_dir(dir.path());
-        shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
-    });
-    let child = child.expect("entered").expect("sh starts");
+    let mut shell: Command = piped("sh -c");
+    shell.arg(format!("PATH={folder}:$PATH; exec {line} --json"));
+    let shell = RunningProgram::start(&wire.near, shell.current_dir(dir.path()));
     if line.contains("--loop 0") {
         std::thread::sleep(Duration::from_millis(800));
-        let id = Pid::from_raw(child.id() as i32);
-        kill(id, Signal::SIGINT).expect("it still runs");
+        shell.signal(Signal::SIGINT);
     }
-    ran(child.wait_with_output().expect("a child"))
+    shell.end().well()
+}
+
+fn packets_out(link: &serde_json::Value) -> u64 {
+    crate::common::count(&link["packets_out"])
 }
 
 #[test]
 fn the_five_tasks_do_what_the_page_says() {
-    let Some(wire) = Wire::new(2, 1_500).filter(|_| have("dumpcap")) else {
+    let Some(wire) = Wire::new(2).filter(|_| have("dumpcap")) else {
         return;
     };
     let dir = Folder::new();
     let commands = documented();
     let tasks: Vec<usize> = commands.iter().map(|(task, _)| *task).collect();
     assert_eq!(tasks, [1, 2, 2, 3, 4, 5]);
-    write(&dir.file("both.pcap"), &trace(&[0, 1, 2, 3, 4]));
-    for (number, (task, line)) in commands.into_iter().enumerate() {
+    write(&dir.file("both.pcap"), trace(&[0, 1, 2, 3, 4]));
+    for (index, (task, line)) in commands.into_iter().enumerate() {
         // The last task selects part of a longer trace.
-        let times: &[u64] = match task {
+        let times: &[u64] = match index {
             5 => &[0, 9_999, 10_000, 10_020, 20_000],
             _ => &[0, 1, 2, 3, 4],
         };
-        write(&dir.file("trace.pcap"), &trace(times));
+        write(&dir.file("trace.pcap"), trace(times));
         let before = [0, 1].map(|port| wire.arrived(port));
-        let name = format!("{number}.pcap");
-        let capture = Capture::start(&dir, &name, &wire.far, &["-i", "far0"]);
-        let ran = shell(&wire, &dir, &line);
-        assert_eq!(ran.code, 0, "{line}: {ran:?}");
-        let links = ran.json()["links"].clone();
-        let out = |link: usize| links[link]["packets_out"].as_u64().unwrap_or(0);
+        let name = format!("{index}.pcap");
+        let capture = Capture::start(&dir, &name, &wire.far, "-i far0");
+        let report = shell(&wire, &dir, &line).json();
+        let out = |link: usize| list(&report["links"]).get(link).map_or(0, packets_out);
         let came = [0, 1].map(|port| wire.arrived(port) - before[port]);
         assert_eq!(came, [out(0), out(1)], "{line}");
-        match number {
+        match index {
             0 | 4 => assert_eq!(came, [5, 0], "{line}"),
             1 => assert_eq!(came, [500, 0], "{line}"),
             2 => assert!(came[0] > 1_000, "{line}: {came:?}"),
             3 => assert_eq!(came, [3, 2], "{line}"),
             _ => {
                 assert_eq!(came, [2, 0], "{line}");
-                let lasted = ran.json()["duration_s"].as_f64();
-                assert!(lasted >= Some(0.04), "at half the speed: {lasted:?}");
+                let lasted = number(&report["duration_s"]);
+                assert!(lasted >= 0.04, "at half the speed: {lasted}");
             }
         }
         let arrived = records(&capture.with_frames(came[0].min(5) as usize));

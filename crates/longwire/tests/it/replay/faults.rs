@@ -1,28 +1,21 @@
 //! Corrupt input, lost ports and stops: earlier frames are sent once and reported.
 
 use std::ops::RangeInclusive;
-use std::process::Command;
 
 use longwire_io::net;
-use longwire_testbed::support::{Folder, rows};
+use longwire_testbed::support::{Folder, within};
 use nix::sys::signal::Signal;
 
-use crate::common::process::{Capture, RunningProgram, eventually, records, wait_for_word};
-use crate::common::{Ran, have, longwire, write};
-use crate::replay::frames::{TimedFrames, number_of, numbered};
-use crate::replay::wire::{Wire, pcap_of};
-
-const MS: u64 = 1_000_000;
+use crate::common::program::{Capture, Ran, RunningProgram, eventually, longwire, run};
+use crate::common::{MS, assert_refused, count, have, records, write};
+use crate::replay::wire::{Wire, number_of, numbered, pcap_of, trace_of};
 
 /// Length of a record of these traces, with its header.
 const RECORD: usize = 16 + 46;
 
 /// Returns a trace of numbered frames, one per millisecond.
-fn trace(frames: u32) -> Vec<u8> {
-    let frames: TimedFrames = (0..frames)
-        .map(|n| (u64::from(n) * MS, numbered(true, n)))
-        .collect();
-    pcap_of(1, &frames)
+fn trace(frames: u64) -> Vec<u8> {
+    trace_of((0..frames).map(|n| n * MS))
 }
 
 /// Replays these bytes at ten times their speed to a file; returns the numbers of the
@@ -30,8 +23,9 @@ fn trace(frames: u32) -> Vec<u8> {
 fn replay(dir: &Folder, name: &str, bytes: &[u8]) -> (Ran, Vec<u32>) {
     let (trace, out) = (dir.file(name), dir.file("out.pcap"));
     write(&trace, bytes);
-    let to = format!("pcap:out={out}");
-    let ran = longwire(&["replay", &trace, "--to", &to, "--speed", "10x", "--json"]);
+    let ran = longwire(format!(
+        "replay {trace} --to pcap:out={out} --speed 10x --json"
+    ));
     let numbers = records(&out).into_iter().map(|frame| number_of(&frame));
     (ran, numbers.collect())
 }
@@ -59,9 +53,8 @@ fn a_truncated_compressed_file_is_sent_up_to_its_end() {
     }
     let dir = Folder::new();
     let packed = dir.file("early.pcap");
-    write(&packed, &trace(2_000));
-    let run = Command::new("gzip").arg(&packed).status();
-    assert!(run.is_ok_and(|status| status.success()));
+    write(&packed, trace(2_000));
+    run(format!("gzip {packed}")).well();
     let bytes = std::fs::read(dir.file("early.pcap.gz")).expect("packed");
     let early = ("early.gz", &bytes[..bytes.len() / 2]);
     check_fault(&dir, early, 1..=1_999, "truncated gzip stream");
@@ -76,17 +69,8 @@ fn check_fault(
     says: &str,
 ) {
     let (ran, sent) = replay(dir, name, bytes);
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(
-        ran.stderr.contains(name) && ran.stderr.contains(says),
-        "{ran:?}"
-    );
-    let json = ran.json();
-    assert!(
-        json["error"]
-            .as_str()
-            .is_some_and(|error| error.contains(says))
-    );
+    let json = ran.exits(1).says(name).says(says).json();
+    assert!(json["error"].to_string().contains(says), "{json}");
     assert!(frames.contains(&sent.len()), "{name}: {}", sent.len());
     assert_eq!(sent, (0..sent.len() as u32).collect::<Vec<u32>>(), "{name}");
     assert_eq!(json["links"][0]["packets_out"], sent.len(), "{name}");
@@ -97,59 +81,46 @@ fn check_fault(
 #[test]
 fn odd_records_are_left_out_or_kept_in_their_place_and_counted() {
     let dir = Folder::new();
-    let mut frames: TimedFrames = (0..6)
-        .map(|n| (n * 10 * MS, numbered(true, n as u32)))
-        .collect();
+    let frames = (0..6).map(|n| (n * 10 * MS, numbered(true, n as u32)));
+    let mut frames: Vec<_> = frames.collect();
     // Two timestamps go backwards, one frame is empty, and one has an incomplete
     // header.
     (frames[2].0, frames[3].0) = (5 * MS, 7 * MS);
     frames.insert(1, (MS, Vec::new()));
     frames.insert(1, (MS, vec![1; 13]));
-    let (ran, sent) = replay(&dir, "odd.pcap", &pcap_of(1, &frames));
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let (ran, sent) = replay(&dir, "odd.pcap", &pcap_of(1, frames));
     assert_eq!(sent, [0, 1, 2, 3, 4, 5]);
-    let json = ran.json();
-    let input = &json["inputs"][0];
+    let input = &ran.well().json()["inputs"][0];
     assert_eq!(input["counts"]["set_back"], 2);
     assert_eq!(input["counts"]["too_short"], 2);
     assert_eq!(input["notes"].as_array().map(Vec::len), Some(2), "{input}");
 }
 
 #[test]
-fn invalid_traces_are_refused_before_anything_is_sent() {
+fn invalid_options_and_traces_are_refused_before_anything_is_sent() {
     let dir = Folder::new();
-    let (ran, _) = replay(&dir, "private.pcap", &pcap_of(147, &[(0, vec![0; 60])]));
-    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
-    assert!(ran.stderr.contains("link type 147"), "{ran:?}");
-    let (ran, _) = replay(&dir, "text.pcap", b"this is no capture");
-    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
-    assert!(ran.stderr.contains("neither pcap nor pcapng"), "{ran:?}");
-    let good = dir.file("good.pcap");
-    write(&good, &trace(1));
-    let to = format!("pcap:out={}", dir.file("none.pcap"));
-    for [option, value, code, says] in rows(
+    let [private, text, good] = ["private.pcap", "text.pcap", "good.pcap"].map(|it| dir.file(it));
+    write(&private, pcap_of(147, [(0, vec![0; 60])]));
+    write(&text, "this is no capture");
+    write(&good, trace(1));
+    let to = format!("--to pcap:out={}", dir.file("none.pcap"));
+    let macs = "02:00:00:00:00:01,02:00:00:00:00:02";
+    assert_refused(&format!(
         "
-        --filter | tcp prot 80 | 2 | column 5
-        --loop | many | 2 | --loop
-        --speed | 0x | 2 | --speed
-        --from | soon | 2 | not a position in a trace
-        --to | packet:nowhere9 | 1 | nowhere9
-        ",
-    ) {
-        let split: &[&str] = if option == "--to" {
-            &["--split", "port"]
-        } else {
-            &[]
-        };
-        let replay = ["replay", &good, "--to", &to, "--json", option, value];
-        let ran = longwire(&[&replay, split].concat());
-        let ended = (ran.code.to_string(), ran.stdout.as_str());
-        assert_eq!(ended, (code.to_owned(), ""), "{option} {value}: {ran:?}");
-        assert!(ran.stderr.contains(says), "{option} {value}: {ran:?}");
-    }
-    let ran = longwire(&["replay", &dir.file("missing.pcap"), "--to", &to]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("missing.pcap"), "{ran:?}");
+        replay {private} {to} | 1 | link type 147
+        replay {text} {to} | 1 | neither pcap nor pcapng
+        replay {good}.missing {to} | 1 | good.pcap.missing
+        replay {good} {to} --filter 'tcp prot 80' | 2 | column 5
+        replay {good} {to} --loop many | 2 | --loop
+        replay {good} {to} --speed 0x | 2 | --speed
+        replay {good} {to} --from soon | 2 | not a position in a trace
+        replay {good} {to} --split port --to packet:nowhere9 | 1 | nowhere9
+        replay {good} {to} --split port | 2 | --split needs two --to
+        replay {good} {to} {to} | 2 | 1 trace for 2 ports
+        replay {good} {to} {to} --split colour | 2 | --split
+        replay {good} {to} --src-mac {macs} | 2 | --split
+        "
+    ));
 }
 
 /// A replay of ten seconds over a wire, and its arrivals.
@@ -163,12 +134,12 @@ struct Midway {
 impl Midway {
     /// Returns a replay after some frames have arrived; `None` without a wire.
     fn reach() -> Option<Midway> {
-        let wire = Wire::new(1, 1_500).filter(|_| have("dumpcap"))?;
+        let wire = Wire::new(1).filter(|_| have("dumpcap"))?;
         let dir = Folder::new();
         let file = dir.file("long.pcap");
-        write(&file, &trace(10_000));
-        let capture = Capture::start(&dir, "arrived.pcap", &wire.far, &["-i", "far0"]);
-        let running = wire.start(&["replay", &file, "--to", "near0", "--json"]);
+        write(&file, trace(10_000));
+        let capture = Capture::start(&dir, "arrived.pcap", &wire.far, "-i far0");
+        let running = wire.replay(&format!("{file} --to near0 --json"));
         eventually("nothing is sent", || wire.arrived(0) >= 100);
         Some(Midway {
             wire,
@@ -183,16 +154,12 @@ impl Midway {
     fn end(self, lost_max: u64) -> (Ran, u64) {
         let ran = self.running.end();
         let json = ran.json();
-        let link = &json["links"][0];
-        let out = link["packets_out"].as_u64().expect("a count");
-        let lost =
-            ["send_failed", "no_carrier"].map(|kind| json["ports"][0]["artifacts"][kind].as_u64());
-        let sent = out - lost.into_iter().flatten().sum::<u64>();
+        let out = count(&json["links"][0]["packets_out"]);
+        let artifacts = &json["ports"][0]["artifacts"];
+        let sent = out - count(&artifacts["send_failed"]) - count(&artifacts["no_carrier"]);
         let expected = sent.saturating_sub(lost_max).max(1) as usize;
-        let numbers: Vec<u32> = records(&self.capture.with_frames(expected))
-            .iter()
-            .map(|frame| number_of(frame))
-            .collect();
+        let arrived = records(&self.capture.with_frames(expected));
+        let numbers: Vec<u32> = arrived.iter().map(|frame| number_of(frame)).collect();
         let came = numbers.len() as u64;
         assert!(
             came <= sent && sent - came <= lost_max,
@@ -213,15 +180,14 @@ fn a_port_that_is_set_down_or_deleted_ends_the_replay() {
         let Some(midway) = Midway::reach() else {
             return;
         };
-        let done = midway.wire.near.run(|| gone("near0"));
-        done.expect("it is entered").expect("it was there");
+        within(&midway.wire.near, || gone("near0"));
         // The last frames on a deleted device are unreadable.
         let (ran, out) = midway.end(if what == "deleted" { u64::MAX } else { 0 });
-        assert_eq!(ran.code, 1, "{what}: {ran:?}");
-        assert!(ran.stderr.contains("near0 is gone"), "{what}: {ran:?}");
-        let json = ran.json();
-        let error = json["error"].as_str().unwrap_or_default();
-        assert!(error.contains("near0 is gone"), "{what}: {json}");
+        let json = ran.exits(1).says("near0 is gone").json();
+        assert!(
+            json["error"].to_string().contains("near0 is gone"),
+            "{what}: {json}"
+        );
         assert!(out < 10_000, "{what}");
     }
 }
@@ -234,11 +200,11 @@ fn a_signal_ends_the_replay_with_its_report() {
         };
         midway.running.signal(signal);
         let (ran, out) = midway.end(0);
-        assert_eq!(ran.code, 0, "{signal}: {ran:?}");
-        let json = ran.json();
+        let json = ran.well().json();
         assert!(json["error"].is_null(), "{signal}: {json}");
-        let waiting = json["links"][0]["in_flight"].as_u64().expect("a count");
-        assert_eq!(json["links"][0]["packets_in"], out + waiting, "{signal}");
+        let link = &json["links"][0];
+        let waiting = count(&link["in_flight"]);
+        assert_eq!(link["packets_in"], out + waiting, "{signal}");
         assert_eq!(json["verdict"]["grade"], "not-faithful", "{signal}");
     }
 }
@@ -246,37 +212,29 @@ fn a_signal_ends_the_replay_with_its_report() {
 /// A long gap is announced, and a replay that is stopped in it is not faithful.
 #[test]
 fn a_gap_of_hours_is_announced() {
-    let Some(wire) = Wire::new(1, 1_500) else {
-        return;
-    };
+    let Some(wire) = Wire::new(1) else { return };
     let dir = Folder::new();
     let file = dir.file("gap.pcap");
-    let times = [0, 18, 19, 20].map(|hours| hours * 3_600_000 * MS);
-    let frames = times
-        .iter()
-        .zip(0..)
-        .map(|(at, n)| (*at, numbered(true, n)));
-    write(&file, &pcap_of(1, &frames.collect::<TimedFrames>()));
-    let mut running = wire.start(&["replay", &file, "--to", "near0"]);
-    wait_for_word(&mut running, "due in 18 hours");
+    write(
+        &file,
+        trace_of([0, 18, 19, 20].map(|hours| hours * 3_600_000 * MS)),
+    );
+    let running = wire
+        .replay(&format!("{file} --to near0"))
+        .ready("due in 18 hours");
     wire.expect_arrived(0, 1);
-    running.signal(Signal::SIGINT);
-    let ran = running.end();
-    assert_eq!(ran.code, 0, "{ran:?}");
     let says = "stopped at 25.0% of its input: 1 frame sent, 3 read but not sent";
-    assert!(ran.stdout.contains(says), "{ran:?}");
+    running.stop().prints(says);
 }
 
 #[test]
 fn less_than_is_required_is_exit_code_3() {
     let dir = Folder::new();
-    let good = dir.file("good.pcap");
-    write(&good, &trace(100));
-    let to = format!("pcap:out={}", dir.file("out.pcap"));
+    let (good, out) = (dir.file("good.pcap"), dir.file("out.pcap"));
+    write(&good, trace(100));
     for (required, code) in [("packets_out=100,drops=0", 0), ("packets_out>100", 3)] {
-        let command = ["replay", &good, "--to", &to, "--speed", "10x"];
-        let ran = longwire(&[&command[..], &["--require", required, "--json"]].concat());
-        assert_eq!(ran.code, code, "{ran:?}");
+        let require = format!("--speed 10x --require {required} --json");
+        let ran = longwire(format!("replay {good} --to pcap:out={out} {require}")).exits(code);
         assert_eq!(ran.json()["links"][0]["packets_out"], 100);
         let said = ran.stderr.contains("not met: packets_out>100");
         assert_eq!(said, code == 3, "{ran:?}");

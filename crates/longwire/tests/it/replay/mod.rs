@@ -7,7 +7,6 @@
 mod counts;
 mod documented;
 mod faults;
-mod frames;
-mod ports;
+mod receive;
 mod virtual_time;
 mod wire;

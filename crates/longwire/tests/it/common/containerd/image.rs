@@ -4,12 +4,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
 use longwire_testbed::support::Folder;
 use serde_json::{Value, json};
 
-use crate::common::{ran, site::well};
+use crate::common::program::run;
 
 /// The image's name.
 pub const NAME: &str = "longwire.test/tools:1";
@@ -31,7 +30,12 @@ pub fn write(folder: &Folder) -> String {
     let blobs = layout.join("blobs/sha256");
     fs::create_dir_all(&blobs).expect("directories");
     let layer = blobs.join("layer");
-    run(&["tar", "-C", text(&root), "-cf", text(&layer), "."]);
+    run(format!(
+        "tar -C {} -cf {} .",
+        root.display(),
+        layer.display()
+    ))
+    .well();
     let layer = name_by_digest(&layer, "tar");
     let config = json!({
         "architecture": architecture(), "os": "linux",
@@ -52,7 +56,7 @@ pub fn write(folder: &Folder) -> String {
     let version = json!({ "imageLayoutVersion": "1.0.0" });
     fs::write(layout.join("oci-layout"), version.to_string()).expect("a file");
     let image = folder.file("image.tar");
-    run(&["tar", "-C", text(&layout), "-cf", &image, "."]);
+    run(format!("tar -C {} -cf {image} .", layout.display())).well();
     image
 }
 
@@ -62,11 +66,11 @@ fn fill(root: &Path) {
         fs::create_dir_all(root.join(directory)).expect("directories");
     }
     for program in PROGRAMS {
-        let path = run(&["which", program]);
+        let path = run(format!("which {program}")).well().stdout;
         let path = path.trim();
         let target = root.join("bin").join(program);
         fs::copy(path, target).expect("a copy");
-        let libraries = run(&["ldd", path]);
+        let libraries = run(format!("ldd {path}")).well().stdout;
         let paths = libraries
             .split_whitespace()
             .filter(|word| word.starts_with('/'));
@@ -93,7 +97,7 @@ fn blob(blobs: &Path, value: &Value, kind: &str) -> Value {
 
 /// Renames a blob to its digest; returns its descriptor.
 fn name_by_digest(file: &Path, kind: &str) -> Value {
-    let sum = run(&["sha256sum", text(file)]);
+    let sum = run(format!("sha256sum {}", file.display())).well().stdout;
     let digest = sum.split_whitespace().next().expect("a sum").to_owned();
     let size = fs::metadata(file).expect("a file").len();
     fs::rename(file, file.with_file_name(&digest)).expect("a name");
@@ -110,13 +114,4 @@ fn architecture() -> &'static str {
         "x86_64" => "amd64",
         other => other,
     }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
-fn run(words: &[&str]) -> String {
-    let output = Command::new(words[0]).args(&words[1..]).output();
-    well(words, ran(output.expect(words[0])))
 }

@@ -6,14 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
-use longwire_testbed::support::{Folder, skip};
+use longwire_testbed::support::{Folder, skip, within};
 
-use super::process::{RunningProgram, TIMEOUT};
-use super::site::well;
-use super::{Ran, ran};
+use super::program::{Ran, RunningProgram, eventually, piped, run};
 
 /// The device of each joined container.
 pub const DEVICE: &str = "eth0";
@@ -50,17 +47,8 @@ impl Engine {
         if !nix::unistd::geteuid().is_root() {
             return skip("needs root, for containerd");
         }
-        for program in [
-            "containerd",
-            "ctr",
-            "runc",
-            "iperf3",
-            "ping",
-            "curl",
-            "busybox",
-        ] {
-            let found = Command::new("which").arg(program).output();
-            if !found.is_ok_and(|found| found.status.success()) {
+        for program in "containerd ctr runc iperf3 ping curl busybox".split(' ') {
+            if run(format!("which {program}")).code != 0 {
                 return skip(format!("{program} is not installed"));
             }
         }
@@ -84,13 +72,11 @@ impl Engine {
             folder,
             namespace: namespace.to_owned(),
         };
-        let begin = Instant::now();
-        while engine.ctr(&["version"]).code != 0 {
-            assert!(begin.elapsed() < TIMEOUT, "containerd: {}", engine.log());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        eventually("containerd does not answer", || {
+            engine.ctr("version").code == 0
+        });
         let image = image::write(&engine.folder);
-        engine.well(&["images", "import", "--snapshotter", "native", &image]);
+        engine.well(format!("images import --snapshotter native {image}"));
         Some(engine)
     }
 
@@ -109,55 +95,55 @@ impl Engine {
         fs::read_to_string(self.folder.file("log")).unwrap_or_default()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("ctr");
-        command.args(["--address", &self.socket()]);
-        command
-            .args(["--namespace", &self.namespace])
-            .args(arguments);
-        command
+    fn line(&self, line: impl AsRef<str>) -> String {
+        let (socket, namespace) = (self.socket(), &self.namespace);
+        format!(
+            "ctr --address {socket} --namespace {namespace} {}",
+            line.as_ref()
+        )
     }
 
     /// Runs `ctr`.
-    pub fn ctr(&self, arguments: &[&str]) -> Ran {
-        ran(self.command(arguments).output().expect("ctr"))
+    pub fn ctr(&self, line: impl AsRef<str>) -> Ran {
+        run(self.line(line))
     }
 
     /// Runs `ctr`, which must succeed; returns its output.
     #[track_caller]
-    pub fn well(&self, arguments: &[&str]) -> String {
-        well(arguments, self.ctr(arguments))
+    pub fn well(&self, line: impl AsRef<str>) -> String {
+        self.ctr(line).well().stdout
     }
 
     /// Creates and starts a container.
-    pub fn run(&self, name: &str, flags: &[&str], program: &[&str]) -> Container<'_> {
+    pub fn run(&self, name: &str, flags: &str, program: &str) -> Container<'_> {
         let id = format!("longwire-{name}-{}", std::process::id());
-        let mut arguments = vec!["run", "--detach", "--snapshotter", "native"];
-        arguments.extend(flags);
-        arguments.extend([image::NAME, &id]);
-        arguments.extend(program);
-        self.well(&arguments);
+        let image = image::NAME;
+        self.well(format!(
+            "run --detach --snapshotter native {flags} {image} {id} {program}"
+        ));
         Container { engine: self, id }
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        for id in self.ctr(&["containers", "list", "-q"]).stdout.lines() {
-            let _ = self.ctr(&["tasks", "resume", id]);
-            let _ = self.ctr(&["tasks", "kill", "--signal", "KILL", id]);
-            let _ = self.ctr(&["tasks", "delete", "--force", id]);
-            let _ = self.ctr(&["containers", "delete", id]);
+        for id in self.ctr("containers list -q").stdout.lines() {
+            let ends = [
+                "tasks resume",
+                "tasks kill --signal KILL",
+                "tasks delete --force",
+            ];
+            for end in ends.into_iter().chain(["containers delete"]) {
+                let _ = self.ctr(format!("{end} {id}"));
+            }
         }
-        let _ = Command::new("kill")
-            .arg(self.process.id().to_string())
-            .status();
+        let _ = run(format!("kill {}", self.process.id()));
         let _ = self.process.wait();
         // Mounts of pods whose test failed would prevent the folder's removal.
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
         for point in points.filter(|point| Path::new(point).starts_with(self.folder.path())) {
-            let _ = Command::new("umount").arg(point).status();
+            let _ = run(format!("umount {point}"));
         }
         remove_cgroups(&self.namespace);
         let _ = fs::remove_dir(Path::new("/run/containerd/runc").join(&self.namespace));
@@ -182,20 +168,22 @@ pub struct Container<'a> {
 }
 
 impl Container<'_> {
+    /// Returns a column of its row in the list of tasks: its PID, or its state.
+    fn task_column(&self, column: usize) -> String {
+        let tasks = self.engine.well("tasks list");
+        let row = tasks.lines().find(|line| line.starts_with(&self.id));
+        let found = row.and_then(|row| row.split_whitespace().nth(column));
+        found.unwrap_or_default().to_owned()
+    }
+
     /// Returns the PID of the first process.
     pub fn pid(&self) -> u32 {
-        let tasks = self.engine.well(&["tasks", "list"]);
-        let row = tasks.lines().find(|line| line.starts_with(&self.id));
-        let pid = row.and_then(|row| row.split_whitespace().nth(1)?.parse().ok());
-        pid.unwrap_or_else(|| panic!("no PID of {} in {tasks}", self.id))
+        self.task_column(1).parse().expect("a PID")
     }
 
     /// Returns the state, such as `RUNNING`.
     pub fn state(&self) -> String {
-        let tasks = self.engine.well(&["tasks", "list"]);
-        let row = tasks.lines().find(|line| line.starts_with(&self.id));
-        let state = row.and_then(|row| row.split_whitespace().nth(2));
-        state.unwrap_or_default().to_owned()
+        self.task_column(2)
     }
 
     /// Returns the network namespace.
@@ -205,9 +193,8 @@ impl Container<'_> {
 
     /// Runs a `ctr tasks` command on the container.
     #[track_caller]
-    pub fn task(&self, arguments: &[&str]) {
-        self.engine
-            .well(&[&["tasks"], arguments, &[self.id.as_str()]].concat());
+    pub fn task(&self, command: &str) {
+        self.engine.well(format!("tasks {command} {}", self.id));
     }
 
     /// Freezes the processes until the drop, and waits until the kernel has frozen all.
@@ -215,80 +202,45 @@ impl Container<'_> {
     pub fn freeze(&self) -> Freezer {
         let freezer = Freezer::of(self.pid());
         freezer.set(true);
-        let begin = Instant::now();
-        while !freezer.is_frozen() {
-            assert!(begin.elapsed() < TIMEOUT, "{} does not freeze", self.id);
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        eventually("it does not freeze", || freezer.is_frozen());
         freezer
     }
 
-    fn exec_command(&self, program: &[&str]) -> Command {
+    fn exec_line(&self, program: &str) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let exec = format!("exec-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let start = ["tasks", "exec", "--exec-id", &exec, &self.id];
-        self.engine.command(&[&start, program].concat())
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let id = &self.id;
+        self.engine
+            .line(format!("tasks exec --exec-id exec-{number} {id} {program}"))
     }
 
     /// Runs a program in the container.
-    pub fn exec(&self, program: &[&str]) -> Ran {
-        ran(self.exec_command(program).output().expect("ctr"))
+    pub fn exec(&self, program: &str) -> Ran {
+        run(self.exec_line(program))
     }
 
     /// Runs a program that must succeed; returns its output.
     #[track_caller]
-    pub fn bytes(&self, program: &[&str]) -> Vec<u8> {
-        let output = self.exec_command(program).output().expect("ctr");
-        let bytes = output.stdout.clone();
-        assert!(output.status.success(), "{program:?}: {:?}", ran(output));
-        bytes
+    pub fn bytes(&self, program: &str) -> Vec<u8> {
+        let output = piped(self.exec_line(program)).output().expect("ctr");
+        assert!(output.status.success(), "{program}: {output:?}");
+        output.stdout
     }
 
     /// Starts a program in the container.
-    pub fn spawn(&self, program: &[&str]) -> RunningProgram {
-        let mut command = self.exec_command(program);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        RunningProgram::of(command.stderr(Stdio::piped()).spawn().expect("ctr"))
+    pub fn spawn(&self, program: &str) -> RunningProgram {
+        RunningProgram::spawn(&mut piped(self.exec_line(program)))
     }
 
     /// Kills the container and waits for the end of its namespaces.
     pub fn kill(&self) {
-        self.task(&["kill", "--signal", "KILL"]);
+        self.task("kill --signal KILL");
         self.wait_for("STOPPED");
     }
 
     /// Waits for a state.
     pub fn wait_for(&self, state: &str) {
-        let begin = Instant::now();
-        while self.state() != state {
-            assert!(begin.elapsed() < TIMEOUT, "{} is {}", self.id, self.state());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Returns the shortest round trip to an address, in milliseconds; `None` without a
-    /// reply.
-    pub fn round_trip(&self, address: &str) -> Option<f64> {
-        let ping = ["ping", "-c", "4", "-i", "0.1", "-W", "2", "-q", address];
-        let text = self.exec(&ping).stdout;
-        let times = text.split_once("min/avg/max/mdev = ")?.1;
-        times.split('/').next()?.parse().ok()
-    }
-
-    /// Asserts the shortest round trip, in milliseconds: a busy machine delays some,
-    /// but rarely all.
-    #[track_caller]
-    pub fn assert_round_trip(&self, address: &str, expected: f64) {
-        let mut found = f64::INFINITY;
-        for _ in 0..10 {
-            let one = self.round_trip(address);
-            found = found.min(one.unwrap_or_else(|| panic!("no answer of {address}")));
-            assert!(found > expected - 0.1, "{found} ms, not {expected} ms");
-            if found < expected + 5.0 {
-                return;
-            }
-        }
-        panic!("{found} ms, not {expected} ms");
+        eventually(state, || self.state() == state);
     }
 }
 
@@ -355,10 +307,9 @@ pub fn join(ends: [(&Container<'_>, &str); 2]) {
     veth::create(&veth::VethConfig { a, b }).expect("a pair");
     for (namespace, (_, address)) in namespaces.iter().zip(ends) {
         let address = address.parse().expect("an address");
-        let set_up = || {
+        within(namespace, || {
             addr_add(DEVICE, address, 24)?;
             link_up(DEVICE)
-        };
-        namespace.run(set_up).expect("entered").expect("a device");
+        });
     }
 }
