@@ -8,7 +8,7 @@ use longwire_engine::{Nanos, Part};
 
 use super::builder::{Builder, split_direction};
 use super::fields::{EVENT, Field, Kind, Section};
-use super::plan::Direction;
+use super::plan::{Class, Direction};
 use super::problem::{Diagnostics, suggestion};
 use super::ramp::Ramp;
 use super::timeline::{Action, Event, State, Timeline};
@@ -123,14 +123,14 @@ fn other_state(
     builder: &Builder,
 ) -> Option<(String, &'static str)> {
     let (name, direction) = split_direction(pattern);
-    let exact = match builder.names.get(name) {
+    let exact = match builder.topology.names.get(name) {
         Some(Class::Link(link)) => Some(*link as usize),
         _ => None,
     };
-    let all = 0..builder.links.len();
+    let all = 0..builder.topology.links.len();
     let all = all.filter(|_| glob::is_pattern(name));
     let fits = all.filter(|link| {
-        let link = &builder.links[*link];
+        let link = &builder.topology.links[*link];
         !link.is_removed() && glob::fits(name, &link.name)
     });
     let ways = [Direction::Up, Direction::Down].into_iter();
@@ -141,7 +141,7 @@ fn other_state(
             let known = *keys.entry((link, way)).or_insert(key);
             (known != key).then_some(known)
         });
-        Some((builder.links[link].name.to_string(), others.next()?))
+        Some((builder.topology.links[link].name.to_string(), others.next()?))
     })
 }
 
