@@ -73,7 +73,7 @@ pub const CHECKS: &[Check] = &[
         when: When::Changed(&[
             "ui",
             "crates/longwire/page",
-            "crates/longwire/src/view",
+            "crates/longwire/src/view.rs",
             "crates/longwire-control",
             "xtask/src/page.rs",
         ]),

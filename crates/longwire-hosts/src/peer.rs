@@ -121,7 +121,7 @@ pub struct Peer {
     events: VecDeque<PeerEvent>,
 }
 
-/// What a restart of the other host resets. Numbers of frames and batches continue across
+/// State that a restart of the other host resets. Numbers of frames and batches continue across
 /// sessions, so that losses between them are detected.
 #[derive(Default)]
 struct OtherInstance {

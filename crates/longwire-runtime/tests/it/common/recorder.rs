@@ -7,7 +7,7 @@ use longwire_packet::bridge::PortIndex;
 use longwire_runtime::record::{Batch, Epoch, Event, Recorder};
 use longwire_runtime::sync::locked;
 
-/// What a run recorded.
+/// Records of a run.
 #[derive(Default)]
 pub struct Recorded {
     pub epoch: Nanos,
