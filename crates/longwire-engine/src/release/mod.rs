@@ -1,38 +1,34 @@
 //! The release queue: frames of many links, waiting for release.
 
+mod sorted;
 mod wheel;
 
-use alloc::collections::BinaryHeap;
-use alloc::collections::binary_heap::PeekMut;
-use alloc::vec::Vec;
+use alloc::collections::VecDeque;
 use core::cmp::Ordering;
 
 use longwire_units::Nanos;
 
 use crate::link::LinkId;
-use wheel::{Wheel, slot_of};
+use sorted::Sorted;
 
 /// A priority queue of items by release time.
 ///
-/// Items of the current slot are sorted; later items are in a timing wheel with slots of 65
-/// microseconds, sorted slot by slot when reached. A push costs the same for ten items and
-/// for a million; a pop costs O(log k) for k items in the slot. Idle links cost nothing.
+/// Items pushed in order form a FIFO, the run. Of the others, those of the current slot are
+/// sorted; later items are in a timing wheel with slots of 65 microseconds, sorted slot by
+/// slot when reached. A push costs the same for ten items and for a million; a pop costs
+/// O(log k) for k items in the slot. Idle links cost nothing.
 ///
 /// Ties are released in the order of link numbers, and within a link in push order, so
 /// several queues that share the links release in the same order as one queue with all
-/// links. Memory follows the number of items, plus 0.5 MB allocated at the first push for a
-/// later slot.
+/// links. Memory follows the number of items, plus at most 65,536 items of the run, and
+/// 0.5 MB allocated when an item out of order is first pushed for a later slot.
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
-    /// Items of the current slot, sorted; the next one is last.
-    current: Vec<WaitingItem<T>>,
-    /// Items pushed for the current or an earlier slot after it began.
-    late: BinaryHeap<WaitingItem<T>>,
-    /// First slot still in the wheel.
-    slot_next: u64,
-    wheel: Wheel<T>,
+    /// Items in order.
+    run: VecDeque<WaitingItem<T>>,
+    /// Items that preceded the last one of the run when they were pushed.
+    sorted: Sorted<T>,
     pushed: Sequence,
-    len: usize,
 }
 
 /// Sort key of an item, unique in its queue.
@@ -80,8 +76,8 @@ struct WaitingItem<T> {
     item: T,
 }
 
-/// Minimum capacity kept for late items.
-const LATE_KEPT: usize = 256;
+/// Maximum length of the run: growing a longer one takes too long on a hot path.
+const RUN_MAX: usize = 1 << 16;
 
 impl<T> Default for ReleaseQueue<T> {
     fn default() -> ReleaseQueue<T> {
@@ -93,12 +89,9 @@ impl<T> ReleaseQueue<T> {
     /// Creates an empty queue.
     pub fn new() -> ReleaseQueue<T> {
         ReleaseQueue {
-            current: Vec::new(),
-            late: BinaryHeap::new(),
-            slot_next: 0,
-            wheel: Wheel::new(),
+            run: VecDeque::new(),
+            sorted: Sorted::new(),
             pushed: Sequence::default(),
-            len: 0,
         }
     }
 
@@ -117,67 +110,66 @@ impl<T> ReleaseQueue<T> {
     #[inline]
     pub(crate) fn push_at(&mut self, place: ReleaseKey, item: T) {
         let waiting = WaitingItem { place, item };
-        let release = place.release;
-        self.len += 1;
-        if slot_of(release) >= self.slot_next {
-            self.wheel.push(waiting);
+        if self.run.back().is_none_or(|last| last.place < place) && self.run.len() < RUN_MAX {
+            self.run.push_back(waiting);
         } else {
-            self.late.push(waiting);
+            self.sorted.push(waiting);
         }
     }
 
     /// Returns the release time of the next item.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
-        let current = self.current.last().map(|next| next.place.release);
-        let late = self.late.peek().map(|next| next.place.release);
-        match (current, late) {
-            (Some(current), Some(late)) => Some(current.min(late)),
-            // Items in the wheel follow all of these.
-            (near, other) => near.or(other).or(self.wheel.next_at()),
+        let run = self.run.front().map(|next| next.place.release);
+        match self.sorted.next_at() {
+            None => run,
+            Some(sorted) => Some(run.map_or(sorted, |run| run.min(sorted))),
         }
     }
 
     /// Removes the next item due by `now`; returns its link, release time and value.
     #[inline]
     pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, T)> {
-        if self.current.is_empty() && self.late.is_empty() {
-            let next = self.wheel.next_at()?;
-            if next > now {
-                return None;
-            }
-            self.begin_slot(slot_of(next));
-        }
-        let current = self.current.last().map(|next| next.place);
-        let late = self.late.peek().map(|next| next.place);
-        let of_current = match (current, late) {
-            (Some(current), Some(late)) => current < late,
-            (current, _) => current.is_some(),
-        };
-        let waiting = if of_current {
-            self.current.pop_if(|next| next.place.release <= now)?
-        } else {
-            let next = self.late.peek_mut()?;
+        let waiting = if self.is_run_next() {
+            let next = self.run.front()?;
             if next.place.release > now {
                 return None;
             }
-            let waiting = PeekMut::pop(next);
-            self.shrink_late();
-            waiting
-        };
-        self.len -= 1;
+            self.run.pop_front()
+        } else {
+            self.sorted.pop_due(now)
+        }?;
         Some((waiting.place.link, waiting.place.release, waiting.item))
+    }
+
+    /// Whether the run has the next item, if there is any.
+    #[inline]
+    fn is_run_next(&mut self) -> bool {
+        let Some(sorted) = self.sorted.next_at() else {
+            return true;
+        };
+        match self.run.front() {
+            None => false,
+            Some(run) if run.place.release == sorted => {
+                let place = run.place;
+                self.sorted.peek().is_none_or(|next| place < next.place)
+            }
+            Some(run) => run.place.release < sorted,
+        }
+    }
+
+    fn next(&mut self) -> Option<&WaitingItem<T>> {
+        if self.is_run_next() {
+            self.run.front()
+        } else {
+            self.sorted.peek()
+        }
     }
 
     /// Returns the next item and its release time.
     #[inline]
     pub fn peek(&mut self) -> Option<(Nanos, &T)> {
-        self.next_key()?;
-        let next = match (self.current.last(), self.late.peek()) {
-            // The heap's top is the next of its items.
-            (Some(current), Some(late)) => current.max(late),
-            (current, late) => current.or(late)?,
-        };
+        let next = self.next()?;
         Some((next.place.release, &next.item))
     }
 
@@ -189,64 +181,41 @@ impl<T> ReleaseQueue<T> {
     }
 
     pub(crate) fn next_key(&mut self) -> Option<ReleaseKey> {
-        if self.current.is_empty() && self.late.is_empty() {
-            let next = self.wheel.next_at()?;
-            self.begin_slot(slot_of(next));
-        }
-        let current = self.current.last().map(|next| next.place);
-        let late = self.late.peek().map(|next| next.place);
-        current.into_iter().chain(late).min()
+        self.next().map(|next| next.place)
     }
 
     /// Returns the links of upcoming items, as far as known without a search.
     pub fn next_links(&self) -> impl Iterator<Item = LinkId> {
-        self.current.iter().rev().map(|waiting| waiting.place.link)
+        let upcoming = self.run.iter().chain(self.sorted.upcoming());
+        upcoming.map(|waiting| waiting.place.link)
     }
 
-    /// Returns the item `items` positions ahead, if known without a search.
+    /// Returns the item about `items` positions ahead, if known without a search.
     #[inline]
     pub fn ahead(&self, items: usize) -> Option<&T> {
-        let index = self.current.len().checked_sub(items + 1)?;
-        self.current.get(index).map(|waiting| &waiting.item)
+        let of_run = self.run.get(items);
+        let waiting = of_run.or_else(|| self.sorted.upcoming().nth(items));
+        waiting.map(|waiting| &waiting.item)
     }
 
     /// Returns the number of items.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.run.len() + self.sorted.len()
     }
 
     /// Whether the queue is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Retains the items for whose link and release time `keep` returns `true`. Visits all
     /// items.
     pub fn retain(&mut self, keep: impl Fn(LinkId, Nanos) -> bool) {
         let keep = |waiting: &WaitingItem<T>| keep(waiting.place.link, waiting.place.release);
-        self.current.retain(keep);
-        self.late.retain(keep);
-        self.wheel.retain(keep, self.slot_next);
-        self.len = self.current.len() + self.late.len() + self.wheel.len();
-    }
-
-    /// Moves the items of a slot, the earliest, out of the wheel.
-    fn begin_slot(&mut self, slot: u64) {
-        self.slot_next = slot + 1;
-        self.wheel.take(slot, &mut self.current);
-        // Most slots are nearly in reverse order already.
-        self.current
-            .sort_unstable_by_key(|waiting| core::cmp::Reverse(waiting.place));
-    }
-
-    fn shrink_late(&mut self) {
-        // Halved at a quarter of use, so copies are amortised O(1) per item.
-        let capacity = self.late.capacity();
-        if capacity > LATE_KEPT && self.late.len() < capacity / 4 {
-            self.late.shrink_to(capacity / 2);
-        }
+        self.run.retain(keep);
+        self.sorted.retain(keep);
     }
 }
 
@@ -303,24 +272,5 @@ mod tests {
             let popped = queue.pop_due(Nanos::MAX);
             assert_eq!(popped, Some((LinkId(0), at(expected.0), expected.1)));
         }
-    }
-
-    #[test]
-    fn memory_follows_what_is_late() {
-        let mut queue = ReleaseQueue::new();
-        queue.push(LinkId(0), Nanos::from_secs(1), u64::MAX);
-        assert!(queue.pop_due(Nanos::from_secs(1)).is_some());
-        let at = |step: u64| Nanos::from_nanos(1_000_000 - step);
-        // Each item precedes all earlier ones.
-        for step in 0..500_000 {
-            queue.push(LinkId(0), at(step), step);
-        }
-        assert_eq!(queue.late.len(), 500_000);
-        for step in (100..500_000).rev() {
-            assert_eq!(queue.pop_due(Nanos::MAX), Some((LinkId(0), at(step), step)));
-        }
-        assert_eq!(queue.len(), 100);
-        let capacity = queue.late.capacity();
-        assert!(capacity <= 4 * LATE_KEPT, "{capacity}");
     }
 }
