@@ -105,18 +105,11 @@ impl PortReport {
         (shared, stages): (&LinkShared, &StageTotals),
         epoch: Nanos,
     ) -> PortReport {
-        let (lateness_us, lateness_own_us) = summary::both_lateness(shared);
         // Only a replay can lag behind its trace.
         let kinds = Artifact::live().filter(|kind| *kind != Artifact::Behind);
         PortReport {
-            name: name.to_owned(),
-            traffic: stages.traffic,
-            artifacts: stages.artifacts(kinds),
-            lateness_us,
-            lateness_own_us,
-            lateness_buckets: summary::lateness_buckets(shared),
-            memory: stages.memory,
             lost: shared.loss.get(epoch),
+            ..PortReport::measured(name, stages, kinds, Some(shared))
         }
     }
 
@@ -135,11 +128,21 @@ impl PortReport {
         if let Some(from) = from {
             stages.add(&from.ingress);
         }
+        PortReport::measured(name, &stages, Artifact::live(), to)
+    }
+
+    /// Returns the report of a port with the lateness that `to` shares.
+    fn measured(
+        name: &str,
+        stages: &StageTotals,
+        kinds: impl Iterator<Item = Artifact>,
+        to: Option<&LinkShared>,
+    ) -> PortReport {
         let (lateness_us, lateness_own_us) = to.map(summary::both_lateness).unwrap_or_default();
         PortReport {
             name: name.to_owned(),
             traffic: stages.traffic,
-            artifacts: stages.artifacts(Artifact::live()),
+            artifacts: stages.artifacts(kinds),
             lateness_us,
             lateness_own_us,
             lateness_buckets: to.map(summary::lateness_buckets).unwrap_or_default(),
