@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::host;
@@ -46,7 +46,6 @@ struct PoolState<T> {
 pub(super) struct Pool<T> {
     shared: Arc<PoolState<T>>,
     workers: Vec<JoinHandle<()>>,
-    threads: Vec<Thread>,
 }
 
 impl<T> PoolState<T> {
@@ -146,7 +145,6 @@ impl<T: Send + 'static> Pool<T> {
         let mut pool = Pool {
             shared,
             workers: Vec::new(),
-            threads: Vec::new(),
         };
         for own in 1..=helpers {
             let shared = Arc::clone(&pool.shared);
@@ -163,7 +161,6 @@ impl<T: Send + 'static> Pool<T> {
                         std::process::abort();
                     }
                 })?;
-            pool.threads.push(worker.thread().clone());
             pool.workers.push(worker);
         }
         Ok(pool)
@@ -180,9 +177,9 @@ impl<T: Send + 'static> Pool<T> {
             place.state.store(READY, Ordering::Release);
         }
         shared.round.fetch_add(1, Ordering::SeqCst);
-        for (asleep, thread) in shared.asleep.iter().zip(&self.threads) {
+        for (asleep, worker) in shared.asleep.iter().zip(&self.workers) {
             if asleep.load(Ordering::SeqCst) {
-                thread.unpark();
+                worker.thread().unpark();
             }
         }
         (shared.work)(first);
@@ -207,8 +204,8 @@ impl<T: Send + 'static> Pool<T> {
 impl<T> Drop for Pool<T> {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::SeqCst);
-        self.threads.iter().for_each(Thread::unpark);
         for worker in self.workers.drain(..) {
+            worker.thread().unpark();
             // A panic has ended the process.
             let _ = worker.join();
         }
