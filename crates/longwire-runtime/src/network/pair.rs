@@ -24,63 +24,38 @@ use crate::start_error::StartError;
 
 /// A link between two ports.
 pub(super) struct PairPlan {
-    pub a: Port,
-    pub b: Port,
-    pub ab: LinkSetup,
-    pub ba: Option<LinkSetup>,
-    /// Names of the ports in reports.
-    pub names: [String; 2],
+    /// Names in reports, and ports.
+    pub ports: [(String, Port); 2],
+    /// The link from the first port, and the one back if there is one.
+    pub links: Vec<LinkSetup>,
 }
 
 impl PairPlan {
-    /// Returns the plan of a network that [`is_pair`].
-    pub fn of(
-        ports: Vec<(String, Port)>,
-        parts: FabricParts,
-        links: impl IntoIterator<Item = String>,
-    ) -> PairPlan {
-        let (names, ports): (Vec<String>, Vec<Port>) = ports.into_iter().unzip();
-        let mut ports = ports.into_iter();
-        let mut setups = links.into_iter().zip(parts.links);
-        let mut setup = || {
-            setups
-                .next()
-                .map(|(name, link)| LinkSetup::new(name, link.0))
-        };
-        let (a, b, ab, ba) = (ports.next(), ports.next(), setup(), setup());
-        let (Some(a), Some(b), Some(ab), Ok(names)) = (a, b, ab, names.try_into()) else {
-            unreachable!("a pair has two ports and a link");
-        };
-        PairPlan {
-            a,
-            b,
-            ab,
-            ba,
-            names,
-        }
-    }
-
     /// Builds the stages of both directions and distributes them over threads.
     pub fn assemble(self, foundation: &Foundation<'_>) -> Result<Assembly, StartError> {
-        let (a, b, ab, ba) = (self.a, self.b, self.ab, self.ba);
+        let [(name_a, a), (name_b, b)] = self.ports;
         let config = foundation.config;
         let mut notes = [a.notes, b.notes].concat();
         let addresses = AddressWatch::new(vec![a.name, b.name]);
-        let both = ba.is_some();
+        let both = self.links.len() == 2;
         let mut sources = ReportSources {
-            pair: Some(self.names),
+            pair: Some([name_a, name_b]),
             ..ReportSources::default()
         };
         let mut stages = Vec::new();
         let bells = Bells::default();
-        // Without a reverse link, no stage sends by the port of arrival.
-        let is_answered = |link: &LinkSetup| both && link.config.router.is_some();
-        let routers = [Some(&ab), ba.as_ref()].map(|link| link.is_some_and(is_answered));
-        let icmp = routers.map(|is_router| is_router.then(|| icmp_line(&bells)).unzip());
+        let icmp = [0, 1].map(|from| {
+            let is_router = self
+                .links
+                .get(from)
+                .is_some_and(|link| link.config.router.is_some());
+            // Without a reverse link, no stage sends by the port of arrival.
+            (both && is_router).then(|| icmp_line(&bells)).unzip()
+        });
         let [(from_a, to_a), (from_b, to_b)] = icmp;
         let (mut icmp_from, mut icmp_to) = ([from_a, from_b], [to_b, to_a]);
-        for (from, ports, link) in [(0, (a.rx, b.tx), Some(ab)), (1, (b.rx, a.tx), ba)] {
-            let Some(mut link) = link else { continue };
+        let ends = [(a.rx, b.tx), (b.rx, a.tx)];
+        for (from, (ports, mut link)) in ends.into_iter().zip(self.links).enumerate() {
             link.config.epoch = foundation.epoch.monotonic;
             let link_id = LinkId(from as u32);
             let recorded = foundation.recorded;

@@ -24,13 +24,9 @@ pub(super) enum Carriers {
 impl NetworkPlan {
     /// Returns the plan of an unchangeable link: `ab` from `a` to `b`, `ba` back.
     pub fn link(a: Port, b: Port, ab: LinkSetup, ba: Option<LinkSetup>) -> NetworkPlan {
-        NetworkPlan(Carriers::Pair(Box::new(PairPlan {
-            a,
-            b,
-            ab,
-            ba,
-            names: ["a", "b"].map(str::to_owned),
-        })))
+        let ports = [("a".to_owned(), a), ("b".to_owned(), b)];
+        let links = [Some(ab), ba].into_iter().flatten().collect();
+        NetworkPlan(Carriers::Pair(Box::new(PairPlan { ports, links })))
     }
 
     /// Returns the plan of a network between named ports that can be changed at run time.
@@ -45,11 +41,16 @@ impl NetworkPlan {
         parts: FabricParts,
         links: impl IntoIterator<Item = String>,
     ) -> NetworkPlan {
-        if ports.len() == 2 && is_pair(&parts) {
-            let pair = PairPlan::of(ports, parts, links);
-            return NetworkPlan(Carriers::Pair(Box::new(pair)));
+        match <[(String, Port); 2]>::try_from(ports) {
+            Ok(ports) if is_pair(&parts) => {
+                let links = links.into_iter().zip(parts.links);
+                let links = links.map(|(name, (config, _))| LinkSetup::new(name, config));
+                let links = links.collect();
+                NetworkPlan(Carriers::Pair(Box::new(PairPlan { ports, links })))
+            }
+            Ok(ports) => NetworkPlan::changeable(ports.into(), parts),
+            Err(ports) => NetworkPlan::changeable(ports, parts),
         }
-        NetworkPlan::changeable(ports, parts)
     }
 
     /// Returns the plan of a replay of `feed`; its outputs share the order of departures.
