@@ -19,9 +19,8 @@ impl<T> Network<T> {
     }
 
     /// Detaches a link, which the caller then advances separately. Frames that the network
-    /// holds for it precede those that the caller keeps. If the caller keeps none,
-    /// [`Network::advance_detached`] advances the link, also before each
-    /// [`Network::offer`].
+    /// holds for it precede those that the caller keeps: [`Network::advance_held`] advances
+    /// the link while there are any, also before each [`Network::offer`].
     pub fn detach(&mut self, id: LinkId) {
         if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
             // Its entry in the agenda is stale.
@@ -30,26 +29,9 @@ impl<T> Network<T> {
         }
     }
 
-    /// Processes the events of a detached link until a time; the network holds all of its
-    /// frames.
-    #[inline]
-    pub fn advance_detached(
-        &mut self,
-        id: LinkId,
-        until: impl RangeBounds<Nanos>,
-        host: &mut impl FrameHost<T>,
-    ) {
-        while let Some(at) = self.next_of(id, &until)
-            && let Some(Some(node)) = self.nodes.get_mut(id.0 as usize)
-        {
-            host.at(at);
-            let (lane, mut host) = node.borrow(id, None, &mut self.transit, host);
-            lane.poll(..=at, &mut host);
-        }
-    }
-
     /// Processes events until a time for the frames that the network holds for a detached
     /// link. While there are any, call this before polling the link.
+    #[inline]
     pub fn advance_held(
         &mut self,
         id: LinkId,

@@ -3,18 +3,17 @@
 
 use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, PathId};
 use longwire_io::prefetch_to_read;
-use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
+use longwire_packet::bridge::{Bridge, PortIndex};
 use longwire_packet::classify::{Classifier, DatagramPorts, FrameKey, RuleId};
 
 use super::carriers::FollowedCarriers;
 use super::flows::FlowCount;
 use super::frames::{Exit, Frame};
 use super::lanes::Lanes;
-use super::ledger::Ledger;
 use super::orders::{Order, Orders, Task};
 use super::report::InsideCounts;
 use super::report::SwitchReport;
-use super::shards::Shards;
+use super::shards::{Arriving, Shard, Shards};
 use super::state::{PASSING, Target, link_of};
 use crate::ledger::{Artifact, CoreCells, CoreCounts};
 use crate::stage::{BURST, LateFrame};
@@ -103,11 +102,6 @@ impl Core {
         }
     }
 
-    /// Records arrivals and verdicts from now on.
-    pub(super) fn record(&mut self, ledger: Option<Ledger>) {
-        self.shards.record(ledger);
-    }
-
     /// Counts the delays of exactly these links from now on.
     pub fn watch(&mut self, links: &[LinkId]) {
         for link in links {
@@ -151,19 +145,11 @@ impl Core {
     /// Returns the time before which all link events are done, including those of links
     /// whose lane lagged when it was closed.
     pub(super) fn complete_until(&self) -> Nanos {
-        // The next event happens before that.
-        let next = self
-            .shards
-            .first
-            .network
-            .next_at()
-            .map(|at| at.saturating_sub(NANO));
-        next.map_or(self.advanced, |at| at.min(self.advanced))
-    }
-
-    /// Returns the time before which all events are done.
-    pub(super) fn now(&self) -> Nanos {
-        self.advanced
+        match self.shards.first.network.next_at() {
+            // The next event happens before that.
+            Some(next) => next.saturating_sub(NANO).min(self.advanced),
+            None => self.advanced,
+        }
     }
 
     /// Returns the number of frames on paths or waiting for their release.
@@ -352,18 +338,22 @@ impl Core {
                 found += 1;
             }
         }
-        if !self.shards.first.network.is_in_cache() {
-            self.shards
-                .first
-                .state
-                .prefetch(&self.shards.first.network, &paths[..found]);
+        let Shard { network, state, .. } = &mut self.shards.first;
+        if !network.is_in_cache() {
+            state.prefetch(network, &paths[..found]);
         }
     }
 
     /// Processes a frame that arrived on no line; all events before its arrival are done.
-    pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) {
+    /// Returns whether it filled a batch, which must be settled.
+    #[inline]
+    pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) -> bool {
+        if self.shards.in_batches {
+            return self.enter_batch(port, meta, Arriving::Bytes(bytes));
+        }
         let frame = self.shards.first.state.frames.bring(port, bytes, meta.len);
         self.switch(port, frame, meta, None);
+        false
     }
 
     /// Asks the switch for the output ports, and offers the frame to its target if that
@@ -387,62 +377,31 @@ impl Core {
             ledger.entered(port, meta, bytes);
         }
         let since = meta.arrival.saturating_sub(self.epoch);
-        frame.exit = match self.bridge.forward(since, port, bytes) {
-            Forwarding::None(_) => return self.shards.first.state.frames.free(frame),
-            Forwarding::One(port) => Exit::One(port),
-            Forwarding::Flood(_) => Exit::AllBut(port),
+        let Some(exit) = Exit::of(self.bridge.forward(since, port, bytes), port) else {
+            return self.shards.first.state.frames.free(frame);
         };
-        let lost = matches!(frame.exit, Exit::One(port) if self.is_lost(port));
+        frame.exit = exit;
+        let lost = exit.is_one_of(&self.lost_ports);
+        let shard = &mut self.shards.first;
         let undelivered = match target {
             Target::Pass if lost => {
                 self.counts.port_lost.add(1);
-                return self.shards.first.state.frames.free(frame);
+                return shard.state.frames.free(frame);
             }
             Target::Pass => {
                 self.counts.passed.add(1);
-                return self
-                    .shards
-                    .first
-                    .state
-                    .wait_on(PASSING, meta.arrival, frame);
+                return shard.state.wait_on(PASSING, meta.arrival, frame);
             }
             Target::Drop => Err(frame),
-            Target::Path(path) if lost => {
-                let reason = DropReason::PortLost;
-                self.shards.first.network.drop_at_entry(
-                    path,
-                    meta,
-                    frame,
-                    reason,
-                    &mut self.shards.first.state,
-                )
-            }
-            Target::Handover(path) => {
-                let reason = DropReason::Handover;
-                self.shards.first.network.drop_at_entry(
-                    path,
-                    meta,
-                    frame,
-                    reason,
-                    &mut self.shards.first.state,
-                )
-            }
+            Target::Handover(path) => shard.offer(path, meta, frame, Some(DropReason::Handover)),
             Target::Path(path) => {
-                self.shards
-                    .first
-                    .network
-                    .offer(path, meta, frame, &mut self.shards.first.state)
+                shard.offer(path, meta, frame, lost.then_some(DropReason::PortLost))
             }
         };
         if let Err(frame) = undelivered {
             self.counts.unmatched_dropped.add(1);
-            self.shards.first.state.frames.free(frame);
+            shard.state.frames.free(frame);
         }
-    }
-
-    #[inline]
-    fn is_lost(&self, port: PortIndex) -> bool {
-        self.lost_ports.get(usize::from(port.0)) == Some(&true)
     }
 
     /// Drops frames to this port from now on.
@@ -466,14 +425,8 @@ impl Core {
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
         let (line, release, frame) = self.shards.pop_due(now)?;
         let state = &self.shards.first.state;
-        state.left(line, state.frames.wire_len(&frame));
+        state.left(line, frame.wire_len);
         Some((frame, release, link_of(line)))
-    }
-
-    /// Returns the next release, without lanes.
-    #[inline]
-    pub(super) fn next_release(&self) -> Option<Nanos> {
-        self.shards.next_release()
     }
 
     /// Counts a late frame at its last link, as the port does, if the emulator is the

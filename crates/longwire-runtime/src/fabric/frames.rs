@@ -4,11 +4,11 @@
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 use longwire_io::port::offload::{self, TrainPart};
-use longwire_packet::bridge::PortIndex;
+use longwire_packet::bridge::{Forwarding, PortIndex};
 
 use crate::stage::wire_frames_of;
 
-use super::store::{FrameStore, StoredFrame, StoredHead};
+use super::store::{FrameStore, StoredFrame};
 
 /// The ports by which a frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +19,30 @@ pub(crate) enum Exit {
     AllBut(PortIndex),
 }
 
+impl Exit {
+    /// Returns the exit of a frame that arrived at `port`; `None` if it is not forwarded.
+    #[inline]
+    pub fn of(forwarding: Forwarding, port: PortIndex) -> Option<Exit> {
+        match forwarding {
+            Forwarding::None(_) => None,
+            Forwarding::One(port) => Some(Exit::One(port)),
+            Forwarding::Flood(_) => Some(Exit::AllBut(port)),
+        }
+    }
+
+    /// Whether it is a single port, and that port is marked in `ports`.
+    #[inline]
+    pub fn is_one_of(self, ports: &[bool]) -> bool {
+        matches!(self, Exit::One(port) if ports.get(usize::from(port.0)) == Some(&true))
+    }
+}
+
 /// A handle of a frame; return it with [`Frames::free`].
 #[derive(Debug)]
 pub(crate) struct Frame {
     place: FramePlace,
+    /// Wire length in bytes.
+    pub wire_len: u32,
     pub exit: Exit,
     /// The port of arrival.
     pub entry: PortIndex,
@@ -102,17 +122,18 @@ impl Frames {
     pub fn take(&mut self, line: u16) -> Option<Frame> {
         let reader = &mut self.lines[usize::from(line)];
         let mut frame = reader.take_arrived()?;
+        let wire_len = reader.descriptor(&frame).wire_len;
         reader.finish_checksum(&mut frame);
         // The switch decides the exit next.
         let entry = PortIndex(line);
-        Some(self.handle(FramePlace::Line(line, frame), (Exit::AllBut(entry), entry)))
+        let place = FramePlace::Line(line, frame);
+        Some(self.handle(place, wire_len, (Exit::AllBut(entry), entry)))
     }
 
     /// Adds a frame without a line; its exit is decided next.
     #[inline]
     pub fn bring(&mut self, entry: PortIndex, bytes: &[u8], wire_len: u32) -> Frame {
-        let place = self.keep(bytes, wire_len, None);
-        self.handle(place, (Exit::AllBut(entry), entry))
+        self.adopt(bytes, wire_len, (Exit::AllBut(entry), entry), None)
     }
 
     /// Adds a copy of a frame with its exit, its port of arrival and, if it has one, its
@@ -125,25 +146,24 @@ impl Frames {
         ports: (Exit, PortIndex),
         part: Option<TrainPart>,
     ) -> Frame {
-        let place = self.keep(bytes, wire_len, part);
-        self.handle(place, ports)
-    }
-
-    #[inline]
-    fn keep(&mut self, bytes: &[u8], wire_len: u32, part: Option<TrainPart>) -> FramePlace {
-        let head = StoredHead {
-            len: bytes.len() as u32,
-            wire_len,
-            part,
+        let stored = match part {
+            None => self.store.insert(bytes),
+            Some(part) => self.store.insert_part(bytes, part),
         };
-        FramePlace::Stored(self.store.insert_with_head(&head, bytes))
+        self.handle(FramePlace::Stored(stored), wire_len, ports)
     }
 
     #[inline]
-    fn handle(&mut self, place: FramePlace, (exit, entry): (Exit, PortIndex)) -> Frame {
+    fn handle(
+        &mut self,
+        place: FramePlace,
+        wire_len: u32,
+        (exit, entry): (Exit, PortIndex),
+    ) -> Frame {
         self.handles += 1;
         Frame {
             place,
+            wire_len,
             exit,
             entry,
             number: 0,
@@ -154,7 +174,7 @@ impl Frames {
     pub fn part(&self, frame: &Frame) -> Option<TrainPart> {
         match self.place_of(frame)? {
             FramePlace::Line(line, held) => self.lines[usize::from(*line)].descriptor(held).part,
-            FramePlace::Stored(stored) => self.store.head(stored).part,
+            FramePlace::Stored(stored) => self.store.part(stored),
             FramePlace::Shared(_) => None,
         }
     }
@@ -167,6 +187,16 @@ impl Frames {
     /// Returns a frame's bytes.
     #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
+        if let FramePlace::Stored(stored) = &frame.place {
+            return self.store.bytes(stored);
+        }
+        self.bytes_elsewhere(frame)
+    }
+
+    /// Returns the bytes of a frame on a line or in the table. Not inlined, so that
+    /// [`Frames::bytes`] is.
+    #[inline(never)]
+    fn bytes_elsewhere(&self, frame: &Frame) -> &[u8] {
         match self.place_of(frame) {
             Some(FramePlace::Line(line, held)) => self.lines[usize::from(*line)].bytes(held),
             Some(FramePlace::Stored(stored)) => self.store.bytes(stored),
@@ -174,27 +204,15 @@ impl Frames {
         }
     }
 
-    /// Returns the wire length in bytes.
-    #[inline]
-    pub fn wire_len(&self, frame: &Frame) -> u32 {
-        match self.place_of(frame) {
-            Some(FramePlace::Stored(stored)) => self.store.wire_len(stored),
-            _ => self.descriptor(frame).wire_len,
-        }
-    }
-
     /// Returns a frame's record: that of its line, or one without release.
     #[inline]
     pub fn descriptor(&self, frame: &Frame) -> Descriptor {
-        let (len, wire_len, part) = match self.place_of(frame) {
+        let (len, part) = match self.place_of(frame) {
             Some(FramePlace::Line(line, held)) => {
                 return self.lines[usize::from(*line)].descriptor(held);
             }
-            Some(FramePlace::Stored(stored)) => {
-                let head = self.store.head(stored);
-                (head.len, head.wire_len, head.part)
-            }
-            Some(FramePlace::Shared(_)) | None => (0, 0, None),
+            Some(FramePlace::Stored(stored)) => (stored.len() as u32, self.store.part(stored)),
+            Some(FramePlace::Shared(_)) | None => (0, None),
         };
         Descriptor {
             release: Nanos::ZERO,
@@ -203,7 +221,7 @@ impl Frames {
             offload: longwire_io::Offload::NONE,
             part,
             lent: None,
-            wire_len,
+            wire_len: frame.wire_len,
         }
     }
 
@@ -230,9 +248,8 @@ impl Frames {
             && self.shared[index as usize].handles > 1
         {
             let own = self.bytes(frame).to_vec();
-            let wire_len = self.wire_len(frame);
             self.shared[index as usize].handles -= 1;
-            frame.place = self.keep(&own, wire_len, None);
+            frame.place = FramePlace::Stored(self.store.insert(&own));
         }
         let place = match &mut frame.place {
             FramePlace::Shared(index) => self.shared[*index as usize].place.as_mut(),
@@ -243,7 +260,7 @@ impl Frames {
                 edit(self.lines[usize::from(*line)].bytes_mut(held));
             }
             Some(FramePlace::Stored(stored)) => {
-                edit(self.store.get_mut_with_head(stored));
+                edit(self.store.bytes_mut(stored));
             }
             Some(FramePlace::Shared(_)) | None => {}
         }
@@ -280,12 +297,17 @@ impl Frames {
         index
     }
 
+    /// Creates a frame from `bytes` for the port at which `to` arrived.
+    pub fn reply(&mut self, to: &Frame, bytes: &[u8]) -> Frame {
+        let ports = (Exit::One(to.entry), to.entry);
+        self.adopt(bytes, bytes.len() as u32, ports, None)
+    }
+
     /// Creates a frame from `bytes` with the exit of `like`.
     pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
-        let place = self.keep(bytes, bytes.len() as u32, None);
         Frame {
             number: like.number,
-            ..self.handle(place, (like.exit, like.entry))
+            ..self.adopt(bytes, bytes.len() as u32, (like.exit, like.entry), None)
         }
     }
 
@@ -295,9 +317,7 @@ impl Frames {
         self.handles -= 1;
         match frame.place {
             FramePlace::Line(line, held) => self.lines[usize::from(line)].free(held),
-            FramePlace::Stored(stored) => {
-                self.store.remove_with_head(&stored);
-            }
+            FramePlace::Stored(stored) => self.store.remove(stored),
             FramePlace::Shared(index) => self.free_shared(index),
         }
     }
@@ -312,9 +332,7 @@ impl Frames {
         self.shared_free.push(index);
         match shared.place.take() {
             Some(FramePlace::Line(line, held)) => self.lines[usize::from(line)].free(held),
-            Some(FramePlace::Stored(stored)) => {
-                self.store.remove_with_head(&stored);
-            }
+            Some(FramePlace::Stored(stored)) => self.store.remove(stored),
             Some(FramePlace::Shared(_)) | None => {}
         }
     }
@@ -365,11 +383,10 @@ impl Frames {
         self.lines.len()
     }
 
-    /// Takes the oldest frame queued in place off its line; also returns its wire length.
-    pub fn take_queued(&mut self, line: usize, exit: Exit) -> Option<(Frame, u32)> {
+    /// Takes the oldest frame queued in place off its line.
+    pub fn take_queued(&mut self, line: usize, exit: Exit) -> Option<Frame> {
         let held = self.lines[line].take_queued()?;
-        let wire_len = self.lines[line].descriptor(&held).wire_len;
-        Some((self.off_its_line(line, held, exit), wire_len))
+        Some(self.off_its_line(line, held, exit))
     }
 
     /// Takes the first frame decided in place off its line, or all wire frames of a
@@ -411,8 +428,10 @@ impl Frames {
 
     fn off_its_line(&mut self, line: usize, mut held: HeldFrame, exit: Exit) -> Frame {
         self.in_place -= 1;
+        let wire_len = self.lines[line].descriptor(&held).wire_len;
         self.lines[line].finish_checksum(&mut held);
         let entry = PortIndex(line as u16);
-        self.handle(FramePlace::Line(line as u16, held), (exit, entry))
+        let place = FramePlace::Line(line as u16, held);
+        self.handle(place, wire_len, (exit, entry))
     }
 }

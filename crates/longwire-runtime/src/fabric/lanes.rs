@@ -24,6 +24,7 @@ use longwire_packet::bridge::PortIndex;
 use super::core::{Core, MovedFrame};
 use super::frames::Exit;
 use super::ledger::LinkAccount;
+use super::shards::Shard;
 use super::state::{FabricState, Target};
 use crate::stage::BURST;
 
@@ -105,15 +106,10 @@ impl Core {
 
     #[cold]
     fn try_to_open_lanes(&mut self, ready: bool) {
-        let lines = self.shards.first.state.frames.line_count();
-        let on_lines =
-            (0..lines).any(|line| self.shards.first.state.frames.line(line).has_decided());
-        let elsewhere = || {
-            ready
-                || !self.shards.first.state.waiting.is_empty()
-                || self.shards.first.network.frames() > 0
-        };
-        if on_lines && elsewhere() {
+        let Shard { network, state, .. } = &mut self.shards.first;
+        let lines = state.frames.line_count();
+        let on_lines = (0..lines).any(|line| state.frames.line(line).has_decided());
+        if on_lines && (ready || !state.waiting.is_empty() || network.frames() > 0) {
             // Releases alone do not order frames on lines, other frames, and frames that
             // will be on lines.
             return;
@@ -185,8 +181,9 @@ impl Core {
             let exit = Exit::One(lane.exit);
             let numbers = &mut self.lanes.queued[line];
             let queued = std::iter::from_fn(|| {
-                let (mut frame, len) = frames.take_queued(line, exit)?;
+                let mut frame = frames.take_queued(line, exit)?;
                 frame.number = numbers.pop_front().unwrap_or_default();
+                let len = frame.wire_len;
                 Some((frame, len))
             });
             let queued: Vec<_> = queued.collect();
@@ -271,28 +268,26 @@ impl Core {
             path, link, exit, ..
         } = self.lanes.open[line];
         let mut taken = 0;
-        while taken < frames
-            && let Some(arrived) = self.shards.first.state.frames.line(line).arrived()
-            && arrived.release <= until
-            && let Some(mut frame) = self.shards.first.state.frames.take(line as u16)
-        {
+        while taken < frames {
+            let Shard { network, state, .. } = &mut self.shards.first;
+            let arrived = state.frames.line(line).arrived();
+            let Some(arrived) = arrived.filter(|frame| frame.release <= until) else {
+                break;
+            };
+            let Some(mut frame) = state.frames.take(line as u16) else {
+                break;
+            };
             taken += 1;
-            let state = &mut self.shards.first.state;
-            let last = self.shards.first.network.link(link).map(Link::last_arrival);
-            let arrival = arrived
-                .release
-                .max(self.advanced)
-                .max(last.unwrap_or_default());
-            self.shards
-                .first
-                .network
-                .advance_detached(link, ..=arrival, state);
+            let last = network.link(link).map(Link::last_arrival);
+            let arrival = arrived.release.max(self.advanced);
+            let arrival = arrival.max(last.unwrap_or_default());
+            network.advance_held(link, ..=arrival, state);
             let meta = FrameMeta::new(arrival, arrived.wire_len);
             if let Some(ledger) = &mut state.ledger {
                 ledger.entered(PortIndex(line as u16), meta, state.frames.bytes(&frame));
             }
             frame.exit = Exit::One(exit);
-            if let Err(frame) = self.shards.first.network.offer(path, meta, frame, state) {
+            if let Err(frame) = network.offer(path, meta, frame, state) {
                 state.frames.free(frame);
             }
             self.note_moved(line, arrived.release, arrival, tolerance);
@@ -316,16 +311,14 @@ impl Core {
         while taken < frames {
             // Frames held by the network precede those on the line.
             let mut burst = frames - taken;
-            if self.shards.first.network.holds_frames(link) {
-                let Some(arrival) = self.next_on_lane(line, until) else {
+            let Shard { network, state, .. } = &mut self.shards.first;
+            if network.holds_frames(link) {
+                let arrived = state.frames.line(line).arrived();
+                let Some(arrived) = arrived.filter(|frame| frame.release <= until) else {
                     break;
                 };
                 burst = 1;
-                self.shards.first.network.advance_held(
-                    link,
-                    ..=arrival,
-                    &mut self.shards.first.state,
-                );
+                network.advance_held(link, ..=arrived.release.max(self.advanced), state);
             }
             let Some(mut turn) = self.turn(line, tolerance) else {
                 break;
@@ -339,12 +332,6 @@ impl Core {
             }
         }
         taken
-    }
-
-    /// Returns the arrival of a lane's next frame, if at most `until`.
-    fn next_on_lane(&mut self, line: usize, until: Nanos) -> Option<Nanos> {
-        let arrived = self.shards.first.state.frames.line(line).arrived()?;
-        (arrived.release <= until).then(|| arrived.release.max(self.advanced))
     }
 
     /// Counts wire frames and bytes that left a link by its lane.
@@ -361,19 +348,9 @@ impl Core {
     pub(super) fn advance_lanes(&mut self, until: Nanos) {
         for line in 0..self.lanes.open.len() {
             let Lane { link, in_place, .. } = self.lanes.open[line];
-            if !in_place {
-                self.shards.first.network.advance_detached(
-                    link,
-                    ..until,
-                    &mut self.shards.first.state,
-                );
-                continue;
-            }
-            self.shards
-                .first
-                .network
-                .advance_held(link, ..until, &mut self.shards.first.state);
-            if let Some(mut turn) = self.turn(line, Nanos::MAX) {
+            let Shard { network, state, .. } = &mut self.shards.first;
+            network.advance_held(link, ..until, state);
+            if in_place && let Some(mut turn) = self.turn(line, Nanos::MAX) {
                 turn.decide_before(until);
             }
         }
@@ -381,18 +358,18 @@ impl Core {
 
     /// Returns the arrival of the last frame that entered a lane.
     pub(super) fn lanes_entered(&self) -> Nanos {
-        let links = self.lanes.open.iter();
-        let links = links.filter_map(|lane| self.shards.first.network.link(lane.link));
-        let times = links.map(Link::last_arrival);
-        times.max().unwrap_or(Nanos::ZERO)
+        self.latest_of_lanes(Link::last_arrival)
     }
 
     /// Returns the earliest time at which the lanes' links may change.
     pub(super) fn lanes_changeable_from(&self) -> Nanos {
+        self.latest_of_lanes(Link::changeable_from)
+    }
+
+    fn latest_of_lanes(&self, time: impl Fn(&Link) -> Nanos) -> Nanos {
         let links = self.lanes.open.iter();
         let links = links.filter_map(|lane| self.shards.first.network.link(lane.link));
-        let times = links.map(Link::changeable_from);
-        times.max().unwrap_or(Nanos::ZERO)
+        links.map(time).max().unwrap_or(Nanos::ZERO)
     }
 
     /// Borrows the parts of a lane. Arrivals that move by more than `tolerance` are noted.
@@ -665,18 +642,12 @@ impl Core {
         line: usize,
         tolerance: Nanos,
     ) -> Option<LaneTurn<'_>> {
-        let lane = self.lanes.open.get(line)?;
-        let is_behind = self
-            .shards
-            .first
-            .state
-            .frames
-            .line(line)
-            .arrived()
-            .is_some();
+        let lane = *self.lanes.open.get(line)?;
         // Arrivals of all ports must be recorded in order, not port by port.
         let in_place = lane.in_place && !self.records_frames();
-        if !in_place || is_behind || self.shards.first.network.holds_frames(lane.link) {
+        let Shard { network, state, .. } = &mut self.shards.first;
+        let is_behind = state.frames.line(line).arrived().is_some();
+        if !in_place || is_behind || network.holds_frames(lane.link) {
             return None;
         }
         self.turn(line, tolerance)

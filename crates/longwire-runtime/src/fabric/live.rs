@@ -95,7 +95,8 @@ impl FabricParts {
         let shards = self.sharding.placement();
         let remote = self.remote.take();
         let mut core = pipeline::build(self, Frames::new(lines), config.seed, epoch)?;
-        core.record(foundation.recorded.ledger().map(Ledger::in_order));
+        core.shards
+            .record(foundation.recorded.ledger().map(Ledger::in_order));
         let (orders, given) = channel();
         let times = (config.tolerance, foundation.grace_until(), SLACK_MAX);
         let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);

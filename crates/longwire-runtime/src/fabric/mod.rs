@@ -22,7 +22,6 @@ mod core;
 mod flows;
 mod frames;
 mod handle;
-mod in_order;
 mod lanes;
 mod ledger;
 mod live;

@@ -115,7 +115,7 @@ pub fn run_recorded<R: RxPort, T: TxPort>(
     let started = Instant::now();
     let mut core = build(parts, Frames::new(lines), seed, Nanos::ZERO)?;
     let ledger = recorded.ledger().map(Ledger::waiting);
-    core.record(ledger.map(Ledger::in_order));
+    core.shards.record(ledger.map(Ledger::in_order));
     let writer = recorded.start(Epoch::ZERO)?;
     let built = started.elapsed();
     let clock = Clock::arrivals();

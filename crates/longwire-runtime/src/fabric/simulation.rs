@@ -1,6 +1,8 @@
 //! A network in virtual time, frame by frame: the caller gives each arrival, and the
 //! frame leaves at its release. It reads no clock.
 
+use std::sync::Arc;
+
 use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, Nanos};
 use longwire_packet::bridge::{Bridge, BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
@@ -10,13 +12,13 @@ use super::frames::{Exit, Frames};
 use super::ledger::{Ledger, RecordingParts};
 use super::live::FabricParts;
 use super::orders::{Operation, Order, Task};
-use super::pair::{Pair, PairLink};
+use super::pair::Pair;
 use super::pipeline;
 use super::report::{PortReport, SwitchReport};
 use super::shards::{ShardTimes, Sharding, Shards};
 use super::state::Target;
 use crate::config::LinkSetup;
-use crate::ledger::{Artifact, Memory, QueueLengths};
+use crate::ledger::{Artifact, QueueLengths};
 use crate::record::{Epoch, RecordWriter, Recorder};
 use crate::report::{LinkReport, RunReport};
 use crate::start_error::StartError;
@@ -71,7 +73,7 @@ impl Simulation {
         core.shards.collect();
         let recorded = RecordingParts::by(recorder);
         let ledger = recorded.ledger().map(Ledger::waiting);
-        core.record(ledger.map(Ledger::in_order));
+        core.shards.record(ledger.map(Ledger::in_order));
         Simulation::of(core, ports, (seed, epoch), recorded)
     }
 
@@ -99,17 +101,19 @@ impl Simulation {
         let shards = shards.map_err(StartError::Thread)?;
         let mut core = Core::new(Bridge::new(switch)?, rules, shards);
         let recorded = RecordingParts::by(recorder);
-        core.record(recorded.ledger().map(Ledger::waiting));
-        let link = |(port, LinkSetup { name, config }): (PortIndex, LinkSetup)| {
+        core.shards.record(recorded.ledger().map(Ledger::waiting));
+        let mut pair = Pair::default();
+        for (port, LinkSetup { name, config }) in links {
+            let id = LinkId(port.0.into());
+            core.shards.first.state.set_cells(id, Arc::default());
             let report = LinkReport {
                 name,
                 config: summary::config_by_option(&config.describe()),
                 ..LinkReport::default()
             };
             let config = LinkConfig { epoch, ..config };
-            (port, Link::new(config, seed, LinkId(port.0.into())), report)
-        };
-        let pair = Pair::new(links.into_iter().map(link).collect());
+            pair.add(port, Link::new(config, seed, id), report);
+        }
         let simulation = Simulation::of(core, &["a", "b"], (seed, epoch), recorded)?;
         Ok(Simulation {
             pair: Some(pair),
@@ -155,9 +159,9 @@ impl Simulation {
         self.core.stays_until(until);
     }
 
-    /// Processes an arriving frame, after passing the frames released before it to `out`;
-    /// a pair also passes those released at its arrival. An arrival earlier than the last
-    /// one counts as simultaneous with it.
+    /// Processes an arriving frame, after passing the frames released before it to `out`; in
+    /// batches, once one is full. An arrival earlier than the last one counts as
+    /// simultaneous with it.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -171,44 +175,27 @@ impl Simulation {
         bytes: &[u8],
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let arrival = frame.arrival.max(self.core.now());
-        if self.core.shards.in_batches {
-            return self.frame_in_batch(port, frame, bytes, out);
-        }
-        self.process(arrival);
-        let complete = match &self.pair {
-            Some(_) => arrival,
-            // More frames may join those released at this time.
-            None => arrival.saturating_sub(Nanos::from_nanos(1)),
-        };
-        self.release(complete, out)?;
-        self.count(port, frame, arrival);
-        let meta = FrameMeta { arrival, ..frame };
-        match &mut self.pair {
-            Some(pair) => pair.bring(port, meta, bytes, &mut self.core.shards.first.state.ledger),
-            None => self.core.bring(port, meta, bytes),
-        }
-        Ok(())
-    }
-
-    /// Like [`Simulation::frame`], in batches: released frames are handed out when a
-    /// batch is full.
-    fn frame_in_batch<E>(
-        &mut self,
-        port: PortIndex,
-        frame: FrameMeta,
-        bytes: &[u8],
-        out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let arrival = frame.arrival.max(self.core.now());
-        if self.core.is_ordered_by(arrival) {
+        let arrival = frame.arrival.max(self.core.advanced);
+        // More frames may join those released at this time.
+        let released = arrival.saturating_sub(Nanos::from_nanos(1));
+        if !self.core.shards.in_batches {
+            self.process(arrival);
+            self.release(released, out)?;
+        } else if self.core.is_ordered_by(arrival) {
             self.advance(arrival, out)?;
         }
         self.count(port, frame, arrival);
         let meta = FrameMeta { arrival, ..frame };
-        if self.core.enter_batch(port, meta, bytes) {
+        let fills_batch = match &mut self.pair {
+            Some(pair) => {
+                pair.bring(port, meta, bytes, &mut self.core.shards.first.state);
+                false
+            }
+            None => self.core.bring(port, meta, bytes),
+        };
+        if fills_batch {
             self.core.settle_batch();
-            self.release(arrival.saturating_sub(Nanos::from_nanos(1)), out)?;
+            self.release(released, out)?;
         }
         Ok(())
     }
@@ -238,12 +225,12 @@ impl Simulation {
     }
 
     /// Processes all events before `until`; a pair also those at `until`.
-    #[inline]
+    #[inline(always)]
     fn process(&mut self, until: Nanos) {
         let core = &mut self.core;
         match &mut self.pair {
             Some(pair) => {
-                pair.advance(until, &mut core.shards.first.state.ledger);
+                pair.advance(until, &mut core.shards.first.state);
                 core.advanced = core.advanced.max(until);
             }
             None => core.advance(until),
@@ -257,40 +244,21 @@ impl Simulation {
         until: Nanos,
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Simulation {
-            core, ports, pair, ..
-        } = self;
-        let port_count = ports.len() as u16;
-        let mut leave = |leaving: OutputFrame<'_>| {
-            let counts = &mut ports[usize::from(leaving.port.0)];
-            counts.traffic.packets_out += 1;
-            counts.traffic.bytes_out += u64::from(leaving.wire_len);
-            out(leaving)
-        };
-        if let Some(pair) = pair {
-            return pair.release(until, &mut leave);
-        }
-        let mut leave_by = |exit: Exit, leaving: OutputFrame<'_>| match exit {
-            Exit::One(port) => leave(OutputFrame { port, ..leaving }),
-            Exit::AllBut(arrival) => {
-                let all = (0..port_count).map(PortIndex);
-                let mut others = all.filter(|port| *port != arrival);
-                others.try_for_each(|port| leave(OutputFrame { port, ..leaving }))
-            }
-        };
+        let Simulation { core, ports, .. } = self;
         if core.shards.in_batches {
-            return core.hand_out(leave_by);
+            return core.hand_out(|exit, leaving| leave_by(exit, leaving, ports, out));
         }
-        while let Some((frame, release, _)) = core.pop_due(until) {
-            let frames = &core.shards.first.state.frames;
+        while let Some((line, release, frame)) = core.shards.pop_due(until) {
+            let state = &mut core.shards.first.state;
+            state.left(line, frame.wire_len);
             let leaving = OutputFrame {
                 port: PortIndex(0),
                 release,
-                bytes: frames.bytes(&frame),
-                wire_len: frames.wire_len(&frame),
+                bytes: state.frames.bytes(&frame),
+                wire_len: frame.wire_len,
             };
-            leave_by(frame.exit, leaving)?;
-            core.shards.first.state.frames.free(frame);
+            leave_by(frame.exit, leaving, ports, out)?;
+            state.frames.free(frame);
         }
         Ok(())
     }
@@ -299,7 +267,7 @@ impl Simulation {
     /// `None` if nothing happens before the next arrival.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let after = |at: Nanos| at.saturating_add(Nanos::from_nanos(1));
-        let release = self.core.next_release().map(after);
+        let release = self.core.shards.next_release().map(after);
         let event = match &mut self.pair {
             Some(pair) => pair.next_at().map(after),
             None => self.core.next_network_event(),
@@ -311,7 +279,7 @@ impl Simulation {
 
     /// Returns the number of frames inside.
     pub fn frames(&self) -> u64 {
-        self.core.frames() + self.pair.as_ref().map_or(0, Pair::frames) as u64
+        self.core.frames()
     }
 
     /// Returns the phase times of batches.
@@ -321,20 +289,20 @@ impl Simulation {
 
     /// Returns the current reports of a pair's links.
     fn link_reports(&self) -> Vec<LinkReport> {
-        let links = self.pair.iter().flat_map(Pair::links);
-        links
-            .map(|(index, link)| self.link_report(index, link))
-            .collect()
+        (0..2).filter_map(|port| self.link_report(port)).collect()
     }
 
-    fn link_report(&self, index: usize, link: &PairLink) -> LinkReport {
-        let (from, to) = (&self.ports[index], &self.ports[1 - index]);
-        let mut totals = link.cells.totals();
+    /// Returns the report of the link from a port.
+    fn link_report(&self, port: usize) -> Option<LinkReport> {
+        let (link, report) = self.pair.as_ref()?.link(port)?;
+        let cells = self.core.shards.first.state.cells_of(LinkId(port as u32))?;
+        let (from, to) = (&self.ports[port], &self.ports[1 - port]);
+        let mut totals = cells.totals();
         // A frame counts as departed at its release, not at the decision.
         totals.traffic.packets_out = to.traffic.packets_out;
         totals.traffic.bytes_out = to.traffic.bytes_out;
-        let (packets, bytes) = link.link().occupancy_max();
-        LinkReport {
+        let (packets, bytes) = link.occupancy_max();
+        Some(LinkReport {
             traffic: totals.traffic,
             drops: totals.drops.iter().collect(),
             artifacts: from.artifacts.clone(),
@@ -344,11 +312,8 @@ impl Simulation {
                 queue_packets_max: packets.0,
                 queue_bytes_max: bytes.0,
             }),
-            memory: Memory {
-                memory_max: link.memory_max(),
-            },
-            ..link.report.clone()
-        }
+            ..report.clone()
+        })
     }
 
     /// Ends the simulation and returns its report, without a duration; errors are the
@@ -375,6 +340,36 @@ impl Simulation {
             ..report
         }
     }
+}
+
+/// Counts a frame at its output ports, and passes it to `out` for each of them.
+#[inline]
+fn leave_by<E>(
+    exit: Exit,
+    leaving: OutputFrame<'_>,
+    ports: &mut [PortReport],
+    out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    match exit {
+        Exit::One(port) => leave(OutputFrame { port, ..leaving }, ports, out),
+        Exit::AllBut(arrival) => {
+            let all = (0..ports.len() as u16).map(PortIndex);
+            let mut others = all.filter(|port| *port != arrival);
+            others.try_for_each(|port| leave(OutputFrame { port, ..leaving }, ports, out))
+        }
+    }
+}
+
+#[inline(always)]
+fn leave<E>(
+    leaving: OutputFrame<'_>,
+    ports: &mut [PortReport],
+    out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let traffic = &mut ports[usize::from(leaving.port.0)].traffic;
+    traffic.packets_out += 1;
+    traffic.bytes_out += u64::from(leaving.wire_len);
+    out(leaving)
 }
 
 #[cold]

@@ -328,6 +328,7 @@ impl<T: TxPort> Fabric<T> {
             let Some((mut frame, release, last)) = self.core.pop_due(now) else {
                 return;
             };
+            self.core.shards.prefetch_ahead();
             let ready = |frame, older| DueFrame {
                 frame,
                 release,
@@ -411,16 +412,11 @@ impl<T: TxPort> Fabric<T> {
             return;
         };
         while let Some(next) = self.due_on_line(index, now) {
-            let frames = self
-                .core
-                .shards
-                .first
-                .state
-                .frames
-                .pass_decided(line, &next);
-            self.outputs[index].account.refuse(frames);
-            let (wire_frames, bytes) = wire_frames_of(&next);
-            self.core.left_lane(link, (wire_frames.into(), bytes));
+            let frames = &mut self.core.shards.first.state.frames;
+            let refused = frames.pass_decided(line, &next);
+            self.outputs[index].account.refuse(refused);
+            let (_, bytes) = wire_frames_of(&next);
+            self.core.left_lane(link, (refused, bytes));
         }
     }
 
@@ -447,8 +443,8 @@ impl<T: TxPort> Fabric<T> {
             return Ok(0);
         }
         // Frames in the release queue may precede those on the line.
-        let lanes_wait =
-            self.core.lanes.are_open() && self.core.next_release().is_some_and(|at| at <= now);
+        let lanes_wait = self.core.lanes.are_open()
+            && self.core.shards.next_release().is_some_and(|at| at <= now);
         let output = &mut self.outputs[index];
         let frames = &mut self.core.shards.first.state.frames;
         let from_line = output.push_due(frames, line.filter(|_| !lanes_wait), now);
@@ -562,7 +558,7 @@ impl<T: TxPort> OutputStage for Fabric<T> {
     fn next_release(&mut self) -> Option<Nanos> {
         let event = self.core.next_event();
         let decision = event.map(|at| at.saturating_add(self.slack()));
-        let waiting = self.core.next_release();
+        let waiting = self.core.shards.next_release();
         let frames = &mut self.core.shards.first.state.frames;
         let arrival = frames.next_arrival(Nanos::MAX);
         let has_inbound = self.inbound.iter_mut().any(|line| !line.is_empty());

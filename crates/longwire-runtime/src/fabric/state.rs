@@ -10,7 +10,7 @@ use longwire_engine::{
 use longwire_io::prefetch_to_read;
 
 use super::flows::FlowSketch;
-use super::frames::{Exit, Frame, Frames};
+use super::frames::{Frame, Frames};
 use super::ledger::{Ledger, LinkAccount};
 use super::remote::RemoteExits;
 use super::watched::WatchedLinks;
@@ -110,7 +110,7 @@ impl FabricState {
         let frame = match &mut self.remote {
             None => Some(frame),
             Some(remote) => {
-                let len = self.frames.wire_len(&frame);
+                let len = frame.wire_len;
                 let frame = remote.send(&mut self.frames, line.0 >> 1, release, frame);
                 if frame.is_none() {
                     self.left(line, len);
@@ -222,8 +222,7 @@ impl FrameHost<Frame> for FabricState {
         if let Some(cells) = self.cells_of(link) {
             cells.icmp_sent();
         }
-        let (len, exit) = (error.len() as u32, Exit::One(frame.entry));
-        let error = self.frames.adopt(error, len, (exit, frame.entry), None);
+        let error = self.frames.reply(frame, error);
         self.wait_on(LinkId(line_of(link).0 | UNCOUNTED), at, error);
     }
 

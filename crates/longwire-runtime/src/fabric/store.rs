@@ -12,45 +12,41 @@ const SEGMENT_LEN: usize = 256 * 1024;
 /// Maximum number of empty segments kept for reuse.
 const SPARE_MAX: usize = 16;
 
-/// The location of a frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FrameLocation {
-    segment: u32,
-    at: u32,
-    len: u32,
-}
+/// Stored length of a position in a train.
+const PART_LEN: usize = 16;
 
-/// The location of a frame with a header.
+/// The location of a frame.
 #[derive(Debug)]
 pub(super) struct StoredFrame {
     segment: u32,
     at: u32,
+    /// Length of the frame, and [`WITH_PART`].
+    len: u32,
 }
 
-/// Header of a frame in its segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StoredHead {
-    /// Number of stored bytes.
-    pub len: u32,
-    pub wire_len: u32,
-    /// Position in the train it was cut from.
-    pub part: Option<TrainPart>,
-}
-
-/// Header length without a part.
-const HEAD_LEN: usize = 8;
-
-/// Length of a part, which follows the header.
-const PART_LEN: usize = 16;
-
-/// Flag in the stored length: a part follows the header.
+/// Flag in the length: the frame's position in its train follows the bytes.
 const WITH_PART: u32 = 1 << 31;
+
+impl StoredFrame {
+    #[inline]
+    pub fn len(&self) -> usize {
+        (self.len & !WITH_PART) as usize
+    }
+}
 
 #[derive(Debug, Default)]
 struct Segment {
     bytes: Vec<u8>,
     /// Number of frames not yet removed.
     live: u32,
+}
+
+impl Segment {
+    /// Returns the number of bytes that fit.
+    #[inline]
+    fn space(&self) -> usize {
+        self.bytes.capacity() - self.bytes.len()
+    }
 }
 
 /// The bytes of many frames.
@@ -63,7 +59,6 @@ pub(super) struct FrameStore {
     spare: Vec<u32>,
     vacant: Vec<u32>,
     memory: u64,
-    memory_max: u64,
 }
 
 impl FrameStore {
@@ -74,7 +69,6 @@ impl FrameStore {
             spare: Vec::new(),
             vacant: Vec::new(),
             memory: 0,
-            memory_max: 0,
         };
         store.current = store.open(SEGMENT_LEN);
         store
@@ -82,112 +76,72 @@ impl FrameStore {
 
     /// Stores a copy of a frame.
     #[inline]
-    pub fn insert(&mut self, frame: &[u8]) -> FrameLocation {
-        self.make_space(frame.len());
+    pub fn insert(&mut self, frame: &[u8]) -> StoredFrame {
         let segment = &mut self.segments[self.current as usize];
-        let at = segment.bytes.len();
-        segment.bytes.extend_from_slice(frame);
-        segment.live += 1;
-        FrameLocation {
-            segment: self.current,
-            at: at as u32,
-            len: frame.len() as u32,
+        if segment.space() < frame.len() {
+            return self.insert_into_next(frame);
         }
-    }
-
-    #[inline]
-    pub fn get(&self, place: FrameLocation) -> &[u8] {
-        let at = place.at as usize;
-        &self.segments[place.segment as usize].bytes[at..at + place.len as usize]
-    }
-
-    #[inline]
-    pub fn get_mut(&mut self, place: FrameLocation) -> &mut [u8] {
-        let at = place.at as usize;
-        &mut self.segments[place.segment as usize].bytes[at..at + place.len as usize]
-    }
-
-    /// Stores a copy of a frame with a header; `head.len` must be the frame's length.
-    #[inline]
-    pub fn insert_with_head(&mut self, head: &StoredHead, frame: &[u8]) -> StoredFrame {
-        let part_len = if head.part.is_some() { PART_LEN } else { 0 };
-        self.make_space(HEAD_LEN + part_len + frame.len());
-        let segment = &mut self.segments[self.current as usize];
         let at = segment.bytes.len() as u32;
-        let flag = if head.part.is_some() { WITH_PART } else { 0 };
-        let words = u64::from(head.len | flag) | u64::from(head.wire_len) << 32;
-        segment.bytes.extend_from_slice(&words.to_le_bytes());
-        for word in head.part.iter().flat_map(|part| part.to_words()) {
-            segment.bytes.extend_from_slice(&word.to_le_bytes());
-        }
         segment.bytes.extend_from_slice(frame);
         segment.live += 1;
         StoredFrame {
             segment: self.current,
             at,
+            len: frame.len() as u32,
         }
     }
 
-    /// Returns a frame's header.
-    #[inline]
-    pub fn head(&self, place: &StoredFrame) -> StoredHead {
-        split_head(self.record(place)).0
+    #[cold]
+    fn insert_into_next(&mut self, frame: &[u8]) -> StoredFrame {
+        self.turn(frame.len());
+        self.insert(frame)
     }
 
-    /// Returns the wire length of a frame with a header.
-    #[inline]
-    pub fn wire_len(&self, place: &StoredFrame) -> u32 {
-        (word_at(self.record(place), 0) >> 32) as u32
+    /// Stores a copy of a frame with its position in the train it was cut from.
+    pub fn insert_part(&mut self, frame: &[u8], part: TrainPart) -> StoredFrame {
+        let len = frame.len() + PART_LEN;
+        if self.segments[self.current as usize].space() < len {
+            self.turn(len);
+        }
+        let stored = self.insert(frame);
+        let segment = &mut self.segments[stored.segment as usize];
+        for word in part.to_words() {
+            segment.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        StoredFrame {
+            len: stored.len | WITH_PART,
+            ..stored
+        }
     }
 
-    /// Returns the bytes of a frame with a header, without reading its part.
+    /// Returns a frame's bytes.
     #[inline]
     pub fn bytes(&self, place: &StoredFrame) -> &[u8] {
-        let bytes = self.record(place);
-        let head = word_at(bytes, 0) as u32;
-        let start = match head & WITH_PART {
-            0 => HEAD_LEN,
-            _ => HEAD_LEN + PART_LEN,
-        };
-        &bytes[start..start + (head & !WITH_PART) as usize]
-    }
-
-    /// Returns the segment from a frame's header on.
-    #[inline]
-    fn record(&self, place: &StoredFrame) -> &[u8] {
-        &self.segments[place.segment as usize].bytes[place.at as usize..]
+        &self.segments[place.segment as usize].bytes[place.at as usize..][..place.len()]
     }
 
     /// Returns a frame's bytes for editing, and removes it from its train.
-    pub fn get_mut_with_head(&mut self, place: &StoredFrame) -> &mut [u8] {
+    pub fn bytes_mut(&mut self, place: &mut StoredFrame) -> &mut [u8] {
+        place.len &= !WITH_PART;
         let bytes = &mut self.segments[place.segment as usize].bytes[place.at as usize..];
-        let (head, _) = split_head(bytes);
-        if head.part.is_none() {
-            return &mut bytes[HEAD_LEN..HEAD_LEN + head.len as usize];
+        &mut bytes[..place.len()]
+    }
+
+    /// Returns a frame's position in the train it was cut from.
+    pub fn part(&self, place: &StoredFrame) -> Option<TrainPart> {
+        if place.len & WITH_PART == 0 {
+            return None;
         }
-        bytes[HEAD_LEN..HEAD_LEN + PART_LEN].fill(u8::MAX);
-        &mut bytes[HEAD_LEN + PART_LEN..][..head.len as usize]
+        let end = place.at as usize + place.len();
+        let part = &self.segments[place.segment as usize].bytes[end..end + PART_LEN];
+        let (words, _) = part.as_chunks();
+        TrainPart::from_words([0, 1].map(|word| u64::from_le_bytes(words[word])))
     }
 
-    /// Removes a frame with a header.
+    /// Removes a frame.
     #[inline]
-    pub fn remove_with_head(&mut self, place: &StoredFrame) {
-        self.remove_from(place.segment);
-    }
-
-    /// Adds a reference for a duplicate.
-    pub fn share(&mut self, place: FrameLocation) {
-        self.segments[place.segment as usize].live += 1;
-    }
-
-    /// Drops a reference; after the last one the location is invalid.
-    #[inline]
-    pub fn remove(&mut self, place: FrameLocation) {
-        self.remove_from(place.segment);
-    }
-
-    #[inline]
-    fn remove_from(&mut self, index: u32) {
+    pub fn remove(&mut self, place: StoredFrame) {
+        let index = place.segment;
         let segment = &mut self.segments[index as usize];
         segment.live -= 1;
         if segment.live == 0 {
@@ -198,23 +152,9 @@ impl FrameStore {
         }
     }
 
-    /// Makes space for `len` bytes in the current segment.
-    #[inline]
-    fn make_space(&mut self, len: usize) {
-        let segment = &self.segments[self.current as usize];
-        if segment.bytes.capacity() - segment.bytes.len() < len {
-            self.turn(len);
-        }
-    }
-
     /// Returns the memory in use, in bytes.
     pub fn memory(&self) -> u64 {
         self.memory
-    }
-
-    /// Returns the peak memory, in bytes.
-    pub fn memory_max(&self) -> u64 {
-        self.memory_max
     }
 
     /// Switches to a segment with space for a frame of `len` bytes.
@@ -240,7 +180,6 @@ impl FrameStore {
         });
         let bytes = Vec::with_capacity(len);
         self.memory += bytes.capacity() as u64;
-        self.memory_max = self.memory_max.max(self.memory);
         self.segments[index as usize].bytes = bytes;
         index
     }
@@ -259,34 +198,6 @@ impl FrameStore {
     }
 }
 
-/// Returns a word of a header.
-#[inline]
-fn word_at(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>);
-    word.map_or(0, |word| u64::from_le_bytes(*word))
-}
-
-/// Splits `bytes` into the header and the rest.
-#[inline]
-fn split_head(bytes: &[u8]) -> (StoredHead, &[u8]) {
-    let word = |at| word_at(bytes, at);
-    let head = word(0);
-    let has_part = head as u32 & WITH_PART != 0;
-    let rest = if has_part {
-        HEAD_LEN + PART_LEN
-    } else {
-        HEAD_LEN
-    };
-    let part = has_part.then(|| [word(HEAD_LEN), word(HEAD_LEN + 8)]);
-    let head = StoredHead {
-        len: head as u32 & !WITH_PART,
-        wire_len: (head >> 32) as u32,
-        // An edited frame has no valid part.
-        part: part.and_then(TrainPart::from_words),
-    };
-    (head, &bytes[rest..])
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
@@ -298,17 +209,28 @@ mod tests {
         (0..len as u64).map(|at| (number * 31 + at) as u8).collect()
     }
 
+    fn part() -> Option<TrainPart> {
+        let part = TrainPart::from_words([7, 3 << 32 | 42 << 16 | 500]);
+        assert!(part.is_some());
+        part
+    }
+
     #[test]
     fn frames_are_unchanged_in_any_order_of_removal() {
         let mut store = FrameStore::new();
-        let mut held: VecDeque<(FrameLocation, Vec<u8>)> = VecDeque::new();
+        let mut held: VecDeque<(StoredFrame, Vec<u8>)> = VecDeque::new();
         let mut state = 1u64;
         for number in 0..20_000 {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let bytes = frame(number, (state >> 33) as usize % 2_000);
-            let place = store.insert(&bytes);
+            let part = part().filter(|_| state >> 58 & 3 == 1);
+            let place = match part {
+                Some(part) => store.insert_part(&bytes, part),
+                None => store.insert(&bytes),
+            };
+            assert_eq!(store.part(&place), part);
             if state >> 60 == 0 {
                 store.remove(place);
                 continue;
@@ -318,13 +240,13 @@ mod tests {
                 // Mostly the oldest, sometimes out of order.
                 let index = if state >> 62 == 0 { 500 } else { 0 };
                 if let Some((place, bytes)) = held.remove(index) {
-                    assert_eq!(store.get(place), bytes);
+                    assert_eq!(store.bytes(&place), bytes);
                     store.remove(place);
                 }
             }
         }
         for (place, bytes) in held {
-            assert_eq!(store.get(place), bytes);
+            assert_eq!(store.bytes(&place), bytes);
             store.remove(place);
         }
     }
@@ -335,35 +257,26 @@ mod tests {
         for number in 0..100_000 {
             let place = store.insert(&frame(number, 1_500));
             store.remove(place);
+            assert_eq!(store.memory(), SEGMENT_LEN as u64);
         }
-        assert_eq!(store.memory_max(), SEGMENT_LEN as u64);
-        let places: Vec<FrameLocation> = (0..10_000)
-            .map(|n| store.insert(&frame(n, 1_500)))
+        let places: Vec<StoredFrame> = (0..10_000)
+            .map(|number| store.insert(&frame(number, 1_500)))
             .collect();
-        assert!(store.memory_max() > 15_000_000);
+        assert!(store.memory() > 15_000_000);
         for place in places {
             store.remove(place);
         }
-        assert!(store.memory <= (SEGMENT_LEN * (SPARE_MAX + 1)) as u64);
+        assert!(store.memory() <= (SEGMENT_LEN * (SPARE_MAX + 1)) as u64);
     }
 
     #[test]
-    fn a_header_precedes_the_bytes_with_and_without_a_part() {
+    fn an_edited_frame_has_no_part() {
         let mut store = FrameStore::new();
-        let part = TrainPart::from_words([7, 3 << 32 | 42 << 16 | 500]);
-        assert!(part.is_some());
-        for (number, part) in [None, part, None].into_iter().enumerate() {
-            let bytes = frame(number as u64, 60 + number);
-            let head = StoredHead {
-                len: bytes.len() as u32,
-                wire_len: 1_000 + number as u32,
-                part,
-            };
-            let place = store.insert_with_head(&head, &bytes);
-            assert_eq!(store.head(&place), head);
-            assert_eq!(store.wire_len(&place), head.wire_len);
-            assert_eq!(store.bytes(&place), bytes);
-        }
+        let part = part().expect("a part");
+        let mut place = store.insert_part(&frame(1, 60), part);
+        store.bytes_mut(&mut place).fill(9);
+        assert_eq!(store.part(&place), None);
+        assert_eq!(store.bytes(&place), [9; 60]);
     }
 
     #[test]
@@ -372,8 +285,8 @@ mod tests {
         let long = frame(7, SEGMENT_LEN + 1);
         let place = store.insert(&long);
         let empty = store.insert(&[]);
-        assert_eq!(store.get(place), long);
-        assert_eq!(store.get(empty), [0u8; 0]);
+        assert_eq!(store.bytes(&place), long);
+        assert_eq!(store.bytes(&empty), [0u8; 0]);
         store.remove(place);
         store.remove(empty);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use longwire_engine::{DropReason, FrameMeta, Nanos};
-use longwire_packet::bridge::{Forwarding, PortIndex};
+use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
 use super::Shards;
@@ -18,37 +18,46 @@ use crate::fabric::frames::{Exit, Frame};
 use crate::fabric::simulation::OutputFrame;
 use crate::fabric::state::{FabricState, PASSING, Target};
 
+/// An arriving frame of a batch.
+pub(in crate::fabric) enum Arriving<'a> {
+    /// The bytes of a frame without a line.
+    Bytes(&'a [u8]),
+    /// A frame taken off its line.
+    Frame(Frame),
+}
+
 impl Core {
-    /// Adds a frame without a line to the batch. All orders up to its arrival have been
-    /// applied. Returns whether the batch is full and must be processed.
+    /// Adds a frame to the batch; of one on a line, its bytes are copied. All orders up to
+    /// its arrival have been applied. Returns whether the batch is full and must be
+    /// processed.
     pub(in crate::fabric) fn enter_batch(
         &mut self,
         port: PortIndex,
         meta: FrameMeta,
-        bytes: &[u8],
+        arriving: Arriving<'_>,
     ) -> bool {
         self.advanced = meta.arrival;
         self.entered = meta.arrival;
-        let Core {
-            shards,
-            bridge,
-            classifier,
-            datagrams,
-            ..
-        } = self;
-        let uses_ports = classifier.uses_transport();
-        let ports = uses_ports.then(|| datagrams.of_later(bytes)).flatten();
         let since = meta.arrival.saturating_sub(self.epoch);
-        if let Some(ledger) = &mut shards.first.state.ledger {
+        let Shards { first, batch, .. } = &mut self.shards;
+        let FabricState { frames, ledger, .. } = &mut first.state;
+        let (bytes, part) = match &arriving {
+            Arriving::Bytes(bytes) => (*bytes, None),
+            Arriving::Frame(frame) => (frames.bytes(frame), frames.part(frame)),
+        };
+        let uses_ports = self.classifier.uses_transport();
+        let ports = uses_ports.then(|| self.datagrams.of_later(bytes)).flatten();
+        if let Some(ledger) = ledger {
             ledger.entered(port, meta, bytes);
         }
-        if let Some(exit) = exit_of(bridge.forward(since, port, bytes), port) {
-            let lost = is_lost(&self.lost_ports, exit);
-            shards
-                .batch
-                .push((port, meta), exit, (None, lost), ports, bytes);
+        if let Some(exit) = Exit::of(self.bridge.forward(since, port, bytes), port) {
+            let lost = exit.is_one_of(&self.lost_ports);
+            batch.push((port, meta), exit, (part, lost), ports, bytes);
         }
-        shards.batch.len() >= shards.batch_max
+        if let Arriving::Frame(frame) = arriving {
+            frames.free(frame);
+        }
+        batch.len() >= self.shards.batch_max
     }
 
     /// Processes the batch unless it is empty.
@@ -79,31 +88,11 @@ impl Core {
             };
             taken += 1;
             self.note_moved(line.into(), stamped, arrival, tolerance);
-            self.enter_from_line(PortIndex(line), FrameMeta { arrival, ..meta }, frame);
+            let meta = FrameMeta { arrival, ..meta };
+            self.enter_batch(PortIndex(line), meta, Arriving::Frame(frame));
         }
         self.settle_batch();
         taken
-    }
-
-    /// Copies a frame from its line into the batch.
-    fn enter_from_line(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) {
-        self.advanced = meta.arrival;
-        self.entered = meta.arrival;
-        let since = meta.arrival.saturating_sub(self.epoch);
-        let Shards { first, batch, .. } = &mut self.shards;
-        let FabricState { frames, ledger, .. } = &mut first.state;
-        let bytes = frames.bytes(&frame);
-        let uses_ports = self.classifier.uses_transport();
-        let ports = uses_ports.then(|| self.datagrams.of_later(bytes)).flatten();
-        if let Some(ledger) = ledger {
-            ledger.entered(port, meta, bytes);
-        }
-        if let Some(exit) = exit_of(self.bridge.forward(since, port, bytes), port) {
-            let lost = is_lost(&self.lost_ports, exit);
-            let part = frames.part(&frame);
-            batch.push((port, meta), exit, (part, lost), ports, bytes);
-        }
-        frames.free(frame);
     }
 
     /// Distributes the batch and processes all events before `until`, which is at least
@@ -231,17 +220,4 @@ impl Core {
             ledger.finish();
         }
     }
-}
-
-/// Returns the exit of a frame that arrived at `port`; `None` if it is not forwarded.
-fn exit_of(forwarding: Forwarding, port: PortIndex) -> Option<Exit> {
-    match forwarding {
-        Forwarding::None(_) => None,
-        Forwarding::One(port) => Some(Exit::One(port)),
-        Forwarding::Flood(_) => Some(Exit::AllBut(port)),
-    }
-}
-
-fn is_lost(lost_ports: &[bool], exit: Exit) -> bool {
-    matches!(exit, Exit::One(port) if lost_ports.get(usize::from(port.0)) == Some(&true))
 }

@@ -28,13 +28,14 @@ use std::time::Duration;
 use longwire_engine::{Bytes, Link, LinkChange, LinkId, Nanos, PathId, RemovedLink, ReplacedParts};
 
 use self::batch::FrameBatch;
+pub(super) use self::batches::Arriving;
 use self::pool::Pool;
 pub use self::pool::shard_round;
-use self::shard::{Shard, shard_of};
+pub(super) use self::shard::Shard;
+use self::shard::shard_of;
 use super::flows::{FlowCount, FlowSketch};
 use super::frames::{Frame, Frames};
 use super::ledger::Ledger;
-use super::state::FabricState;
 use super::watched::WatchedLinks;
 use crate::host;
 use crate::ledger::LinkCells;
@@ -410,14 +411,16 @@ impl Shards {
         if !self.others.is_empty() {
             return self.pop_due_of_all(now);
         }
-        let FabricState {
-            frames, waiting, ..
-        } = &mut self.first.state;
-        let due = waiting.pop_due(now)?;
-        if let Some(later) = waiting.ahead(PREFETCH_AHEAD) {
-            frames.prefetch(later);
+        self.first.state.waiting.pop_due(now)
+    }
+
+    /// Prefetches a frame that leaves soon.
+    #[inline]
+    pub fn prefetch_ahead(&self) {
+        let state = &self.first.state;
+        if let Some(later) = state.waiting.ahead(PREFETCH_AHEAD) {
+            state.frames.prefetch(later);
         }
-        Some(due)
     }
 
     fn pop_due_of_all(&mut self, now: Nanos) -> Option<(LinkId, Nanos, Frame)> {
@@ -432,7 +435,7 @@ impl Shards {
             return Some((line, release, frame));
         };
         let frames = &mut self.others[index].state.frames;
-        let (bytes, wire_len) = (frames.bytes(&frame), frames.wire_len(&frame));
+        let (bytes, wire_len) = (frames.bytes(&frame), frame.wire_len);
         let ports = (frame.exit, frame.entry);
         let own = &mut self.first.state.frames;
         let own = own.adopt(bytes, wire_len, ports, frames.part(&frame));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Crossing, DropReason, LinkId, Nanos, Network, PathId};
+use longwire_engine::{Crossing, DropReason, FrameMeta, LinkId, Nanos, Network, PathId};
 use longwire_io::port::offload::TrainPart;
 use longwire_packet::bridge::PortIndex;
 
@@ -174,6 +174,25 @@ impl Shard {
         self.network.advance(end, &mut self.state);
     }
 
+    /// Offers a frame to a path, or only counts it as dropped at the path's first link.
+    ///
+    /// # Errors
+    /// The frame, if there is no such path.
+    #[inline]
+    pub fn offer(
+        &mut self,
+        path: PathId,
+        meta: FrameMeta,
+        frame: Frame,
+        drop: Option<DropReason>,
+    ) -> Result<(), Frame> {
+        let Shard { network, state, .. } = self;
+        match drop {
+            None => network.offer(path, meta, frame, state),
+            Some(reason) => network.drop_at_entry(path, meta, frame, reason, state),
+        }
+    }
+
     /// Ends a window; all events before `end` are done.
     pub(super) fn close(&mut self, end: Nanos) {
         self.post();
@@ -200,12 +219,7 @@ impl Shard {
         let frames = &mut self.state.frames;
         let ports = (frame.exit, frame.port);
         let item = frames.adopt(bytes, meta.len, ports, shared.batch.part(frame));
-        let (network, state) = (&mut self.network, &mut self.state);
-        let entered = match entry.drop {
-            None => network.offer(entry.path, meta, item, state),
-            Some(reason) => network.drop_at_entry(entry.path, meta, item, reason, state),
-        };
-        if let Err(item) = entered {
+        if let Err(item) = self.offer(entry.path, meta, item, entry.drop) {
             debug_assert!(false, "a path without a link in its shard");
             self.state.frames.free(item);
         }
@@ -242,7 +256,7 @@ impl Shard {
                 let message = CrossingFrame {
                     start,
                     len: (bytes.len() - start) as u32,
-                    wire_len: frames.wire_len(&frame),
+                    wire_len: frame.wire_len,
                     ports: (frame.exit, frame.entry),
                     part: frames.part(&frame),
                 };
@@ -293,7 +307,7 @@ impl Shard {
                 release,
                 line,
                 exit: frame.exit,
-                wire_len: frames.wire_len(&frame),
+                wire_len: frame.wire_len,
                 start: self.leaving_bytes.len(),
                 len: bytes.len() as u32,
             });
