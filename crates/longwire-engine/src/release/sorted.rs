@@ -38,7 +38,7 @@ impl<T> Sorted<T> {
 
     /// Adds an item with a unique key.
     //
-    // Not inlined: a push to the run, beside it, needs few registers.
+    // Not inlined: its caller, a push to the run, needs few registers.
     #[inline(never)]
     pub fn push(&mut self, waiting: WaitingItem<T>) {
         self.len += 1;
