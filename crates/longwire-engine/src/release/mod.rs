@@ -13,9 +13,9 @@ use sorted::Sorted;
 
 /// A priority queue of items by release time.
 ///
-/// Items pushed in order form a FIFO, the run. Of the others, those of the current slot are
-/// sorted; later items are in a timing wheel with slots of 65 microseconds, sorted slot by
-/// slot when reached. A push costs the same for ten items and for a million; a pop costs
+/// Items pushed in order form a FIFO, the run. From the first item out of order until the
+/// sorted part is empty, all items are sorted: the current slot's in a heap, later ones in a
+/// timing wheel with slots of 65 microseconds, each sorted when reached. A push costs the same for ten items and for a million; a pop costs
 /// O(log k) for k items in the slot. Idle links cost nothing.
 ///
 /// Ties are released in the order of link numbers, and within a link in push order, so
@@ -26,7 +26,7 @@ use sorted::Sorted;
 pub struct ReleaseQueue<T> {
     /// Items in order.
     run: VecDeque<WaitingItem<T>>,
-    /// Items that preceded the last one of the run when they were pushed.
+    /// Items pushed out of order, or while another sorted item waited.
     sorted: Sorted<T>,
     pushed: Sequence,
 }
@@ -110,7 +110,8 @@ impl<T> ReleaseQueue<T> {
     #[inline]
     pub(crate) fn push_at(&mut self, place: ReleaseKey, item: T) {
         let waiting = WaitingItem { place, item };
-        if self.run.back().is_none_or(|last| last.place < place) && self.run.len() < RUN_MAX {
+        let is_in_order = self.run.back().is_none_or(|last| last.place < place);
+        if is_in_order && self.sorted.len() == 0 && self.run.len() < RUN_MAX {
             self.run.push_back(waiting);
         } else {
             self.sorted.push(waiting);
@@ -142,19 +143,18 @@ impl<T> ReleaseQueue<T> {
         Some((waiting.place.link, waiting.place.release, waiting.item))
     }
 
-    /// Whether the run has the next item, if there is any.
+    /// Whether the run has the next item.
     #[inline]
     fn is_run_next(&mut self) -> bool {
-        let Some(sorted) = self.sorted.next_at() else {
-            return true;
+        let Some(run) = self.run.front().map(|next| next.place) else {
+            return false;
         };
-        match self.run.front() {
-            None => false,
-            Some(run) if run.place.release == sorted => {
-                let place = run.place;
-                self.sorted.peek().is_none_or(|next| place < next.place)
+        match self.sorted.next_at() {
+            None => true,
+            Some(sorted) if run.release == sorted => {
+                self.sorted.peek().is_none_or(|next| run < next.place)
             }
-            Some(run) => run.place.release < sorted,
+            Some(sorted) => run.release < sorted,
         }
     }
 
