@@ -10,6 +10,19 @@ use crate::stage::wire_frames_of;
 
 use super::store::{FrameStore, StoredFrame};
 
+/// A departing frame.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputFrame<'a> {
+    /// The output port.
+    pub port: PortIndex,
+    /// The release.
+    pub release: Nanos,
+    /// Its captured bytes.
+    pub bytes: &'a [u8],
+    /// Its wire length in bytes.
+    pub wire_len: u32,
+}
+
 /// The ports by which a frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {

@@ -43,6 +43,7 @@ pub use self::core::Core;
 pub use building::{DeferredDrop, Occupancy};
 pub use carriers::PortCarrier;
 pub use flows::FlowCount;
+pub use frames::OutputFrame;
 pub(crate) use frames::{Frame, Frames};
 pub use handle::FabricHandle;
 pub(crate) use lanes::LaneTurn;
@@ -53,6 +54,6 @@ pub use remote::{RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_li
 pub(crate) use report::InsideCounts;
 pub use report::{PortReport, SwitchReport};
 pub use shards::{ShardTimes, Sharding, shard_round};
-pub use simulation::{OutputFrame, Simulation};
+pub use simulation::Simulation;
 pub use stage::Fabric;
 pub use state::Target;

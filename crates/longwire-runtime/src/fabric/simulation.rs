@@ -8,7 +8,7 @@ use longwire_packet::bridge::{Bridge, BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
 use super::core::Core;
-use super::frames::{Exit, Frames};
+use super::frames::{Exit, Frames, OutputFrame};
 use super::ledger::{Ledger, RecordingParts};
 use super::live::FabricParts;
 use super::orders::{Operation, Order, Task};
@@ -23,19 +23,6 @@ use crate::record::{Epoch, RecordWriter, Recorder};
 use crate::report::{LinkReport, RunReport};
 use crate::start_error::StartError;
 use crate::summary;
-
-/// A departing frame.
-#[derive(Clone, Copy, Debug)]
-pub struct OutputFrame<'a> {
-    /// The output port.
-    pub port: PortIndex,
-    /// The release.
-    pub release: Nanos,
-    /// Its captured bytes.
-    pub bytes: &'a [u8],
-    /// Its wire length in bytes.
-    pub wire_len: u32,
-}
 
 /// With at least this many links, even one thread processes frames in batches: the links
 /// exceed the cache, and a batch prefetches them together. A frame is then classified

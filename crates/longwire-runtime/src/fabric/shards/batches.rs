@@ -14,8 +14,7 @@ use super::Shards;
 use super::batch::{BatchFrame, FrameBatch, RoundInput};
 use super::shard::{BatchEntry, Shard};
 use crate::fabric::core::Core;
-use crate::fabric::frames::{Exit, Frame};
-use crate::fabric::simulation::OutputFrame;
+use crate::fabric::frames::{Exit, Frame, OutputFrame};
 use crate::fabric::state::{FabricState, PASSING, Target};
 
 /// An arriving frame of a batch.
